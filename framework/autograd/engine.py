@@ -1,0 +1,341 @@
+"""Backward: walk the graph from the newest node to the oldest, adding up gradients.
+
+Iterative, over a heap ordered by creation, so depth is bounded by memory and not by the stack.
+Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, recorded again.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from ..backends import array_module
+from ..errors import AutogradError, DTypeError, ShapeError
+from ..node import Leaf, Node, Pick
+from ..tensor import Tensor, as_tensor, wrap
+from .mode import set_grad_enabled
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
+             create_graph: bool = False, inputs: Any = None) -> None:
+    """Add the gradient of ``tensors`` to ``.grad`` of every leaf they were computed from.
+
+    tensors: a tensor or a sequence. grad_tensors: the gradient of each (may be left out for tensors
+    of one element). inputs: only these tensors receive gradients. create_graph: record backward too,
+    so the gradients can be differentiated again. retain_graph: keep the graph for another backward
+    (default: ``create_graph``).
+
+    >>> x = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> fw.autograd.backward((x ** 2).sum())
+    >>> x.grad
+    tensor([2., 4.])
+    """
+    roots = _sequence(tensors, "backward", "tensors")
+    seeds = _seeds(roots, grad_tensors, create_graph, "backward")
+    targets = None
+    if inputs is not None:
+        wanted = _sequence(inputs, "backward", "inputs")
+        if not wanted:
+            raise ValueError("backward: inputs is empty; leave it out to reach every leaf")
+        targets = [_place(t, "backward") for t in wanted]
+    retain = create_graph if retain_graph is None else retain_graph
+    found = _walk(roots, seeds, retain, create_graph, targets)
+    if targets is not None:
+        for t, g in zip(wanted, found):
+            if g is not None:
+                _store(t, as_tensor(g), create_graph)
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, allow_unused: bool | None = None,
+         materialize_grads: bool = False) -> tuple:
+    """The gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched.
+
+    allow_unused: None for an input that the outputs do not depend on, instead of an error.
+    materialize_grads: zeros for it.
+
+    >>> x = fw.tensor(3.0, requires_grad=True)
+    >>> (g,) = fw.autograd.grad(x ** 3, x, create_graph=True)
+    >>> fw.autograd.grad(g, x)
+    (tensor(18.),)
+    """
+    roots = _sequence(outputs, "grad", "outputs")
+    wanted = _sequence(inputs, "grad", "inputs")
+    seeds = _seeds(roots, grad_outputs, create_graph, "grad")
+    targets = [_place(t, "grad") for t in wanted]
+    retain = create_graph if retain_graph is None else retain_graph
+    found = _walk(roots, seeds, retain, create_graph, targets)
+    results: list[Tensor | None] = []
+    for i, (t, g) in enumerate(zip(wanted, found)):
+        if g is None and not materialize_grads and not allow_unused:
+            raise AutogradError(f"grad: inputs[{i}] (shape {list(t.shape)}) was not used to compute the "
+                                f"outputs; pass allow_unused=True to get None for it")
+        if g is None and materialize_grads:
+            g = array_module(t._array).zeros_like(t._array)
+        results.append(None if g is None else as_tensor(g))
+    return tuple(results)
+
+
+def _walk(roots: Sequence, seeds: Sequence, retain: bool, live: bool,
+          targets: list | None) -> list:
+    """Run backward; with targets, give the gradient that reached each and fill no leaf."""
+    pending: dict[Any, Any] = {}
+    heap: list[tuple[int, Any]] = []
+    for root, seed in zip(roots, seeds):
+        if root._node is not None:
+            _add(pending, heap, root._node, seed, set())
+    needed = None if targets is None else _needed([r._node for r in roots], set(targets))
+    caught: dict[Any, Any] = {}
+    with set_grad_enabled(live), np.errstate(all="ignore"):
+        _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught)
+    return [] if targets is None else [caught.get(t) for t in targets]
+
+
+def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
+         caught: dict) -> None:
+    owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
+    while heap:
+        node = heappop(heap)[1]
+        g = pending.pop(node)
+        if node.hooks is not None:
+            g = _call_hooks(node, g, live)
+        if node in targets:
+            caught[node] = g
+        kind = type(node)
+        if kind is Leaf:
+            if needed is None:
+                _accumulate(node, g, live)
+            continue
+        edges = node.edges
+        if needed is not None:
+            if node not in needed:
+                continue
+            edges = tuple([e if e in needed else None for e in edges])
+        if kind is Pick:
+            _add_part(pending, heap, edges[0], node.index, g)
+            continue
+        grads = node.op.pull(node, g, edges, live)
+        if not retain and node.kept is not None:
+            node.kept = node.versions = None
+        for edge, ge in zip(edges, grads):
+            if edge is None or ge is None:
+                continue
+            if type(edge) is Leaf and not live and (ge is g or ge.base is not None):
+                ge = ge.copy()  # a leaf's .grad is the user's: never shared with another's
+            _add(pending, heap, edge, ge, owned)
+
+
+def _add(pending: dict, heap: list, node: Any, g: Any, owned: set) -> None:
+    if node not in pending:
+        if type(node) is Node and node.op.differentiable > 1:
+            raise AssertionError("a node of several outputs is reached through its picks")
+        pending[node] = g
+        heappush(heap, (-node.seq, node))
+    elif node in owned and isinstance(pending[node], np.ndarray):
+        pending[node] += g
+    else:
+        pending[node] = pending[node] + g
+        owned.add(node)
+
+
+def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
+    parts = pending.get(node)
+    if parts is None:
+        if node is None:
+            return
+        parts = pending[node] = [None] * node.op.differentiable
+        heappush(heap, (-node.seq, node))
+    parts[index] = g if parts[index] is None else parts[index] + g
+
+
+def _needed(starts: Sequence, targets: set) -> set:
+    """The nodes on a path from ``starts`` to a target."""
+    oldest = min((t.seq for t in targets), default=0)
+    seen = {n for n in starts if n is not None}
+    stack = list(seen)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge not in seen and edge.seq >= oldest:
+                seen.add(edge)
+                stack.append(edge)
+    needed = set(targets)
+    for node in sorted(seen, key=lambda n: n.seq):
+        if any(e in needed for e in node.edges):
+            needed.add(node)
+    return needed
+
+
+def _call_hooks(node: Any, g: Any, live: bool) -> Any:
+    for hook in list(node.hooks):
+        before = as_tensor(g)
+        result = hook(before)
+        if result is None:
+            continue
+        if not isinstance(result, Tensor):
+            raise TypeError(f"a gradient hook must return a Tensor or None, got {type(result).__name__}")
+        if result.shape != before.shape:
+            raise ShapeError(f"a gradient hook turned a gradient of shape {list(before.shape)} into one "
+                             f"of shape {list(result.shape)}")
+        g = result if live else result._array
+    return g
+
+
+def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
+    new = as_tensor(g)
+    leaf.grad = new if leaf.grad is None else _sum(leaf.grad, new, live)
+    for hook in leaf.after or ():
+        hook()
+
+
+def _store(t: Tensor, g: Tensor, live: bool) -> None:
+    if t.grad is not None:
+        g = _sum(t.grad, g, live)
+    elif not live:
+        g = wrap(g._array.copy())
+    if type(t._node) is Leaf:
+        t._node.grad = g
+    else:
+        t._extras().grad = g
+
+
+def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
+    if live or old._node is not None:
+        return old + new  # type: ignore[operator]
+    old._array += new._array
+    if old._counter is not None:
+        old._counter[0] += 1
+        old._counter[1] = "backward"
+    return old
+
+
+def _sequence(value: Any, op: str, name: str) -> list:
+    items = [value] if isinstance(value, Tensor) else list(value)
+    for item in items:
+        if not isinstance(item, Tensor):
+            raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
+                            f"{type(item).__name__}")
+    return items
+
+
+def _place(t: Tensor, op: str) -> Any:
+    if t._node is None:
+        raise AutogradError(f"{op}: an input of shape {list(t.shape)} does not require grad; call "
+                            f"requires_grad_() on it before computing the outputs")
+    return t._node
+
+
+def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
+    """The gradient of each root as array (or tensor, if live); ones for roots of one element."""
+    given = [None] * len(roots) if grads is None else (
+        [grads] if isinstance(grads, Tensor) else list(grads))
+    if len(given) != len(roots):
+        raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
+    seeds = []
+    for root, g in zip(roots, given):
+        if root._node is None:
+            raise AutogradError(f"{op}: a tensor of shape {list(root.shape)} does not require grad and "
+                                f"has no graph; was it computed under no_grad, detached, or from "
+                                f"tensors without requires_grad=True?")
+        if g is None:
+            if root._array.size != 1:
+                raise AutogradError(f"{op}: a gradient is implied only for a tensor of one element, this "
+                                    f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
+                                    f"the gradient")
+            g = wrap(array_module(root._array).ones_like(root._array))
+        elif g.shape != root.shape:
+            raise ShapeError(f"{op}: a gradient of shape {list(g.shape)} does not fit a tensor of shape "
+                             f"{list(root.shape)}")
+        elif g.dtype is not root.dtype:
+            raise DTypeError(f"{op}: a gradient of {g.dtype} does not fit a tensor of {root.dtype}")
+        seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
+    return seeds
+
+
+class RemovableHandle:
+    """Takes back a registered hook: ``handle.remove()``, or the end of a ``with`` block."""
+
+    def __init__(self, hooks: Any, key: Any) -> None:
+        self._hooks, self._key = hooks, key
+
+    def remove(self) -> None:
+        """Take the hook out; a second call does nothing."""
+        if isinstance(self._hooks, dict):
+            self._hooks.pop(self._key, None)
+        elif self._key in self._hooks:
+            self._hooks.remove(self._key)
+
+    def __enter__(self) -> "RemovableHandle":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.remove()
+
+
+def _backward(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None,
+              create_graph: bool = False, inputs: Any = None) -> None:
+    """Add this tensor's gradient to ``.grad`` of the leaves it was computed from.
+
+    gradient: d(final)/d(self), of this tensor's shape; may be left out for one element. The other
+    arguments are those of ``framework.autograd.backward``.
+    """
+    backward(self, gradient, retain_graph, create_graph, inputs)
+
+
+def _register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
+    """Call ``hook(grad)`` when this tensor's gradient is known; what it returns replaces it."""
+    if self._node is None:
+        raise AutogradError("register_hook: this tensor does not require grad")
+    hooks = self._node.hooks
+    if hooks is None:
+        hooks = self._node.hooks = []
+    hooks.append(hook)
+    return RemovableHandle(hooks, hook)
+
+
+def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
+    """Call ``hook(tensor)`` after a backward has added to this leaf's ``.grad``."""
+    if type(self._node) is not Leaf:
+        raise AutogradError("register_post_accumulate_grad_hook: only for leaf tensors that require grad")
+    me = weakref.ref(self)
+
+    def call() -> None:
+        tensor = me()
+        if tensor is not None:
+            hook(tensor)
+    hooks = self._node.after
+    if hooks is None:
+        hooks = self._node.after = []
+    hooks.append(call)
+    return RemovableHandle(hooks, call)
+
+
+def _retain_grad(self: Tensor) -> None:
+    """Keep the gradient of this computed tensor in ``.grad`` too."""
+    if self._node is None:
+        raise AutogradError("retain_grad: this tensor does not require grad")
+    if type(self._node) is Leaf or self.retains_grad:
+        return
+    me = weakref.ref(self)
+
+    def keep(g: Tensor) -> None:
+        tensor = me()
+        if tensor is not None:
+            more = tensor._extras()
+            more.grad = g if more.grad is None else more.grad + g  # type: ignore[operator]
+    keep.retains = True  # type: ignore[attr-defined]
+    _register_hook(self, keep)
+
+
+def _retains_grad(self: Tensor) -> bool:
+    """Whether ``retain_grad`` was called on this computed tensor."""
+    return (self._node is not None and type(self._node) is not Leaf
+            and any(getattr(h, "retains", False) for h in self._node.hooks or ()))
+
+
+Tensor.backward = _backward  # type: ignore[attr-defined]
+Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
+Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook  # type: ignore[attr-defined]
+Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]
+Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]

@@ -1,0 +1,149 @@
+"""Whether operations are recorded: a switch of each thread, used as context manager or decorator."""
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from inspect import isgeneratorfunction
+from types import TracebackType
+from typing import Any
+
+
+class _State(threading.local):
+    enabled = True
+    inference = False
+
+
+state = _State()
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations are being recorded in this thread.
+
+    >>> fw.is_grad_enabled()
+    True
+    """
+    return state.enabled
+
+
+def is_inference_mode_enabled() -> bool:
+    """Whether this thread is inside ``inference_mode``."""
+    return state.inference
+
+
+class _Mode:
+    """Enter: remember and switch. Exit: switch back. Around a function: on every call of it."""
+
+    enabled: bool | None
+    inference: bool | None = None
+
+    def __init__(self) -> None:
+        self._before: list[tuple[bool, bool]] = []
+
+    def _switch(self) -> None:
+        self._before.append((state.enabled, state.inference))
+        if self.enabled is not None:
+            state.enabled = self.enabled
+        if self.inference is not None:
+            state.inference = self.inference
+
+    def __enter__(self) -> None:
+        self._switch()
+
+    def __exit__(self, kind: type | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        state.enabled, state.inference = self._before.pop()
+
+    def _fresh(self) -> "_Mode":
+        return type(self)()
+
+    def __call__(self, function: Callable) -> Callable:
+        if isgeneratorfunction(function):
+            @wraps(function)
+            def generate(*args: Any, **kwargs: Any) -> Any:
+                source, sent = function(*args, **kwargs), None
+                while True:
+                    try:
+                        with self._fresh():
+                            item = source.send(sent)
+                    except StopIteration as stop:
+                        return stop.value
+                    sent = yield item
+            return generate
+
+        @wraps(function)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            with self._fresh():
+                return function(*args, **kwargs)
+        return run
+
+
+class no_grad(_Mode):
+    """Do not record inside: results need no gradient. Context manager and decorator.
+
+    >>> x = fw.ones(2, requires_grad=True)
+    >>> with fw.no_grad():
+    ...     y = x * 2
+    >>> y.requires_grad
+    False
+    """
+
+    enabled = False
+
+    def __new__(cls, function: Callable | None = None) -> Any:
+        self = super().__new__(cls)
+        if function is None:
+            return self
+        _Mode.__init__(self)
+        return self(function)
+
+    def __init__(self, function: Callable | None = None) -> None:
+        super().__init__()
+
+
+class enable_grad(no_grad):
+    """Record inside, also within ``no_grad``. Context manager and decorator."""
+
+    enabled = True
+
+
+class set_grad_enabled(_Mode):
+    """Record or not from here on; as a context manager, until the end of the block.
+
+    >>> with fw.set_grad_enabled(False):
+    ...     fw.is_grad_enabled()
+    False
+    """
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        self.enabled = bool(mode)
+        self._switch()
+
+    def __enter__(self) -> None:
+        pass
+
+    def __call__(self, function: Callable) -> Callable:
+        self.__exit__(None, None, None)
+        return super().__call__(function)
+
+    def _fresh(self) -> "_Mode":
+        return set_grad_enabled(bool(self.enabled))
+
+
+class inference_mode(_Mode):
+    """Like ``no_grad``, for code that never needs gradients. Context manager and decorator."""
+
+    def __new__(cls, mode: Any = True) -> Any:
+        self = super().__new__(cls)
+        if callable(mode):
+            self.__init__(True)
+            return self(mode)
+        return self
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self.inference = bool(mode)
+        self.enabled = False if mode else None
+
+    def _fresh(self) -> "_Mode":
+        return inference_mode(bool(self.inference))

@@ -1,0 +1,38 @@
+"""The two backends behind one face: which one holds an array, and how arrays move between them."""
+
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..device import Device
+from . import cpu as cpu
+from . import cuda as cuda
+
+
+def backend_of(array: Any) -> ModuleType:
+    """The backend module (``cpu`` or ``cuda``) that owns ``array``."""
+    return cpu if isinstance(array, np.ndarray) else cuda
+
+
+def backend_for(device: Device) -> ModuleType:
+    """The backend module for a device; raises DeviceError when the device is not usable."""
+    if device.type == "cpu":
+        return cpu
+    cuda.require(device)
+    return cuda
+
+
+def move(array: Any, device: Device) -> Any:
+    """``array`` on ``device``: the same object when it is there already, else a copy."""
+    source = backend_of(array)
+    if source is cpu and device.type == "cpu":
+        return array
+    if device.type == "cpu":
+        return cuda.to_numpy(array)
+    return backend_for(device).from_any(array, device)
+
+
+def array_module(array: Any) -> Any:
+    """numpy or cupy, whichever ``array`` belongs to."""
+    return np if isinstance(array, (np.ndarray, np.generic)) else cuda.cupy()

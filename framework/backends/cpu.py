@@ -1,0 +1,34 @@
+"""NumPy: the array module and memory of the CPU."""
+
+from typing import Any
+
+import numpy as np
+
+from ..device import CPU, Device
+
+xp = np
+ndarray = np.ndarray
+
+
+def device_of(array: Any) -> Device:
+    """The device of one of this backend's arrays."""
+    return CPU
+
+
+def asarray(obj: Any, dtype: np.dtype | None, device: Device) -> np.ndarray:
+    """An array of ``obj``; no copy if it is one already."""
+    return np.asarray(obj, dtype=dtype)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> np.ndarray:
+    """Uninitialised memory."""
+    return np.empty(shape, dtype)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """The array as a NumPy array."""
+    return array
+
+
+def synchronize(device: Device) -> None:
+    """Wait until all queued work of the device is done: on the CPU it always is."""

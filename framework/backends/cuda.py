@@ -1,0 +1,83 @@
+"""CuPy: the array module and memory of NVIDIA GPUs. Imported from CuPy only when a GPU is named."""
+
+from typing import Any
+
+import numpy as np
+
+from ..config import need
+from ..device import Device
+from ..errors import DeviceError
+
+_cupy: Any = None
+
+
+def cupy() -> Any:
+    """The cupy module, imported at first use."""
+    global _cupy
+    if _cupy is None:
+        _cupy = need("cupy", "cuda12", "device 'cuda'")
+    return _cupy
+
+
+def device_count() -> int:
+    """How many CUDA devices CuPy sees; 0 when CuPy or the driver is missing."""
+    try:
+        return int(cupy().cuda.runtime.getDeviceCount())
+    except Exception:  # any driver or import failure means: no device here
+        return 0
+
+
+def require(device: Device) -> None:
+    """Raise DeviceError unless ``device`` exists."""
+    cupy()
+    count = device_count()
+    if count == 0:
+        raise DeviceError(f"device '{device}' was asked for, but CuPy sees no CUDA device; use 'cpu'")
+    if device.index is not None and device.index >= count:
+        raise DeviceError(f"device '{device}' was asked for, but there are {count} CUDA devices "
+                          f"(cuda:0 to cuda:{count - 1})")
+
+
+def index_of(device: Device) -> int:
+    """The number of the device; ``cuda`` alone is CuPy's current device."""
+    return int(cupy().cuda.runtime.getDevice()) if device.index is None else device.index
+
+
+def device_of(array: Any) -> Device:
+    """The device that holds ``array``."""
+    return Device("cuda", int(array.device.id))
+
+
+def from_any(array: Any, device: Device) -> Any:
+    """A copy on ``device`` of a NumPy array, or of a CuPy array of another device."""
+    number = index_of(device)
+    if not isinstance(array, np.ndarray) and int(array.device.id) == number:
+        return array
+    with cupy().cuda.Device(number):
+        return cupy().asarray(array)
+
+
+def asarray(obj: Any, dtype: np.dtype | None, device: Device) -> Any:
+    """An array of ``obj`` on ``device``; no copy if it is one already."""
+    array = obj if hasattr(obj, "device") and not isinstance(obj, np.ndarray) else np.asarray(obj)
+    moved = from_any(array, device)
+    if dtype is None or moved.dtype == dtype:
+        return moved
+    with cupy().cuda.Device(index_of(device)):
+        return moved.astype(dtype)
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
+    """Uninitialised memory on ``device``."""
+    with cupy().cuda.Device(index_of(device)):
+        return cupy().empty(shape, dtype)
+
+
+def to_numpy(array: Any) -> np.ndarray:
+    """A copy in host memory."""
+    return cupy().asnumpy(array)
+
+
+def synchronize(device: Device) -> None:
+    """Wait until all work queued on ``device`` is done."""
+    cupy().cuda.Device(index_of(device)).synchronize()

@@ -1,0 +1,317 @@
+"""Making tensors: from data, filled, in ranges, from NumPy and through DLPack."""
+
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .backends import backend_for, move
+from .device import as_device
+from .errors import DTypeError, ShapeError
+from .ops.args import size_args
+from .tensor import Tensor, wrap
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor with a copy of ``data``: numbers, nested sequences, NumPy arrays, tensors.
+
+    Python floats take the default dtype (float32), ints int64, bools bool; arrays keep theirs.
+    Raises ShapeError for ragged sequences, DTypeError for elements that are not numbers.
+
+    >>> fw.tensor([[1, 2], [3, 4]])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    array = _to_array(data, dtype, "tensor")
+    target = as_device(device) if device is not None or not isinstance(data, Tensor) else data.device
+    if target.type != "cpu":
+        array = backend_for(target).asarray(array, None, target)
+    elif not isinstance(array, np.ndarray):
+        array = move(array, target)
+    elif array is data or isinstance(data, (np.ndarray, Tensor)) or not array.flags.writeable:
+        array = np.array(array, order="C", copy=True)
+    return wrap(array).requires_grad_(requires_grad)
+
+
+def _to_array(data: Any, dtype: Any, op: str) -> Any:
+    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        array = data._array
+    elif isinstance(data, (np.ndarray, np.generic)):
+        array = np.asarray(data)
+    elif hasattr(data, "__cuda_array_interface__"):
+        array = data
+    else:
+        array = _from_sequence(data, op)
+        if wanted is None and array.dtype.kind in "fc":
+            wanted = dtypes.scalar_dtype(0j if array.dtype.kind == "c" else 0.0)
+            if _has_arrays(data):
+                wanted = None
+    if array.dtype not in dtypes.BY_NUMPY and wanted is None:
+        wanted = dtypes.BY_NUMPY.get(array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else None
+        if wanted is None:
+            raise DTypeError(f"{op}: elements of dtype {array.dtype} are not supported; choose one of "
+                             f"{', '.join(d.name for d in dtypes.ALL)}, e.g. array.astype('int64')")
+    return array if wanted is None or array.dtype == wanted.numpy else array.astype(wanted.numpy)
+
+
+def _has_arrays(data: Any) -> bool:
+    while isinstance(data, (list, tuple)) and data:
+        data = data[0]
+    return isinstance(data, (np.ndarray, np.generic, Tensor))
+
+
+def _from_sequence(data: Any, op: str) -> np.ndarray:
+    if isinstance(data, (list, tuple)) and any(isinstance(d, Tensor) for d in data):
+        data = [d.tolist() if isinstance(d, Tensor) else d for d in data]
+    if isinstance(data, (str, bytes, dict, set)) or data is None:
+        raise TypeError(f"{op}: data must be numbers, sequences of numbers or arrays, got "
+                        f"{type(data).__name__}")
+    if isinstance(data, range):
+        data = list(data)
+    try:
+        array = np.array(data)
+    except ValueError as error:
+        raise ShapeError(f"{op}: the nested sequences differ in length, so they form no array ({error})"
+                         ) from None
+    if array.dtype.kind not in "biufc":
+        raise DTypeError(f"{op}: data must hold numbers, found elements of type "
+                         f"{type(np.ravel(array)[0]).__name__ if array.size else array.dtype}")
+    if array.size == 0 and array.dtype == np.float64:
+        return array.astype(dtypes.get_default_dtype().numpy)
+    return array
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor over ``data``, sharing memory with arrays and tensors where dtype and device allow.
+
+    >>> fw.as_tensor([1.0, 2.0])
+    tensor([1., 2.])
+    """
+    if isinstance(data, Tensor):
+        return data.to(dtype=dtype, device=device)  # type: ignore[attr-defined]
+    array = _to_array(data, dtype, "as_tensor")
+    target = as_device(device)
+    if target.type != "cpu" or not isinstance(array, np.ndarray):
+        array = backend_for(target).asarray(array, None, target)
+    return wrap(array)
+
+
+asarray = as_tensor
+
+
+def from_numpy(array: np.ndarray) -> Tensor:
+    """A tensor over the memory of a NumPy array: changes to one show in the other.
+
+    >>> fw.from_numpy(np.zeros(2))
+    tensor([0., 0.], dtype=framework.float64)
+    """
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"from_numpy: wanted a numpy.ndarray, got {type(array).__name__}; use tensor()")
+    if array.dtype not in dtypes.BY_NUMPY:
+        hint = "use array.astype(array.dtype.newbyteorder('='))" if array.dtype.kind in "biufc" and \
+            array.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with array.astype(...)"
+        raise DTypeError(f"from_numpy: dtype {array.dtype} is not supported; {hint}")
+    return wrap(array)
+
+
+def from_dlpack(source: Any) -> Tensor:
+    """A tensor over the memory of an object with ``__dlpack__`` (NumPy, CuPy, PyTorch ...).
+
+    >>> fw.from_dlpack(np.arange(3))
+    tensor([0, 1, 2])
+    """
+    if not hasattr(source, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(source).__name__} does not export DLPack")
+    kind = source.__dlpack_device__()[0]
+    if kind in (2, 13):
+        from .backends import cuda
+        return wrap(cuda.cupy().from_dlpack(source))
+    return wrap(np.from_dlpack(source))
+
+
+def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    shape = size_args(size, name)
+    if any(s < 0 for s in shape):
+        raise ShapeError(f"{name}: sizes must not be negative, got {list(shape)}")
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    target = as_device(device)
+    if target.type == "cpu":
+        array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
+                 if fill == 0 else np.full(shape, fill, kind.numpy))
+    else:
+        array = backend_for(target).empty(shape, kind.numpy, target)
+        if fill is not None:
+            array.fill(fill)
+    return wrap(array).requires_grad_(requires_grad)
+
+
+def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of zeros.
+
+    >>> fw.zeros(2, 2)
+    tensor([[0., 0.],
+            [0., 0.]])
+    """
+    return _filled("zeros", size, 0, dtype, device, requires_grad)
+
+
+def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of ones.
+
+    >>> fw.ones(3)
+    tensor([1., 1., 1.])
+    """
+    return _filled("ones", size, 1, dtype, device, requires_grad)
+
+
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of uninitialised memory.
+
+    >>> fw.empty(2, 3).shape
+    (2, 3)
+    """
+    return _filled("empty", size, None, dtype, device, requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
+         requires_grad: bool = False) -> Tensor:
+    """A tensor filled with one number, whose type decides the dtype.
+
+    >>> fw.full((2,), 7)
+    tensor([7, 7])
+    """
+    if isinstance(fill_value, Tensor):
+        fill_value = fill_value.item()
+    kind = dtypes.scalar_dtype(fill_value) if dtype is None else dtype
+    return _filled("full", (size,), fill_value, kind, device, requires_grad)
+
+
+def _like(x: Tensor, dtype: Any, device: Any) -> dict:
+    if not isinstance(x, Tensor):
+        raise TypeError(f"wanted a Tensor to take shape and dtype from, got {type(x).__name__}")
+    return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
+
+
+def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape, dtype and device of ``x``.
+
+    >>> fw.zeros_like(fw.tensor([1, 2]))
+    tensor([0, 0])
+    """
+    return zeros(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+
+
+def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape, dtype and device of ``x``.
+
+    >>> fw.ones_like(fw.tensor([1.5]))
+    tensor([1.])
+    """
+    return ones(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+
+
+def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory in the shape, dtype and device of ``x``.
+
+    >>> fw.empty_like(fw.ones(2, 3)).shape
+    (2, 3)
+    """
+    return empty(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+
+
+def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False) -> Tensor:
+    """One number in the shape, dtype and device of ``x``.
+
+    >>> fw.full_like(fw.ones(2), 5.0)
+    tensor([5., 5.])
+    """
+    return full(x.shape, fill_value, requires_grad=requires_grad, **_like(x, dtype, device))
+
+
+def _number(value: Any) -> Any:
+    return value.item() if isinstance(value, (Tensor, np.generic)) else value
+
+
+def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:
+    """Numbers from ``start`` (default 0) up to but without ``end``, in steps.
+
+    >>> fw.arange(1, 7, 2)
+    tensor([1, 3, 5])
+    """
+    start, end, step = _number(start), _number(end), _number(step)
+    if end is None:
+        start, end = 0, start
+    if step == 0:
+        raise ValueError("arange: step must not be 0")
+    if (end - start) * step < 0:
+        raise ValueError(f"arange: from {start} to {end} the step {step} leads away from the end")
+    whole = all(isinstance(v, int) for v in (start, end, step))
+    kind = dtypes.as_dtype(dtype) if dtype is not None else (
+        dtypes.int64 if whole else dtypes.get_default_dtype())
+    array = np.arange(start, end, step).astype(kind.numpy)
+    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+
+
+def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False) -> Tensor:
+    """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
+
+    >>> fw.linspace(0, 1, 5)
+    tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
+    """
+    if steps < 0:
+        raise ValueError(f"linspace: steps must not be negative, got {steps}")
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    array = np.linspace(_number(start), _number(end), steps).astype(kind.numpy)
+    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
+             device: Any = None, requires_grad: bool = False) -> Tensor:
+    """``base`` to the powers of ``linspace(start, end, steps)``.
+
+    >>> fw.logspace(0, 2, 3)
+    tensor([  1.,  10., 100.])
+    """
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    array = np.power(float(base), np.linspace(_number(start), _number(end), steps)).astype(kind.numpy)
+    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+
+
+def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
+        requires_grad: bool = False) -> Tensor:
+    """The identity matrix of n rows and m (default n) columns.
+
+    >>> fw.eye(2)
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    array = np.eye(n, m, dtype=kind.numpy)
+    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+
+
+def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A 0-dim tensor of the default dtype.
+
+    >>> fw.scalar_tensor(2)
+    tensor(2.)
+    """
+    return full((), value, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
+
+
+def _new(name: str, make: Any) -> None:
+    def method(self: Tensor, *args: Any, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> Tensor:
+        return make(*args, requires_grad=requires_grad, **_like(self, dtype, device))
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"``framework.{name[4:]}`` in the dtype and on the device of this tensor."
+    setattr(Tensor, name, method)
+
+
+for _name, _make in (("new_zeros", zeros), ("new_ones", ones), ("new_empty", empty), ("new_full", full),
+                     ("new_tensor", tensor)):
+    _new(_name, _make)

@@ -1,0 +1,60 @@
+"""Where a tensor lives: ``cpu``, or ``cuda:N``."""
+
+import re
+from typing import Any
+
+from .errors import DeviceError
+
+
+class Device:
+    """A place for tensors: ``Device("cpu")``, ``Device("cuda", 1)``, ``Device("cuda:1")``.
+
+    ``Device("cuda")`` means the current CUDA device.
+
+    >>> fw.device("cuda:1").index
+    1
+    """
+
+    __slots__ = ("type", "index")
+
+    def __init__(self, type: "str | Device | int", index: int | None = None) -> None:
+        if isinstance(type, Device):
+            self.type, self.index = type.type, type.index if index is None else index
+            return
+        if isinstance(type, int) and not isinstance(type, bool):
+            type = f"cuda:{type}"
+        match = re.fullmatch(r"(cpu|cuda)(?::(\d+))?", type) if isinstance(type, str) else None
+        if match is None:
+            raise DeviceError(f"device {type!r} is not known; use 'cpu', 'cuda' or 'cuda:N'")
+        if match[2] is not None and index is not None:
+            raise DeviceError(f"device {type!r} already has an index; drop index={index}")
+        number = int(match[2]) if match[2] is not None else index
+        if match[1] == "cpu" and number not in (None, 0):
+            raise DeviceError(f"device 'cpu:{number}' is not there; the only CPU device is 'cpu'")
+        self.type = match[1]
+        self.index = None if match[1] == "cpu" else number
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __repr__(self) -> str:
+        return f"device(type={self.type!r}" + (")" if self.index is None else f", index={self.index})")
+
+    def __reduce__(self) -> tuple:
+        return Device, (self.type, self.index)
+
+
+CPU = Device("cpu")
+
+
+def as_device(spec: "Device | str | int | None") -> Device:
+    """A ``Device`` from a ``Device``, its name, a CUDA index, or None for the CPU."""
+    if type(spec) is Device:
+        return spec
+    return CPU if spec is None else Device(spec)

@@ -1,0 +1,149 @@
+"""Dtype and device of a tensor: ``to`` and its kin, and copies."""
+
+from typing import Any
+
+from .. import dtypes
+from ..backends import backend_for, move
+from ..device import Device, as_device
+from ..tensor import Tensor, wrap
+from .args import tensor_arg
+from .expression import OPS_BY_NAME
+from .op import Meta, Op
+from .public import public
+
+cast = Op("cast", "x", jvp="linear",
+          kernel=lambda xp, x, *, dtype: x.astype(_numpy(dtype)),
+          infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
+          vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
+clone_op = Op("clone", "x", jvp="linear", kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
+              infer=lambda x: x, vjp={"x": lambda g: g})
+contiguous_op = Op("contiguous", "x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
+                   infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
+transfer = Op("transfer", "x", jvp="linear",
+              kernel=lambda xp, x, *, device, back: move(x, device),
+              infer=lambda x, *, device, back: x,
+              vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
+OPS_BY_NAME["cast"] = cast
+
+
+def _numpy(dtype: Any) -> Any:
+    return dtype.numpy if type(dtype) is dtypes.DType else dtype
+
+
+def from_array(array: Any, like: Tensor) -> Tensor:
+    """A tensor of a NumPy array on the device of ``like``."""
+    return wrap(move(array, like.device))
+
+
+@public("", method=True, op=transfer)
+def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+       copy: bool = False) -> Tensor:
+    """The tensor with another dtype and/or on another device; itself when nothing changes.
+
+    Forms: ``x.to(dtype)``, ``x.to(device)``, ``x.to(device, dtype)``, ``x.to(other_tensor)``.
+
+    >>> fw.tensor([1, 2]).to(fw.float64)
+    tensor([1., 2.], dtype=framework.float64)
+    """
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, (str, Device, int)) and not isinstance(arg, bool):
+            device = arg
+        elif isinstance(arg, bool):
+            non_blocking = arg
+        elif arg is not None:
+            dtype = arg
+    result = x
+    if dtype is not None and dtypes.as_dtype(dtype) is not x.dtype:
+        result = cast.run(result, dtype=dtypes.as_dtype(dtype))
+    if device is not None:
+        result = _to_device(result, as_device(device))
+    return clone_op.run(x) if copy and result is x else result
+
+
+def _to_device(x: Tensor, device: Device) -> Tensor:
+    backend = backend_for(device)
+    if device.type == "cuda":
+        device = Device("cuda", backend.index_of(device))
+    if x.device == device:
+        return x
+    return transfer.run(x, device=device, back=x.device)
+
+
+@public("", method=True)
+def cpu(x: Tensor) -> Tensor:
+    """The tensor in host memory; itself if it is there.
+
+    >>> fw.ones(2).cpu()
+    tensor([1., 1.])
+    """
+    return to(x, device="cpu")
+
+
+@public("", method=True)
+def cuda(x: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a CUDA device (the current one by default).
+
+    Raises DeviceError or MissingExtraError where there is none.
+    """
+    return to(x, device="cuda" if device is None else device)
+
+
+@public("", method=True)
+def type_as(x: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of ``other``.
+
+    >>> fw.ones(1).type_as(fw.tensor([1])).dtype
+    framework.int64
+    """
+    return to(x, other.dtype)
+
+
+def _caster(name: str, dtype: dtypes.DType) -> None:
+    def convert(x: Tensor) -> Tensor:
+        return to(x, dtype)
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
+    public("", method=True)(convert)
+
+
+for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
+                      ("int", dtypes.int32), ("long", dtypes.int64), ("short", dtypes.int16),
+                      ("bool", dtypes.bool_), ("cfloat", dtypes.complex64),
+                      ("cdouble", dtypes.complex128)):
+    _caster(_name, _dtype)
+
+
+@public(method=True, op=clone_op)
+def clone(x: Tensor) -> Tensor:
+    """A copy in new memory, through which gradients flow.
+
+    >>> fw.clone(fw.tensor([1.0]))
+    tensor([1.])
+    """
+    return clone_op.run(tensor_arg(x, "clone"))
+
+
+@public("", method=True, op=contiguous_op)
+def contiguous(x: Tensor) -> Tensor:
+    """The tensor in row-major memory; itself if it is already.
+
+    >>> fw.ones(2, 3).t().contiguous().is_contiguous()
+    True
+    """
+    return x if x.is_contiguous() else contiguous_op.run(x)
+
+
+@public("", method=True)
+def detach_(x: Tensor) -> Tensor:
+    """Cut this tensor out of its graph; views cannot be.
+
+    >>> (fw.ones(1, requires_grad=True) * 2).detach_().requires_grad
+    False
+    """
+    if x._base is not None:
+        raise RuntimeError("detach_: this tensor is a view, which cannot be cut from its base; use "
+                           "detach()")
+    x._node = None
+    return x

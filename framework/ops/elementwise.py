@@ -1,0 +1,225 @@
+"""Elementwise ops: one scalar expression each, with promotion, broadcasting and in-place forms.
+
+``elementwise("tanh", "x", "tanh(x)", vjp={"x": "g * (1 - out * out)"}, ...)`` makes the record and the
+public function. Both texts are in the language of ``expression.py``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..autograd.mode import state
+from ..backends import cuda
+from ..errors import DTypeError
+from ..node import Node
+from ..tensor import Tensor, as_array, wrap
+from .broadcast import broadcast_shape, sum_to
+from .cast import cast, from_array
+from .expression import OPS_BY_NAME, ExpressionRule, array_function
+from .op import Meta, Op, quiet
+from .public import check_out, public
+
+ndarray = np.ndarray
+_NO_SETTINGS: dict = {}
+
+
+class Elementwise(Op):
+    """An op on each element. ``result`` is the rule for its dtype:
+
+    "same": that of the promoted inputs; "float": integers become the default float dtype first;
+    "bool": computed on the promoted inputs, gives bool; "integer": takes integers and bools only;
+    "select": the first input is a condition that takes no part in promotion.
+    """
+
+    broadcasts = True
+
+    def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
+                 ufunc: str | None = None, vjp: dict[str, str] | None = None, jvp: str | None = None,
+                 onnx: Any = None) -> None:
+        self.expr = expr
+        self.result = result
+        self.ufunc = ufunc
+        self.settings = tuple(settings.split())
+        names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
+        self._parameters = names
+        self._functions: dict[Any, Callable] = {}
+        super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
+                         infer=self._infer)
+        self.cpu: Callable = getattr(np, ufunc) if ufunc else self._first_cpu
+        OPS_BY_NAME.setdefault(name, self)
+
+    def _rule(self, text: str) -> ExpressionRule:
+        return ExpressionRule(text, (*self.inputs, "out", *self.settings))  # type: ignore[return-value]
+
+    def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
+        self.cpu = array_function(self.expr, self._parameters, np)
+        return self.cpu(*arrays, **settings)
+
+    def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
+        function = self._functions.get(xp)
+        if function is None:
+            function = (getattr(xp, self.ufunc) if self.ufunc
+                        else array_function(self.expr, self._parameters, xp))
+            self._functions[xp] = function
+        return function(*arrays, **settings)
+
+    def _infer(self, *inputs: Any, **settings: Any) -> Meta:
+        shape = broadcast_shape([x.shape for x in inputs if isinstance(x, Meta)], self.name)
+        return Meta(shape, self.result_dtype(inputs)[1])
+
+    def result_dtype(self, inputs: Any) -> tuple[dtypes.DType, dtypes.DType]:
+        """(dtype to compute in, dtype of the result) for tensors, Metas and Python scalars."""
+        groups: tuple[list, list, list] = ([], [], [])
+        for x in inputs[1:] if self.result == "select" else inputs:
+            if isinstance(x, (Tensor, Meta)):
+                groups[0 if x.ndim else 1].append(x.dtype)
+            else:
+                groups[2].append(dtypes.scalar_dtype(x))
+        dtype = dtypes.combine(groups)
+        if self.result == "integer" and dtype.category > dtypes.INTEGER:
+            raise DTypeError(f"{self.name}: wanted integer or bool operands, got {dtype}")
+        if self.result == "float" and dtype.category < dtypes.FLOAT:
+            dtype = dtypes.get_default_dtype()
+        return dtype, dtypes.bool_ if self.result == "bool" else dtype
+
+    def promote(self, inputs: tuple) -> list:
+        """The inputs in the dtype to compute in; scalars stay Python numbers, which are weak."""
+        inputs = tuple([self._operand(x, i) for i, x in enumerate(inputs)])
+        if not any(isinstance(x, Tensor) for x in inputs):
+            raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
+                f"{self.name}: argument '{self.inputs[0]}' must be a Tensor, got "
+                f"{type(inputs[0]).__name__}; convert it with framework.tensor(...)")
+        dtype = self.result_dtype(inputs)[0]
+        first = 1 if self.result == "select" else 0
+        home = next((x for x in inputs if isinstance(x, Tensor) and x.ndim and x.is_cuda), None)
+        ready: list = list(inputs[:first])
+        for x in inputs[first:]:
+            if isinstance(x, Tensor):
+                if x._array.dtype != dtype.numpy:
+                    x = cast.run(x, dtype=dtype)
+                if home is not None and not x.ndim and not x.is_cuda:
+                    x = x.to(home.device)  # type: ignore[attr-defined]
+            elif dtype.category == dtypes.FLOAT and not isinstance(x, float):
+                x = float(x)
+            ready.append(x)
+        if not any(isinstance(x, Tensor) for x in ready[first:]):  # where(condition, 1, 0)
+            ready[first] = from_array(np.asarray(ready[first], dtype.numpy), inputs[0])
+        return ready
+
+    def _operand(self, x: Any, position: int) -> Any:
+        if isinstance(x, Tensor):
+            return x
+        if isinstance(x, np.generic):
+            return x.item()
+        if isinstance(x, ndarray):
+            return wrap(x) if x.dtype in dtypes.BY_NUMPY else wrap(np.asarray(x, dtypes.as_dtype(x.dtype)))
+        if isinstance(x, (bool, int, float, complex)):
+            return x
+        raise TypeError(f"{self.name}: argument '{self.inputs[position]}' must be a Tensor or a number, "
+                        f"got {type(x).__name__}")
+
+    def run(self, *inputs: Any, **settings: Any) -> Tensor:
+        return super().run(*self.promote(inputs), **settings)
+
+    def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
+        node = super().node(inputs, arrays, results, settings)
+        shape = results[0]._array.shape
+        for a in arrays:
+            if getattr(a, "shape", shape) != shape:
+                node.shapes = tuple([getattr(a, "shape", None) for a in arrays])
+                break
+        return node
+
+    def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        grads = super().pull(node, g, edges, live)
+        if node.shapes is not None:
+            for i, shape in enumerate(node.shapes):
+                if grads[i] is not None and grads[i].shape != shape:
+                    grads[i] = sum_to(grads[i], size=shape)
+        return grads
+
+
+def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Tensor:
+    """The fast end of the road, for inputs known to need no promotion."""
+    try:
+        out = quiet.run(op.cpu if cuda._cupy is None else op.kernel_for(arrays), *arrays, **settings)
+    except Exception as error:
+        out = op._rescue(error, inputs, arrays, settings)
+    return wrap(out if type(out) is ndarray else as_array(out))
+
+
+def unary(op: Elementwise) -> Callable:
+    """The public function of a one-input op."""
+    kinds = {"float": "fc", "integer": "iub"}.get(op.result, "fciub")
+    differentiable = op.has_vjp
+
+    def function(x: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if not isinstance(x, Tensor) or x._array.dtype.kind not in kinds:
+            result = op.run(x)
+        else:
+            result = _finish(op, (x,), [x._array], _NO_SETTINGS)
+            if x._node is not None and differentiable and state.enabled:
+                op.record((x,), [x._array], result, _NO_SETTINGS)
+        return result if out is None else check_out(out, result, op.name)
+    return function
+
+
+def binary(op: Elementwise) -> Callable:
+    """The public function of a two-input op; the quick path is for equal dtypes and weak scalars."""
+    kinds = {"float": "fc", "integer": "iub"}.get(op.result, "fciub")
+    differentiable = op.has_vjp
+    plain = differentiable and op.keeps_nothing
+
+    def function(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
+        if isinstance(x, Tensor):
+            a = x._array
+            if isinstance(y, Tensor):
+                b, node = y._array, y._node
+                quick = a.dtype is b.dtype and a.dtype.kind in kinds
+            else:
+                b, node = y, None
+                quick = type(y) is float and a.dtype.kind == "f"
+        else:
+            quick = False
+        if not quick:
+            result = op.run(x, y)
+            return result if out is None else check_out(out, result, op.name)
+        try:
+            c = quiet.run(op.cpu if cuda._cupy is None else op.kernel_for((a, b)), a, b)
+        except Exception as error:
+            c = op._rescue(error, (x, y), [a, b], _NO_SETTINGS)
+        result = wrap(c if type(c) is ndarray else as_array(c))
+        if (x._node is not None or node is not None) and differentiable and state.enabled:
+            if plain and node is not None and a.shape == b.shape:
+                result._node = Node(op, (x._node, node), None, None, _NO_SETTINGS, None)
+            else:
+                op.record((x, y), [a, b], result, _NO_SETTINGS)
+        return result if out is None else check_out(out, result, op.name)
+    return function
+
+
+def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str = "framework",
+                method: bool | str = True, inplace: bool | None = None, alias: str = "",
+                **record: Any) -> Callable:
+    """Make a record of one or two inputs without settings, and its public function.
+
+    doc: one line and a runnable example. inplace: also ``name_`` (default: where the result has the
+    input's dtype). The other arguments are those of ``Elementwise``.
+    """
+    op = Elementwise(name, inputs, expr, **record)
+    function = (unary if len(op.inputs) == 1 else binary)(op)
+    summary, _, example = doc.partition("\n")
+    takes = {"float": "floating; integers become the default float dtype",
+             "integer": "integer or bool", "bool": "any; the result is bool"}
+    function.__doc__ = (
+        f"{summary}\n\n    Formula: ``{expr}`` on each element. Shapes: {', '.join(op.inputs)} broadcast "
+        f"to the result.\n    Dtypes: {takes.get(op.result, 'any, promoted to a common one')}. Raises "
+        f"ShapeError if the shapes do not broadcast.\n\n{example}")
+    function.__name__ = function.__qualname__ = name
+    function.op = op  # type: ignore[attr-defined]
+    can = op.result != "bool" if inplace is None else inplace
+    methods = f"{name} {method}" if isinstance(method, str) else method
+    public(namespace, method=methods, inplace=can and bool(method), op=op, alias=alias)(function)
+    return function

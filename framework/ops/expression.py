@@ -1,0 +1,111 @@
+"""Scalar expressions: the one line an elementwise op is written as, run on arrays or on tensors.
+
+The language is Python's operators over the op's arguments plus the functions of ``vocabulary``. The
+same text is bound to NumPy, to CuPy, or to the ops themselves (then it is recorded), each once, at
+first use.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backends import cuda
+from ..tensor import Tensor
+from . import erf as erf_
+
+# names of the language that the array modules spell differently
+_SPELLING = {
+    "asin": "arcsin", "acos": "arccos", "atan": "arctan", "atan2": "arctan2", "asinh": "arcsinh",
+    "acosh": "arccosh", "pow": "power", "atanh": "arctanh", "round": "rint", "conj": "conjugate",
+}
+
+
+def _gate(xp: Any) -> Callable:
+    def gate(x: Any, y: Any) -> Any:
+        return _zero_where_zero(xp, x, x * y)
+    return gate
+
+
+def _over(xp: Any) -> Callable:
+    def over(x: Any, y: Any) -> Any:
+        return _zero_where_zero(xp, x, x / y)
+    return over
+
+
+def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
+    if xp is np and np.isfinite(result.sum()):  # one cheap pass tells that nothing needs mending
+        return result
+    return xp.where(x == 0, xp.zeros_like(result), result)
+
+
+def _trunc_divide(xp: Any) -> Callable:
+    def trunc_divide(x: Any, y: Any) -> Any:
+        quotient = xp.floor_divide(x, y)
+        inexact = quotient * y != x
+        return quotient + (inexact & ((x < 0) != (y < 0))).astype(quotient.dtype)
+    return trunc_divide
+
+
+def _sigmoid(xp: Any) -> Callable:
+    def sigmoid(x: Any) -> Any:
+        return 0.5 * (1 + xp.tanh(0.5 * x))
+    return sigmoid
+
+
+# functions of the language that no array module has: name -> maker of the function for a module
+_OWN: dict[str, Callable] = {
+    "gate": _gate, "over": _over, "trunc_divide": _trunc_divide, "sigmoid": _sigmoid, "erf": erf_.erf, "erfc": erf_.erfc,
+}
+
+# the language bound to ops, filled by the rooms as they are defined
+OPS_BY_NAME: dict[str, Any] = {}
+
+
+def vocabulary(xp: Any, names: Any) -> dict[str, Any]:
+    """What the given names of the language mean for an array module."""
+    return {n: _OWN[n](xp) if n in _OWN else getattr(xp, _SPELLING.get(n, n)) for n in names}
+
+
+def array_function(text: str, parameters: str, xp: Any) -> Callable:
+    """The expression as a function of ``parameters`` over arrays of the module ``xp``."""
+    code = compile(f"lambda {parameters}: {text}", "<expression>", "eval")
+    names = code.co_consts[0].co_names
+    return eval(code, {"__builtins__": {}, **vocabulary(xp, names)})  # our own text, never a user's
+
+
+def tensor_function(text: str, parameters: str) -> Callable:
+    """The expression as a function of ``parameters`` over tensors, each step recorded."""
+    code = compile(f"lambda {parameters}: {text}", "<expression>", "eval")
+    names = code.co_consts[0].co_names
+    return eval(code, {"__builtins__": {}, **{n: OPS_BY_NAME[n] for n in names}})
+
+
+class ExpressionRule:
+    """A vjp rule written as a scalar expression of ``g`` and the names it keeps."""
+
+    __slots__ = ("text", "names", "_numpy", "_cupy", "_ops")
+
+    def __init__(self, text: str, known: tuple[str, ...]) -> None:
+        found = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
+        self.text = text
+        self.names = tuple(n for n in found if n in known)
+        self._numpy: Callable | None = None
+        self._cupy: Callable | None = None
+        self._ops: Callable | None = None
+
+    def on(self, g: Any) -> Callable:
+        """The rule for a gradient of this kind: NumPy array or scalar, CuPy array, tensor."""
+        parameters = ", ".join(("g", *self.names))
+        if isinstance(g, (np.ndarray, np.generic)):
+            if self._numpy is None:
+                self._numpy = array_function(self.text, parameters, np)
+            return self._numpy
+        if isinstance(g, Tensor):
+            if self._ops is None:
+                self._ops = tensor_function(self.text, parameters)
+            return self._ops
+        if self._cupy is None:
+            self._cupy = array_function(self.text, parameters, cuda.cupy())
+        return self._cupy

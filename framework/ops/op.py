@@ -1,0 +1,371 @@
+"""The op record and the one road every call takes.
+
+A record is declared once, in one room (see ``ops/README.md``)::
+
+    softmax = Op("softmax", "x", kernel=..., infer=..., jvp="symmetric",
+                 vjp={"x": lambda g, out, dim: ...})
+
+The parameter names of a vjp rule say what backward keeps: ``x`` keeps that input, ``out`` the
+output, ``x_shape`` and ``x_dtype`` only that, any other name is a setting of the call. Inside rules,
+ops are called on whatever comes: on arrays they just compute (training), on tensors they are
+recorded again (``create_graph=True``), so one formula gives derivatives of every order.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import backends
+from ..autograd.mode import state
+from ..backends import cuda
+from ..dtypes import DType
+from ..errors import AutogradError, DeviceError, FrameworkError
+from ..node import Node, Pick
+from ..tensor import Tensor, as_array, counter_of, wrap
+from .views import link_view
+
+ndarray = np.ndarray
+NUMBERS = (int, float, bool, complex, np.generic, type(None))
+
+
+class Meta(NamedTuple):
+    """Shape and dtype without values: what ``infer`` rules take and give."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+class _Quiet(threading.local):
+    """``run(f, ...)`` calls f with NumPy's floating-point warnings off: inf and nan are results here.
+
+    A saved context costs a tenth of a microsecond, entering ``np.errstate`` more than one.
+    """
+
+    def __init__(self) -> None:
+        with np.errstate(all="ignore"):
+            self.run = copy_context().run
+
+
+quiet = _Quiet()
+
+
+class Rule:
+    """A vjp rule: a function ``(g, names...)``; ``names`` are read from its signature."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Callable) -> None:
+        code = function.__code__
+        self.function = function
+        self.names = code.co_varnames[1:code.co_argcount]
+
+    def on(self, g: Any) -> Callable:
+        """The function to call for a gradient of this kind (array or tensor)."""
+        return self.function
+
+
+class Op:
+    """One operation: kernels, derivative, shape rule. See the module docstring.
+
+    name: public name. inputs: names of the array arguments ("x w", "*xs" for any number).
+    kernel: ``kernel(xp, *arrays, **settings)``, written once for NumPy and CuPy; ``cuda_kernel``
+        replaces it on a GPU.
+    vjp: {input name: rule}, or one rule for all that returns a gradient per input (it may ask for
+        ``needs``, a tuple of bools); None if there is no derivative.
+    jvp: "linear", "multilinear", "symmetric", or None (derived from the vjp).
+    infer: ``infer(*metas, **settings)`` gives the output's Meta, or raises what is wrong.
+    outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
+        gradients and rules get a list (None where an output was not used).
+    view: True if the output shares the input's memory, "maybe" if that depends.
+    """
+
+    broadcasts = False
+
+    def __init__(self, name: str, inputs: str, *, kernel: Callable,
+                 cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
+                 infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
+                 view: bool | str = False, onnx: Any = None) -> None:
+        self.name = name
+        self.variadic = inputs.startswith("*")
+        self.inputs = tuple(inputs.lstrip("*").split())
+        self.outputs = tuple(outputs.split())
+        self.differentiable = len(self.outputs) if differentiable is None else differentiable
+        self.kernel = kernel
+        self.cuda_kernel = cuda_kernel or kernel
+        self.jvp = jvp
+        self.infer = infer
+        self.view = view
+        self.onnx = onnx
+        self._set_rules(vjp)
+        OPS.append(self)
+
+    def _set_rules(self, vjp: Any) -> None:
+        self.joint = None if vjp is None or isinstance(vjp, dict) else self._rule(vjp)
+        self.rules: list[Rule | None] | None = None
+        if isinstance(vjp, dict):
+            assert set(vjp) <= set(self.inputs), f"{self.name}: rules for unknown inputs {set(vjp)}"
+            self.rules = [self._rule(vjp[i]) if i in vjp else None for i in self.inputs]
+        self.has_vjp = vjp is not None
+        rules = [self.joint] if self.joint else [r for r in self.rules or ()]
+        self.wanted = [tuple(self._source(n) for n in rule.names) if rule else () for rule in rules]
+        self.keeps_nothing = not any(s for sources in self.wanted for s in sources if s)
+
+    def _rule(self, function: Any) -> Rule:
+        return Rule(function)
+
+    def _source(self, name: str) -> tuple[str, str, int] | None:
+        """Where a rule's argument comes from: (name, kind, position), or None for a setting."""
+        if name in self.outputs:
+            return name, "out", self.outputs.index(name)
+        stem, _, kind = name.rpartition("_")
+        if name in self.inputs:
+            return name, "in", self.inputs.index(name)
+        if stem in self.inputs and kind in ("shape", "dtype"):
+            return name, kind, self.inputs.index(stem)
+        return None
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    # -- the road --------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, **settings: Any) -> Any:
+        """For rules: on tensors the recorded road, on arrays only the kernel."""
+        for x in inputs:
+            if isinstance(x, Tensor):
+                return self.run(*inputs, **settings)
+        return self.kernel_for(inputs)(*inputs, **settings)
+
+    def run(self, *inputs: Any, **settings: Any) -> Any:
+        """Unwrap, compute, wrap, and record if an input requires grad: the road of every call."""
+        arrays = []
+        recorded = False
+        for x in inputs:
+            if isinstance(x, Tensor):
+                arrays.append(x._array)
+                if x._node is not None:
+                    recorded = True
+            elif isinstance(x, NUMBERS):
+                arrays.append(x)
+            else:
+                raise self._not_a_tensor(inputs)
+        try:
+            out = quiet.run(self.kernel_for(arrays), *arrays, **settings)
+        except Exception as error:
+            out = self._rescue(error, inputs, arrays, settings)
+        if len(self.outputs) > 1:
+            return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
+        result = wrap(out if type(out) is ndarray else as_array(out))
+        if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in "fc":
+            self.record(inputs, arrays, result, settings)
+        if self.view:
+            link_view(inputs[0], result, self, settings)
+        return result
+
+    def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
+                     recorded: bool) -> tuple:
+        results = tuple(wrap(as_array(out)) for out in outs)
+        if recorded and self.has_vjp:
+            node = self.node(inputs, arrays, results, settings)
+            for i, result in enumerate(results[:self.differentiable]):
+                result._node = Pick(node, i) if self.differentiable > 1 else node
+        return results
+
+    def record(self, inputs: tuple, arrays: list, result: Tensor, settings: dict) -> None:
+        """Hang a node for this call on ``result``."""
+        result._node = self.node(inputs, arrays, (result,), settings)
+
+    def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
+        """The node of a call, with what the rules of the inputs that need it want kept."""
+        edges = tuple([x._node if isinstance(x, Tensor) else None for x in inputs])
+        if self.keeps_nothing:
+            return Node(self, edges, None, None, settings, None)
+        kept: dict[str, Any] = {}
+        versions: list[tuple[list, int]] = []
+        for position, sources in enumerate(self.wanted):
+            if self.joint is None and edges[position] is None:
+                continue
+            for source in sources:
+                if source is None or source[0] in kept:
+                    continue
+                name, kind, i = source
+                if kind == "out":
+                    self._keep(kept, versions, name, results[i])
+                elif self.variadic:
+                    kept[name] = tuple(_part(kind, a) for a in arrays)
+                    if kind == "in":
+                        versions += [_stamp(x) for x in inputs if isinstance(x, Tensor)]
+                elif kind == "in":
+                    self._keep(kept, versions, name, inputs[i])
+                else:
+                    kept[name] = _part(kind, arrays[i])
+        return Node(self, edges, kept, versions, settings, None)
+
+    @staticmethod
+    def _keep(kept: dict, versions: list, name: str, x: Any) -> None:
+        if isinstance(x, Tensor):
+            kept[name] = x._array
+            versions.append(_stamp(x))
+        else:
+            kept[name] = x
+
+    # -- backward --------------------------------------------------------------------------------
+
+    def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
+        values = node.kept or {}
+        if node.versions:
+            self._check_versions(node)
+        elif node.kept is None and not self.keeps_nothing:
+            raise AutogradError(
+                f"backward through {self.name} a second time: what it kept was freed after the first; "
+                f"pass retain_graph=True to the first backward, or compute the value anew")
+        if live and values:
+            values = self._revive(node, values)
+        if node.settings:
+            values = {**node.settings, **values}
+        if self.joint is not None:
+            if "needs" in self.joint.names:
+                values = {**values, "needs": tuple([e is not None for e in edges])}
+            return self.joint.on(g)(g, *[values[n] for n in self.joint.names])
+        grads: list[Any] = [None] * len(edges)
+        for i, rule in enumerate(self.rules):  # type: ignore[arg-type]
+            if edges[i] is not None and rule is not None:
+                grads[i] = rule.on(g)(g, *[values[n] for n in rule.names])
+        return grads
+
+    def _check_versions(self, node: Node) -> None:
+        for counter, version in node.versions:
+            if counter[0] != version:
+                kept = ", ".join(f"{k}: {_describe(v)}" for k, v in (node.kept or {}).items())
+                raise AutogradError(
+                    f"backward of {self.name}: a value it kept ({kept}) was changed in place by "
+                    f"{counter[1]} after {self.name} ran (it is at version {counter[0]}, {version} was "
+                    f"kept); use the out-of-place form, or .clone() before changing it")
+
+    def _revive(self, node: Node, values: dict) -> dict:
+        """The kept arrays as tensors at their places in the graph."""
+        revived = dict(values)
+        for name in values:
+            source = self._source(name)
+            if source is None or source[1] not in ("in", "out"):
+                continue
+            _, kind, i = source
+            if self.variadic and kind == "in":
+                revived[name] = tuple(_at(a, e) for a, e in zip(values[name], node.edges))
+            elif kind == "in":
+                revived[name] = _at(values[name], node.edges[i])
+            elif len(self.outputs) == 1 or self.differentiable == 1:
+                revived[name] = _at(values[name], node if i == 0 else None)
+            else:
+                revived[name] = _at(values[name], Pick(node, i) if i < self.differentiable else None)
+        return revived
+
+    # -- kernels and failures --------------------------------------------------------------------
+
+    def cpu(self, *arrays: Any, **settings: Any) -> Any:
+        return self.kernel(np, *arrays, **settings)
+
+    def cuda(self, *arrays: Any, **settings: Any) -> Any:
+        device = _common_device(self, arrays)
+        with device:
+            return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
+
+    def kernel_for(self, arrays: Iterable) -> Callable:
+        """The kernel for the device of ``arrays``; the CPU's unless CuPy is loaded and one is its."""
+        if cuda._cupy is not None:
+            for a in arrays:
+                if isinstance(a, cuda._cupy.ndarray):
+                    return self.cuda
+        return self.cpu
+
+    def _not_a_tensor(self, inputs: tuple) -> TypeError:
+        position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))
+        bad = inputs[position]
+        name = f"{self.inputs[0]}[{position}]" if self.variadic else self.inputs[position]
+        return TypeError(f"{self.name}: argument '{name}' must be a Tensor, got "
+                         f"{type(bad).__name__}; convert it with framework.tensor(...)")
+
+    def _rescue(self, error: Exception, inputs: tuple, arrays: list, settings: dict) -> Any:
+        """After a failed kernel: say exactly what was wrong."""
+        if isinstance(error, RuntimeError) and "cannot enter context" in str(error):
+            with np.errstate(all="ignore"):  # a signal handler or finalizer interrupted a kernel
+                return self.kernel_for(arrays)(*arrays, **settings)
+        if not any(isinstance(x, Tensor) for x in inputs):
+            raise TypeError(f"{self.name}: argument '{self.inputs[0]}' must be a Tensor, got "
+                            f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
+        call = describe_call(self, inputs, settings)
+        try:
+            _check_devices(self, inputs)
+            if self.infer is not None:
+                metas = [meta(x) if isinstance(x, Tensor) else x for x in inputs]
+                self.infer(*metas, **settings)
+        except (FrameworkError, TypeError, ValueError, IndexError) as better:
+            better.add_note(f"while running {call}")
+            raise better from None
+        error.add_note(f"while running {call}")
+        raise error
+
+
+OPS: list[Op] = []
+
+
+def meta(x: Tensor) -> Meta:
+    """The Meta of a tensor."""
+    return Meta(x.shape, x.dtype)
+
+
+def describe_call(op: Any, inputs: Iterable, settings: dict) -> str:
+    """``softmax(float32[2, 3], dim=5)``, for notes on errors."""
+    parts = [str(meta(x)) if isinstance(x, Tensor) else repr(x) for x in inputs]
+    return f"{op.name}({', '.join(parts + [f'{k}={v!r}' for k, v in settings.items()])})"
+
+
+def _describe(value: Any) -> str:
+    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+
+
+def _part(kind: str, a: Any) -> Any:
+    if kind == "in":
+        return a
+    if kind == "shape":
+        return getattr(a, "shape", ())
+    return getattr(a, "dtype", None)
+
+
+def _stamp(x: Tensor) -> tuple[list, int]:
+    counter = counter_of(x)
+    return counter, counter[0]
+
+
+def _at(value: Any, node: Any) -> Any:
+    return wrap(value, node=node) if hasattr(value, "dtype") and hasattr(value, "strides") else value
+
+
+def _check_devices(op: Any, inputs: Iterable) -> None:
+    places = {str(x.device) for x in inputs if isinstance(x, Tensor)}
+    if len(places) > 1:
+        raise DeviceError(f"{op.name}: the operands are on different devices ({', '.join(sorted(places))}"
+                          f"); move them to one with .to(device)")
+
+
+def _common_device(op: Any, arrays: Iterable) -> Any:
+    device = None
+    for a in arrays:
+        if isinstance(a, np.ndarray) or (hasattr(a, "device") and device is not None
+                                         and a.device.id != device.id):
+            raise DeviceError(f"{op.name}: the operands are on different devices; move them to one "
+                              f"with .to(device)")
+        if device is None and hasattr(a, "device") and not isinstance(a, np.generic):
+            device = a.device
+    return device if device is not None else backends.cuda.cupy().cuda.Device()

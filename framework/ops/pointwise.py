@@ -1,0 +1,209 @@
+"""Functions of one element: exponentials, roots, trigonometry, rounding, and choosing by a mask."""
+
+from typing import Any
+
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor
+from .args import tensor_arg
+from .elementwise import Elementwise, elementwise
+from .op import Meta
+from .public import public
+
+_FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
+
+
+def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, values: str = "[0.5, 1.0]",
+           alias: str = "", expr: str | None = None) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    "
+    return elementwise(name, "x", expr or f"{name}(x)", f"{line}\n{example}", vjp={"x": vjp},
+                       ufunc=ufunc, alias=alias, method=alias or True, **_FLOAT)
+
+
+exp = _unary("exp", "The exponential function.", "g * out", ufunc="exp")
+exp2 = _unary("exp2", "Two to the power of the element.", "g * (out * 0.6931471805599453)",
+              ufunc="exp2")
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "g * (out + 1)", ufunc="expm1")
+log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log")
+log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2")
+log10 = _unary("log10", "The logarithm to base 10.", "over(g, x * 2.302585092994046)", ufunc="log10")
+log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc="log1p")
+sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]")
+rsqrt = _unary("rsqrt", "One over the square root.", "gate(g, -0.5 * (out * out * out))", ufunc=None,
+               expr="1 / sqrt(x)", values="[4.0, 16.0]")
+sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin")
+cos = _unary("cos", "The cosine of an angle in radians.", "-g * sin(x)", ufunc="cos")
+tan = _unary("tan", "The tangent of an angle in radians.", "g * (1 + out * out)", ufunc="tan")
+asin = _unary("asin", "The angle whose sine is the element.", "over(g, sqrt(1 - x * x))",
+              ufunc="arcsin", alias="arcsin")
+acos = _unary("acos", "The angle whose cosine is the element.", "over(-g, sqrt(1 - x * x))",
+              ufunc="arccos", alias="arccos")
+atan = _unary("atan", "The angle whose tangent is the element.", "g / (1 + x * x)", ufunc="arctan",
+              alias="arctan")
+sinh = _unary("sinh", "The hyperbolic sine.", "g * cosh(x)", ufunc="sinh")
+cosh = _unary("cosh", "The hyperbolic cosine.", "g * sinh(x)", ufunc="cosh")
+tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh")
+asinh = _unary("asinh", "The inverse hyperbolic sine.", "g / sqrt(1 + x * x)", ufunc="arcsinh",
+               alias="arcsinh")
+acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x * x - 1))",
+               ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]")
+atanh = _unary("atanh", "The inverse hyperbolic tangent.", "over(g, 1 - x * x)", ufunc="arctanh",
+               alias="arctanh", values="[0.0, 0.5]")
+sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "g * (out * (1 - out))",
+                 ufunc=None)
+erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None)
+erfc = _unary("erfc", "One minus the error function, accurate for large x.",
+              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None)
+
+
+def _step(name: str, line: str, ufunc: str, values: str) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    "
+    return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}", ufunc=ufunc,
+                       vjp={"x": "g * 0.0"}, jvp="symmetric", alias="fix" if name == "trunc" else "",
+                       method="fix" if name == "trunc" else True)
+
+
+floor = _step("floor", "The largest integer that is not larger.", "floor", "[1.7, -1.2]")
+ceil = _step("ceil", "The smallest integer that is not smaller.", "ceil", "[1.2, -1.7]")
+trunc = _step("trunc", "The integer part.", "trunc", "[1.7, -1.7]")
+_round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
+                     ufunc="rint", vjp={"x": "g * 0.0"}, jvp="symmetric", namespace="", method=False)
+frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
+    >>> fw.frac(fw.tensor([1.5, -1.5]))
+    """, vjp={"x": "g"}, jvp="symmetric")
+
+
+@public(method=True, inplace=True, op=_round.op)
+def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
+
+    >>> fw.round(fw.tensor([0.5, 1.5, -2.7]))
+    >>> fw.round(fw.tensor([3.14159]), decimals=2)
+    """
+    if decimals == 0:
+        return _round(x)
+    scale = 10.0 ** decimals
+    return _round(tensor_arg(x, "round") * scale) / scale  # type: ignore[operator]
+
+
+# -- choosing ------------------------------------------------------------------------------------
+
+_where = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
+                     vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},
+                     jvp="linear")
+
+
+@public(op=_where)
+def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
+    """``x`` where the condition holds, else ``y``; with the condition alone, where it holds.
+
+    Shapes broadcast; the condition is bool. No gradient flows to the side not chosen, nan there
+    included. With one argument: a tuple of index tensors, as ``nonzero(as_tuple=True)``.
+
+    >>> fw.where(fw.tensor([True, False]), fw.tensor([1.0, 2.0]), 0.0)
+    """
+    if x is None and y is None:
+        return tensor_arg(condition, "where", "condition").nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if tensor_arg(condition, "where", "condition")._array.dtype.kind not in "bu":
+        raise DTypeError(f"where: the condition must be bool, got {condition.dtype}; write a "
+                         f"comparison, e.g. condition != 0")
+    if condition._array.dtype.kind == "u":
+        condition = condition.bool()  # type: ignore[attr-defined]
+    return _where.run(condition, x, y)
+
+
+@public("", method="where", name="where")
+def _where_method(x: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor where the condition holds, else ``other``."""
+    return where(condition, x, other)
+
+
+@public(method=True, inplace=True)
+def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The tensor with ``value`` (a number or 0-dim tensor) wherever the bool ``mask`` holds.
+
+    The mask broadcasts to the tensor.
+
+    >>> fw.masked_fill(fw.tensor([1.0, 2.0]), fw.tensor([True, False]), -1.0)
+    """
+    tensor_arg(x, "masked_fill")
+    if tensor_arg(mask, "masked_fill", "mask")._array.dtype.kind != "b":
+        raise DTypeError(f"masked_fill: mask must be bool, got {mask.dtype}")
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"masked_fill: value must be a number or a 0-dim tensor, got shape "
+                         f"{list(value.shape)}; use where(mask, value, x)")
+    if isinstance(value, Tensor):
+        value = value.to(x.dtype)  # type: ignore[attr-defined]
+    elif x._array.dtype.kind in "iub":
+        value = int(value)
+    return _where.run(mask, value, x)
+
+
+_clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric",
+                         vjp={"x": "where(x < low, 0.0, g)"})
+_clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric",
+                          vjp={"x": "where(x > high, 0.0, g)"})
+
+
+@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low)
+def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The element limited to [min, max]; each a number, a tensor or None.
+
+    The gradient is 0 outside the limits. Raises ValueError if both limits are None.
+
+    >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
+    """
+    tensor_arg(x, "clamp")
+    if min is None and max is None:
+        raise ValueError("clamp: at least one of min and max is needed")
+    result = x
+    if min is not None:
+        result = _limit(result, min, _clamp_low, "low")
+    if max is not None:
+        result = _limit(result, max, _clamp_high, "high")
+    return result
+
+
+def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
+    if isinstance(limit, Tensor):
+        beyond = x < limit if setting == "low" else x > limit  # type: ignore[operator]
+        return _where.run(beyond, limit, x)
+    if isinstance(limit, float) and x._array.dtype.kind in "iub":
+        x = x.to(float)  # type: ignore[attr-defined]
+    return op.run(x, **{setting: limit})
+
+
+
+
+@public(method=True, inplace=True)
+def clamp_min(x: Tensor, min: Any) -> Tensor:
+    """The element, but at least ``min``.
+
+    >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
+    """
+    return clamp(x, min=min)
+
+
+@public(method=True, inplace=True)
+def clamp_max(x: Tensor, max: Any) -> Tensor:
+    """The element, but at most ``max``.
+
+    >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
+    """
+    return clamp(x, max=max)
+
+
+@public(method=True, inplace=True)
+def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None,
+               neginf: float | None = None) -> Tensor:
+    """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
+
+    >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
+    """
+    from ..dtypes import finfo
+    if tensor_arg(x, "nan_to_num")._array.dtype.kind != "f":
+        return x.clone()  # type: ignore[attr-defined]
+    info = finfo(x.dtype)
+    high = info.max if posinf is None else posinf
+    low = info.min if neginf is None else neginf
+    x = _where.run(x != x, nan, x)
+    return _where.run(x == float("inf"), high, _where.run(x == float("-inf"), low, x))

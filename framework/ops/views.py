@@ -1,0 +1,46 @@
+"""Views: tensors that share memory, and the bookkeeping that keeps their gradients right.
+
+A view knows its base and the chain of view ops from the base to it; the base knows its views, weakly.
+When one of them is changed in place, ``inplace.py`` replays the chains to put every live view at its
+new place in the graph.
+"""
+
+import weakref
+from typing import Any
+
+from ..tensor import Tensor, counter_of
+
+_PRUNE_FROM = 32
+
+
+def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
+    """Note that ``view = op(x, **settings)`` shares memory with ``x``."""
+    if op.view == "maybe" and not _shares(x._array, view._array):
+        return
+    view._counter = counter_of(x)
+    source = x._more
+    step = ((op, settings),)
+    if source is not None and source.base is not None:
+        base, chain = source.base, source.chain + step
+    else:
+        base, chain = x, step
+    more = view._extras()
+    more.base, more.chain = base, chain
+    register(base, view)
+
+
+def register(base: Tensor, view: Tensor) -> None:
+    """Let ``base`` know its view, weakly; forget the dead ones now and then."""
+    extras = base._extras()
+    refs = extras.views
+    if refs is None:
+        refs = extras.views = []
+    refs.append(weakref.ref(view))
+    if len(refs) >= _PRUNE_FROM and not len(refs) & (len(refs) - 1):
+        refs[:] = [ref for ref in refs if ref() is not None]
+
+
+def _shares(a: Any, b: Any) -> bool:
+    if b is a or b.base is a:
+        return True
+    return b.base is not None and b.base is a.base

@@ -1,0 +1,138 @@
+"""How a tensor prints: PyTorch's layout, four digits, long dimensions cut in the middle."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .backends import move
+from .device import CPU
+from .dtypes import get_default_dtype
+from .node import Leaf
+from .tensor import Tensor
+
+
+class _Options:
+    precision = 4
+    threshold = 1000
+    edgeitems = 3
+    linewidth = 80
+    sci_mode: bool | None = None
+
+
+options = _Options()
+
+
+def set_printoptions(precision: int | None = None, threshold: int | None = None,
+                     edgeitems: int | None = None, linewidth: int | None = None,
+                     sci_mode: bool | None = None) -> None:
+    """Set digits, the size from which dimensions are cut, items kept at the edges, and line width.
+
+    >>> fw.set_printoptions(precision=2); fw.tensor([1 / 3])
+    tensor([0.33])
+    >>> fw.set_printoptions(precision=4)
+    """
+    for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
+                        ("linewidth", linewidth)):
+        if value is not None:
+            setattr(options, name, value)
+    options.sci_mode = sci_mode
+
+
+def _float_format(values: np.ndarray) -> Any:
+    """A formatter for these numbers: whole numbers, fixed or scientific, one width for all."""
+    finite = values[np.isfinite(values) & (values != 0)]
+    size = np.abs(finite.astype(np.float64))
+    digits = options.precision
+    if not size.size or (np.equal(np.rint(size), size).all() and size.max() < 10.0 ** 8):
+        def form(v: float) -> str:
+            return f"{v:.0f}." if math.isfinite(v) else f"{v}"
+    elif options.sci_mode or (options.sci_mode is None and (
+            size.max() / size.min() > 1000.0 or size.max() > 1e8 or size.min() < 1e-4)):
+        def form(v: float) -> str:
+            return f"{v:.{digits}e}"
+    else:
+        def form(v: float) -> str:
+            return f"{v:.{digits}f}" if math.isfinite(v) else f"{v}"
+    return form
+
+
+def _formatter(values: np.ndarray) -> Any:
+    if values.dtype.kind == "f":
+        form = _float_format(values)
+    elif values.dtype.kind == "c":
+        real, imag = _float_format(values.real), _float_format(values.imag)
+
+        def form(v: complex) -> str:
+            return f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag))}j"
+    else:
+        form = str
+    width = max((len(form(v)) for v in values.ravel().tolist()), default=0)
+    return lambda v: form(v).rjust(width)
+
+
+def _shown(array: np.ndarray) -> np.ndarray:
+    """The elements that will be printed, so that formatting does not look at millions."""
+    edge = options.edgeitems
+    for axis, size in enumerate(array.shape):
+        if size > 2 * edge:
+            index = [*range(edge), *range(size - edge, size)]
+            array = np.take(array, index, axis)
+    return array
+
+
+def _lines(array: np.ndarray, form: Any, indent: int, cut: bool) -> str:
+    if array.ndim == 0:
+        return form(array.item())
+    edge = options.edgeitems
+    cut_here = cut and array.shape[0] > 2 * edge
+    if array.ndim == 1:
+        items = [form(v) for v in (array if not cut_here else np.concatenate(
+            [array[:edge], array[-edge:]])).tolist()]
+        if cut_here:
+            items.insert(edge, "...")
+        per_line = max(1, (options.linewidth - indent) // (len(items[0]) + 2)) if items else 1
+        rows = [", ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
+    rows = [array[i] for i in (range(array.shape[0]) if not cut_here else
+                               [*range(edge), *range(array.shape[0] - edge, array.shape[0])])]
+    parts = [_lines(row, form, indent + 1, cut) for row in rows]
+    if cut_here:
+        parts.insert(edge, "...")
+    return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+def tensor_repr(x: Tensor, name: str = "tensor") -> str:
+    """The text of a tensor, e.g. ``tensor([1., 2.], requires_grad=True)``."""
+    array = move(x._array, CPU)
+    cut = array.size > options.threshold
+    prefix = f"{name}("
+    if array.size == 0:
+        body = "[]"
+    else:
+        body = _lines(array, _formatter(_shown(array) if cut else array), len(prefix), cut)
+    notes = []
+    if array.size == 0 and array.ndim != 1:
+        notes.append(f"size={x.shape}")
+    if x.is_cuda:
+        notes.append(f"device='{x.device}'")
+    if x.dtype is not get_default_dtype() and (array.size == 0 or x.dtype.name not in ("int64", "bool", "complex64")):
+        notes.append(f"dtype={x.dtype}")
+    if x.grad_fn is not None:
+        notes.append(f"grad_fn=<{x.grad_fn.name}>")
+    elif type(x._node) is Leaf:
+        notes.append("requires_grad=True")
+    tail = "".join(f", {n}" for n in notes)
+    return f"{prefix}{body}{tail})"
+
+
+def _format(self: Tensor, spec: str) -> str:
+    if not spec:
+        return repr(self)
+    if self.ndim:
+        raise TypeError(f"only a 0-dim tensor takes a format, this one has shape {list(self.shape)}")
+    return format(self.item(), spec)
+
+
+Tensor.__repr__ = lambda self: tensor_repr(self)  # type: ignore[method-assign]
+Tensor.__format__ = _format  # type: ignore[method-assign]

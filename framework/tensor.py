@@ -1,0 +1,386 @@
+"""Tensor: one NumPy or CuPy array, a version, and a place in the graph.
+
+This file knows no op: the op records bind their methods here (see ``ops/__init__``), so the whole
+list of methods is in ``tensor.pyi``.
+"""
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .backends import backend_of, move
+from .device import Device, as_device
+from .dtypes import BY_NUMPY, DType
+from .errors import AutogradError, DeviceError, DTypeError, ShapeError
+from .node import Leaf, Node, Pick
+
+
+class More:
+    """What few tensors have: a stored gradient, the tensor they are a view of, views of them."""
+
+    __slots__ = ("grad", "leaf", "base", "chain", "views")
+
+    def __init__(self) -> None:
+        self.grad: Tensor | None = None
+        self.leaf: Leaf | None = None
+        self.base: Tensor | None = None
+        self.chain: tuple = ()
+        self.views: list[weakref.ref] | None = None
+
+
+class Tensor:
+    """An n-dimensional array that can record how it was computed.
+
+    Make one with ``framework.tensor(data)``, ``zeros``, ``randn`` and their kin.
+
+    >>> x = fw.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([[2., 4.],
+            [6., 8.]])
+    """
+
+    __slots__ = ("_array", "_node", "_counter", "_more", "__weakref__")
+    __array_priority__ = 1000.0
+
+    _array: Any
+    _node: Node | Pick | Leaf | None
+    _counter: list | None
+    _more: More | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError("Tensor() is not a constructor; use framework.tensor(data), zeros(shape), "
+                        "empty(shape) or from_numpy(array)")
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self._array.shape
+
+    @property
+    def ndim(self) -> int:
+        return self._array.ndim
+
+    @property
+    def dtype(self) -> DType:
+        return BY_NUMPY[self._array.dtype]
+
+    @property
+    def device(self) -> Device:
+        return backend_of(self._array).device_of(self._array)
+
+    @property
+    def itemsize(self) -> int:
+        return self._array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self._array.nbytes
+
+    @property
+    def is_cuda(self) -> bool:
+        return not isinstance(self._array, np.ndarray)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The shape, or the length of one dimension."""
+        shape = self._array.shape
+        if dim is None:
+            return shape
+        if not -len(shape) <= dim < len(shape):
+            raise IndexError(f"size: dim={dim} is out of range for a tensor of {len(shape)} dimensions")
+        return shape[dim]
+
+    def dim(self) -> int:
+        """The number of dimensions."""
+        return self._array.ndim
+
+    ndimension = dim
+
+    def numel(self) -> int:
+        """The number of elements."""
+        return int(self._array.size)
+
+    nelement = numel
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return self._array.itemsize
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Elements to step in memory for one step along each dimension (or along ``dim``)."""
+        strides = tuple(s // self._array.itemsize for s in self._array.strides)
+        return strides if dim is None else strides[dim]
+
+    def is_contiguous(self) -> bool:
+        """Whether the elements lie in memory in row-major order without gaps."""
+        return bool(self._array.flags.c_contiguous)
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        if self.is_cuda:
+            return int(self._array.data.ptr)
+        return int(self._array.__array_interface__["data"][0])
+
+    def is_floating_point(self) -> bool:
+        """Whether the dtype is floating (complex is not)."""
+        return self._array.dtype.kind == "f"
+
+    def is_complex(self) -> bool:
+        """Whether the dtype is complex."""
+        return self._array.dtype.kind == "c"
+
+    def get_device(self) -> int:
+        """The CUDA device number, or -1 on the CPU."""
+        index = self.device.index
+        return -1 if index is None else index
+
+    # -- its place in the graph ------------------------------------------------------------------
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._node is not None
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self.requires_grad_(value)
+
+    def requires_grad_(self, requires_grad: bool = True) -> "Tensor":
+        """Start (or stop) gathering this leaf's gradient in ``.grad``; returns the tensor itself."""
+        node = self._node
+        if not requires_grad:
+            if node is not None and type(node) is not Leaf:
+                raise AutogradError("requires_grad_(False) is for leaf tensors; this one was computed "
+                                    "(use .detach() for a copy outside the graph)")
+            if node is not None:
+                self._extras().leaf = node
+                self._node = None
+        elif node is None:
+            if self._array.dtype.kind != "f":
+                hint = ("gradients of complex tensors are not supported" if self.is_complex()
+                        else "convert it first, e.g. x.float()")
+                raise AutogradError(f"only floating tensors can require gradients, this one is "
+                                    f"{self.dtype}; {hint}")
+            more = self._more
+            self._node = more.leaf if more is not None and more.leaf is not None else Leaf()
+            if more is not None and more.grad is not None:
+                self._node.grad, more.grad = more.grad, None
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._node is None or type(self._node) is Leaf
+
+    @property
+    def grad_fn(self) -> Node | Pick | None:
+        node = self._node
+        return None if type(node) is Leaf else node
+
+    @property
+    def grad(self) -> "Tensor | None":
+        if type(self._node) is Leaf:
+            return self._node.grad
+        more = self._more
+        if more is None:
+            return None
+        return more.leaf.grad if more.leaf is not None and self._node is None else more.grad
+
+    @grad.setter
+    def grad(self, value: "Tensor | None") -> None:
+        if value is not None:
+            if not isinstance(value, Tensor):
+                raise TypeError(f"grad must be a Tensor or None, got {type(value).__name__}")
+            if value.shape != self.shape:
+                raise ShapeError(f"grad of shape {list(value.shape)} does not fit a tensor of shape "
+                                 f"{list(self.shape)}")
+            if value.dtype is not self.dtype:
+                raise DTypeError(f"grad of {value.dtype} does not fit a tensor of {self.dtype}")
+            if value.device != self.device:
+                raise DeviceError(f"grad on {value.device} does not fit a tensor on {self.device}")
+        if type(self._node) is Leaf:
+            self._node.grad = value
+        elif self._node is None and self._more is not None and self._more.leaf is not None:
+            self._more.leaf.grad = value
+        elif value is not None or self._more is not None:
+            self._extras().grad = value
+
+    @grad.deleter
+    def grad(self) -> None:
+        self.grad = None
+
+    @property
+    def data(self) -> "Tensor":
+        """The same memory outside the graph; changes to it are not noticed by autograd."""
+        return wrap(self._array)
+
+    @data.setter
+    def data(self, value: "Tensor") -> None:
+        if not isinstance(value, Tensor):
+            raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
+        if self._node is not None and value._array.dtype.kind != "f":
+            raise DTypeError(f"data of {value.dtype} cannot replace that of a tensor that requires grad")
+        self._array = value._array
+
+    @property
+    def _version(self) -> int:
+        return 0 if self._counter is None else self._counter[0]
+
+    @property
+    def _base(self) -> "Tensor | None":
+        return None if self._more is None else self._more.base
+
+    def _is_view(self) -> bool:
+        return self._base is not None
+
+    def detach(self) -> "Tensor":
+        """The same memory outside the graph; in-place changes to either are noticed by backward."""
+        out = wrap(self._array)
+        out._counter = counter_of(self)
+        return out
+
+    def _extras(self) -> More:
+        more = self._more
+        if more is None:
+            more = self._more = More()
+        return more
+
+    # -- out of the framework --------------------------------------------------------------------
+
+    def numpy(self, *, force: bool = False) -> np.ndarray:
+        """The tensor as a NumPy array over the same memory.
+
+        Raises AutogradError if it requires grad and DeviceError if it is on a GPU, unless
+        ``force=True``, which detaches and copies to the host.
+        """
+        if self._node is not None and not force:
+            raise AutogradError("this tensor requires grad, and NumPy would not record what happens "
+                                "to it; use x.detach().numpy()")
+        if self.is_cuda:
+            if not force:
+                raise DeviceError(f"this tensor is on {self.device}; use x.cpu().numpy()")
+            return move(self._array, as_device("cpu"))
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if copy is False and dtype is not None and array.dtype != dtype:
+            raise ValueError(f"cannot convert {array.dtype} to {dtype} without a copy")
+        return np.array(array, dtype=dtype, copy=True) if copy else array.astype(
+            array.dtype if dtype is None else dtype, copy=False)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        if self._node is not None:
+            raise AutogradError("this tensor requires grad and cannot be exported; use x.detach()")
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._array.__dlpack_device__()
+
+    def item(self) -> Any:
+        """The only element as a Python number; raises ShapeError for any other number of elements."""
+        if self._array.size != 1:
+            raise ShapeError(f"item: wanted a tensor of one element, this one has shape "
+                             f"{list(self.shape)}; use .tolist(), or reduce it first")
+        return self._array.item()
+
+    def tolist(self) -> Any:
+        """The elements as (nested) Python lists, or a number for a 0-dim tensor."""
+        return self._array.tolist()
+
+    def _number(self, kind: Callable) -> Any:
+        if self._array.size != 1:
+            raise ShapeError(f"{kind.__name__}(): only a tensor of one element converts to a Python "
+                             f"number, this one has shape {list(self.shape)}")
+        return kind(self._array.item())
+
+    def __float__(self) -> float:
+        return self._number(float)
+
+    def __int__(self) -> int:
+        return self._number(int)
+
+    def __complex__(self) -> complex:
+        return self._number(complex)
+
+    def __index__(self) -> int:
+        if self._array.dtype.kind not in "iu":
+            raise DTypeError(f"only an integer tensor can be an index, this one is {self.dtype}")
+        return self._number(int)
+
+    def __bool__(self) -> bool:
+        if self._array.size != 1:
+            raise ShapeError(f"the truth of a tensor of shape {list(self.shape)} is ambiguous; "
+                             f"use x.any() or x.all()")
+        return bool(self._array.item())
+
+    def __len__(self) -> int:
+        if self._array.ndim == 0:
+            raise TypeError("len() of a 0-dim tensor")
+        return self._array.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        state = self.__dict__ if hasattr(self, "__dict__") else None
+        array = np.array(move(self._array, as_device("cpu")), order="C")
+        args = (type(self), array, str(self.device), self.requires_grad)
+        return (_rebuild, args, state) if state else (_rebuild, args)
+
+    def __deepcopy__(self, memo: dict) -> "Tensor":
+        if id(self) in memo:
+            return memo[id(self)]
+        if not self.is_leaf:
+            raise AutogradError("deepcopy is for leaf tensors (a computed one drags its graph along); "
+                                "use x.detach().clone()")
+        copy = wrap(self._array.copy(), type(self))
+        memo[id(self)] = copy
+        copy.requires_grad_(self.requires_grad)
+        if self.grad is not None:
+            copy.grad = self.grad.__deepcopy__(memo)
+        if hasattr(self, "__dict__"):
+            copy.__dict__.update(self.__dict__)
+        return copy
+
+    def __copy__(self) -> "Tensor":
+        copy = wrap(self._array, type(self))
+        copy._node, copy._counter = self._node, counter_of(self)
+        return copy
+
+
+_new = object.__new__
+
+
+def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
+    """A tensor over ``array``, which must be an array of a backend (never a NumPy scalar)."""
+    t = _new(cls)
+    t._array = array
+    t._node = node
+    t._counter = None
+    t._more = None
+    return t
+
+
+def as_array(value: Any) -> Any:
+    """A kernel's result as an array: NumPy gives scalars where the result has no dimension."""
+    return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
+
+
+def as_tensor(value: Any) -> Tensor:
+    """The tensor itself, or a tensor over an array or NumPy scalar."""
+    return value if isinstance(value, Tensor) else wrap(as_array(value))
+
+
+def counter_of(t: Tensor) -> list:
+    """The version counter of ``t``: [changes so far, last op that changed it], shared with views."""
+    counter = t._counter
+    if counter is None:
+        counter = t._counter = [0, None]
+    return counter
+
+
+def _rebuild(cls: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
+    target = as_device(device)
+    return wrap(move(array, target), cls).requires_grad_(requires_grad)
