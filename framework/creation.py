@@ -187,9 +187,13 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     return _filled("full", (size,), fill_value, kind, device, requires_grad)
 
 
-def _like(x: Tensor, dtype: Any, device: Any) -> dict:
+def _shape(x: Tensor) -> tuple[int, ...]:
     if not isinstance(x, Tensor):
-        raise TypeError(f"wanted a Tensor to take shape and dtype from, got {type(x).__name__}")
+        raise TypeError(f"wanted a Tensor to take the shape and dtype from, got {type(x).__name__}")
+    return x.shape
+
+
+def _like(x: Tensor, dtype: Any, device: Any) -> dict:
     return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
 
 
@@ -199,7 +203,7 @@ def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_gra
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
-    return zeros(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+    return zeros(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
 
 
 def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -208,7 +212,7 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
-    return ones(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+    return ones(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
 
 
 def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -217,7 +221,7 @@ def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_gra
     >>> fw.empty_like(fw.ones(2, 3)).shape
     (2, 3)
     """
-    return empty(x.shape, requires_grad=requires_grad, **_like(x, dtype, device))
+    return empty(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
 
 
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
@@ -227,7 +231,7 @@ def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = No
     >>> fw.full_like(fw.ones(2), 5.0)
     tensor([5., 5.])
     """
-    return full(x.shape, fill_value, requires_grad=requires_grad, **_like(x, dtype, device))
+    return full(_shape(x), fill_value, requires_grad=requires_grad, **_like(x, dtype, device))
 
 
 def _number(value: Any) -> Any:

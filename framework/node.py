@@ -51,6 +51,21 @@ class Node:
         return f"<node {self.name} #{self.seq}>"
 
 
+class PlainNode:
+    """A node that keeps nothing, for calls whose gradient is handed on unchanged (sums)."""
+
+    __slots__ = ("op", "edges", "seq", "hooks", "__weakref__")
+    kept = versions = shapes = None
+    settings: dict = {}
+    name, next_functions, __repr__ = Node.name, Node.next_functions, Node.__repr__
+
+    def __init__(self, op: Any, edges: tuple) -> None:
+        self.op = op
+        self.edges = edges
+        self.hooks: list[Callable] | None = None
+        self.seq = next_seq()
+
+
 class Pick:
     """One output of a node that has several; ``edges[0]`` is that node."""
 

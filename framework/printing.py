@@ -44,13 +44,15 @@ def _float_format(values: np.ndarray) -> Any:
     finite = values[np.isfinite(values) & (values != 0)]
     size = np.abs(finite.astype(np.float64))
     digits = options.precision
-    if not size.size or (np.equal(np.rint(size), size).all() and size.max() < 10.0 ** 8):
-        def form(v: float) -> str:
-            return f"{v:.0f}." if math.isfinite(v) else f"{v}"
-    elif options.sci_mode or (options.sci_mode is None and (
-            size.max() / size.min() > 1000.0 or size.max() > 1e8 or size.min() < 1e-4)):
+    whole = not size.size or bool(np.equal(np.rint(size), size).all())
+    wide = size.size and (size.max() / size.min() > 1000.0 or size.max() > 1e8
+                          or (not whole and size.min() < 1e-4))
+    if options.sci_mode or (options.sci_mode is None and wide):
         def form(v: float) -> str:
             return f"{v:.{digits}e}"
+    elif whole:
+        def form(v: float) -> str:
+            return f"{v:.0f}." if math.isfinite(v) else f"{v}"
     else:
         def form(v: float) -> str:
             return f"{v:.{digits}f}" if math.isfinite(v) else f"{v}"
@@ -67,7 +69,8 @@ def _formatter(values: np.ndarray) -> Any:
             return f"{real(v.real)}{'-' if math.copysign(1, v.imag) < 0 else '+'}{imag(abs(v.imag))}j"
     else:
         form = str
-    width = max((len(form(v)) for v in values.ravel().tolist()), default=0)
+    counted = values[np.isfinite(values) & (values != 0)] if values.dtype.kind == "f" else values
+    width = max((len(form(v)) for v in counted.ravel().tolist()), default=0)
     return lambda v: form(v).rjust(width)
 
 
@@ -81,7 +84,7 @@ def _shown(array: np.ndarray) -> np.ndarray:
     return array
 
 
-def _lines(array: np.ndarray, form: Any, indent: int, cut: bool) -> str:
+def _lines(array: Any, form: Any, indent: int, cut: bool) -> str:
     if array.ndim == 0:
         return form(array.item())
     edge = options.edgeitems
@@ -89,9 +92,9 @@ def _lines(array: np.ndarray, form: Any, indent: int, cut: bool) -> str:
     if array.ndim == 1:
         items = [form(v) for v in (array if not cut_here else np.concatenate(
             [array[:edge], array[-edge:]])).tolist()]
-        if cut_here:
-            items.insert(edge, "...")
         per_line = max(1, (options.linewidth - indent) // (len(items[0]) + 2)) if items else 1
+        if cut_here:
+            items.insert(edge, " ...")
         rows = [", ".join(items[i:i + per_line]) for i in range(0, len(items), per_line)]
         return "[" + (",\n" + " " * (indent + 1)).join(rows) + "]"
     rows = [array[i] for i in (range(array.shape[0]) if not cut_here else
@@ -134,5 +137,5 @@ def _format(self: Tensor, spec: str) -> str:
     return format(self.item(), spec)
 
 
-Tensor.__repr__ = lambda self: tensor_repr(self)  # type: ignore[method-assign]
-Tensor.__format__ = _format  # type: ignore[method-assign]
+setattr(Tensor, "__repr__", lambda self: tensor_repr(self))  # noqa: B010 - a layer above gives it
+setattr(Tensor, "__format__", _format)  # noqa: B010

@@ -96,35 +96,48 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, live: bool,
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
          caught: dict) -> None:
     owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
-    while heap:
-        node = heappop(heap)[1]
-        g = pending.pop(node)
+    node: Any = None
+    g: Any = None
+    while node is not None or heap:
+        if node is None:
+            node = heappop(heap)[1]
+            g = pending.pop(node)
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
-        if node in targets:
+        if targets and node in targets:
             caught[node] = g
+        edges = node.edges
+        if needed is not None:
+            edges = tuple([e if e in needed else None for e in edges]) if node in needed else ()
         kind = type(node)
         if kind is Leaf:
             if needed is None:
                 _accumulate(node, g, live)
+            node = None
             continue
-        edges = node.edges
-        if needed is not None:
-            if node not in needed:
-                continue
-            edges = tuple([e if e in needed else None for e in edges])
         if kind is Pick:
-            _add_part(pending, heap, edges[0], node.index, g)
+            if edges:
+                _add_part(pending, heap, edges[0], node.index, g)
+            node = None
             continue
-        grads = node.op.pull(node, g, edges, live)
-        if not retain and node.kept is not None:
+        grads = node.op.pull(node, g, edges, live) if edges else ()
+        if not retain and node.versions:
             node.kept = node.versions = None
+        node = None  # in a chain, the next node: it needs no turn on the heap
         for edge, ge in zip(edges, grads):
             if edge is None or ge is None:
                 continue
             if type(edge) is Leaf and not live and (ge is g or ge.base is not None):
                 ge = ge.copy()  # a leaf's .grad is the user's: never shared with another's
-            _add(pending, heap, edge, ge, owned)
+            if heap:
+                _add(pending, heap, edge, ge, owned)
+            elif node is None:
+                node, chain = edge, ge
+            else:
+                _add(pending, heap, node, chain, owned)
+                _add(pending, heap, edge, ge, owned)
+                node = None
+        g = chain if node is not None else None
 
 
 def _add(pending: dict, heap: list, node: Any, g: Any, owned: set) -> None:
@@ -334,8 +347,7 @@ def _retains_grad(self: Tensor) -> bool:
             and any(getattr(h, "retains", False) for h in self._node.hooks or ()))
 
 
-Tensor.backward = _backward  # type: ignore[attr-defined]
-Tensor.register_hook = _register_hook  # type: ignore[attr-defined]
-Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook  # type: ignore[attr-defined]
-Tensor.retain_grad = _retain_grad  # type: ignore[attr-defined]
-Tensor.retains_grad = property(_retains_grad)  # type: ignore[attr-defined]
+for _name, _method in (("backward", _backward), ("register_hook", _register_hook),
+                       ("register_post_accumulate_grad_hook", _register_post_accumulate_grad_hook),
+                       ("retain_grad", _retain_grad), ("retains_grad", property(_retains_grad))):
+    setattr(Tensor, _name, _method)

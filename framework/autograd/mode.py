@@ -134,11 +134,7 @@ class inference_mode(_Mode):
     """Like ``no_grad``, for code that never needs gradients. Context manager and decorator."""
 
     def __new__(cls, mode: Any = True) -> Any:
-        self = super().__new__(cls)
-        if callable(mode):
-            self.__init__(True)
-            return self(mode)
-        return self
+        return cls(True)(mode) if callable(mode) else super().__new__(cls)
 
     def __init__(self, mode: bool = True) -> None:
         super().__init__()

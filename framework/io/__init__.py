@@ -1,0 +1,6 @@
+"""Files: ``save`` and ``load`` of checkpoints, and safetensors files of other programs."""
+
+from .checkpoint import load as load
+from .checkpoint import save as save
+from .safetensors import load_safetensors as load_safetensors
+from .safetensors import save_safetensors as save_safetensors

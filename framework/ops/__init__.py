@@ -7,8 +7,13 @@ from . import arithmetic as arithmetic
 from . import broadcast as broadcast
 from . import cast as cast
 from . import compare as compare
+from . import matmul as matmul
 from . import pointwise as pointwise
+from . import random as random
 from . import reduce as reduce
+from . import scan as scan
+from . import sort as sort
+from . import stats as stats
 from . import view as view
 from .inplace import inplace
 from .op import OPS as OPS

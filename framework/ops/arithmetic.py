@@ -11,10 +11,10 @@ from .public import check_out, public
 
 # gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in rules whose factor may be inf or nan
 # where the incoming gradient is exactly 0 (a masked branch), so that 0 stays 0.
-Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(g, x)"},
-            jvp="multilinear")
-Elementwise("over", "x y", "over(x, y)",
-            vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
+gate = Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(g, x)"},
+                   jvp="multilinear")
+over = Elementwise("over", "x y", "over(x, y)",
+                   vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
 
 _plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))

@@ -1,5 +1,6 @@
 """Broadcasting as two ops, each the other's derivative: repeat along dimensions, and sum them away."""
 
+import math
 from typing import Any
 
 from ..errors import ShapeError
@@ -34,6 +35,8 @@ def _expand_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
 
 
 def _expand_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
+    if x.size == math.prod(size) and size[len(size) - x.ndim:] == x.shape:
+        return x.reshape(size)  # nothing is repeated, so unlike broadcast_to's it may be written to
     return xp.broadcast_to(x, size)
 
 

@@ -97,15 +97,17 @@ class ExpressionRule:
 
     def on(self, g: Any) -> Callable:
         """The rule for a gradient of this kind: NumPy array or scalar, CuPy array, tensor."""
-        parameters = ", ".join(("g", *self.names))
         if isinstance(g, (np.ndarray, np.generic)):
             if self._numpy is None:
-                self._numpy = array_function(self.text, parameters, np)
+                self._numpy = array_function(self.text, self._parameters(), np)
             return self._numpy
         if isinstance(g, Tensor):
             if self._ops is None:
-                self._ops = tensor_function(self.text, parameters)
+                self._ops = tensor_function(self.text, self._parameters())
             return self._ops
         if self._cupy is None:
-            self._cupy = array_function(self.text, parameters, cuda.cupy())
+            self._cupy = array_function(self.text, self._parameters(), cuda.cupy())
         return self._cupy
+
+    def _parameters(self) -> str:
+        return ", ".join(("g", *self.names))

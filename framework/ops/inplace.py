@@ -17,9 +17,12 @@ from ..dtypes import can_cast
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf, Node
 from ..tensor import Tensor, counter_of, wrap
-from .cast import cast
+from .args import tensor_arg
+from .broadcast import broadcast_shape, sum_to
+from .cast import cast, to
 from .elementwise import Elementwise
-from .op import Op, quiet
+from .op import Meta, Op, quiet
+from .public import public
 
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
@@ -33,10 +36,9 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     guard(x, name)
     if value.dtype is not x.dtype:
         value = cast.run(value, dtype=x.dtype)
-    _memory(x, name)[...] = value._array
-    _bump(x, name)
+    store(x, Ellipsis, value._array, name)
     if state.enabled:
-        _adopt(x, value)
+        adopt(x, value._node)
     return x
 
 
@@ -51,14 +53,34 @@ def guard(x: Tensor, name: str) -> None:
                                 f"use the out-of-place form, or wrap the change in framework.no_grad()")
 
 
+def store(x: Tensor, key: Any, array: Any, name: str) -> None:
+    """Write into the memory of ``x`` and count the change; the graph is not touched."""
+    memory = _memory(x, name)
+    if x.is_cuda and hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
+        array = array.copy()  # NumPy takes care of overlap, CuPy does not
+    memory[key] = array
+    _bump(x, name)
+
+
 def _memory(x: Tensor, name: str) -> Any:
     array = x._array
-    if not x.is_cuda and not array.flags.writeable:
-        if array.base is not None and array.size and 0 in array.strides:
-            raise AutogradError(f"{name}: this tensor is an expanded view, several elements of which share "
-                                f"one place in memory; clone() it before changing it")
-        raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
+    if x.is_cuda or not array.flags.writeable:
+        if _overlaps_itself(array):
+            raise AutogradError(f"{name}: this tensor is an expanded or overlapping view, several elements "
+                                f"of which share one place in memory; clone() it before changing it")
+        if not x.is_cuda:
+            raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
     return array
+
+
+def _overlaps_itself(array: Any) -> bool:
+    extent = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape)):
+        if size > 1:
+            if stride < extent:
+                return bool(array.size)
+            extent += stride * (size - 1)
+    return False
 
 
 def _bump(x: Tensor, name: str) -> None:
@@ -67,21 +89,32 @@ def _bump(x: Tensor, name: str) -> None:
     counter[1] = name
 
 
-def _adopt(x: Tensor, value: Tensor) -> None:
-    """Give ``x`` the place of ``value`` in the graph, and its base and views theirs."""
+def adopt(x: Tensor, node: Any) -> None:
+    """Give ``x`` this place in the graph, and its base and views theirs; its memory is written already."""
     base = x._base
     if base is None:
-        if value._node is None and x._node is None:
+        if node is None and x._node is None:
             return
-        x._node = value._node
         base = x
+        _move(x, node)
     else:
-        if value._node is None and base._node is None:
+        if node is None and base._node is None:
             return
         chain = x._more.chain  # type: ignore[union-attr]
-        base._node = Node(put_view, (base._node, value._node), None, None,
-                          {"shape": base.shape, "chain": chain}, None)
+        _move(base, Node(put_view, (base._node, node), None, None,
+                         {"shape": base.shape, "chain": chain}, None))
     _replay_views(base)
+
+
+def _move(x: Tensor, node: Any) -> None:
+    """Put ``x`` at another node; a retained gradient goes with it, other hooks stay where they were."""
+    hooks = None if x._node is None else x._node.hooks
+    if hooks and node is not None:
+        retained = [h for h in hooks if getattr(h, "retains", False)]
+        if retained:
+            hooks[:] = [h for h in hooks if h not in retained]
+            node.hooks = [*(node.hooks or ()), *retained]
+    x._node = node
 
 
 def _replay_views(base: Tensor) -> None:
@@ -92,54 +125,178 @@ def _replay_views(base: Tensor) -> None:
         t = wrap(base._array, node=base._node)
         for op, settings in view._more.chain:
             t = op.run(t, **settings)
-        view._node = t._node
+        _move(view, t._node)
 
 
-def _put_view_vjp(g: Any, needs: tuple, shape: tuple[int, ...], chain: tuple) -> tuple:
-    part = g
+# -- a view's new values, seen from its base -----------------------------------------------------
+
+
+def _follow(x: Any, chain: tuple) -> Any:
     for op, settings in chain:
-        part = op(part, **settings)
-    if not needs[0]:
-        return None, part
-    array = g._array if isinstance(g, Tensor) else g
-    xp = array_module(array)
-    places = xp.arange(int(np.prod(shape))).reshape(shape)
-    for op, settings in chain:
-        places = op(places, **settings)
-    keep = xp.ones(int(np.prod(shape)), dtype=bool)
-    keep[places.reshape(-1)] = False
-    keep = keep.reshape(shape)
-    if isinstance(g, Tensor):
-        from .pointwise import _where
-        return _where.run(wrap(keep), g, 0.0), part
-    return xp.where(keep, g, xp.zeros_like(g)), part
+        x = op(x, **settings)
+    return x
 
 
-def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple) -> Any:
-    out = x.copy()
-    part = out
-    for op, settings in chain:
-        part = op(part, **settings)
-    part[...] = value
+def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
+    part = _follow(out, chain)
+    if part.size == 0:
+        return out
+    if xp.may_share_memory(part, out):
+        part[...] = value
+    else:  # the chain was a view in the base's memory layout only
+        places = _follow(xp.arange(out.size).reshape(out.shape), chain)
+        out.reshape(-1)[places] = value
     return out
 
 
-put_view = Op("put_view", "x value", kernel=_put_view_kernel, vjp=_put_view_vjp, jvp="linear")
+def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple) -> Any:
+    return _write_part(xp, xp.array(x, copy=True, order="C"), chain, value)
+
+
+def _cut_view_kernel(xp: Any, x: Any, *, chain: tuple) -> Any:
+    return _write_part(xp, xp.array(x, copy=True, order="C"), chain, 0)
+
+
+cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
+              vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
+put_view = Op("put_view", "x value", kernel=_put_view_kernel, jvp="linear",
+              infer=lambda x, value, *, shape, chain: x,
+              vjp={"x": lambda g, chain: cut_view(g, chain=chain),
+                   "value": lambda g, chain: _follow(g, chain)})
+
+
+# -- copy_, fill_, zero_ -------------------------------------------------------------------------
+
+
+def _overwrite_kernel(xp: Any, x: Any, value: Any) -> Any:
+    out = xp.empty_like(x)
+    out[...] = value
+    return out
+
+
+def _overwrite_infer(x: Meta, value: Any) -> Meta:
+    shape = getattr(value, "shape", ())
+    if broadcast_shape((x.shape, shape), "copy_") != x.shape:
+        raise ShapeError(f"copy_: a source of shape {list(shape)} does not broadcast to {list(x.shape)}")
+    return x
+
+
+zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
+             vjp={"x": lambda g: zero_op(g)})
+# the old values get a gradient of zero, not none: the tensor goes on requiring grad
+_OVERWRITE: dict[str, Any] = {
+    "kernel": _overwrite_kernel, "infer": _overwrite_infer, "jvp": "linear",
+    "vjp": {"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)}}
+copy_op = Op("copy", "x value", **_OVERWRITE)
+fill_op = Op("fill", "x value", **_OVERWRITE)
+
+
+def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: dict, name: str) -> Tensor:
+    """``x[key] = value`` in memory, recorded as ``op(*inputs, **settings)``, x being inputs[0]."""
+    guard(x, name)
+    node = None
+    if state.enabled and x._array.dtype.kind in "fc" and any(
+            isinstance(i, Tensor) and i._node is not None for i in inputs):
+        arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
+        node = op.node(inputs, arrays, (x,), settings)
+    store(x, key, value._array if isinstance(value, Tensor) else value, name)
+    if state.enabled:
+        adopt(x, node)
+    return x
+
+
+def fitted(x: Tensor, value: Tensor) -> Tensor:
+    """``value`` in the dtype and on the device of ``x``."""
+    if value.is_cuda or x.is_cuda:
+        value = to(value, device=x.device)
+    return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
+
+
+@public("", method=True, op=copy_op)
+def copy_(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write the elements of ``src``, broadcast and converted, into this tensor; returns it.
+
+    Gradients flow to ``src`` and no longer to the old values. Raises ShapeError if ``src`` does not
+    broadcast to this tensor's shape, AutogradError for a leaf that requires grad.
+
+    >>> fw.zeros(2, 2).copy_(fw.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    tensor_arg(src, "copy_", "src")
+    _overwrite_infer(Meta(x.shape, x.dtype), src)
+    if src is x:
+        return x
+    src = fitted(x, src)
+    return overwrite(x, Ellipsis, src, copy_op, (x, src), {}, "copy_")
+
+
+def _scalar(x: Tensor, value: Any, op: str) -> Any:
+    """``value`` as a number, or as a 0-dim tensor fitted to ``x``."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ShapeError(f"{op}: value must be a number or a 0-dim tensor, got shape "
+                             f"{list(value.shape)}")
+        return fitted(x, value)
+    if not isinstance(value, (int, float, complex, np.generic)):
+        raise TypeError(f"{op}: value must be a number or a 0-dim tensor, got {type(value).__name__}")
+    if isinstance(value, complex) and x._array.dtype.kind != "c":
+        raise DTypeError(f"{op}: a complex number does not fit a tensor of {x.dtype}")
+    return value
+
+
+@public("", method=True, op=fill_op)
+def fill_(x: Tensor, value: Any) -> Tensor:
+    """Set every element of this tensor to ``value``, a number or a 0-dim tensor; returns it.
+
+    Raises AutogradError for a leaf that requires grad.
+
+    >>> fw.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    value = _scalar(x, value, "fill_")
+    return overwrite(x, Ellipsis, value, fill_op, (x, value), {}, "fill_")
+
+
+@public("", method=True, op=fill_op)
+def zero_(x: Tensor) -> Tensor:
+    """Set every element of this tensor to 0; returns it.
+
+    >>> fw.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return overwrite(x, Ellipsis, 0, fill_op, (x, 0), {}, "zero_")
+
+
+@public(op=fill_op)
+def fill(x: Tensor, value: Any) -> Tensor:
+    """A tensor like ``x`` with every element ``value``, a number or a 0-dim tensor.
+
+    >>> fw.fill(fw.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    return fill_op.run(x, _scalar(tensor_arg(x, "fill"), value, "fill"))
+
+
+# -- the derived forms ---------------------------------------------------------------------------
 
 
 def inplace(function: Callable, name: str, op: Op | None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor."""
     method = f"{name}_"
     direct = op if isinstance(op, Elementwise) and op.ufunc and op.result == "same" else None
+    keeps_nothing = direct is not None and op is not None and op.keeps_nothing
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if direct is not None and not kwargs and _write_direct(direct, x, args, method):
             return x
         source = x
-        if x._node is not None and state.enabled:
+        if state.enabled and not keeps_nothing and (x._node is not None or any(
+                [isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values())])):
             guard(x, method)
             source = wrap(x._array.copy(), node=x._node)  # what backward keeps must survive the write
+            args = tuple([source if a is x else a for a in args])
         return write(x, function(source, *args, **kwargs), method)
 
     form.__name__ = form.__qualname__ = method
@@ -150,7 +307,8 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
 def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
     """Let the ufunc write straight into memory, where nothing is recorded and nothing is promoted."""
     array = x._array
-    if (state.enabled and x._node is not None) or len(args) != len(op.inputs) - 1:
+    if (state.enabled and (x._node is not None or x._base is not None and x._base._node is not None)
+            or len(args) != len(op.inputs) - 1):
         return False
     operands = [array]
     for other in args:

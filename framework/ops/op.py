@@ -111,7 +111,7 @@ class Op:
 
     def _set_rules(self, vjp: Any) -> None:
         self.joint = None if vjp is None or isinstance(vjp, dict) else self._rule(vjp)
-        self.rules: list[Rule | None] | None = None
+        self.rules: list[Any] | None = None
         if isinstance(vjp, dict):
             assert set(vjp) <= set(self.inputs), f"{self.name}: rules for unknown inputs {set(vjp)}"
             self.rules = [self._rule(vjp[i]) if i in vjp else None for i in self.inputs]
@@ -120,7 +120,7 @@ class Op:
         self.wanted = [tuple(self._source(n) for n in rule.names) if rule else () for rule in rules]
         self.keeps_nothing = not any(s for sources in self.wanted for s in sources if s)
 
-    def _rule(self, function: Any) -> Rule:
+    def _rule(self, function: Any) -> Any:
         return Rule(function)
 
     def _source(self, name: str) -> tuple[str, str, int] | None:

@@ -3,8 +3,11 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from ..dtypes import DType
 from ..errors import ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, counter_of, wrap
 from .args import many_dims, one_dim, size_args, tensor_arg
 from .op import Meta, Op
 from .public import public
@@ -72,9 +75,7 @@ def view(x: Tensor, *shape: Any) -> Tensor:
 
     >>> fw.arange(4).view(2, 2)
     """
-    from ..dtypes import DType
     if len(shape) == 1 and isinstance(shape[0], DType):
-        from ..tensor import counter_of, wrap
         out = wrap(x._array.view(shape[0].numpy))
         out._counter = counter_of(x)
         return out
@@ -255,8 +256,30 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 def _slice_infer(x: Meta, *, key: tuple) -> Meta:
-    import numpy as np
-    return Meta(np.empty(x.shape, np.int8)[key].shape, x.dtype)
+    _check_key(x.shape, key)
+    return Meta(np.broadcast_to(np.int8(0), x.shape)[key].shape, x.dtype)
+
+
+def _check_key(shape: tuple[int, ...], key: tuple) -> None:
+    """Raise the precise IndexError for a basic key that does not fit ``shape``."""
+    used = sum(k is not None and k is not Ellipsis for k in key)
+    if used > len(shape):
+        raise IndexError(f"index: {used} indices for a tensor of {len(shape)} dimensions (shape "
+                         f"{list(shape)}); leave some out")
+    dim = 0
+    for k in key:
+        if k is Ellipsis:
+            dim += len(shape) - used
+        elif k is not None:
+            if not isinstance(k, slice) and not -shape[dim] <= k < shape[dim]:
+                raise IndexError(f"index: {k} is out of range for dimension {dim} of size {shape[dim]} "
+                                 f"(shape {list(shape)})")
+            dim += 1
+
+
+def _slice_kernel(xp: Any, x: Any, *, key: tuple) -> Any:
+    out = x[key]
+    return x[(*key, ...)] if isinstance(out, np.generic) else out  # a view, where NumPy copies
 
 
 def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) -> Any:
@@ -266,7 +289,7 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 
 
 # key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
-slice_op = Op("slice", "x", kernel=lambda xp, x, *, key: x[key], view=True, jvp="linear",
+slice_op = Op("slice", "x", kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
 put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear",
@@ -307,3 +330,105 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     return slice_along(x, at, slice(begin, begin + length))
 
 
+# -- diagonals and windows -----------------------------------------------------------------------
+
+
+def _diagonal_kernel(xp: Any, x: Any, *, offset: int, dims: tuple[int, int]) -> Any:
+    out = x.diagonal(offset, *dims)
+    if xp is np and x.flags.writeable:
+        out.flags.writeable = True  # NumPy gives a read-only view, but a view it is
+    return out
+
+
+def _diagonal_infer(x: Meta, *, offset: int, dims: tuple[int, int]) -> Meta:
+    rows, columns = x.shape[dims[0]], x.shape[dims[1]]
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    return Meta(tuple(s for i, s in enumerate(x.shape) if i not in dims) + (length,), x.dtype)
+
+
+def _put_diagonal_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], offset: int,
+                         dims: tuple[int, int]) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    _diagonal_kernel(xp, out, offset=offset, dims=dims)[...] = x
+    return out
+
+
+diagonal_op = Op("diagonal", "x", kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
+                 vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
+                     g, shape=x_shape, offset=offset, dims=dims)})
+put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear",
+                  infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
+                  vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
+
+
+@public(method=True, op=diagonal_op)
+def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A view of the diagonal of dimensions ``dim1`` and ``dim2``, which becomes the last dimension.
+
+    offset: 0 for the main diagonal, positive above it, negative below.
+
+    >>> fw.diagonal(fw.arange(9).view(3, 3))
+    tensor([0, 4, 8])
+    """
+    ndim = tensor_arg(x, "diagonal").ndim
+    dims = one_dim(dim1, ndim, "diagonal", "dim1"), one_dim(dim2, ndim, "diagonal", "dim2")
+    if dims[0] == dims[1] or ndim < 2:
+        raise ShapeError(f"diagonal: dim1={dim1} and dim2={dim2} must be two dimensions of a tensor, this "
+                         f"one has shape {list(x.shape)}")
+    return diagonal_op.run(x, offset=int(offset), dims=dims)
+
+
+def _unfold_kernel(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
+    if x.ndim == 0:
+        return x.reshape(1)[:size]
+    count = (x.shape[dim] - size) // step + 1
+    shape = x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,)
+    stride = x.strides[dim]
+    strides = x.strides[:dim] + (stride * step,) + x.strides[dim + 1:] + (stride,)
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
+
+
+def _unfold_infer(x: Meta, *, dim: int, size: int, step: int) -> Meta:
+    length = x.shape[dim] if x.ndim else 1
+    if not 0 <= size <= length:
+        raise ShapeError(f"unfold: windows of size={size} do not fit dimension {dim} of size {length}")
+    if step <= 0:
+        raise ValueError(f"unfold: step must be positive, got {step}")
+    if not x.ndim:
+        return Meta((size,), x.dtype)
+    count = (length - size) // step + 1
+    return Meta(x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,), x.dtype)
+
+
+def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    if not shape:
+        out += x.sum(dtype=x.dtype)
+        return out
+    before, count = (slice(None),) * dim, x.shape[dim]
+    for k in range(x.shape[-1]):
+        out[(*before, slice(k, k + (count - 1) * step + 1, step))] += x[..., k]
+    return out
+
+
+unfold_op = Op("unfold", "x", kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
+               vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
+fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear",
+                  infer=lambda x, *, shape, dim, step: Meta(shape, x.dtype),
+                  vjp={"x": lambda g, x_shape, dim, step: unfold_op(
+                      g, dim=dim, size=x_shape[-1], step=step)})
+
+
+@public("", method=True, op=unfold_op)
+def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+    """A view of all windows of ``size`` along a dimension, ``step`` apart; a last dimension holds them.
+
+    Raises ShapeError if a window is longer than the dimension.
+
+    >>> fw.arange(5).unfold(0, 3, 2)
+    tensor([[0, 1, 2],
+            [2, 3, 4]])
+    """
+    dim = one_dim(dimension, x.ndim, "unfold", "dimension")
+    _unfold_infer(Meta(x.shape, x.dtype), dim=dim, size=size, step=step)
+    return unfold_op.run(x, dim=dim, size=int(size), step=int(step))

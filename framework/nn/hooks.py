@@ -1,0 +1,185 @@
+"""Hooks of a Module: functions called around ``forward`` and when gradients pass through it.
+
+A module without hooks holds None here and pays one test. Backward hooks stand on two graph nodes that
+pass gradients on: one behind the module's inputs, one behind its outputs.
+"""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from ..autograd.engine import RemovableHandle
+from ..autograd.mode import state
+from ..creation import zeros
+from ..node import Node, Pick
+from ..tensor import Tensor, as_tensor, counter_of, wrap
+
+_next_key = count().__next__
+
+
+class Hooks:
+    """The hooks of one module, in the order of their calls."""
+
+    def __init__(self) -> None:
+        self.before: dict[int, tuple[Callable, bool]] = {}  # (hook, with_kwargs)
+        self.after: dict[int, tuple[Callable, bool, bool]] = {}  # (hook, with_kwargs, always_call)
+        self.backward_before: dict[int, Callable] = {}
+        self.backward: dict[int, Callable] = {}
+
+    @staticmethod
+    def add(hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
+        """Put an entry last (or first) and give the handle that takes it out again."""
+        key = _next_key()
+        if prepend:
+            rest = dict(hooks)
+            hooks.clear()
+            hooks[key] = entry
+            hooks.update(rest)
+        else:
+            hooks[key] = entry
+        return RemovableHandle(hooks, key)
+
+
+def call(module: Any, hooks: Hooks, args: tuple, kwargs: dict) -> Any:
+    """``module.forward`` with its hooks around it."""
+    output: Any = None
+    finished: set[int] = set()
+    try:
+        for hook, with_kwargs in list(hooks.before.values()):
+            args, kwargs = _before(module, hook, with_kwargs, args, kwargs)
+        watch = None
+        if (hooks.backward or hooks.backward_before) and state.enabled:
+            watch = Watch(module, hooks)
+            args = watch.inputs(args)
+        output = module.forward(*args, **kwargs)
+        for key, (hook, with_kwargs, _) in list(hooks.after.items()):
+            finished.add(key)
+            new = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+            output = output if new is None else new
+        return output if watch is None else watch.outputs(output)
+    except Exception:
+        for key, (hook, with_kwargs, always) in list(hooks.after.items()):
+            if always and key not in finished:
+                hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+        raise
+
+
+def _before(module: Any, hook: Callable, with_kwargs: bool, args: tuple, kwargs: dict) -> tuple:
+    if not with_kwargs:
+        new = hook(module, args)
+        return (args if new is None else new if isinstance(new, tuple) else (new,)), kwargs
+    new = hook(module, args, kwargs)
+    if new is None:
+        return args, kwargs
+    if not (isinstance(new, tuple) and len(new) == 2):
+        raise TypeError(f"forward pre-hook with kwargs must return None or (args, kwargs), got "
+                        f"{type(new).__name__}")
+    return new
+
+
+class _Relay:
+    """What stands as the op of a hook's node: passes gradients on, through a function."""
+
+    name = "module_hook"
+
+    def __init__(self, n: int, likes: list, function: Callable) -> None:
+        self.differentiable = n
+        self.likes = likes
+        self.function = function
+
+    def pull(self, node: Node, parts: list, edges: tuple, live: bool) -> list:
+        """The gradients of the node's inputs; ``parts`` has None for outputs that were not used."""
+        full = [_zeros(like) if g is None else as_tensor(g) for g, like in zip(parts, self.likes)]
+        return [g if g is None or live else g._array for g in self.function(full)]
+
+
+def _zeros(like: tuple) -> Tensor:
+    shape, dtype, device = like
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def _relay(tensors: list[Tensor], function: Callable) -> list[Tensor]:
+    """The same tensors behind one new node, which calls ``function`` on their gradients."""
+    likes = [(t.shape, t.dtype, t.device) for t in tensors]
+    op = _Relay(len(tensors), likes, function)
+    node = Node(op, tuple(t._node for t in tensors), None, None, {}, None)
+    behind = []
+    for i, t in enumerate(tensors):
+        new = wrap(t._array, node=Pick(node, i))
+        new._counter = counter_of(t)
+        behind.append(new)
+    return behind
+
+
+class Watch:
+    """The backward hooks of one call: catches the gradients of its outputs, then of its inputs."""
+
+    def __init__(self, module: Any, hooks: Hooks) -> None:
+        self.module = module
+        self.hooks = hooks
+        self.grad_output: tuple = ()
+        self.places: list[int] = []
+        self.out_places: list[int] = []
+        self.width = 0
+        self.out_width = 0
+
+    def inputs(self, args: tuple) -> tuple:
+        """The arguments, those that require grad behind a node of ours."""
+        self.width = len(args)
+        self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a._node is not None]
+        if not self.places:
+            return args
+        new = list(args)
+        for i, t in zip(self.places, _relay([args[i] for i in self.places], self._at_inputs)):
+            new[i] = t
+        return tuple(new)
+
+    def outputs(self, output: Any) -> Any:
+        """The output (a tensor, or a tuple or list of some), behind a node of ours."""
+        alone = isinstance(output, Tensor)
+        if not alone and not isinstance(output, (tuple, list)):
+            raise TypeError(f"{type(self.module).__name__}: backward hooks need forward to return a "
+                            f"Tensor or a tuple of them, got {type(output).__name__}")
+        items = [output] if alone else list(output)
+        self.out_width = len(items)
+        self.out_places = [i for i, t in enumerate(items)
+                           if isinstance(t, Tensor) and t._node is not None]
+        if not self.out_places:
+            return output
+        for i, t in zip(self.out_places, _relay([items[i] for i in self.out_places], self._at_outputs)):
+            items[i] = t
+        if alone:
+            return items[0]
+        return type(output)(*items) if hasattr(output, "_fields") else type(output)(items)
+
+    def _at_outputs(self, grads: list) -> list:
+        outs = _spread(grads, self.out_places, self.out_width)
+        for hook in list(self.hooks.backward_before.values()):
+            outs = _replaced(outs, hook(self.module, outs), "full backward pre-hook")
+        self.grad_output = outs
+        if not self.places:
+            for hook in list(self.hooks.backward.values()):
+                hook(self.module, (None,) * self.width, outs)
+        return [outs[i] for i in self.out_places]
+
+    def _at_inputs(self, grads: list) -> list:
+        ins = _spread(grads, self.places, self.width)
+        for hook in list(self.hooks.backward.values()):
+            ins = _replaced(ins, hook(self.module, ins, self.grad_output), "full backward hook")
+        return [ins[i] for i in self.places]
+
+
+def _spread(grads: list, places: list[int], width: int) -> tuple:
+    full: list[Any] = [None] * width
+    for i, g in zip(places, grads):
+        full[i] = g
+    return tuple(full)
+
+
+def _replaced(old: tuple, new: Any, what: str) -> tuple:
+    if new is None:
+        return old
+    new = new if isinstance(new, tuple) else (new,)
+    if len(new) != len(old):
+        raise ValueError(f"a {what} returned {len(new)} gradients where {len(old)} were wanted")
+    return new

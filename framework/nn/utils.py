@@ -1,0 +1,112 @@
+"""Helpers around parameters: clipping gradients, and all parameters as one vector."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..autograd.mode import no_grad
+from ..backends import array_module
+from ..creation import zeros
+from ..errors import ShapeError
+from ..ops.public import PUBLIC
+from ..tensor import Tensor, wrap
+
+_cat = next((p.function for p in PUBLIC if p.name == "cat"), None)
+
+
+def _gradients(parameters: Any, op: str) -> list[Tensor]:
+    items = [parameters] if isinstance(parameters, Tensor) else list(parameters)
+    for p in items:
+        if not isinstance(p, Tensor):
+            raise TypeError(f"{op}: parameters must be Tensors, found {type(p).__name__}")
+    return [p.grad for p in items if p.grad is not None]
+
+
+@no_grad
+def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                    error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """Scale all gradients down together so that their total norm is at most ``max_norm``.
+
+    Returns the norm before. Raises RuntimeError for a norm that is nan or inf if
+    ``error_if_nonfinite``; the gradients are unchanged then.
+
+    >>> p = fw.nn.Parameter(fw.zeros(2)); p.grad = fw.tensor([3.0, 4.0])
+    >>> fw.nn.utils.clip_grad_norm_([p], 1.0)
+    tensor(5.)
+    >>> p.grad
+    tensor([0.6000, 0.8000])
+    """
+    grads = _gradients(parameters, "clip_grad_norm_")
+    if not grads:
+        return zeros(())
+    total = _norm([_norm_of(g, norm_type) for g in grads], norm_type)
+    if error_if_nonfinite and not math.isfinite(float(total)):
+        raise RuntimeError(f"clip_grad_norm_: the total norm of the gradients is {float(total)}; look "
+                           f"for nan or inf in the loss, or pass error_if_nonfinite=False")
+    factor = max_norm / (total + 1e-6)
+    factor = array_module(factor).minimum(factor, 1.0)
+    for g in grads:
+        g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
+    return wrap(array_module(total).asarray(total))
+
+
+def _norm_of(g: Tensor, kind: float) -> Any:
+    a, xp = g._array, array_module(g._array)
+    if a.dtype == "float16":
+        a = a.astype("float32")
+    if kind == math.inf:
+        return xp.asarray(abs(a).max() if a.size else a.sum())
+    if kind == 2:
+        flat = a.reshape(-1)
+        return xp.sqrt(xp.asarray(flat @ flat))
+    return xp.asarray((abs(a) ** kind).sum() ** (1.0 / kind))
+
+
+def _norm(norms: list, kind: float) -> Any:
+    xp = array_module(norms[0])
+    every = xp.stack(norms)
+    return xp.asarray(every.max() if kind == math.inf else (every ** kind).sum() ** (1.0 / kind))
+
+
+@no_grad
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
+                     foreach: bool | None = None) -> None:
+    """Clip every element of the gradients to [-clip_value, clip_value].
+
+    >>> p = fw.nn.Parameter(fw.zeros(2)); p.grad = fw.tensor([3.0, -0.5])
+    >>> fw.nn.utils.clip_grad_value_(p, 1.0); p.grad
+    tensor([ 1.0000, -0.5000])
+    """
+    for g in _gradients(parameters, "clip_grad_value_"):
+        g.clamp_(-clip_value, clip_value)  # type: ignore[attr-defined]
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements of the parameters in a row, recorded by autograd.
+
+    >>> fw.nn.utils.parameters_to_vector([fw.ones(1, 2), fw.zeros(1)])
+    tensor([1., 1., 0.])
+    """
+    return cat([p.reshape(-1) for p in parameters])  # type: ignore[attr-defined]
+
+
+@no_grad
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Write the elements of ``vec`` into the parameters, in order; the sizes must add up.
+
+    >>> p = fw.nn.Parameter(fw.zeros(2))
+    >>> fw.nn.utils.vector_to_parameters(fw.tensor([1.0, 2.0]), [p]); p
+    Parameter containing:
+    tensor([1., 2.], requires_grad=True)
+    """
+    items = list(parameters)
+    if not isinstance(vec, Tensor):
+        raise TypeError(f"vector_to_parameters: vec must be a Tensor, got {type(vec).__name__}")
+    if vec.shape != (total := sum(p.numel() for p in items),):
+        raise ShapeError(f"vector_to_parameters: vec has shape {list(vec.shape)}, the parameters hold "
+                         f"{total} elements")
+    start = 0
+    for p in items:
+        part = vec[start:start + p.numel()]  # type: ignore[index]
+        p.copy_(part.reshape(p.shape))
+        start += p.numel()

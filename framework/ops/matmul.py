@@ -1,0 +1,605 @@
+"""Products of vectors, matrices and tensors: matmul, linear, einsum and their relatives."""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..backends import array_module
+from ..dtypes import promote_types
+from ..errors import ShapeError
+from ..tensor import Tensor, wrap
+from .args import one_dim, tensor_arg
+from .broadcast import broadcast_shape, expand, sum_to
+from .cast import cast
+from .op import Meta, Op
+from .public import check_out, public
+from .reduce import sum_op
+from .view import permute_op, reshape_op
+
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+def promoted(op: str, **tensors: Any) -> list:
+    """The tensors in their common dtype; raises TypeError by the argument's name."""
+    xs = [tensor_arg(x, op, name) for name, x in tensors.items()]
+    dtype = xs[0].dtype
+    for x in xs[1:]:
+        if x.dtype is not dtype:
+            dtype = promote_types(dtype, x.dtype)
+    return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in xs]
+
+
+def swap_last(x: Any) -> Any:
+    """The last two dimensions swapped, for arrays and tensors."""
+    return permute_op(x, dims=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+# -- matmul --------------------------------------------------------------------------------------
+
+
+def _matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
+    if x.dtype == np.float16 and xp is np:  # NumPy would add up in half precision, and slowly
+        return _matmul_kernel(xp, x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
+    if x.ndim > 2 and y.ndim == 2 and x.shape[-1] == y.shape[0]:  # one product for the whole batch
+        rows = math.prod(x.shape[:-1])
+        return xp.matmul(x.reshape(rows, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
+    return xp.matmul(x, y)
+
+
+def _matmul_infer(x: Meta, y: Meta) -> Meta:
+    shapes = f"shapes {list(x.shape)} and {list(y.shape)}"
+    if not x.ndim or not y.ndim:
+        raise ShapeError(f"matmul: wanted at least 1 dimension on both sides, got {shapes}; use * for "
+                         f"numbers")
+    inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if x.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: {shapes} do not fit: the last size of the first is {x.shape[-1]}, the "
+            f"{'second last' if y.ndim > 1 else 'only'} size of the second is {inner}, and they must be "
+            f"equal; transpose or reshape one")
+    batch = broadcast_shape((x.shape[:-2], y.shape[:-2]), "matmul (batch dimensions)")
+    return Meta(batch + x.shape[:-1][-1:] + (y.shape[-1:] if y.ndim > 1 else ()), x.dtype)
+
+
+def _matmul_x(g: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
+    if y.ndim == 1:
+        return reshape_op(g, shape=(*g.shape, 1)) * y
+    if len(x_shape) == 1:
+        if y.ndim == 2:
+            return matmul_op(y, g)
+        column = matmul_op(y, reshape_op(g, shape=(*g.shape, 1)))
+        return reshape_op(sum_to(column, size=(x_shape[0], 1)), shape=x_shape)
+    gx = matmul_op(g, swap_last(y))
+    return gx if gx.shape == x_shape else sum_to(gx, size=x_shape)
+
+
+def _matmul_y(g: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
+    if len(y_shape) == 1:
+        return _rows(x, x.shape[-1], vector=True) @ reshape_op(g, shape=(math.prod(g.shape),))
+    if x.ndim == 1:
+        column = reshape_op(x, shape=(x.shape[0], 1))
+        gy = column * reshape_op(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
+    elif len(y_shape) == 2:
+        return swap_last(_rows(x, x.shape[-1])) @ _rows(g, g.shape[-1])
+    else:
+        gy = matmul_op(swap_last(x), g)
+    return gy if gy.shape == y_shape else sum_to(gy, size=y_shape)
+
+
+def _rows(x: Any, width: int, vector: bool = False) -> Any:
+    """``x`` as a matrix of rows of ``width``; ``vector``: transposed, so that it meets a vector."""
+    if x.ndim != 2:
+        x = reshape_op(x, shape=(math.prod(x.shape[:-1]), width))
+    return swap_last(x) if vector else x
+
+
+matmul_op = Op("matmul", "x y", kernel=_matmul_kernel, infer=_matmul_infer, jvp="multilinear",
+               vjp={"x": _matmul_x, "y": _matmul_y})
+
+
+@public(method="matmul __matmul__", op=matmul_op)
+def matmul(x: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product ``x @ other``.
+
+    Shapes: (n) @ (n) -> (); (m, n) @ (n) -> (m); (n) @ (n, p) -> (p); (*b, m, n) @ (*b, n, p) ->
+    (*b, m, p), where the batch dimensions broadcast. Dtypes are promoted. Raises ShapeError where the
+    inner sizes differ.
+
+    >>> fw.matmul(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    if not (isinstance(x, Tensor) and isinstance(other, Tensor)
+            and x._array.dtype is other._array.dtype):
+        x, other = promoted("matmul", x=x, other=other)
+    result = matmul_op.run(x, other)
+    return result if out is None else check_out(out, result, "matmul")
+
+
+@public("", method="__rmatmul__", name="rmatmul")
+def _rmatmul(x: Tensor, other: Tensor) -> Tensor:
+    """``other @ x``.
+
+    >>> fw.tensor([[1.0, 2.0]]).__rmatmul__(fw.tensor([[3.0]]))
+    tensor([[3., 6.]])
+    """
+    return matmul(other, x)
+
+
+def _of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
+    for name, (x, ndim) in wanted.items():
+        if tensor_arg(x, op, name).ndim != ndim:
+            kind = {1: "a vector (1 dimension)", 2: "a matrix (2 dimensions)",
+                    3: "a batch of matrices (3 dimensions)"}[ndim]
+            raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}; "
+                             f"matmul takes any")
+
+
+@public(method=True)
+def mm(x: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices: (m, n), (n, p) -> (m, p). Raises ShapeError for other shapes.
+
+    >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    """
+    _of_ndim("mm", x=(x, 2), mat2=(mat2, 2))
+    return matmul(x, mat2, out=out)
+
+
+@public(method=True)
+def bmm(x: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of matrices: (b, m, n), (b, n, p) -> (b, m, p).
+
+    Raises ShapeError for other shapes; batches do not broadcast (matmul does that).
+
+    >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
+    tensor([3., 3.])
+    """
+    _of_ndim("bmm", x=(x, 3), mat2=(mat2, 3))
+    if x.shape[0] != mat2.shape[0]:
+        raise ShapeError(f"bmm: shapes {list(x.shape)} and {list(mat2.shape)} hold {x.shape[0]} and "
+                         f"{mat2.shape[0]} matrices, and the numbers must be equal; matmul broadcasts")
+    return matmul(x, mat2, out=out)
+
+
+@public(method=True)
+def mv(x: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
+
+    >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    _of_ndim("mv", x=(x, 2), vec=(vec, 1))
+    return matmul(x, vec)
+
+
+@public(method=True, alias="vdot")
+def dot(x: Tensor, other: Tensor) -> Tensor:
+    """The inner product of two vectors: (n), (n) -> (). Raises ShapeError for other shapes.
+
+    >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    _of_ndim("dot", x=(x, 1), other=(other, 1))
+    return matmul(x, other)
+
+
+@public(method="outer ger", alias="ger")
+def outer(x: Tensor, vec2: Tensor) -> Tensor:
+    """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
+
+    >>> fw.outer(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    _of_ndim("outer", x=(x, 1), vec2=(vec2, 1))
+    x, vec2 = promoted("outer", x=x, vec2=vec2)
+    return reshape_op.run(x, shape=(x.shape[0], 1)) * vec2  # type: ignore[operator]
+
+
+@public(method=True)
+def inner(x: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
+
+    >>> fw.inner(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    x, other = promoted("inner", x=x, other=other)
+    if not x.ndim or not other.ndim:
+        return x * other  # type: ignore[operator]
+    if x.shape[-1] != other.shape[-1]:
+        raise ShapeError(f"inner: the last sizes of shapes {list(x.shape)} and {list(other.shape)} are "
+                         f"{x.shape[-1]} and {other.shape[-1]}, and they must be equal")
+    return tensordot(x, other, dims=([-1], [-1]))
+
+
+def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """``beta * x + alpha * product``; with beta 0 nothing of ``x`` counts, nan included."""
+    tensor_arg(x, op)
+    if alpha != 1:
+        product = product * alpha  # type: ignore[operator]
+    if broadcast_shape((x.shape, product.shape), op) != product.shape:
+        raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
+                         f"{list(product.shape)}")
+    if beta == 0:
+        return product
+    return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
+
+
+@public(method=True, inplace=True)
+def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which x expands.
+
+    >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
+    tensor([[12.]])
+    """
+    return _plus_product("addmm", x, mm(mat1, mat2), beta, alpha)
+
+
+@public(method=True, inplace=True)
+def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * mat @ vec``: (m, n), (n) -> (m), to which x expands.
+
+    >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
+    tensor([12.])
+    """
+    return _plus_product("addmv", x, mv(mat, vec), beta, alpha)
+
+
+@public(method=True, inplace=True)
+def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which x expands.
+
+    >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
+    tensor([[4., 5.]])
+    """
+    return _plus_product("addr", x, outer(vec1, vec2), beta, alpha)
+
+
+@public(method=True, inplace=True)
+def baddbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
+
+    >>> fw.baddbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    return _plus_product("baddbmm", x, bmm(batch1, batch2), beta, alpha)
+
+
+@public(method=True, inplace=True)
+def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * x + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
+
+    >>> fw.addbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    product = sum_op.run(bmm(batch1, batch2), dims=(0,), keepdim=False)
+    return _plus_product("addbmm", x, product, beta, alpha)
+
+
+# -- linear --------------------------------------------------------------------------------------
+
+
+def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    if x.ndim == 2 and x.dtype != np.float16:
+        out = xp.matmul(x, w.T)
+    else:
+        out = _matmul_kernel(xp, x, w.T)
+    if b is not None:
+        out += b
+    return out
+
+
+def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
+    if not x.ndim or w.ndim != 2 or x.shape[-1] != w.shape[1]:
+        raise ShapeError(f"linear: x of shape {list(x.shape)} does not fit a weight of shape "
+                         f"{list(w.shape)}: wanted x (*, in) and weight (out, in), with equal 'in'"
+                         + (f", got {x.shape[-1]} and {w.shape[1]}" if x.ndim and w.ndim == 2 else ""))
+    if b is not None and b.shape not in ((w.shape[0],), (1,), ()):
+        raise ShapeError(f"linear: bias of shape {list(b.shape)} does not fit a weight of shape "
+                         f"{list(w.shape)}; wanted [{w.shape[0]}]")
+    return Meta((*x.shape[:-1], w.shape[0]), x.dtype)
+
+
+def _linear_w(g: Any, x: Any) -> Any:
+    if g.ndim == 1:
+        return reshape_op(g, shape=(g.shape[0], 1)) * x
+    return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
+
+
+linear_op = Op("linear", "x w b", kernel=_linear_kernel, infer=_linear_infer,
+               vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
+                    "b": lambda g, b_shape: sum_to(g, size=b_shape)})
+
+
+@public("nn.functional", op=linear_op)
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``x @ weight.T + bias``: x (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
+
+    Dtypes are promoted. Raises ShapeError where the sizes differ.
+
+    >>> fw.nn.functional.linear(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0, 4.0], [5.0, 6.0]]))
+    tensor([[11., 17.]])
+    """
+    tensor_arg(x, "linear"), tensor_arg(weight, "linear", "weight")
+    dtype = x._array.dtype
+    if bias is not None:
+        if dtype is not weight._array.dtype or tensor_arg(bias, "linear", "bias")._array.dtype != dtype:
+            x, weight, bias = promoted("linear", x=x, weight=weight, bias=bias)
+    elif dtype is not weight._array.dtype:
+        x, weight = promoted("linear", x=x, weight=weight)
+    if weight.ndim == 1:
+        out = matmul_op.run(x, weight)
+        return out if bias is None else out + bias  # type: ignore[operator]
+    return linear_op.run(x, weight, bias)
+
+
+@public("nn.functional")
+def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``y[o] = x1 . weight[o] . x2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
+
+    >>> fw.nn.functional.bilinear(fw.ones(1, 2), fw.ones(1, 3), fw.ones(1, 2, 3))
+    tensor([[6.]])
+    """
+    _of_ndim("bilinear", weight=(weight, 3))
+    tensor_arg(x1, "bilinear", "x1"), tensor_arg(x2, "bilinear", "x2")
+    if not x1.ndim or not x2.ndim or (x1.shape[-1], x2.shape[-1]) != weight.shape[1:]:
+        raise ShapeError(f"bilinear: x1 of shape {list(x1.shape)} and x2 of shape {list(x2.shape)} do not "
+                         f"fit a weight of shape {list(weight.shape)}; wanted (*, i), (*, j), (o, i, j)")
+    out = einsum("...i,oij,...j->...o", x1, weight, x2)
+    return out if bias is None else out + bias  # type: ignore[operator]
+
+
+# -- einsum --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def _parse(equation: str, ndims: tuple[int, ...]) -> str:
+    """The equation with explicit output and the ellipses spelled out in letters of their own."""
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    terms = left.split(",")
+    said = f"einsum: equation {equation!r}"
+    if len(terms) != len(ndims):
+        raise ValueError(f"{said} names {len(terms)} operands, but {len(ndims)} were given")
+    used = set(equation)
+    free = [c for c in _LETTERS if c not in used]
+    spread = 0
+    for i, (term, ndim) in enumerate(zip(terms, ndims)):
+        letters = term.replace("...", "", 1)
+        if not all(c in _LETTERS for c in letters):
+            raise ValueError(f"{said}: operand {i} is written {term!r}; wanted letters and one '...'")
+        extra = ndim - len(letters)
+        if extra < 0 or (extra and "..." not in term):
+            raise ShapeError(f"{said}: operand {i} is written {term!r}, {len(letters)} dimensions, but it "
+                             f"has {ndim}")
+        spread = max(spread, extra)
+    dots = "".join(free[:spread])
+    full = [t.replace("...", dots[spread - (n - len(t) + 3):] if "..." in t else "")
+            for t, n in zip(terms, ndims)]
+    if arrow:
+        out = right.replace("...", dots)
+    else:
+        letters = "".join(terms).replace("...", "")
+        out = dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
+    for c in out:
+        if out.count(c) > 1 or not any(c in t for t in full):
+            raise ValueError(f"{said}: output index {c!r} must occur once there and in an operand")
+    return ",".join(full) + "->" + out
+
+
+def _sizes(equation: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
+    """The size of every index; raises ShapeError where two operands disagree."""
+    sizes: dict[str, int] = {}
+    for term, shape in zip(equation.partition("->")[0].split(","), shapes):
+        for c, size in zip(term, shape):
+            if sizes.get(c, 1) == 1:
+                sizes[c] = size
+            elif size not in (1, sizes[c]):
+                raise ShapeError(f"einsum: index {c!r} of {equation!r} has size {sizes[c]} in one operand "
+                                 f"and {size} in another (shapes {', '.join(str(list(s)) for s in shapes)})")
+    return sizes
+
+
+def _einsum_kernel(xp: Any, *xs: Any, equation: str) -> Any:
+    if len(xs) == 2:
+        left, _, out = equation.partition("->")
+        x_term, y_term = left.split(",")
+        if _plain(x_term, y_term, out) and _plain(y_term, x_term, out) and _agree(xs, x_term, y_term):
+            return _contract(xp, xs[0], x_term, xs[1], y_term, out)
+    result = xp.einsum(equation, *xs, optimize=len(xs) > 2)
+    return result if len(xs) > 1 else xp.array(result, copy=True)  # never a view
+
+
+def _plain(term: str, other: str, out: str) -> bool:
+    return len(set(term)) == len(term) and all(c in other or c in out for c in term)
+
+
+def _agree(xs: Sequence, x_term: str, y_term: str) -> bool:
+    sizes = dict(zip(x_term, xs[0].shape))
+    return all(sizes.get(c, s) == s for c, s in zip(y_term, xs[1].shape))
+
+
+def _contract(xp: Any, x: Any, x_term: str, y: Any, y_term: str, out: str) -> Any:
+    """Two operands as one batched matrix product, which goes to BLAS."""
+    size = {**dict(zip(x_term, x.shape)), **dict(zip(y_term, y.shape))}
+    batch = [c for c in out if c in x_term and c in y_term]
+    rows = [c for c in out if c in x_term and c not in y_term]
+    columns = [c for c in out if c not in x_term]
+    summed = [c for c in x_term if c in y_term and c not in out]
+
+    def grouped(a: Any, term: str, *groups: list[str]) -> Any:
+        order = [term.index(c) for group in (batch, *groups) for c in group]
+        shape = [size[c] for c in batch] + [math.prod(size[c] for c in g) for g in groups]
+        return a.transpose(order).reshape(shape)
+
+    product = _matmul_kernel(xp, grouped(x, x_term, rows, summed), grouped(y, y_term, summed, columns))
+    now = batch + rows + columns
+    return product.reshape([size[c] for c in now]).transpose([now.index(c) for c in out])
+
+
+def _einsum_infer(*xs: Meta, equation: str) -> Meta:
+    sizes = _sizes(equation, [x.shape for x in xs])
+    return Meta(tuple(sizes[c] for c in equation.partition("->")[2]), xs[0].dtype)
+
+
+def _einsum_vjp(g: Any, xs: tuple, equation: str, needs: tuple) -> list:
+    left, _, out = equation.partition("->")
+    terms = left.split(",")
+    sizes = _sizes(equation, [x.shape for x in xs])
+    return [_einsum_part(g, out, terms, xs, i, sizes) if needs[i] else None for i in range(len(xs))]
+
+
+def _einsum_part(g: Any, out: str, terms: list[str], xs: tuple, i: int, sizes: dict) -> Any:
+    """The gradient of operand i: contract g with the other operands, to the operand's indices.
+
+    An index that nobody else has was summed: its gradient is spread. An index that stands twice took
+    a diagonal: its gradient goes back onto it, by a product with the identity.
+    """
+    others = [t for k, t in enumerate(terms) if k != i]
+    unique = "".join(dict.fromkeys(terms[i]))
+    known = "".join(c for c in unique if c in out or any(c in t for t in others))
+    # a size-1 index of an operand that broadcasts: let g and the others lead
+    part = einsum_op(g, *[x for k, x in enumerate(xs) if k != i],
+                     equation=",".join([out, *others]) + "->" + known)
+    full = tuple(sizes[c] for c in unique)
+    shape = tuple(s if c in known else 1 for c, s in zip(unique, _shape_of(part, known, unique)))
+    part = expand(reshape_op(part, shape=shape), size=full)
+    own = dict(zip(terms[i], xs[i].shape))
+    mine = tuple(own[c] for c in unique)
+    if mine != full:
+        part = sum_to(part, size=mine)
+    if len(unique) == len(terms[i]):
+        return part
+    return _onto_diagonal(part, unique, terms[i], own)
+
+
+def _shape_of(part: Any, known: str, unique: str) -> list[int]:
+    sizes = dict(zip(known, part.shape))
+    return [sizes.get(c, 1) for c in unique]
+
+
+def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> Any:
+    spare = (c for c in _LETTERS if c not in term)
+    names, eyes, target = [unique], [], []
+    xp = array_module(part._array if isinstance(part, Tensor) else part)
+    for k, c in enumerate(term):
+        if c in term[:k]:
+            new = next(spare)
+            eye = xp.eye(own[c], dtype=(part._array if isinstance(part, Tensor) else part).dtype)
+            eyes.append(wrap(eye) if isinstance(part, Tensor) else eye)
+            names.append(c + new)
+            c = new
+        target.append(c)
+    return einsum_op(part, *eyes, equation=",".join(names) + "->" + "".join(target))
+
+
+einsum_op = Op("einsum", "*xs", kernel=_einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
+               jvp="multilinear")
+
+
+@public(op=einsum_op)
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products by index names: ``einsum("bij,bjk->bik", x, y)`` is ``bmm``.
+
+    Without "->" the output has the indices that occur once, in alphabetical order; "..." stands for any
+    further dimensions, which broadcast. An index twice in one operand takes its diagonal. Also
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. Raises ShapeError where sizes disagree, ValueError for a
+    wrong equation.
+
+    >>> fw.einsum("ij,j->i", fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    if isinstance(equation, Tensor):
+        equation, operands = _from_sublists((equation, *operands))
+    elif not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string, got {type(equation).__name__}")
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not operands:
+        raise ValueError("einsum: wanted at least one operand")
+    xs = promoted("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
+    return einsum_op.run(*xs, equation=_parse(equation, tuple(x.ndim for x in xs)))
+
+
+def _from_sublists(args: tuple) -> tuple[str, tuple]:
+    def letters(indices: Any) -> str:
+        return "".join("..." if i is Ellipsis else _LETTERS[i] for i in indices)
+    pairs = len(args) // 2
+    equation = ",".join(letters(s) for s in args[1:2 * pairs:2])
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, args[:2 * pairs:2]
+
+
+@public()
+def tensordot(x: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
+    """Sums over pairs of dimensions: the last ``dims`` of x with the first of other, or two lists.
+
+    Raises ShapeError where paired sizes differ.
+
+    >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
+    x, other = promoted("tensordot", x=x, other=other)
+    if isinstance(dims, (tuple, list)):
+        first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
+    else:
+        if not 0 <= dims <= min(x.ndim, other.ndim):
+            raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
+                             f"{x.ndim} and {other.ndim}")
+        first, second = range(x.ndim - dims, x.ndim), range(dims)
+    a = [one_dim(d, x.ndim, "tensordot", "dims[0]") for d in first]
+    b = [one_dim(d, other.ndim, "tensordot", "dims[1]") for d in second]
+    if [x.shape[d] for d in a] != [other.shape[d] for d in b]:
+        raise ShapeError(f"tensordot: dims {a} of shape {list(x.shape)} have sizes "
+                         f"{[x.shape[d] for d in a]}, dims {b} of shape {list(other.shape)} have sizes "
+                         f"{[other.shape[d] for d in b]}, and they must be equal")
+    rows = [d for d in range(x.ndim) if d not in a]
+    columns = [d for d in range(other.ndim) if d not in b]
+    size = math.prod(x.shape[d] for d in a)
+    x_shape, y_shape = tuple(x.shape[d] for d in rows), tuple(other.shape[d] for d in columns)
+    left = reshape_op.run(permute_op.run(x, dims=(*rows, *a)), shape=(math.prod(x_shape), size))
+    right = reshape_op.run(permute_op.run(other, dims=(*b, *columns)), shape=(size, math.prod(y_shape)))
+    return reshape_op.run(matmul_op.run(left, right), shape=x_shape + y_shape)
+
+
+# -- cross ---------------------------------------------------------------------------------------
+
+
+def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
+    return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
+
+
+cross_op = Op("cross", "x y", kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
+              infer=_cross_infer, jvp="multilinear",
+              vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
+                   "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
+
+
+@public("linalg", name="cross")
+def _linalg_cross(x: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
+
+    >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    x, other = promoted("cross", x=x, other=other)
+    at = one_dim(dim, x.ndim, "cross")
+    if x.ndim != other.ndim or x.shape[at] != 3 or other.shape[at] != 3:
+        raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "
+                         f"got shapes {list(x.shape)} and {list(other.shape)}")
+    return cross_op.run(x, other, dim=at - x.ndim)
+
+
+@public(method=True, op=cross_op)
+def cross(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
+
+    >>> fw.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    if dim is None:
+        dim = next((d for d, s in enumerate(tensor_arg(x, "cross").shape) if s == 3), -1)
+    return _linalg_cross(x, other, dim=dim)

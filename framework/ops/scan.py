@@ -1,0 +1,246 @@
+"""Running sums, products and extremes along a dimension, and differences."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..backends import array_module
+from ..errors import ShapeError
+from ..tensor import Tensor
+from . import return_types
+from .along import put_along
+from .args import floating, one_dim, tensor_arg
+from .compare import ne
+from .op import Meta, Op
+from .public import public
+from .reduce import alike, as_summed, exp_op, gate, last, one_replaced, raw, sum_op, where_op
+from .view import permute_op, put_slice, reshape_op, slice_along
+
+# -- sums ----------------------------------------------------------------------------------------
+
+
+def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
+    if not x.ndim:
+        return x.copy()
+    if reverse:
+        return xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=x.dtype), dim)
+    return xp.cumsum(x, axis=dim, dtype=x.dtype)
+
+
+cumsum_op = Op("cumsum", "x", kernel=_cumsum_kernel, infer=lambda x, *, dim, reverse: x, jvp="linear",
+               vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
+
+
+@public(method=True, inplace=True, op=cumsum_op)
+def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The running sum along ``dim``: ``y[i] = x[0] + ... + x[i]``.
+
+    Integers and bools are summed as int64 unless ``dtype`` says otherwise.
+
+    >>> fw.cumsum(fw.tensor([1.0, 2.0, 3.0]), dim=0)
+    """
+    x = as_summed(x, dtype, "cumsum")
+    return cumsum_op.run(x, dim=one_dim(dim, x.ndim, "cumsum"), reverse=False)
+
+
+# -- products ------------------------------------------------------------------------------------
+#
+# y[k] = x[0] ... x[k], so dy[k]/dx[j] = y[k] / x[j] for k >= j. Where a factor is 0 that quotient is not
+# to be had: there row j of ``rows`` is x with 1 for x[j], and its running product, from j on, is the
+# derivative. The record works on the last dimension.
+
+
+def _upper(n: int, like: Any) -> Any:
+    """[j, k] is whether k >= j, as a constant for a rule that runs on ``like``."""
+    steps = array_module(raw(like)).arange(n)
+    return alike(steps[:, None] <= steps, like)
+
+
+def _cumprod_vjp(g: Any, x: Any, out: Any) -> Any:
+    at, n = len(x.shape) - 1, x.shape[-1]
+    if not (raw(x) == 0).any():
+        return cumsum_op(gate(g, out), dim=at, reverse=True) / x
+    slopes = where_op(_upper(n, x), cumprod_op(one_replaced(x)[0]), 0.0)
+    wide = reshape_op(g, shape=(*x.shape[:-1], 1, n))
+    return sum_op(gate(wide, slopes), dims=(at + 1,), keepdim=False)
+
+
+cumprod_op = Op("cumprod", "x", infer=lambda x: x, vjp={"x": _cumprod_vjp},
+                kernel=lambda xp, x: xp.cumprod(x, axis=-1, dtype=x.dtype))
+
+
+def _on_last(op: Op, x: Tensor, dim: int) -> Tensor:
+    """An op of the last dimension, run along ``dim``; a 0-dim tensor counts as a vector of one."""
+    if not x.ndim:
+        return reshape_op.run(op.run(reshape_op.run(x, shape=(1,))), shape=())
+    y = op.run(last(x, dim))
+    if dim == x.ndim - 1:
+        return y
+    return permute_op.run(y, dims=(*range(dim), x.ndim - 1, *range(dim, x.ndim - 1)))
+
+
+@public(method=True, inplace=True, op=cumprod_op)
+def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The running product along ``dim``: ``y[i] = x[0] * ... * x[i]``.
+
+    Integers and bools are multiplied as int64 unless ``dtype`` says otherwise. The derivative is right
+    where factors are 0.
+
+    >>> fw.cumprod(fw.tensor([1.0, 2.0, 3.0]), dim=0)
+    """
+    x = as_summed(x, dtype, "cumprod")
+    return _on_last(cumprod_op, x, one_dim(dim, x.ndim, "cumprod"))
+
+
+# -- extremes ------------------------------------------------------------------------------------
+
+
+def _double(xp: Any, x: Any, dim: int, combine: Callable) -> Any:
+    """A running combination in log2(n) steps of slices: CuPy's ufuncs accumulate sums and products only."""
+    out, step = x.copy(), 1
+    before = (slice(None),) * dim
+    while step < x.shape[dim]:
+        out[before + (slice(step, None),)] = combine(out[before + (slice(None, -step),)],
+                                                     out[before + (slice(step, None),)])
+        step *= 2
+    return out
+
+
+def _running_kernel(ufunc: str) -> Callable:
+    def kernel(xp: Any, x: Any, *, dim: int) -> tuple:
+        if not x.ndim:
+            return x.copy(), xp.zeros((), "int64")
+        values = (getattr(np, ufunc).accumulate(x, axis=dim) if xp is np
+                  else _double(xp, x, dim, getattr(xp, ufunc)))
+        # the index is that of the last element that equals the value so far
+        steps = xp.arange(x.shape[dim]).reshape((-1,) + (1,) * (x.ndim - dim - 1))
+        found = xp.where((x == values) | (x != x), steps, 0)
+        indices = (np.maximum.accumulate(found, axis=dim) if xp is np
+                   else _double(xp, found, dim, xp.maximum))
+        return values, indices
+    return kernel
+
+
+def _running_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
+    return put_along(g, indices, dim=dim, shape=x_shape, unique=False)
+
+
+def _running_infer(x: Meta, *, dim: int) -> tuple[Meta, Meta]:
+    return x, Meta(x.shape, dtypes.int64)
+
+
+cummax_op = Op("cummax", "x", kernel=_running_kernel("maximum"), infer=_running_infer,
+               outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
+cummin_op = Op("cummin", "x", kernel=_running_kernel("minimum"), infer=_running_infer,
+               outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
+
+
+@public(method=True, op=cummax_op)
+def cummax(x: Tensor, dim: int) -> Any:
+    """(values, indices) of the largest element so far along ``dim``; of equal ones, the last.
+
+    >>> fw.cummax(fw.tensor([1.0, 3.0, 2.0]), dim=0).values
+    """
+    return return_types.cummax(*cummax_op.run(x, dim=one_dim(
+        dim, tensor_arg(x, "cummax").ndim, "cummax")))
+
+
+@public(method=True, op=cummin_op)
+def cummin(x: Tensor, dim: int) -> Any:
+    """(values, indices) of the smallest element so far along ``dim``; of equal ones, the last.
+
+    >>> fw.cummin(fw.tensor([3.0, 1.0, 2.0]), dim=0).values
+    """
+    return return_types.cummin(*cummin_op.run(x, dim=one_dim(
+        dim, tensor_arg(x, "cummin").ndim, "cummin")))
+
+
+# -- log-sum-exp ---------------------------------------------------------------------------------
+#
+# y[k] = log(exp(x[0]) + ... + exp(x[k])), so dy[k]/dx[j] = exp(x[j] - y[k]) for k >= j. With a shift m the
+# sum over k is exp(x[j] - m) times a running sum of g[k] exp(m - y[k]): linear in time, as long as the y are
+# so near to each other that no exp overflows. Else the whole matrix is made.
+
+
+def _logcumsumexp_kernel(xp: Any, x: Any) -> Any:
+    if xp is np:
+        return np.logaddexp.accumulate(x, axis=-1, dtype=x.dtype)
+    return _double(xp, x, x.ndim - 1, xp.logaddexp)
+
+
+def _logcumsumexp_vjp(g: Any, x: Any, out: Any) -> Any:
+    at, n, values = len(x.shape) - 1, x.shape[-1], raw(out)
+    if not values.size:
+        return g
+    top = values.max()
+    if float(top - values.min()) < _NEAR:
+        top = float(top)
+        return exp_op(x - top) * cumsum_op(g * exp_op(top - out), dim=at, reverse=True)
+    steps = (reshape_op(x, shape=(*x.shape, 1)), reshape_op(out, shape=(*x.shape[:-1], 1, n)))
+    slopes = exp_op(where_op(_upper(n, x), steps[0] - steps[1], -np.inf))
+    return sum_op(gate(reshape_op(g, shape=(*x.shape[:-1], 1, n)), slopes), dims=(at + 1,),
+                  keepdim=False)
+
+
+_NEAR = 40.0
+logcumsumexp_op = Op("logcumsumexp", "x", kernel=_logcumsumexp_kernel, infer=lambda x: x,
+                     vjp={"x": _logcumsumexp_vjp})
+
+
+@public(method=True, op=logcumsumexp_op)
+def logcumsumexp(x: Tensor, dim: int) -> Tensor:
+    """``log(exp(x[0]) + ... + exp(x[i]))`` along ``dim``, without overflow.
+
+    Raises DTypeError for integers.
+
+    >>> fw.logcumsumexp(fw.tensor([0.0, 0.0, 0.0]), dim=0)
+    """
+    floating(tensor_arg(x, "logcumsumexp"), "logcumsumexp")
+    return _on_last(logcumsumexp_op, x, one_dim(dim, x.ndim, "logcumsumexp"))
+
+
+# -- differences ---------------------------------------------------------------------------------
+
+
+def _joined(parts: list[Tensor], dim: int) -> Tensor:
+    """The parts one after another along ``dim``, by adding each into zeros at its place."""
+    sizes = [p.shape[dim] for p in parts]
+    first = parts[0].shape
+    shape = first[:dim] + (int(np.sum(sizes)),) + first[dim + 1:]
+    start, result = 0, None
+    for part, size in zip(parts, sizes):
+        if part.ndim != len(shape) or part.shape[:dim] + part.shape[dim + 1:] != (
+                shape[:dim] + shape[dim + 1:]):
+            raise ShapeError(f"diff: prepend and append must have the shape of x except along dimension "
+                             f"{dim}, got {list(part.shape)}")
+        key = (slice(None),) * dim + (slice(start, start + size),)
+        placed = put_slice.run(part, key=key, shape=shape)
+        result = placed if result is None else result + placed  # type: ignore[operator]
+        start += size
+    return result  # type: ignore[return-value]
+
+
+@public(method=True)
+def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+         append: Tensor | None = None) -> Tensor:
+    """The ``n``-th difference along ``dim``: ``y[i] = x[i + 1] - x[i]``, n times.
+
+    prepend, append: tensors to put before and after ``x`` first. Bools give whether neighbours differ.
+
+    >>> fw.diff(fw.tensor([1.0, 4.0, 9.0]))
+    """
+    if tensor_arg(x, "diff").ndim == 0:
+        raise ShapeError("diff: wanted at least 1 dimension, got a 0-dim tensor")
+    if n < 0:
+        raise ValueError(f"diff: n must not be negative, got {n}")
+    at = one_dim(dim, x.ndim, "diff")
+    parts = [tensor_arg(p, "diff", w) for p, w in ((prepend, "prepend"), (x, "x"), (append, "append"))
+             if p is not None]
+    y = x if len(parts) == 1 else _joined(parts, at)
+    for _ in range(min(n, y.shape[at])):
+        later = slice_along(y, at, slice(1, None))
+        before = slice_along(y, at, slice(0, max(y.shape[at] - 1, 0)))
+        y = ne(later, before) if y.dtype is dtypes.bool_ else later - before  # type: ignore[operator]
+    return y

@@ -1,0 +1,102 @@
+"""Softmax and its logarithm along one dimension, stable for any finite input."""
+
+from typing import Any
+
+from ..tensor import Tensor
+from .args import floating, one_dim, tensor_arg
+from .op import Meta, Op
+from .pointwise import exp
+from .public import public
+from .reduce import sum_op
+from .view import reshape_op
+
+
+def _shifted(xp: Any, x: Any, dim: int) -> Any:
+    return x - x.max(axis=dim, keepdims=True)
+
+
+def _softmax_kernel(xp: Any, x: Any, *, dim: int) -> Any:
+    if not x.size:
+        return x.copy()
+    out = _shifted(xp, x, dim)
+    xp.exp(out, out=out)
+    out /= out.sum(axis=dim, keepdims=True, dtype=x.dtype)
+    return out
+
+
+def _log_softmax_kernel(xp: Any, x: Any, *, dim: int) -> Any:
+    if not x.size:
+        return x.copy()
+    out = _shifted(xp, x, dim)
+    out -= xp.log(xp.exp(out).sum(axis=dim, keepdims=True, dtype=x.dtype))
+    return out
+
+
+def _softmax_vjp(g: Any, out: Any, dim: int) -> Any:
+    weighted = g * out
+    return weighted - out * sum_op(weighted, dims=(dim,), keepdim=True)
+
+
+def _infer(x: Meta, *, dim: int) -> Meta:
+    floating(x, "softmax", "input")
+    one_dim(dim, x.ndim, "softmax")
+    return x
+
+
+softmax_op = Op("softmax", "x", kernel=_softmax_kernel, infer=_infer, jvp="symmetric",
+                vjp={"x": _softmax_vjp})
+
+
+log_softmax_op = Op("log_softmax", "x", kernel=_log_softmax_kernel, infer=_infer, vjp={
+    "x": lambda g, out, dim: g - exp.op(out) * sum_op(g, dims=(dim,), keepdim=True)})
+
+
+def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
+    tensor_arg(x, op.name, "input")
+    if dim is None:
+        raise TypeError(f"{op.name}: dim is needed: the dimension along which the results sum to 1, "
+                        f"e.g. dim=-1")
+    at = one_dim(dim, x.ndim, op.name)
+    if dtype is not None:
+        x = x.to(dtype)  # type: ignore[attr-defined]
+    floating(x, op.name, "input")
+    if x.ndim:
+        return op.run(x, dim=at)
+    return reshape_op.run(op.run(reshape_op.run(x, shape=(1,)), dim=0), shape=())
+
+
+@public(method=True, op=softmax_op)
+@public("nn.functional", op=softmax_op)
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """``exp(x_i) / sum_j exp(x_j)`` along ``dim``.
+
+    dtype: convert the input first. A slice that is all -inf gives nan. Raises DTypeError for
+    integers, TypeError without ``dim``.
+
+    >>> fw.softmax(fw.tensor([0.0, 0.0, 0.0, 0.0]), dim=0)
+    tensor([0.2500, 0.2500, 0.2500, 0.2500])
+    """
+    return _along(softmax_op, input, dim, dtype)
+
+
+@public(method=True, op=log_softmax_op)
+@public("nn.functional", op=log_softmax_op)
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """``x_i - log(sum_j exp(x_j))`` along ``dim``; more exact than the log of softmax.
+
+    dtype: convert the input first. Raises DTypeError for integers, TypeError without ``dim``.
+
+    >>> fw.log_softmax(fw.tensor([0.0, 1000.0]), dim=0)
+    tensor([-1000.,     0.])
+    """
+    return _along(log_softmax_op, input, dim, dtype)
+
+
+@public("nn.functional")
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """``softmax(-x)`` along ``dim``.
+
+    >>> fw.nn.functional.softmin(fw.tensor([0.0, 0.0]), dim=0)
+    tensor([0.5000, 0.5000])
+    """
+    return _along(softmax_op, -tensor_arg(input, "softmin", "input"), dim, dtype)  # type: ignore

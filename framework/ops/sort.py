@@ -1,0 +1,289 @@
+"""Order: sort, topk, median, unique, and places in sorted sequences."""
+
+from typing import Any
+
+import numpy as np
+
+from .. import dtypes
+from ..errors import ShapeError
+from ..tensor import Tensor
+from . import return_types
+from .along import kept_shape, put_along, take_along
+from .args import one_dim, tensor_arg
+from .cast import cast, from_array
+from .op import Meta, Op
+from .public import public
+from .reduce import chosen_infer, chosen_vjp, evenly, need_elements
+
+# -- sort ----------------------------------------------------------------------------------------
+
+
+def _order(xp: Any, x: Any, dim: int, descending: bool) -> Any:
+    """The indices that sort along ``dim``, equal elements in their order; nan is the largest."""
+    if not descending:
+        return xp.argsort(x, axis=dim, kind="stable")
+    backward = xp.argsort(xp.flip(x, dim), axis=dim, kind="stable")
+    return x.shape[dim] - 1 - xp.flip(backward, dim)
+
+
+def _sort_kernel(xp: Any, x: Any, *, dim: int, descending: bool) -> tuple:
+    if not x.ndim:
+        return x.copy(), xp.zeros((), "int64")
+    indices = _order(xp, x, dim, descending)
+    return xp.take_along_axis(x, indices, axis=dim), indices
+
+
+def _put_back(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
+    return put_along(g, indices, dim=dim, shape=x_shape, unique=True)
+
+
+sort_op = Op("sort", "x", kernel=_sort_kernel, outputs="values indices", differentiable=1,
+             infer=lambda x, *, dim, descending: (x, Meta(x.shape, dtypes.int64)),
+             vjp={"x": _put_back})
+
+
+@public(method=True, op=sort_op)
+def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+    """(values, indices) sorted along ``dim``. Equal elements keep their order, ``stable`` or not.
+
+    nan counts as the largest.
+
+    >>> fw.sort(fw.tensor([3.0, 1.0, 2.0])).values
+    >>> fw.sort(fw.tensor([3, 1, 2]), descending=True).indices
+    """
+    at = one_dim(dim, tensor_arg(x, "sort").ndim, "sort")
+    return return_types.sort(*sort_op.run(x, dim=at, descending=bool(descending)))
+
+
+@public(method=True, op=sort_op)
+def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+    """The indices (int64) that sort along ``dim``; see ``sort``.
+
+    >>> fw.argsort(fw.tensor([3.0, 1.0, 2.0]))
+    """
+    return sort(tensor_arg(x, "argsort").detach(), dim, descending).indices
+
+
+@public(method=True, op=sort_op)
+def msort(x: Tensor) -> Tensor:
+    """The values sorted along the first dimension.
+
+    >>> fw.msort(fw.tensor([[3, 1], [2, 4]]))
+    """
+    return sort(tensor_arg(x, "msort"), 0).values
+
+
+# -- the k-th --------------------------------------------------------------------------------------
+
+
+def _topk_kernel(xp: Any, x: Any, *, k: int, dim: int, largest: bool) -> tuple:
+    if not x.ndim:
+        return x.copy(), xp.zeros((), "int64")
+    n = x.shape[dim]
+    first = (slice(None),) * dim + (slice(k),)
+    if not 0 < 8 * k < n:
+        indices = _order(xp, x, dim, largest)[first]
+        return xp.take_along_axis(x, indices, axis=dim), indices
+    if largest:  # few of many: find them first, then sort only them
+        found = xp.argpartition(x, n - k, axis=dim)[(slice(None),) * dim + (slice(n - k, None),)]
+    else:
+        found = xp.argpartition(x, k - 1, axis=dim)[first]
+    values = xp.take_along_axis(x, found, axis=dim)
+    order = _order(xp, values, dim, largest)
+    return xp.take_along_axis(values, order, axis=dim), xp.take_along_axis(found, order, axis=dim)
+
+
+def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta]:
+    shape = x.shape[:dim] + (k,) + x.shape[dim + 1:] if x.ndim else ()
+    return Meta(shape, x.dtype), Meta(shape, dtypes.int64)
+
+
+topk_op = Op("topk", "x", kernel=_topk_kernel, infer=_topk_infer, outputs="values indices",
+             differentiable=1, vjp={"x": _put_back})
+
+
+@public(method=True, op=topk_op)
+def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+    """(values, indices) of the ``k`` largest elements along ``dim`` (or smallest), the best first.
+
+    Raises ShapeError unless ``0 <= k <= x.size(dim)``.
+
+    >>> fw.topk(fw.tensor([1.0, 4.0, 3.0]), 2).values
+    """
+    at = one_dim(dim, tensor_arg(x, "topk").ndim, "topk")
+    n = x.shape[at] if x.ndim else 1
+    if not (0 if x.ndim else 1) <= k <= n:
+        raise ShapeError(f"topk: k={k} is out of range for dimension {at} of size {n}")
+    return return_types.topk(*topk_op.run(x, k=int(k), dim=at, largest=bool(largest)))
+
+
+def _kth(xp: Any, x: Any, k: int, dim: int, nan_wins: bool) -> Any:
+    """The index, with ``dim`` kept at size 1, of the element that sorting puts at place ``k``."""
+    order = xp.argsort(x, axis=dim, kind="stable")
+    indices = order[(slice(None),) * dim + (slice(k, k + 1),)]
+    if nan_wins and x.dtype.kind == "f":
+        missing = xp.isnan(x)
+        indices = xp.where(missing.any(axis=dim, keepdims=True),
+                           xp.expand_dims(missing.argmax(axis=dim), dim), indices)
+    return indices
+
+
+def _kth_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: bool) -> tuple:
+    if not x.ndim:
+        return x.copy(), xp.zeros((), "int64")
+    indices = _kth(xp, x, k, dim, nan_wins)
+    shape = kept_shape(x.shape, (dim,)) if keepdim else x.shape[:dim] + x.shape[dim + 1:]
+    return xp.take_along_axis(x, indices, axis=dim).reshape(shape), indices.reshape(shape)
+
+
+kthvalue_op = Op("kthvalue", "x", kernel=_kth_kernel, infer=chosen_infer("kthvalue"),
+                 outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
+median_all = Op("median", "x", infer=lambda x: Meta((), x.dtype),
+                kernel=lambda xp, x: _kth_kernel(xp, x.reshape(-1), dim=0, keepdim=False,
+                                                 k=(x.size - 1) // 2, nan_wins=True)[0],
+                vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})
+
+
+@public(method=True, op=kthvalue_op)
+def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices) of the ``k``-th smallest element along ``dim``; ``k`` counts from 1.
+
+    Raises ShapeError unless ``1 <= k <= x.size(dim)``.
+
+    >>> fw.kthvalue(fw.tensor([3.0, 1.0, 2.0]), 2)
+    """
+    at = one_dim(dim, tensor_arg(x, "kthvalue").ndim, "kthvalue")
+    n = x.shape[at] if x.ndim else 1
+    if not 1 <= k <= n:
+        raise ShapeError(f"kthvalue: k={k} is out of range for dimension {at} of size {n}; it counts "
+                         f"from 1")
+    return return_types.kthvalue(*kthvalue_op.run(x, dim=at, keepdim=keepdim, k=int(k) - 1,
+                                                  nan_wins=False))
+
+
+@public(method=True, op=median_all)
+def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, of two middle ones the lower; along ``dim``: (values, indices). nan wins.
+
+    Of all elements, equal ones share the gradient; along ``dim`` the element at the index gets it. The
+    median of nothing is nan; along an empty dimension it raises ShapeError.
+
+    >>> fw.median(fw.tensor([4.0, 1.0, 3.0, 2.0]))
+    >>> fw.median(fw.tensor([[1.0, 5.0, 3.0]]), dim=1).values
+    """
+    tensor_arg(x, "median")
+    if dim is None:
+        if not x.numel():
+            return from_array(np.asarray(_no_median(x), x.dtype.numpy), x)
+        return median_all.run(x)
+    at = one_dim(dim, x.ndim, "median")
+    need_elements(x, (at,) if x.ndim else (), "median")
+    middle = (x.shape[at] - 1) // 2 if x.ndim else 0
+    return return_types.median(*kthvalue_op.run(x, dim=at, keepdim=keepdim, k=middle, nan_wins=True))
+
+
+def _no_median(x: Tensor) -> float:
+    if x.dtype.is_floating_point:
+        return float("nan")
+    return dtypes.iinfo(x.dtype).min if x.dtype.is_signed else 0
+
+
+# -- unique ----------------------------------------------------------------------------------------
+
+
+def _unique_kernel(xp: Any, x: Any, *, dim: int | None) -> tuple:
+    values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim,
+                                        equal_nan=False)
+    shape = x.shape if dim is None else (x.shape[dim],)
+    return values, inverse.reshape(shape).astype("int64"), counts.astype("int64")
+
+
+unique_op = Op("unique", "x", kernel=_unique_kernel, outputs="values inverse counts")
+
+
+@public(method=True, op=unique_op)
+def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """The different elements, sorted; with ``dim``, the different slices along it.
+
+    return_inverse: also, for each element, where its value is in the result. return_counts: also how
+    often each occurs. Every nan counts as different.
+
+    >>> fw.unique(fw.tensor([3, 1, 3]))
+    >>> fw.unique(fw.tensor([3, 1, 3]), return_counts=True)[1]
+    """
+    at = None if dim is None else one_dim(dim, tensor_arg(x, "unique").ndim, "unique")
+    if at is not None and not x.ndim:
+        raise ShapeError("unique: dim is for a tensor with dimensions, this one is 0-dim")
+    values, inverse, counts = unique_op.run(tensor_arg(x, "unique").detach(), dim=at)
+    result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return values if len(result) == 1 else result
+
+
+# -- places in sorted sequences --------------------------------------------------------------------
+
+
+def _searchsorted_kernel(xp: Any, a: Any, x: Any, *, right: bool) -> Any:
+    side = "right" if right else "left"
+    if a.ndim == 1:
+        return xp.searchsorted(a, x, side=side).astype("int64")
+    rows, keys = a.reshape(-1, a.shape[-1]), x.reshape(-1, x.shape[-1])
+    out = xp.empty(keys.shape, "int64")
+    for i in range(len(rows)):
+        out[i] = xp.searchsorted(rows[i], keys[i], side=side)
+    return out.reshape(x.shape)
+
+
+searchsorted_op = Op("searchsorted", "sorted_sequence input", kernel=_searchsorted_kernel,
+                     infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
+
+
+@public(op=searchsorted_op)
+def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
+                 side: str | None = None, sorter: Tensor | None = None) -> Tensor:
+    """Where to insert the numbers of ``input`` to keep the last dimension of the sequence sorted.
+
+    The index i has ``sequence[i-1] < input <= sequence[i]``; with ``right`` (or ``side="right"``),
+    ``sequence[i-1] <= input < sequence[i]``. The sequence is a vector, or has the shape of ``input``
+    but for the last dimension. sorter: indices that sort the sequence. Raises ShapeError if the shapes
+    do not fit.
+
+    >>> fw.searchsorted(fw.tensor([1, 3, 5]), fw.tensor([3, 4]))
+    >>> fw.searchsorted(fw.tensor([1, 3, 5]), 3, right=True)
+    """
+    a = tensor_arg(sorted_sequence, "searchsorted", "sorted_sequence").detach()
+    x = _as_keys(input, a, "searchsorted")
+    if side not in (None, "left", "right") or (side == "left" and right):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right' and agree with right={right}, "
+                         f"got {side!r}")
+    if sorter is not None:
+        if tensor_arg(sorter, "searchsorted", "sorter").shape != a.shape:
+            raise ShapeError(f"searchsorted: sorter of shape {list(sorter.shape)} for a sequence of "
+                             f"shape {list(a.shape)}; they must be equal")
+        a = take_along.run(a, cast.run(sorter, dtype=dtypes.int64), dim=a.ndim - 1, unique=False)
+    if a.ndim == 0 or (a.ndim > 1 and a.shape[:-1] != x.shape[:-1]):
+        raise ShapeError(f"searchsorted: a sequence of shape {list(a.shape)} does not fit input of shape "
+                         f"{list(x.shape)}; it must be a vector or agree in all but the last dimension")
+    result = searchsorted_op.run(a, x, right=right or side == "right")
+    return cast.run(result, dtype=dtypes.int32) if out_int32 else result
+
+
+def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:
+    if isinstance(input, (int, float)):
+        return from_array(np.asarray(input), like)
+    return tensor_arg(input, op, "input").detach()
+
+
+@public(op=searchsorted_op)
+def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False,
+              right: bool = False) -> Tensor:
+    """The number of the bucket, between sorted ``boundaries`` (a vector), of each element.
+
+    Bucket i has ``boundaries[i-1] < input <= boundaries[i]``; with ``right``,
+    ``boundaries[i-1] <= input < boundaries[i]``.
+
+    >>> fw.bucketize(fw.tensor([0.5, 1.0, 2.5]), fw.tensor([1.0, 2.0]))
+    """
+    if tensor_arg(boundaries, "bucketize", "boundaries").ndim != 1:
+        raise ShapeError(f"bucketize: boundaries must be a vector, got shape {list(boundaries.shape)}")
+    return searchsorted(boundaries, input, out_int32=out_int32, right=right)

@@ -1,0 +1,278 @@
+"""Moments, norms and histograms."""
+
+import math
+from typing import Any
+
+from .. import dtypes
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor
+from .args import floating, many_dims, tensor_arg
+from .arithmetic import abs as abs_
+from .arithmetic import sign
+from .cast import cast
+from .op import Meta, Op
+from .public import public
+from .reduce import (
+    amax,
+    amin,
+    count,
+    gate,
+    mean,
+    mean_op,
+    need_elements,
+    over,
+    reduced,
+    spread,
+    where_op,
+    wide_sum,
+)
+from .reduce import sum as sum_
+
+# -- variance ------------------------------------------------------------------------------------
+
+
+def _var_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+    n, dtype, x = count(x.shape, dims), x.dtype, _wide(x)
+    d = x - wide_sum(x, dims, True) / n  # of nothing: nan; Python's own division would raise
+    left = n - correction
+    return (wide_sum(d * d, dims, keepdim) / (left if left > 0 else 0)).astype(dtype)
+
+
+def _wide(x: Any) -> Any:
+    return x.astype("float32") if x.dtype == "float16" else x
+
+
+def _std_kernel(xp: Any, x: Any, **settings: Any) -> Any:
+    return xp.sqrt(_var_kernel(xp, x, **settings))
+
+
+def _var_infer(x: Meta, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Meta:
+    return reduced(x, dims, keepdim)
+
+
+def _per_degree(x_shape: tuple[int, ...], dims: tuple[int, ...], correction: float) -> float:
+    left = count(x_shape, dims) - correction
+    return 1 / left if left > 0 else math.inf
+
+
+def _var_vjp(g: Any, x: Any, dims: tuple[int, ...], correction: float) -> Any:
+    d = x - mean_op(x, dims=dims, keepdim=True)
+    return gate(spread(g, x.shape, dims), d * (2 * _per_degree(x.shape, dims, correction)))
+
+
+def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float) -> Any:
+    d = x - mean_op(x, dims=dims, keepdim=True)
+    g = where_op(out == 0, 0.0, over(g, out))  # all equal: the subgradient 0
+    return gate(spread(g, x.shape, dims), d * _per_degree(x.shape, dims, correction))
+
+
+var_op = Op("var", "x", kernel=_var_kernel, infer=_var_infer, vjp={"x": _var_vjp})
+std_op = Op("std", "x", kernel=_std_kernel, infer=_var_infer, vjp={"x": _std_vjp})
+
+
+def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Tensor:
+    if isinstance(dim, bool):  # var(x, unbiased)
+        dim, unbiased = None, dim
+    if unbiased is not None and correction is not None:
+        raise TypeError(f"{op.name}: give unbiased or correction, not both (unbiased=True is "
+                        f"correction=1)")
+    floating(tensor_arg(x, op.name), op.name)
+    if x.dtype.is_complex:
+        raise DTypeError(f"{op.name}: argument 'x' must be real, got {x.dtype}")
+    if correction is None:
+        correction = 1 if unbiased is None else int(unbiased)
+    return op.run(x, dims=many_dims(dim, x.ndim, op.name), correction=correction, keepdim=keepdim)
+
+
+@public(method=True, op=var_op)
+def var(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """The variance over ``dim``: ``sum((x - mean(x)) ** 2) / max(0, n - correction)``.
+
+    ``correction`` is 1 unless given; ``unbiased=False`` is ``correction=0``. Raises DTypeError for
+    integers.
+
+    >>> fw.var(fw.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
+    """
+    return _spread_of(var_op, x, dim, unbiased, keepdim, correction)
+
+
+@public(method=True, op=std_op)
+def std(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+        correction: float | None = None) -> Tensor:
+    """The standard deviation over ``dim``, the square root of ``var``.
+
+    Its derivative where all elements are equal is 0. Raises DTypeError for integers.
+
+    >>> fw.std(fw.tensor([1.0, 2.0, 3.0]))
+    """
+    return _spread_of(std_op, x, dim, unbiased, keepdim, correction)
+
+
+@public()
+def var_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """(var, mean) over ``dim``; see ``var``.
+
+    >>> fw.var_mean(fw.tensor([1.0, 2.0, 3.0]))
+    """
+    return (_spread_of(var_op, x, dim, unbiased, keepdim, correction),
+            mean(x, None if isinstance(dim, bool) else dim, keepdim))
+
+
+@public()
+def std_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+             correction: float | None = None) -> tuple[Tensor, Tensor]:
+    """(std, mean) over ``dim``; see ``std``.
+
+    >>> fw.std_mean(fw.tensor([1.0, 2.0, 3.0]))
+    """
+    return (_spread_of(std_op, x, dim, unbiased, keepdim, correction),
+            mean(x, None if isinstance(dim, bool) else dim, keepdim))
+
+
+# -- norms ---------------------------------------------------------------------------------------
+#
+# d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
+# the subgradient 0 is taken; 1 stands in for the 0, so that the second derivative is 0 there too. For
+# p = 2 the power of x is x itself, which needs no such care and whose derivative at 0 is not 0.
+
+
+def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
+    dtype, x = x.dtype, _wide(x)
+    if ord == 2:
+        return xp.sqrt(wide_sum(x * x, dims, keepdim)).astype(dtype)
+    return xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord).astype(dtype)
+
+
+def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:
+    if ord == 2:
+        return spread(where_op(out == 0, 0.0, over(g, out)), x.shape, dims) * x
+    scale = where_op(out == 0, 0.0, gate(g, where_op(out == 0, 1.0, out) ** (1 - ord)))
+    size = where_op(x == 0, 1.0, abs(x))
+    power = size ** (ord - 1)
+    slope = where_op(x == 0, 0.0, where_op(x < 0, -power, power))
+    return gate(spread(scale, x.shape, dims), slope)
+
+
+norm_op = Op("vector_norm", "x", kernel=_norm_kernel, vjp={"x": _norm_vjp},
+             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim))
+
+
+@public("linalg", op=norm_op)
+def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
+                dtype: Any = None) -> Tensor:
+    """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).
+
+    ``ord`` inf and -inf give the largest and the smallest absolute value, 0 the number of elements
+    that are not 0. The derivative at the zero vector is 0. Raises DTypeError for integers, ShapeError
+    for ``ord=inf`` or a negative ``ord`` of nothing.
+
+    >>> fw.linalg.vector_norm(fw.tensor([3.0, 4.0]))
+    >>> fw.linalg.vector_norm(fw.tensor([3.0, -4.0]), ord=float("inf"))
+    """
+    return _norm(x, ord, dim, keepdim, dtype, "vector_norm")
+
+
+def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+        raise TypeError(f"{name}: the order must be a number, got {ord!r}")
+    if dtype is not None:
+        x = cast.run(tensor_arg(x, name), dtype=dtypes.as_dtype(dtype))
+    floating(tensor_arg(x, name), name)
+    if x.dtype.is_complex:
+        x = abs_(x)
+    dims = many_dims(dim, x.ndim, name)
+    if ord < 0 or ord == math.inf:
+        need_elements(x, dims, name)
+    if ord == 0:
+        return sum_(abs_(sign(x)), dims, keepdim)
+    if ord == 1:
+        return sum_(abs_(x), dims, keepdim)
+    if math.isinf(ord):
+        return (amax if ord > 0 else amin)(abs_(x), dims, keepdim)
+    return norm_op.run(x, ord=float(ord), dims=dims, keepdim=keepdim)
+
+
+@public(method=True, op=norm_op)
+def norm(x: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
+         dtype: Any = None) -> Tensor:
+    """The norm of order ``p`` over ``dim`` of the elements as a vector; "fro" is ``p=2``.
+
+    See ``linalg.vector_norm``. Raises ValueError for another word than "fro".
+
+    >>> fw.norm(fw.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    """
+    if isinstance(p, str) and p != "fro":
+        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}; for norms by singular values "
+                         f"see linalg")
+    return _norm(x, 2 if isinstance(p, str) or p is None else p, dim, keepdim, dtype, "norm")
+
+
+# -- histograms ----------------------------------------------------------------------------------
+
+
+def _bincount_kernel(xp: Any, x: Any, weights: Any, *, minlength: int) -> Any:
+    if weights is None:
+        return xp.bincount(x, minlength=minlength).astype("int64")
+    sums = xp.bincount(x, weights=weights, minlength=minlength)
+    return sums.astype("float32" if weights.dtype == "float32" else "float64")
+
+
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel)
+
+
+@public(method=True, op=bincount_op)
+def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each number 0, 1, ... occurs in a vector of integers, or the sum of its weights.
+
+    The result has ``max(max(x) + 1, minlength)`` elements: int64, or floating with weights. Raises
+    ValueError for negative numbers.
+
+    >>> fw.bincount(fw.tensor([0, 2, 2]), minlength=4)
+    """
+    if tensor_arg(x, "bincount")._array.dtype.kind not in "iu":
+        raise DTypeError(f"bincount: argument 'x' must be integer, got {x.dtype}")
+    if x.ndim != 1:
+        raise ShapeError(f"bincount: wanted a vector, got shape {list(x.shape)}; use x.flatten()")
+    if weights is not None and tensor_arg(weights, "bincount", "weights").shape != x.shape:
+        raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for x of shape "
+                         f"{list(x.shape)}; they must be equal")
+    if minlength < 0 or (x.numel() and int(x._array.min()) < 0):
+        raise ValueError("bincount: the elements of x and minlength must not be negative")
+    return bincount_op.run(cast.run(x, dtype=dtypes.int64),
+                           None if weights is None else weights.detach(), minlength=int(minlength))
+
+
+def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any:
+    x = x.reshape(-1)
+    x = x[(x >= low) & (x <= high)]
+    places = xp.minimum(((x - low) * (bins / (high - low))).astype("int64"), bins - 1)
+    return xp.bincount(places, minlength=bins).astype(x.dtype)
+
+
+histc_op = Op("histc", "x", kernel=_histc_kernel,
+              infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype))
+
+
+@public(method=True, op=histc_op)
+def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``x``.
+
+    If min and max are equal, the smallest and the largest element are taken. Elements outside do not
+    count. Raises DTypeError for integers, ValueError for a wrong range.
+
+    >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    """
+    if tensor_arg(x, "histc")._array.dtype.kind != "f":
+        raise DTypeError(f"histc: argument 'x' must be floating, got {x.dtype}")
+    if bins <= 0:
+        raise ValueError(f"histc: bins must be positive, got {bins}")
+    low, high = float(min), float(max)
+    if low == high and x.numel():
+        low, high = float(x._array.min()), float(x._array.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"histc: the range [{low}, {high}] must be finite, with min below max")
+    return histc_op.run(x.detach(), bins=int(bins), low=low, high=high)

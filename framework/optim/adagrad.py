@@ -1,0 +1,50 @@
+"""Adagrad: a learning rate per element, by the sum of its squared gradients."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..backends import array_module
+from .optimizer import AT_LEAST_ZERO, Optimizer, denominator
+
+
+class Adagrad(Optimizer):
+    r"""Divides each element's step by the root of the sum of its squared gradients.
+
+    With ``g`` the gradient plus ``weight_decay * p`` and ``t`` the number of the step::
+
+        s = s + g ** 2                              (s starts at initial_accumulator_value)
+        p = p - lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+
+    ``eps_inside=True`` divides by ``sqrt(s + eps)`` instead. Duchi, Hazan and Singer, Adaptive
+    subgradient methods for online learning and stochastic optimization, JMLR 2011.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.Adagrad([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.5000, 1.5000])
+    """
+
+    limits = {**Optimizer.limits, "lr_decay": AT_LEAST_ZERO, "initial_accumulator_value": AT_LEAST_ZERO}
+
+    def __init__(self, params: Iterable, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
+                 eps_inside: bool = False, **hints: Any) -> None:
+        super().__init__(params, dict(
+            lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay, maximize=maximize,
+            initial_accumulator_value=initial_accumulator_value, eps_inside=eps_inside), **hints)
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The sum of squares."""
+        return {"sum": array_module(p).full_like(p, group["initial_accumulator_value"])}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        s = state["sum"]
+        s += g * g
+        u = g / denominator(s, group["eps"], group["eps_inside"])
+        u *= group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        p -= u

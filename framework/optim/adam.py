@@ -1,0 +1,83 @@
+"""Adam and AdamW: steps by running means of the gradient and its square."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..backends import array_module
+from .optimizer import Optimizer, denominator, zeros_like
+
+
+class Adam(Optimizer):
+    r"""Steps by the running mean of the gradient over the root of that of its square.
+
+    With ``g`` the gradient plus ``weight_decay * p``, ``b1, b2 = betas`` and ``t`` the number of the
+    step::
+
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g ** 2              (amsgrad: its greatest value so far is used)
+        p = p - lr * (m / (1 - b1 ** t)) / (sqrt(v / (1 - b2 ** t)) + eps)
+
+    ``eps_inside=True`` puts eps under the root. ``decoupled_weight_decay=True`` is AdamW. Kingma and
+    Ba, Adam: a method for stochastic optimization, ICLR 2015; amsgrad: Reddi, Kale and Kumar, On the
+    convergence of Adam and beyond, ICLR 2018.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.Adam([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.5000, 1.5000])
+    """
+
+    def __init__(self, params: Iterable, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
+                 maximize: bool = False, decoupled_weight_decay: bool = False, eps_inside: bool = False,
+                 **hints: Any) -> None:
+        super().__init__(params, dict(
+            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
+            decoupled_weight_decay=decoupled_weight_decay, eps_inside=eps_inside), **hints)
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The mean, the mean of squares, and where amsgrad its greatest value."""
+        names = ("exp_avg", "exp_avg_sq") + ("max_exp_avg_sq",) * group["amsgrad"]
+        return {name: zeros_like(p) for name in names}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        if group["weight_decay"] and group["decoupled_weight_decay"]:
+            p *= 1 - lr * group["weight_decay"]
+        elif group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        m *= b1
+        m += (1 - b1) * g
+        v *= b2
+        v += (1 - b2) * g * g
+        if group["amsgrad"]:
+            top = state["max_exp_avg_sq"]
+            top[...] = array_module(p).maximum(top, v)
+            v = top
+        u = m / denominator(v, group["eps"], group["eps_inside"], 1 - b2 ** t)
+        u *= lr / (1 - b1 ** t)
+        p -= u
+
+
+class AdamW(Adam):
+    r"""Adam with decoupled weight decay: ``p = p * (1 - lr * weight_decay)``, then Adam's step without it.
+
+    Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.AdamW([w], lr=0.5, weight_decay=0.1)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.4500, 1.4000])
+    """
+
+    def __init__(self, params: Iterable, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,
+                 maximize: bool = False, eps_inside: bool = False, **hints: Any) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
+                         decoupled_weight_decay=True, eps_inside=eps_inside, **hints)

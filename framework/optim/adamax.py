@@ -1,0 +1,52 @@
+"""Adamax: Adam with the greatest gradient in the place of its mean square."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..backends import array_module
+from .optimizer import Optimizer, zeros_like
+
+
+class Adamax(Optimizer):
+    r"""Steps by the running mean of the gradient over its decaying greatest magnitude.
+
+    With ``g`` the gradient plus ``weight_decay * p``, ``b1, b2 = betas`` and ``t`` the number of the
+    step::
+
+        m = b1 * m + (1 - b1) * g
+        n = max(b2 * n, abs(g) + eps)
+        p = p - lr / (1 - b1 ** t) * m / n
+
+    Kingma and Ba, Adam: a method for stochastic optimization, ICLR 2015.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.Adamax([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.5000, 1.5000])
+    """
+
+    def __init__(self, params: Iterable, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, *, maximize: bool = False,
+                 **hints: Any) -> None:
+        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
+                                      maximize=maximize), **hints)
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The mean and the greatest magnitude."""
+        return {"exp_avg": zeros_like(p), "exp_inf": zeros_like(p)}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        (b1, b2), xp = group["betas"], array_module(p)
+        m, n = state["exp_avg"], state["exp_inf"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        m *= b1
+        m += (1 - b1) * g
+        n *= b2
+        n[...] = xp.maximum(n, abs(g) + group["eps"])
+        u = m / n
+        u *= group["lr"] / (1 - b1 ** state["step"])
+        p -= u

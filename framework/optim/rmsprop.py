@@ -1,0 +1,68 @@
+"""RMSprop: a learning rate per element, by a running mean of its squared gradients."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..backends import array_module
+from .optimizer import AT_LEAST_ZERO, Optimizer, denominator, zeros_like
+
+
+class RMSprop(Optimizer):
+    r"""Divides each element's step by the root of a running mean of its squared gradients.
+
+    With ``g`` the gradient plus ``weight_decay * p``::
+
+        v = alpha * v + (1 - alpha) * g ** 2
+        m = alpha * m + (1 - alpha) * g             (centered only)
+        u = g / (sqrt(v - m ** 2) + eps)            (sqrt(v) where not centered)
+        b = momentum * b + u                        (b = u where there is no momentum)
+        p = p - lr * b
+
+    ``eps_inside=True`` divides by ``sqrt(v + eps)`` (TensorFlow's form) instead. Rounding that makes
+    ``v - m ** 2`` negative counts as 0. Hinton, Neural networks for machine learning, lecture 6e,
+    2012; centered: Graves, Generating sequences with recurrent neural networks, 2013.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.RMSprop([w], lr=0.05)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.5000, 1.5000])
+    """
+
+    limits = {**Optimizer.limits, "alpha": AT_LEAST_ZERO}
+
+    def __init__(self, params: Iterable, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0, momentum: float = 0, centered: bool = False, *,
+                 maximize: bool = False, eps_inside: bool = False, **hints: Any) -> None:
+        super().__init__(params, dict(
+            lr=lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum,
+            centered=centered, maximize=maximize, eps_inside=eps_inside), **hints)
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The mean of squares; the mean where centered; the buffer where there is momentum."""
+        names = ("square_avg",) + ("grad_avg",) * group["centered"] + (
+            ("momentum_buffer",) if group["momentum"] else ())
+        return {name: zeros_like(p) for name in names}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        alpha, v = group["alpha"], state["square_avg"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        v *= alpha
+        v += (1 - alpha) * g * g
+        if group["centered"]:
+            m = state["grad_avg"]
+            m *= alpha
+            m += (1 - alpha) * g
+            v = array_module(p).maximum(v - m * m, 0)
+        u = g / denominator(v, group["eps"], group["eps_inside"])
+        if group["momentum"]:
+            if "momentum_buffer" not in state:  # switched on after the first step
+                state["momentum_buffer"] = zeros_like(p)
+            b = state["momentum_buffer"]
+            b *= group["momentum"]
+            b += u
+            u = b
+        p -= group["lr"] * u

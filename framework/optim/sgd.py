@@ -1,0 +1,62 @@
+"""Stochastic gradient descent."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from .optimizer import AT_LEAST_ZERO, Optimizer, zeros_like
+
+
+class SGD(Optimizer):
+    r"""Gradient descent, with momentum, Nesterov's variant and weight decay.
+
+    With ``g`` the gradient plus ``weight_decay * p`` (minus the gradient if ``maximize``)::
+
+        b = momentum * b + (1 - dampening) * g      (b = g at the first step)
+        p = p - lr * b                              (nesterov: p - lr * (g + momentum * b))
+
+    Without momentum ``p = p - lr * g``. Momentum: Polyak, 1964. Nesterov's form: Sutskever et al., On
+    the importance of initialization and momentum in deep learning, ICML 2013.
+
+    Raises ValueError for negative options and for nesterov without momentum or with dampening.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.SGD([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0., 0.])
+    """
+
+    limits = {**Optimizer.limits, "dampening": AT_LEAST_ZERO}
+
+    def __init__(self, params: Iterable, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
+                 **hints: Any) -> None:
+        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, nesterov=nesterov,
+                                      weight_decay=weight_decay, maximize=maximize), **hints)
+
+    def check_group(self, group: dict[str, Any]) -> None:
+        """Raise ValueError for options that do not fit together."""
+        super().check_group(group)
+        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+            raise ValueError(f"SGD: nesterov=True needs momentum > 0 and dampening=0, got momentum="
+                             f"{group['momentum']!r} and dampening={group['dampening']!r}")
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The momentum buffer, if there is momentum."""
+        return {"momentum_buffer": zeros_like(p)} if group["momentum"] else {}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        momentum = group["momentum"]
+        if group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        if momentum:
+            first = state["step"] == 1 or "momentum_buffer" not in state
+            if first:  # momentum may have been switched on after the first step
+                state["momentum_buffer"] = zeros_like(p)
+            b = state["momentum_buffer"]
+            b *= momentum
+            b += g if first or not group["dampening"] else (1 - group["dampening"]) * g
+            g = g + momentum * b if group["nesterov"] else b
+        p -= group["lr"] * g

@@ -1,0 +1,303 @@
+"""Random numbers: generators that can be seeded, saved and restored exactly.
+
+A generator is NumPy's Philox: numbers are a function of a key (the seed) and a counter, so its state
+is a few words and independent streams of one seed cost nothing. Numbers for a CUDA tensor are drawn on
+the host by that device's generator and moved: the same seed gives the same numbers on every device.
+
+Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
+"""
+
+import operator
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .backends import backend_for, cuda, move
+from .device import CPU, Device, as_device
+from .errors import DeviceError
+from .tensor import Tensor, wrap
+
+_FIRST_SEED = 67280421310721  # PyTorch's seed of a new Generator
+_MAGIC = int.from_bytes(b"fwrng\0\0\1", "little")
+_FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", "counter3",
+           "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
+_STATE_BYTES = 8 * len(_FIELDS)
+_WORD = 1 << 64
+
+
+class Generator:
+    """A source of random numbers with its own seed and state, for tensors of one device.
+
+    Every random function takes one as ``generator=``. It may be used from several threads.
+
+    >>> g = fw.Generator().manual_seed(3)
+    >>> before = g.get_state()
+    >>> x = fw.rand(2, generator=g)
+    >>> bool((fw.rand(2, generator=g.set_state(before)) == x).all())
+    True
+    """
+
+    def __init__(self, device: Any = "cpu") -> None:
+        self._device = as_device(device)
+        if self._device.type != "cpu":
+            index = backend_for(self._device).index_of(self._device)
+            self._device = Device("cuda", index)
+        self._lock = threading.RLock()
+        self._start(_FIRST_SEED, 0)
+
+    def _start(self, seed: int, stream: int) -> None:
+        with self._lock:
+            self._seed = seed
+            self._bits = np.random.Philox(key=np.array([seed, stream], np.uint64))
+            self._draw = np.random.Generator(self._bits)
+
+    @property
+    def device(self) -> Device:
+        """The device whose tensors this generator fills."""
+        return self._device
+
+    def manual_seed(self, seed: int) -> "Generator":
+        """Start again from a seed: an int in [-2**63, 2**64), negative ones counted from 2**64."""
+        self._start(check_seed(seed, "Generator.manual_seed"), 0)
+        return self
+
+    def seed(self) -> int:
+        """Start again from a seed that the operating system draws; returns it."""
+        number = int.from_bytes(os.urandom(8), "little")
+        self._start(number, 0)
+        return number
+
+    def initial_seed(self) -> int:
+        """The seed it was last started from."""
+        return self._seed
+
+    def get_state(self) -> Tensor:
+        """The whole state as a uint8 tensor; ``set_state`` continues exactly from it."""
+        with self._lock:
+            state = self._bits.state
+            words = [_MAGIC, self._seed, *state["state"]["key"], *state["state"]["counter"],
+                     *state["buffer"], state["buffer_pos"], state["has_uint32"], state["uinteger"]]
+        return wrap(np.array([int(w) for w in words], "<u8").view(np.uint8).copy())
+
+    def set_state(self, state: Tensor) -> "Generator":
+        """Continue from a state of ``get_state``; raises ValueError for anything else."""
+        words = dict(zip(_FIELDS, _state_words(state)))
+        pick = (lambda name, n: np.array([words[f"{name}{i}"] for i in range(n)], np.uint64))
+        with self._lock:
+            self._start(words["seed"], 0)
+            self._bits.state = {
+                "bit_generator": "Philox",
+                "state": {"counter": pick("counter", 4), "key": pick("key", 2)},
+                "buffer": pick("buffer", 4), "buffer_pos": words["buffer_pos"],
+                "has_uint32": words["has_uint32"], "uinteger": words["uinteger"]}
+        return self
+
+    def clone_state(self) -> "Generator":
+        """A second generator in the same state; the two then run independently."""
+        return Generator(self._device).set_state(self.get_state())
+
+    clone = clone_state
+
+    def __reduce__(self) -> tuple:
+        return _restore, (str(self._device), self.get_state())
+
+    def __repr__(self) -> str:
+        return f"<framework.Generator device={self._device} seed={self._seed}>"
+
+
+def _restore(device: str, state: Tensor) -> Generator:
+    return Generator(device).set_state(state)
+
+
+def _state_words(state: Any) -> list[int]:
+    if not isinstance(state, Tensor):
+        raise TypeError(f"set_state: state must be a uint8 Tensor from get_state(), got "
+                        f"{type(state).__name__}")
+    if state.dtype.name != "uint8" or state.shape != (_STATE_BYTES,):
+        raise ValueError(f"set_state: wanted a uint8 tensor of {_STATE_BYTES} bytes from get_state(), "
+                         f"got {state.dtype.name}{list(state.shape)}")
+    array = np.ascontiguousarray(move(state._array, CPU))
+    words = [int(w) for w in array.view("<u8")]
+    known = dict(zip(_FIELDS, words))
+    if known["magic"] != _MAGIC or known["buffer_pos"] > 4 or known["has_uint32"] > 1 \
+            or known["uinteger"] >= 1 << 32:
+        raise ValueError("set_state: these bytes are no generator state of this package; pass a tensor "
+                         "that get_state() returned")
+    return words
+
+
+def check_seed(seed: Any, op: str) -> int:
+    """``seed`` as a number in [0, 2**64); raises TypeError or ValueError."""
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"{op}: seed must be an int, got {type(seed).__name__}") from None
+    if not -(_WORD >> 1) <= number < _WORD:
+        raise ValueError(f"{op}: seed must be in [-2**63, 2**64), got {number}")
+    return number % _WORD
+
+
+def stream(seed: int, number: int) -> Generator:
+    """The generator of stream ``number`` of a seed: streams of one seed are independent.
+
+    Stream 0 is ``Generator().manual_seed(seed)``; the data loader uses one stream per epoch.
+    """
+    generator = Generator()
+    generator._start(check_seed(seed, "stream"), number % _WORD)
+    return generator
+
+
+# -- the generators that are used when none is given ---------------------------------------------
+
+default_generator = Generator()
+default_generator.seed()
+_cuda_generators: dict[int, Generator] = {}
+_lock = threading.Lock()
+
+
+def generator_of(device: Device) -> Generator:
+    """The default generator of a device; those of the CUDA devices start from the CPU's seed."""
+    if device.type == "cpu":
+        return default_generator
+    index = cuda.index_of(device)
+    with _lock:
+        if index not in _cuda_generators:
+            fresh = Generator(Device("cuda", index))
+            _cuda_generators[index] = fresh.manual_seed(default_generator.initial_seed())
+        return _cuda_generators[index]
+
+
+def manual_seed(seed: int) -> Generator:
+    """Start the default generators of the CPU and of every CUDA device from ``seed``.
+
+    Returns the CPU's generator.
+
+    >>> fw.manual_seed(0).initial_seed()
+    0
+    """
+    number = check_seed(seed, "manual_seed")
+    with _lock:
+        for generator in _cuda_generators.values():
+            generator.manual_seed(number)
+    return default_generator.manual_seed(number)
+
+
+def seed() -> int:
+    """Start the default generators from a seed that the operating system draws; returns it."""
+    number = int.from_bytes(os.urandom(8), "little")
+    manual_seed(number)
+    return number
+
+
+def initial_seed() -> int:
+    """The seed that the CPU's default generator was last started from."""
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Tensor:
+    """The state of the CPU's default generator as a uint8 tensor.
+
+    >>> state = fw.get_rng_state()
+    >>> x = fw.rand(3)
+    >>> fw.set_rng_state(state)
+    >>> bool((fw.rand(3) == x).all())
+    True
+    """
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Tensor) -> None:
+    """Continue the CPU's default generator from a state of ``get_rng_state``."""
+    default_generator.set_state(new_state)
+
+
+@contextmanager
+def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
+    """Within the block, numbers are drawn as usual; after it, the default generators are as before.
+
+    devices: the CUDA devices to restore as well (default: all that were used).
+
+    >>> state = fw.get_rng_state()
+    >>> with fw.random.fork_rng():
+    ...     x = fw.rand(3)
+    >>> bool((fw.get_rng_state() == state).all())
+    True
+    """
+    if not enabled:
+        yield
+        return
+    places = [Device("cuda", i) for i in _cuda_generators] if devices is None else \
+        [as_device(d) for d in devices]
+    kept = [(g, g.get_state()) for g in (default_generator, *(generator_of(d) for d in places))]
+    try:
+        yield
+    finally:
+        for generator, state in kept:
+            generator.set_state(state)
+
+
+# -- arrays of random numbers ----------------------------------------------------------------------
+
+
+def _source(device: Device, generator: Generator | None) -> Generator:
+    if generator is None:
+        return generator_of(device)
+    if not isinstance(generator, Generator):
+        raise TypeError(f"generator must be a framework.Generator or None, got "
+                        f"{type(generator).__name__}")
+    if generator.device.type != device.type:
+        raise DeviceError(f"a generator on {generator.device} cannot fill a tensor on {device}; make one "
+                          f"with framework.Generator('{device.type}')")
+    return generator
+
+
+def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
+                  generator: Generator | None = None) -> Any:
+    """An array of numbers uniform in [0, 1): 1 never occurs, in any dtype."""
+    source, dtype = _source(device, generator), np.dtype(numpy_dtype)
+    with source._lock:
+        if dtype.kind == "c":
+            real = np.dtype(f"f{dtype.itemsize // 2}")
+            array = source._draw.random((*shape, 2), dtype=real).view(dtype)[..., 0]
+        elif dtype.itemsize == 2:  # 11 bits: rounding a float32 draw could give 1
+            array = source._draw.integers(0, 2048, shape).astype(dtype) * dtype.type(2.0 ** -11)
+        else:
+            array = source._draw.random(shape, dtype=dtype)
+    return move(np.asarray(array), device)
+
+
+def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
+                 generator: Generator | None = None) -> Any:
+    """An array of standard normal numbers; complex ones have variance 1 in all."""
+    source, dtype = _source(device, generator), np.dtype(numpy_dtype)
+    with source._lock:
+        if dtype.kind == "c":
+            real = np.dtype(f"f{dtype.itemsize // 2}")
+            pairs = source._draw.standard_normal((*shape, 2), dtype=real) * real.type(0.5 ** 0.5)
+            array = pairs.view(dtype)[..., 0]
+        elif dtype.itemsize == 2:
+            array = np.asarray(source._draw.standard_normal(shape, dtype=np.float32)).astype(dtype)
+        else:
+            array = source._draw.standard_normal(shape, dtype=dtype)
+    return move(np.asarray(array), device)
+
+
+def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any, device: Device,
+                   generator: Generator | None = None) -> Any:
+    """An array of integers uniform in [low, high), drawn as int64 and cast to the dtype."""
+    source = _source(device, generator)
+    with source._lock:
+        array = np.asarray(source._draw.integers(low, high, shape, dtype=np.int64))
+    return move(array.astype(numpy_dtype, copy=False), device)
+
+
+def permutation_array(n: int, device: Device, generator: Generator | None = None) -> Any:
+    """The numbers 0 to n - 1 in a uniformly random order, int64."""
+    source = _source(device, generator)
+    with source._lock:
+        array = source._draw.permutation(n)
+    return move(array.astype(np.int64, copy=False), device)

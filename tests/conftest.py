@@ -1,0 +1,37 @@
+"""Fixtures of the whole suite: the watch over which records run, the default dtype, the seed."""
+
+import numpy as np
+import pytest
+from watch import Watch
+
+import framework as fw
+
+WATCH = Watch()
+
+
+@pytest.fixture(scope="session")
+def watch():
+    """Every kernel run of the session: which records were reached, and calls of each to look at again."""
+    return WATCH
+
+
+@pytest.fixture(autouse=True)
+def restore_defaults():
+    """A test that fails half way leaves no default dtype or grad mode behind."""
+    dtype, enabled, recorded = fw.get_default_dtype(), fw.is_grad_enabled(), np.geterr()
+    yield
+    fw.set_default_dtype(dtype)
+    fw.set_grad_enabled(enabled)
+    np.seterr(**recorded)
+
+
+@pytest.fixture(autouse=True)
+def doctest_names(doctest_namespace):
+    """What the examples in docstrings may use."""
+    doctest_namespace["fw"] = doctest_namespace["framework"] = fw
+    doctest_namespace["np"] = np
+
+
+def pytest_collection_modifyitems(items):
+    """Coverage is judged after the samples have run."""
+    items.sort(key=lambda item: "test_coverage" in item.nodeid)

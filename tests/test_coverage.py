@@ -1,0 +1,100 @@
+"""Nothing is without a test: public functions have rows, records are reached, jvp words are true."""
+
+import numpy as np
+import pytest
+from table import BROKEN, ROWS
+from watch import leaf
+
+import framework as fw
+from framework.autograd.forward import push, push_by_transpose
+from framework.ops import OPS, PUBLIC
+from framework.ops.elementwise import Elementwise
+from framework.ops.expression import array_function
+
+
+def test_sample_files_load():
+    """A file of rows that cannot be imported tests nothing."""
+    assert not BROKEN, "\n".join(f"samples/{name}.py: {type(e).__name__}: {e}" for name, e in BROKEN.items())
+
+
+def test_every_public_function_has_a_row():
+    """An alias is covered by the row of any name of the same function."""
+    covered = {p.function for p in PUBLIC for r in ROWS if (p.namespace, p.name) == (r.namespace, r.name)}
+    missing = sorted({f"{p.namespace or 'method'}.{p.name}" for p in PUBLIC if p.function not in covered})
+    assert not missing, f"{len(missing)} public functions have no row in tests/samples: {', '.join(missing)}"
+
+
+def test_every_row_is_of_a_public_function():
+    """A row of a name that does not exist tests something else."""
+    known = {(p.namespace, p.name) for p in PUBLIC}
+    strange = [f"{r.namespace}.{r.name}" for r in ROWS if (r.namespace, r.name) not in known
+               and not reachable(r)]
+    assert not strange, f"rows of no public function: {', '.join(strange)}"
+
+
+def reachable(row):
+    """Whether the row's name can be found in its home (creation functions and methods are no ops)."""
+    home = fw.Tensor if row.namespace in ("", "Tensor") else fw
+    for part in row.namespace.removeprefix("framework").split(".") if row.namespace != "Tensor" else ():
+        home = getattr(home, part, None) if part else home
+    return hasattr(home, row.name)
+
+
+def test_every_record_is_reached(watch, request):
+    """Forward or backward, some sample runs each record."""
+    ran = sum("test_samples.py" in item.nodeid for item in request.session.items)
+    if ran < 4 * len(ROWS):
+        pytest.skip("needs a run of the whole table")
+    missing = sorted(op.name for op in OPS if op not in watch.seen)
+    assert not missing, f"{len(missing)} records were reached by no sample: {', '.join(missing)}"
+
+
+def test_every_differentiable_record_infers():
+    """A record without a shape rule cannot be traced or explained."""
+    missing = sorted(op.name for op in OPS if op.infer is None and not op.name.startswith(("put_view", "_")))
+    assert not missing, f"records without infer: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("word", ["linear", "multilinear", "symmetric"])
+def test_jvp_word_is_true(word, watch):
+    """Pushing tangents by the word gives what differentiating the reverse rule gives."""
+    calls = [c for op, found in watch.calls.items() if op.jvp == word for c in found.values()
+             if c.op.has_vjp and all(a.dtype.kind != "c" for a in c.arrays if isinstance(a, np.ndarray))]
+    rng, wrong = np.random.default_rng(3), []
+    for call in calls:
+        inputs = [leaf(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f"
+                  else fw.tensor(a) if isinstance(a, np.ndarray) else a for a in call.arrays]
+        tangents = [leaf(a, rng) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else None for a in call.arrays]
+        if all(t is None for t in tangents):
+            continue
+        try:
+            pair = [push(call.op, inputs, tangents, call.settings),
+                    push_by_transpose(call.op, inputs, tangents, call.settings)]
+            got, want = [y if isinstance(y, tuple) else (y,) for y in pair]
+            for a, b in zip(got[:call.op.differentiable], want):
+                np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-7, atol=1e-9)
+        except Exception as error:
+            text = str(error).strip().replace("\n", " ")[:300]
+            wrong.append(f"{call.op.name}{[getattr(a, 'shape', a) for a in call.arrays]} {call.settings}: "
+                         f"{type(error).__name__}: {text}")
+    assert not wrong, f"{len(wrong)} calls where jvp={word!r} is not true:\n" + "\n".join(wrong)
+
+
+ELEMENTWISE = [op for op in OPS if isinstance(op, Elementwise) and op.ufunc and not op.settings]
+
+
+@pytest.mark.parametrize("op", ELEMENTWISE, ids=lambda op: op.name)
+def test_ufunc_is_the_expression(op):
+    """The NumPy function that stands in for an expression computes the expression."""
+    expression = array_function(op.expr, op._parameters, np)
+    rng = np.random.default_rng(1)
+    kinds = [np.int64] if op.result == "integer" else [np.float64, np.float32]
+    for dtype in kinds:
+        xs = [(rng.uniform(0.1, 0.9, 50) if dtype != np.int64 else rng.integers(0, 9, 50)).astype(dtype)
+              for _ in op.inputs]
+        if op.name == "acosh":
+            xs = [x + 1 for x in xs]
+        with np.errstate(all="ignore"):
+            got = getattr(np, op.ufunc)(*xs)
+            want = expression(*[x.astype(np.float64) if dtype != np.int64 else x for x in xs])
+        np.testing.assert_allclose(got, want, rtol=1e-12 if dtype != np.float32 else 3e-5, atol=1e-6)

@@ -1,0 +1,85 @@
+"""Dtypes and promotion: PyTorch's table, written out and, where torch is installed, compared with it."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import dtypes
+
+NAMES = [d.name for d in dtypes.ALL]
+
+
+def test_names_aliases_and_text():
+    assert repr(fw.float32) == "framework.float32"
+    assert (fw.float, fw.double, fw.half, fw.long, fw.int, fw.short, fw.bool) == (
+        fw.float32, fw.float64, fw.float16, fw.int64, fw.int32, fw.int16, dtypes.bool_)
+    assert fw.float16.is_floating_point and not fw.int8.is_floating_point
+    assert fw.complex64.is_complex and fw.int8.is_signed and not fw.uint8.is_signed
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
+def test_pickle_keeps_identity(dtype):
+    assert pickle.loads(pickle.dumps(dtype)) is dtype
+
+
+def test_promotion_of_weak_operands():
+    ints, floats = fw.tensor([1, 2], dtype=fw.int8), fw.tensor([1.0], dtype=fw.float16)
+    assert (ints + 1).dtype is fw.int8
+    assert (ints + 1.5).dtype is fw.float32
+    assert (ints + fw.tensor(1)).dtype is fw.int8
+    assert (ints + fw.tensor(1.0, dtype=fw.float64)).dtype is fw.float64
+    assert (floats + fw.tensor(1.0, dtype=fw.float64)).dtype is fw.float16
+    assert (floats * 3).dtype is fw.float16
+    assert (fw.tensor([True]) + 1).dtype is fw.int64
+    assert (fw.tensor([1]) / 2).dtype is fw.float32
+    assert (fw.tensor([1]) + fw.tensor([1.0])).dtype is fw.float32
+    assert (np.float64(2) * floats).dtype is fw.float16
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("a", NAMES)
+def test_promotion_equals_torch(a):
+    torch = pytest.importorskip("torch")
+    for b in NAMES:
+        for shape_b in ((), (1,)):
+            if a == "float16" and b.startswith("complex") and shape_b == ():
+                continue  # torch gives complex32 here, a dtype NumPy has not
+            ours = fw.ones(2, dtype=getattr(fw, a)) * fw.ones(shape_b, dtype=getattr(fw, b))
+            theirs = (torch.ones(2, dtype=getattr(torch, a))
+                      * torch.ones(shape_b, dtype=getattr(torch, b)))
+            assert ours.dtype.name == str(theirs.dtype)[6:], (a, b, shape_b)
+    for scalar in (True, 2, 2.5, 2j):
+        ours = fw.ones(2, dtype=getattr(fw, a)) * scalar
+        theirs = torch.ones(2, dtype=getattr(torch, a)) * scalar
+        if not (a == "float16" and scalar == 2j):  # torch has a complex32, NumPy has none
+            assert ours.dtype.name == str(theirs.dtype)[6:], (a, scalar)
+
+
+def test_default_dtype_decides_new_floats():
+    fw.set_default_dtype(fw.float64)
+    try:
+        assert fw.tensor([1.0]).dtype is fw.float64
+        assert fw.zeros(2).dtype is fw.float64
+        assert (fw.tensor([1]) / 2).dtype is fw.float64
+    finally:
+        fw.set_default_dtype(fw.float32)
+    with pytest.raises(TypeError, match="wanted a floating dtype, got framework.int64"):
+        fw.set_default_dtype(fw.int64)
+
+
+def test_wrong_dtype_lists_the_choices():
+    for bad in ("nonsense", object(), np.dtype("datetime64[s]"), None.__class__):
+        with pytest.raises(fw.errors.DTypeError, match="choose one of: float16, float32"):
+            dtypes.as_dtype(bad)
+    with pytest.raises(fw.errors.DTypeError, match="big|>f4"):
+        fw.from_numpy(np.zeros(2, ">f4"))
+
+
+def test_finfo_and_iinfo():
+    assert fw.finfo(fw.float16).max == 65504.0 and fw.iinfo(fw.uint8).max == 255
+    with pytest.raises(TypeError, match="use iinfo"):
+        fw.finfo(fw.int8)
+    with pytest.raises(TypeError, match="wanted an integer"):
+        fw.iinfo(fw.float32)
