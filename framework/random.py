@@ -256,8 +256,11 @@ def _source(device: Device, generator: Generator | None) -> Generator:
 
 
 def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
-                  generator: Generator | None = None) -> Any:
-    """An array of numbers uniform in [0, 1): 1 never occurs, in any dtype."""
+                  generator: Generator | None = None, *, host: bool = False) -> Any:
+    """An array of numbers uniform in [0, 1): 1 never occurs, in any dtype.
+
+    host: leave it in host memory, to be worked on there before it is moved.
+    """
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
         if dtype.kind == "c":
@@ -267,12 +270,15 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
             array = source._draw.integers(0, 2048, shape).astype(dtype) * dtype.type(2.0 ** -11)
         else:
             array = source._draw.random(shape, dtype=dtype)
-    return move(np.asarray(array), device)
+    return np.asarray(array) if host else move(np.asarray(array), device)
 
 
 def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
-                 generator: Generator | None = None) -> Any:
-    """An array of standard normal numbers; complex ones have variance 1 in all."""
+                 generator: Generator | None = None, *, host: bool = False) -> Any:
+    """An array of standard normal numbers; complex ones have variance 1 in all.
+
+    host: leave it in host memory, to be worked on there before it is moved.
+    """
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
         if dtype.kind == "c":
@@ -283,7 +289,7 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
             array = np.asarray(source._draw.standard_normal(shape, dtype=np.float32)).astype(dtype)
         else:
             array = source._draw.standard_normal(shape, dtype=dtype)
-    return move(np.asarray(array), device)
+    return np.asarray(array) if host else move(np.asarray(array), device)
 
 
 def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any, device: Device,

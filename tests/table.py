@@ -29,7 +29,7 @@ def row_id(row: Row) -> str:
 
 def is_floating(a: Any) -> bool:
     """Whether an input takes part in casts and derivatives."""
-    return isinstance(a, np.ndarray) and a.dtype == np.float64
+    return isinstance(a, (np.ndarray, np.generic)) and a.dtype == np.float64
 
 
 def changes_inputs(row: Row) -> bool:
@@ -39,8 +39,9 @@ def changes_inputs(row: Row) -> bool:
 
 def cast_inputs(sample: Sample, dtype: type) -> list[Any]:
     """Copies of the sample's arrays, the floating ones in ``dtype``."""
-    return [a.astype(dtype) if is_floating(a) else a.copy() if isinstance(a, np.ndarray) else a
-            for a in sample.inputs]
+    inputs = [np.asarray(a) if isinstance(a, np.generic) else a for a in sample.inputs]
+    return [np.array(a, dtype) if is_floating(a) else a.copy() if isinstance(a, np.ndarray) else a
+            for a in inputs]
 
 
 def tensors(arrays: list[Any], grad: bool = False, device: str | None = None) -> list[Any]:
@@ -84,7 +85,7 @@ def numpy_of(leaf: Any) -> np.ndarray:
     if isinstance(leaf, fw.Tensor):
         return leaf.detach().cpu().numpy()
     if hasattr(leaf, "resolve_conj"):
-        return leaf.detach().resolve_conj().resolve_neg().numpy()
+        return leaf.detach().resolve_conj().resolve_neg().numpy(force=True)  # ZeroTensors need force
     return np.asarray(leaf)
 
 

@@ -40,18 +40,21 @@ def reachable(row):
     return hasattr(home, row.name)
 
 
+ELSEWHERE = {"transfer": "moves between devices: tests/test_cuda.py"}
+
+
 def test_every_record_is_reached(watch, request):
     """Forward or backward, some sample runs each record."""
     ran = sum("test_samples.py" in item.nodeid for item in request.session.items)
     if ran < 4 * len(ROWS):
         pytest.skip("needs a run of the whole table")
-    missing = sorted(op.name for op in OPS if op not in watch.seen)
+    missing = sorted(op.name for op in OPS if op not in watch.seen and op.name not in ELSEWHERE)
     assert not missing, f"{len(missing)} records were reached by no sample: {', '.join(missing)}"
 
 
 def test_every_differentiable_record_infers():
     """A record without a shape rule cannot be traced or explained."""
-    missing = sorted(op.name for op in OPS if op.infer is None and not op.name.startswith(("put_view", "_")))
+    missing = sorted(op.name for op in OPS if op.has_vjp and op.infer is None and op.name != "put_view")
     assert not missing, f"records without infer: {', '.join(missing)}"
 
 
@@ -68,6 +71,9 @@ def test_jvp_word_is_true(word, watch):
         if all(t is None for t in tangents):
             continue
         try:
+            outs = call.op.run(*inputs, **call.settings)
+            if not all(y.is_floating_point() for y in (outs if isinstance(outs, tuple) else (outs,))):
+                continue  # a cast to whole or complex numbers carries no tangent
             pair = [push(call.op, inputs, tangents, call.settings),
                     push_by_transpose(call.op, inputs, tangents, call.settings)]
             got, want = [y if isinstance(y, tuple) else (y,) for y in pair]

@@ -1,5 +1,6 @@
 """The sample table, driven: value, dtype, infer, derivatives, strides, errors, and PyTorch beside it."""
 
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -144,7 +145,9 @@ def test_torch(row, dtype):
             results = []
             for M, given in ((fw, ours), (torch, theirs)):
                 xs = [x * 1 if hasattr(x, "requires_grad") and changes_inputs(row) else x for x in given]
-                results.append(sample.call(M, *xs))
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore" if M is torch else "error")
+                    results.append(sample.call(M, *xs))
             assert_like_torch(flat(results[0]), flat(results[1]), sample, torch)
             if derivatives:
                 assert_derivatives_like_torch(ours, theirs, results, sample, torch)
@@ -186,8 +189,13 @@ def assert_derivatives_like_torch(ours, theirs, results, sample, torch):
     if not again or not live:
         return
     weights = cotangents([first[1][i] for i in live], seed=9)
-    second = torch.autograd.grad([first[1][i] for i in live], wanted[1], [torch.tensor(w) for w in weights],
-                                 materialize_grads=True)
+    try:
+        second = torch.autograd.grad([first[1][i] for i in live], wanted[1], [torch.tensor(w) for w in weights],
+                                     materialize_grads=True)
+    except RuntimeError as error:
+        if "not implemented" in str(error):  # PyTorch lacks it; test_gradient has checked ours by numbers
+            return
+        raise
     got = [np.zeros(tuple(x.shape)) for x in wanted[1]] if not mine else [numpy_of(g) for g in fw.autograd.grad(
         [first[0][i] for i in mine], wanted[0], [fw.tensor(w, dtype=fw.float64) for i, w in zip(live, weights) if i in mine],
         materialize_grads=True)]

@@ -1,5 +1,6 @@
 """Automatic differentiation: the public names."""
 
+from . import functional as functional
 from .engine import backward as backward
 from .engine import grad as grad
 from .function import Function as Function

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import array_module
+from ..backends import cuda, move
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, wrap
@@ -73,7 +73,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             raise AutogradError(f"grad: inputs[{i}] (shape {list(t.shape)}) was not used to compute the "
                                 f"outputs; pass allow_unused=True to get None for it")
         if g is None and materialize_grads:
-            g = array_module(t._array).zeros_like(t._array)
+            g = move(np.zeros(t.shape, t._array.dtype), t.device)
         results.append(None if g is None else as_tensor(g))
     return tuple(results)
 
@@ -88,7 +88,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, live: bool,
             _add(pending, heap, root._node, seed, set())
     needed = None if targets is None else _needed([r._node for r in roots], set(targets))
     caught: dict[Any, Any] = {}
-    with set_grad_enabled(live), np.errstate(all="ignore"):
+    with set_grad_enabled(live), np.errstate(all="ignore"), cuda.current_device_kept():
         _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught)
     return [] if targets is None else [caught.get(t) for t in targets]
 
@@ -102,6 +102,8 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         if node is None:
             node = heappop(heap)[1]
             g = pending.pop(node)
+        if cuda._cupy is not None:
+            cuda.follow(g)
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
         if targets and node in targets:
@@ -197,7 +199,10 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
 
 def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
     new = as_tensor(g)
-    leaf.grad = new if leaf.grad is None else _sum(leaf.grad, new, live)
+    if leaf.grad is not None:
+        leaf.grad = _sum(leaf.grad, new, live)
+    else:  # live, the same tensor may be on its way to another leaf
+        leaf.grad = wrap(new._array.copy(), node=new._node) if live else new
     for hook in leaf.after or ():
         hook()
 
@@ -205,8 +210,8 @@ def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
 def _store(t: Tensor, g: Tensor, live: bool) -> None:
     if t.grad is not None:
         g = _sum(t.grad, g, live)
-    elif not live:
-        g = wrap(g._array.copy())
+    else:
+        g = wrap(g._array.copy(), node=g._node if live else None)
     if type(t._node) is Leaf:
         t._node.grad = g
     else:
@@ -256,7 +261,7 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
                 raise AutogradError(f"{op}: a gradient is implied only for a tensor of one element, this "
                                     f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
                                     f"the gradient")
-            g = wrap(array_module(root._array).ones_like(root._array))
+            g = wrap(move(np.ones(root.shape, root._array.dtype), root.device))
         elif g.shape != root.shape:
             raise ShapeError(f"{op}: a gradient of shape {list(g.shape)} does not fit a tensor of shape "
                              f"{list(root.shape)}")

@@ -127,7 +127,7 @@ class Function:
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record the call if an argument requires grad."""
         split = cls.setup_context is not Function.setup_context
-        if kwargs:
+        if split or kwargs:
             args = _positional(cls, split, args, kwargs)
         edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
         ctx = FunctionCtx(tuple([e is not None for e in edges]))

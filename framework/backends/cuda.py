@@ -1,5 +1,7 @@
 """CuPy: the array module and memory of NVIDIA GPUs. Imported from CuPy only when a GPU is named."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -46,6 +48,26 @@ def index_of(device: Device) -> int:
 def device_of(array: Any) -> Device:
     """The device that holds ``array``."""
     return Device("cuda", int(array.device.id))
+
+
+def follow(g: Any) -> None:
+    """Make the device of a gradient (array, tensor, or list of parts) the current one."""
+    for part in g if isinstance(g, list) else (g,):
+        array = getattr(part, "_array", part) if part is not None else None
+        if isinstance(array, _cupy.ndarray):
+            array.device.use()
+            return
+
+
+@contextmanager
+def current_device_kept() -> Iterator[None]:
+    """Put CuPy's current device back at the end of the block."""
+    before = None if _cupy is None or not device_count() else _cupy.cuda.Device()
+    try:
+        yield
+    finally:
+        if before is not None:
+            before.use()
 
 
 def from_any(array: Any, device: Device) -> Any:

@@ -4,6 +4,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, BinaryIO
 
 
@@ -40,10 +41,8 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError):  # the failure that brought us here is the one to report
         os.unlink(path)
-    except OSError:
-        pass  # the failure that brought us here is the one to report
 
 
 def _sync_folder(folder: str) -> None:

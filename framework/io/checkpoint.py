@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 from ..backends import backend_for, move
-from ..device import CPU, Device, as_device
+from ..device import Device, as_device
 from ..dtypes import BY_NAME, DType
-from ..errors import CheckpointError
+from ..errors import CheckpointError, DeviceError, MissingExtraError
 from ..tensor import Tensor, wrap
 from .safetensors import host_arrays, open_source, parse_json, read_layout, write_target
 
@@ -125,7 +125,7 @@ class _Writer:
             stored = self._names[memory] = self._fresh(name or "tensor")
             self.tensors[stored] = x
         reference: dict[str, Any] = {"tensor": stored}
-        if stored != name and self.tensors[stored] is not x:
+        if self.tensors[stored] is not x:
             reference["alias"] = len(self._objects)  # a second object over the same memory
         if x.requires_grad:
             reference["requires_grad"] = True
@@ -285,9 +285,10 @@ class _Reader:
             raise self.fail(f"an object of unknown kind {kind!r}")
         try:
             return make(value, depth)
-        except (ValueError, TypeError, KeyError, binascii.Error, struct.error, OverflowError) as error:
-            if isinstance(error, CheckpointError):
-                raise
+        except CheckpointError:
+            raise
+        except (ValueError, TypeError, KeyError, binascii.Error, struct.error, OverflowError,
+                DeviceError) as error:
             raise self.fail(f"a bad {kind} ({error})") from None
 
     def _tuple(self, value: Any, depth: int) -> tuple:
@@ -350,9 +351,20 @@ class _Reader:
                 if array.dtype.kind != "f" or array.shape[-1:] != (2,) or array.itemsize == 2:
                     raise self.fail(f"tensor {name!r} does not hold pairs of floats")
                 array = array.view(f"c{array.itemsize * 2}")[..., 0]
-            self.moved[key] = wrap(move(array, self.places.of(saved) if saved != "cpu" or self.places.all
-                                        or self.places.table else CPU))
+            self.moved[key] = wrap(self._move(array, saved, name))
         return self.moved[key]
+
+    def _move(self, array: np.ndarray, saved: str, name: str) -> Any:
+        try:
+            Device(saved)
+        except DeviceError as error:
+            raise self.fail(f"tensor {name!r}: {error}") from None
+        try:
+            return move(array, self.places.of(saved))
+        except (DeviceError, MissingExtraError) as error:
+            error.add_note(f"{self.what}: tensor {name!r} was saved from {saved}; pass "
+                           f"map_location='cpu' to load it in host memory")
+            raise
 
 
 _KINDS = ("tuple", "dict", "int", "float", "complex", "bytes", "dtype", "device")

@@ -30,7 +30,7 @@ from .atomic import write_atomically
 CODES = {"float16": "F16", "float32": "F32", "float64": "F64", "int8": "I8", "int16": "I16",
          "int32": "I32", "int64": "I64", "uint8": "U8", "bool": "BOOL", "complex64": "C64"}
 _BY_CODE = {code: np.dtype(name) for name, code in CODES.items()}
-_FOREIGN = {"BF16": 2, "F8_E4M3": 1, "F8_E5M2": 1, "U16": 2, "U32": 4, "U64": 8}
+_FOREIGN = ("BF16", "F8_E4M3", "F8_E5M2", "U16", "U32", "U64")
 MAX_HEADER = 100_000_000
 _ALIGN = 64
 _SEAL = b'{"__metadata__":{"checksum":"crc32:'
@@ -265,7 +265,7 @@ def open_source(source: Any, op: str) -> tuple[BinaryIO, int, str]:
     if os.path.isdir(path):
         raise IsADirectoryError(f"{op}: {path!r} is a directory; give the path of a file")
     try:
-        file = open(path, "rb")
+        file = open(path, "rb")  # noqa: SIM115 - the caller closes it
     except FileNotFoundError:
         raise FileNotFoundError(f"{op}: there is no file {path!r}") from None
     return file, os.fstat(file.fileno()).st_size, repr(path)

@@ -58,7 +58,8 @@ class _List(Module):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return type(self)(self._items()[index])
+            cls: Any = type(self)
+            return cls(self._items()[index])
         return self._items()[self._place(index)]
 
     def __setitem__(self, index: int, value: Any) -> None:
@@ -94,7 +95,8 @@ class _List(Module):
         return value
 
     def __add__(self, other: Iterable[Any]) -> Any:
-        return type(self)([*self, *other])
+        cls: Any = type(self)
+        return cls([*self, *other])
 
     def __iadd__(self, other: Iterable[Any]) -> Any:
         return self.extend(other)
@@ -243,7 +245,7 @@ class _Dict(Module):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a name, or ``default``."""
-        return self[key] if key in self else default
+        return self.__dict__[key] if key in self else default
 
     def update(self, values: Any) -> None:
         """Add or replace from a mapping or from (name, value) pairs."""

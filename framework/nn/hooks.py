@@ -88,8 +88,12 @@ class _Relay:
         self.function = function
 
     def pull(self, node: Node, parts: list, edges: tuple, live: bool) -> list:
-        """The gradients of the node's inputs; ``parts`` has None for outputs that were not used."""
-        full = [_zeros(like) if g is None else as_tensor(g) for g, like in zip(parts, self.likes)]
+        """The gradients of the node's inputs; ``parts`` has None for outputs that were not used.
+
+        With ``likes`` those become zeros: an input that the module ignored has a gradient, 0.
+        """
+        full = [_zeros(like) if g is None else as_tensor(g) for g, like in zip(parts, self.likes)] \
+            if self.likes else [g if g is None else as_tensor(g) for g in parts]
         return [g if g is None or live else g._array for g in self.function(full)]
 
 
@@ -98,9 +102,9 @@ def _zeros(like: tuple) -> Tensor:
     return zeros(shape, dtype=dtype, device=device)
 
 
-def _relay(tensors: list[Tensor], function: Callable) -> list[Tensor]:
+def _relay(tensors: list[Tensor], function: Callable, fill: bool) -> list[Tensor]:
     """The same tensors behind one new node, which calls ``function`` on their gradients."""
-    likes = [(t.shape, t.dtype, t.device) for t in tensors]
+    likes = [(t.shape, t.dtype, t.device) for t in tensors] if fill else []
     op = _Relay(len(tensors), likes, function)
     node = Node(op, tuple(t._node for t in tensors), None, None, {}, None)
     behind = []
@@ -130,7 +134,7 @@ class Watch:
         if not self.places:
             return args
         new = list(args)
-        for i, t in zip(self.places, _relay([args[i] for i in self.places], self._at_inputs)):
+        for i, t in zip(self.places, _relay([args[i] for i in self.places], self._at_inputs, True)):
             new[i] = t
         return tuple(new)
 
@@ -146,7 +150,8 @@ class Watch:
                            if isinstance(t, Tensor) and t._node is not None]
         if not self.out_places:
             return output
-        for i, t in zip(self.out_places, _relay([items[i] for i in self.out_places], self._at_outputs)):
+        watched = [items[i] for i in self.out_places]
+        for i, t in zip(self.out_places, _relay(watched, self._at_outputs, False)):
             items[i] = t
         if alone:
             return items[0]

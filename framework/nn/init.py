@@ -33,21 +33,21 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-@no_grad
+@no_grad()
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0,
              generator: Generator | None = None) -> Tensor:
     """Fill with numbers uniform in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined]
 
 
-@no_grad
+@no_grad()
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0,
             generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
     return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined]
 
 
-@no_grad
+@no_grad()
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers, those outside [a, b] drawn again."""
@@ -72,7 +72,7 @@ def _fill(tensor: Tensor, array: Any) -> Tensor:
     return tensor.copy_(wrap(array))  # type: ignore[attr-defined]
 
 
-@no_grad
+@no_grad()
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number.
 
@@ -92,7 +92,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
-@no_grad
+@no_grad()
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity."""
     if tensor.ndim != 2:
@@ -100,7 +100,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return _fill(tensor, array_module(tensor._array).eye(*tensor.shape, dtype=tensor._array.dtype))
 
 
-@no_grad
+@no_grad()
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a convolution's weight (out, in, *kernel) so that it passes its input channels on."""
     if tensor.ndim not in (3, 4, 5):
@@ -159,7 +159,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in",
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-@no_grad
+@no_grad()
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A (semi-)orthogonal matrix (rows, all the rest), times ``gain`` (Saxe et al. 2013)."""
     if tensor.ndim < 2:
@@ -175,7 +175,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     return _fill(tensor, q.reshape(tensor.shape).astype(dtype))
 
 
-@no_grad
+@no_grad()
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01,
             generator: Generator | None = None) -> Tensor:
     """N(0, std) with a fraction ``sparsity`` of each column 0 (Martens 2010)."""

@@ -24,6 +24,12 @@ class IncompatibleKeys(NamedTuple):
     missing_keys: list[str]
     unexpected_keys: list[str]
 
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return (f"IncompatibleKeys(missing_keys={self.missing_keys}, "
+                f"unexpected_keys={self.unexpected_keys})")
+
 
 def _slots(module: Any) -> Iterable[tuple[str, Any, str]]:
     """(dotted name, owning module, attribute) of every tensor that belongs to the state."""

@@ -8,10 +8,8 @@ from ..autograd.mode import no_grad
 from ..backends import array_module
 from ..creation import zeros
 from ..errors import ShapeError
-from ..ops.public import PUBLIC
+from ..ops.join import cat
 from ..tensor import Tensor, wrap
-
-_cat = next((p.function for p in PUBLIC if p.name == "cat"), None)
 
 
 def _gradients(parameters: Any, op: str) -> list[Tensor]:
@@ -22,7 +20,7 @@ def _gradients(parameters: Any, op: str) -> list[Tensor]:
     return [p.grad for p in items if p.grad is not None]
 
 
-@no_grad
+@no_grad()
 def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
                     error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
     """Scale all gradients down together so that their total norm is at most ``max_norm``.
@@ -68,7 +66,7 @@ def _norm(norms: list, kind: float) -> Any:
     return xp.asarray(every.max() if kind == math.inf else (every ** kind).sum() ** (1.0 / kind))
 
 
-@no_grad
+@no_grad()
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
                      foreach: bool | None = None) -> None:
     """Clip every element of the gradients to [-clip_value, clip_value].
@@ -90,7 +88,7 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
     return cat([p.reshape(-1) for p in parameters])  # type: ignore[attr-defined]
 
 
-@no_grad
+@no_grad()
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Write the elements of ``vec`` into the parameters, in order; the sizes must add up.
 

@@ -3,17 +3,36 @@
 from typing import Any
 
 from ..tensor import Tensor
+from . import activations as activations
+from . import adaptive_pool as adaptive_pool
 from . import arithmetic as arithmetic
+from . import arrange as arrange
+from . import attention as attention
 from . import broadcast as broadcast
 from . import cast as cast
 from . import compare as compare
+from . import conv as conv
+from . import dropout as dropout
+from . import embedding as embedding
+from . import getitem as getitem
+from . import index as index
+from . import join as join
+from . import losses as losses
+from . import linalg as linalg
 from . import matmul as matmul
+from . import norm as norm
+from . import pad as pad
 from . import pointwise as pointwise
+from . import pool as pool
 from . import random as random
 from . import reduce as reduce
 from . import scan as scan
+from . import scatter as scatter
 from . import sort as sort
+from . import softmax as softmax
+from . import split as split
 from . import stats as stats
+from . import strided as strided
 from . import view as view
 from .inplace import inplace
 from .op import OPS as OPS

@@ -23,8 +23,8 @@ def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "f
                        jvp="symmetric")
 
 
-def _apply(op: Elementwise, x: Tensor, inplace: bool = False, **settings: Any) -> Tensor:
-    tensor_arg(x, op.name, "input")
+def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
+    tensor_arg(x, name or op.name, "input")
     run = in_place_form(op.run, op.name, op) if inplace else op.run
     return run(x, **settings)
 
@@ -73,7 +73,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     >>> fw.nn.functional.relu6(fw.tensor([-1.0, 2.0, 8.0]))
     tensor([0., 2., 6.])
     """
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return hardtanh(tensor_arg(input, "relu6", "input"), 0.0, 6.0, inplace)
 
 
 # elu, celu and selu are one function: scale * x above 0, scale * alpha * (exp(rate * x) - 1) below.
@@ -102,7 +102,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
-    return _apply(_elu, input, inplace, alpha=alpha, scale=1.0, rate=1.0 / alpha)
+    return _apply(_elu, input, inplace, "celu", alpha=alpha, scale=1.0, rate=1.0 / alpha)
 
 
 @public("nn.functional")
@@ -112,7 +112,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
     >>> fw.nn.functional.selu(fw.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
     """
-    return _apply(_elu, input, inplace, alpha=1.6732632423543772848170429916717,
+    return _apply(_elu, input, inplace, "selu", alpha=1.6732632423543772848170429916717,
                   scale=1.0507009873554804934193349852946, rate=1.0)
 
 
@@ -175,7 +175,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
-    return _apply(_gelu if approximate == "none" else _gelu_tanh, input)
+    return _apply(_gelu if approximate == "none" else _gelu_tanh, input, name="gelu")
 
 
 _silu = _record("silu", "x * sigmoid(x)", "g * (sigmoid(x) + out * sigmoid(-x))")
@@ -214,7 +214,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * min(max(x + 3, 0), 6) / 6`` (Howard et al., arXiv:1905.02244).
 
     >>> fw.nn.functional.hardswish(fw.tensor([-4.0, 0.0, 4.0]))
-    tensor([-0.,  0.,  4.])
+    tensor([-0., 0., 4.])
     """
     return _apply(_hardswish, input, inplace)
 

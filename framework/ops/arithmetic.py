@@ -2,80 +2,105 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import get_default_dtype
 from ..tensor import Tensor
-from .cast import to
+from .cast import from_array, to
 from .elementwise import Elementwise, elementwise
 from .pointwise import sqrt
 from .public import check_out, public
 
-# gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in rules whose factor may be inf or nan
-# where the incoming gradient is exactly 0 (a masked branch), so that 0 stays 0.
-gate = Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(g, x)"},
+# gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in
+# rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch).
+gate = Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(x, g)"},
                    jvp="multilinear")
 over = Elementwise("over", "x y", "over(x, y)",
-                   vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
+                   vjp={"x": "over(g, y)", "y": "gate(-g, over(over(x, y), y))"})
 
 _plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))
+    tensor([11., 22.])
     """, ufunc="add", vjp={"x": "g", "y": "g"}, jvp="linear", namespace="", inplace=False,
     method="__add__ __radd__")
 _minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
+    tensor([0., 1.])
     """, ufunc="subtract", vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
     method="__sub__")
 mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by element.
     >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
+    tensor([3., 6.])
     """, ufunc="multiply", vjp={"x": "g * y", "y": "g * x"}, jvp="multilinear",
     method="__mul__ __rmul__ multiply", alias="multiply")
-_quotient = elementwise("div", "x y", "x / y", """Quotient of two tensors; integers give the default float dtype.
+_quotient = elementwise("div", "x y", "x / y",
+    """Quotient of two tensors; integers give the default float dtype.
     >>> fw.div(fw.tensor([1, 2]), 4)
+    tensor([0.2500, 0.5000])
     """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False,
     vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
 floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)", """Quotient rounded down.
     >>> fw.floor_divide(fw.tensor([7, -7]), 2)
+    tensor([ 3, -4])
     """, ufunc="floor_divide", method="__floordiv__")
-trunc_divide = elementwise("trunc_divide", "x y", "trunc_divide(x, y)", """Quotient rounded towards 0.
+trunc_divide = elementwise("trunc_divide", "x y", "trunc_divide(x, y)",
+    """Quotient rounded towards 0.
     >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
     """, namespace="", method=False)
-remainder = elementwise("remainder", "x y", "remainder(x, y)", """Remainder with the sign of the divisor, as Python's %.
+remainder = elementwise("remainder", "x y", "remainder(x, y)",
+    """Remainder with the sign of the divisor, as Python's %.
     >>> fw.remainder(fw.tensor([7, -7]), 3)
+    tensor([1, 2])
     """, ufunc="remainder", method="__mod__", vjp={"x": "g", "y": "-g * floor_divide(x, y)"})
-fmod = elementwise("fmod", "x y", "fmod(x, y)", """Remainder with the sign of the dividend, as C's fmod.
+fmod = elementwise("fmod", "x y", "fmod(x, y)",
+    """Remainder with the sign of the dividend, as C's fmod.
     >>> fw.fmod(fw.tensor([7.0, -7.0]), 3.0)
+    tensor([ 1., -1.])
     """, ufunc="fmod", vjp={"x": "g", "y": "-g * trunc(x / y)"})
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
     """, ufunc="power", namespace="", method=False,
-    vjp={"x": "gate(g, y * pow(x, y - 1))", "y": "gate(g, out * log(where(x == 0, 1.0, x)))"})
+    vjp={"x": "gate(g, where((x == 0) & (y == 0), 0.0, y * pow(x, y - 1)))",
+         "y": "gate(g, out * log(where(x == 0, 1.0, x)))"})
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
     """, ufunc="negative", vjp={"x": "-g"}, jvp="linear", method="__neg__ negative", alias="negative")
 abs = elementwise("abs", "x", "abs(x)", """Absolute value; its derivative at 0 is 0.
     >>> fw.abs(fw.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
     """, ufunc="absolute", vjp={"x": "g * sign(x)"}, jvp="symmetric", method="__abs__ absolute",
     alias="absolute")
 sign = elementwise("sign", "x", "sign(x)", """-1, 0 or 1 by the sign.
     >>> fw.sign(fw.tensor([-3.0, 0.0, 2.0]))
+    tensor([-1.,  0.,  1.])
     """, ufunc="sign", vjp={"x": "g * 0.0"}, jvp="symmetric", method="sgn", alias="sgn")
 reciprocal = elementwise("reciprocal", "x", "1 / x", """One over the element.
     >>> fw.reciprocal(fw.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
     """, result="float", vjp={"x": "gate(-g, out * out)"}, jvp="symmetric")
 square = elementwise("square", "x", "x * x", """The element times itself.
     >>> fw.square(fw.tensor([2.0, -3.0]))
+    tensor([4., 9.])
     """, ufunc="square", vjp={"x": "g * (2 * x)"}, jvp="symmetric")
 _SHARE = "where(x == y, 0.5 * g, where({}, 0.0, g))"
-maximum = elementwise("maximum", "x y", "maximum(x, y)", """The larger of two elements; nan wins. Equal elements share the gradient.
+maximum = elementwise("maximum", "x y", "maximum(x, y)",
+    """The larger of two elements; nan wins. Equal elements share the gradient.
     >>> fw.maximum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
+    tensor([3., 5.])
     """, ufunc="maximum", vjp={"x": _SHARE.format("x < y"), "y": _SHARE.format("y < x")})
-minimum = elementwise("minimum", "x y", "minimum(x, y)", """The smaller of two elements; nan wins. Equal elements share the gradient.
+minimum = elementwise("minimum", "x y", "minimum(x, y)",
+    """The smaller of two elements; nan wins. Equal elements share the gradient.
     >>> fw.minimum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
+    tensor([1., 2.])
     """, ufunc="minimum", vjp={"x": _SHARE.format("x > y"), "y": _SHARE.format("y > x")})
 atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y, x) in (-pi, pi].
     >>> fw.atan2(fw.tensor([1.0]), fw.tensor([1.0]))
+    tensor([0.7854])
     """, ufunc="arctan2", result="float", alias="arctan2", vjp={
         "x": "gate(over(g, x * x + y * y), y)", "y": "gate(over(-g, x * x + y * y), x)"})
-
 
 
 @public(method=True, inplace=True, op=_plus.op)
@@ -83,6 +108,7 @@ def add(x: Any, y: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``x + alpha * y``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
     """
     return _plus(x, y if alpha == 1 else mul(y, alpha), out=out)
 
@@ -92,6 +118,7 @@ def sub(x: Any, y: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``x - alpha * y``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
+    tensor([0., 1.])
     """
     return _minus(x, y if alpha == 1 else mul(y, alpha), out=out)
 
@@ -101,6 +128,7 @@ def rsub(x: Any, y: Any) -> Tensor:
     """``y - x``.
 
     >>> fw.rsub(fw.tensor([1.0, 2.0]), 5.0)
+    tensor([4., 3.])
     """
     return _minus(y, x)
 
@@ -110,7 +138,9 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None, out: Tensor | None 
     """``x / y``; ``rounding_mode`` "floor" or "trunc" rounds the quotient and keeps integers integer.
 
     >>> fw.div(fw.tensor([7, -7]), 2)
+    tensor([ 3.5000, -3.5000])
     >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
     """
     if rounding_mode is None:
         return _quotient(x, y, out=out)
@@ -143,7 +173,14 @@ def _rmod(x: Any, y: Any) -> Tensor:
 @public("", method="__rpow__", name="rpow")
 def _rpow(x: Any, y: Any) -> Tensor:
     """``y ** x``."""
-    return _power(y, x)
+    return _power(_base(y, x), x)
+
+
+def _base(x: Any, y: Any) -> Any:
+    """A number to the power of a tensor: as a 0-dim tensor, for its logarithm to be in that dtype."""
+    if isinstance(y, Tensor) and y.dtype.is_floating_point and isinstance(x, int | float):
+        return from_array(np.asarray(x, y.dtype.numpy), y)
+    return x
 
 
 @public(method="pow __pow__", inplace=True, op=_power.op)
@@ -153,6 +190,7 @@ def pow(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
     Raises ValueError for an integer tensor to a negative integer power, which has no integer result.
 
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
     """
     if isinstance(x, Tensor) and isinstance(y, int | float) and not isinstance(y, bool):
         if y == 2 and x._array.dtype.kind in "fci":
@@ -162,7 +200,7 @@ def pow(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
         if y < 0 and isinstance(y, int) and x._array.dtype.kind in "iub":
             raise ValueError(f"pow: an integer tensor to the power {y} has no integer result; convert it "
                              f"first, e.g. x.float()")
-    return _power(x, y, out=out)
+    return _power(_base(x, y), y, out=out)
 
 
 def _at_least_float(x: Tensor) -> Tensor:
@@ -174,6 +212,7 @@ def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation ``x + weight * (end - x)``.
 
     >>> fw.lerp(fw.tensor([0.0, 10.0]), fw.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
     """
     return _plus(x, mul(weight, _minus(end, x)))
 
@@ -183,6 +222,7 @@ def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> T
     """``x + value * tensor1 * tensor2``.
 
     >>> fw.addcmul(fw.tensor([1.0]), fw.tensor([2.0]), fw.tensor([3.0]), value=10)
+    tensor([61.])
     """
     product = mul(tensor1, tensor2)
     return _plus(x, product if value == 1 else mul(product, value))
@@ -193,6 +233,7 @@ def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> T
     """``x + value * tensor1 / tensor2``.
 
     >>> fw.addcdiv(fw.tensor([1.0]), fw.tensor([6.0]), fw.tensor([3.0]))
+    tensor([3.])
     """
     quotient = _quotient(tensor1, tensor2)
     return _plus(x, quotient if value == 1 else mul(quotient, value))

@@ -110,7 +110,8 @@ def _caster(name: str, dtype: dtypes.DType) -> None:
 
 for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
                       ("int", dtypes.int32), ("long", dtypes.int64), ("short", dtypes.int16),
-                      ("bool", dtypes.bool_), ("cfloat", dtypes.complex64),
+                      ("bool", dtypes.bool_), ("byte", dtypes.uint8),
+                      ("char", dtypes.int8), ("cfloat", dtypes.complex64),
                       ("cdouble", dtypes.complex128)):
     _caster(_name, _dtype)
 

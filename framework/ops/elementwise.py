@@ -182,7 +182,8 @@ def binary(op: Elementwise) -> Callable:
             a = x._array
             if isinstance(y, Tensor):
                 b, node = y._array, y._node
-                quick = a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
+                quick = (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
+                         and (cuda._cupy is None or type(a) is type(b)))  # a 0-dim one may have to move
             else:
                 b, node = y, None
                 quick = type(y) is float and a.dtype.kind == "f"

@@ -23,6 +23,7 @@ from .cast import cast, to
 from .elementwise import Elementwise
 from .op import Meta, Op, quiet
 from .public import public
+from .views import overlaps_itself
 
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
@@ -65,22 +66,12 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
 def _memory(x: Tensor, name: str) -> Any:
     array = x._array
     if x.is_cuda or not array.flags.writeable:
-        if _overlaps_itself(array):
+        if overlaps_itself(array):
             raise AutogradError(f"{name}: this tensor is an expanded or overlapping view, several elements "
                                 f"of which share one place in memory; clone() it before changing it")
         if not x.is_cuda:
             raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
     return array
-
-
-def _overlaps_itself(array: Any) -> bool:
-    extent = array.itemsize
-    for stride, size in sorted(zip(map(abs, array.strides), array.shape)):
-        if size > 1:
-            if stride < extent:
-                return bool(array.size)
-            extent += stride * (size - 1)
-    return False
 
 
 def _bump(x: Tensor, name: str) -> None:
@@ -184,11 +175,8 @@ def _overwrite_infer(x: Meta, value: Any) -> Meta:
 zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
-_OVERWRITE: dict[str, Any] = {
-    "kernel": _overwrite_kernel, "infer": _overwrite_infer, "jvp": "linear",
-    "vjp": {"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)}}
-copy_op = Op("copy", "x value", **_OVERWRITE)
-fill_op = Op("fill", "x value", **_OVERWRITE)
+fill_op = Op("fill", "x value", kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+             vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
 
 def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: dict, name: str) -> Tensor:
@@ -212,7 +200,7 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
     return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
 
 
-@public("", method=True, op=copy_op)
+@public("", method=True, op=fill_op)
 def copy_(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the elements of ``src``, broadcast and converted, into this tensor; returns it.
 
@@ -228,10 +216,10 @@ def copy_(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     if src is x:
         return x
     src = fitted(x, src)
-    return overwrite(x, Ellipsis, src, copy_op, (x, src), {}, "copy_")
+    return overwrite(x, Ellipsis, src, fill_op, (x, src), {}, "copy_")
 
 
-def _scalar(x: Tensor, value: Any, op: str) -> Any:
+def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
     """``value`` as a number, or as a 0-dim tensor fitted to ``x``."""
     if isinstance(value, Tensor):
         if value.ndim:
@@ -254,7 +242,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     >>> fw.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    value = _scalar(x, value, "fill_")
+    value = scalar_arg(x, value, "fill_")
     return overwrite(x, Ellipsis, value, fill_op, (x, value), {}, "fill_")
 
 
@@ -275,7 +263,7 @@ def fill(x: Tensor, value: Any) -> Tensor:
     >>> fw.fill(fw.zeros(2), 3)
     tensor([3., 3.])
     """
-    return fill_op.run(x, _scalar(tensor_arg(x, "fill"), value, "fill"))
+    return fill_op.run(x, scalar_arg(tensor_arg(x, "fill"), value, "fill"))
 
 
 # -- the derived forms ---------------------------------------------------------------------------
@@ -293,7 +281,7 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
             return x
         source = x
         if state.enabled and not keeps_nothing and (x._node is not None or any(
-                [isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values())])):
+                isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
             guard(x, method)
             source = wrap(x._array.copy(), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])

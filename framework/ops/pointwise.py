@@ -6,69 +6,82 @@ from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import tensor_arg
 from .elementwise import Elementwise, elementwise
-from .op import Meta
 from .public import public
 
 _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
 
 
-def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, values: str = "[0.5, 1.0]",
-           alias: str = "", expr: str | None = None) -> Any:
-    example = f"    >>> fw.{name}(fw.tensor({values}))\n    "
+def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, shown: str,
+           values: str = "[0.5, 1.0]", alias: str = "", expr: str | None = None) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
     return elementwise(name, "x", expr or f"{name}(x)", f"{line}\n{example}", vjp={"x": vjp},
                        ufunc=ufunc, alias=alias, method=alias or True, **_FLOAT)
 
 
-exp = _unary("exp", "The exponential function.", "g * out", ufunc="exp")
+exp = _unary("exp", "The exponential function.", "g * out", ufunc="exp", shown="[1.6487, 2.7183]")
 exp2 = _unary("exp2", "Two to the power of the element.", "g * (out * 0.6931471805599453)",
-              ufunc="exp2")
-expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "g * (out + 1)", ufunc="expm1")
-log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log")
-log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2")
-log10 = _unary("log10", "The logarithm to base 10.", "over(g, x * 2.302585092994046)", ufunc="log10")
-log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc="log1p")
-sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]")
+              ufunc="exp2", shown="[1.4142, 2.0000]")
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "g * (out + 1)", ufunc="expm1",
+               shown="[0.6487, 1.7183]")
+log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log", shown="[-0.6931,  0.0000]")
+log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2",
+              shown="[-1.,  0.]")
+log10 = _unary("log10", "The logarithm to base 10.", "over(g, x * 2.302585092994046)", ufunc="log10",
+               shown="[-0.3010,  0.0000]")
+log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc="log1p",
+               shown="[0.4055, 0.6931]")
+sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]",
+              shown="[2., 3.]")
 rsqrt = _unary("rsqrt", "One over the square root.", "gate(g, -0.5 * (out * out * out))", ufunc=None,
-               expr="1 / sqrt(x)", values="[4.0, 16.0]")
-sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin")
-cos = _unary("cos", "The cosine of an angle in radians.", "-g * sin(x)", ufunc="cos")
-tan = _unary("tan", "The tangent of an angle in radians.", "g * (1 + out * out)", ufunc="tan")
+               expr="1 / sqrt(x)", values="[4.0, 16.0]", shown="[0.5000, 0.2500]")
+sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin",
+             shown="[0.4794, 0.8415]")
+cos = _unary("cos", "The cosine of an angle in radians.", "-g * sin(x)", ufunc="cos",
+             shown="[0.8776, 0.5403]")
+tan = _unary("tan", "The tangent of an angle in radians.", "g * (1 + out * out)", ufunc="tan",
+             shown="[0.5463, 1.5574]")
 asin = _unary("asin", "The angle whose sine is the element.", "over(g, sqrt(1 - x * x))",
-              ufunc="arcsin", alias="arcsin")
+              ufunc="arcsin", alias="arcsin", shown="[0.5236, 1.5708]")
 acos = _unary("acos", "The angle whose cosine is the element.", "over(-g, sqrt(1 - x * x))",
-              ufunc="arccos", alias="arccos")
+              ufunc="arccos", alias="arccos", shown="[1.0472, 0.0000]")
 atan = _unary("atan", "The angle whose tangent is the element.", "g / (1 + x * x)", ufunc="arctan",
-              alias="arctan")
-sinh = _unary("sinh", "The hyperbolic sine.", "g * cosh(x)", ufunc="sinh")
-cosh = _unary("cosh", "The hyperbolic cosine.", "g * sinh(x)", ufunc="cosh")
-tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh")
+              alias="arctan", shown="[0.4636, 0.7854]")
+sinh = _unary("sinh", "The hyperbolic sine.", "g * cosh(x)", ufunc="sinh", shown="[0.5211, 1.1752]")
+cosh = _unary("cosh", "The hyperbolic cosine.", "g * sinh(x)", ufunc="cosh",
+              shown="[1.1276, 1.5431]")
+tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh",
+              shown="[0.4621, 0.7616]")
 asinh = _unary("asinh", "The inverse hyperbolic sine.", "g / sqrt(1 + x * x)", ufunc="arcsinh",
-               alias="arcsinh")
+               alias="arcsinh", shown="[0.4812, 0.8814]")
 acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x * x - 1))",
-               ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]")
+               ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]", shown="[0.0000, 1.3170]")
 atanh = _unary("atanh", "The inverse hyperbolic tangent.", "over(g, 1 - x * x)", ufunc="arctanh",
-               alias="arctanh", values="[0.0, 0.5]")
+               alias="arctanh", values="[0.0, 0.5]", shown="[0.0000, 0.5493]")
 sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "g * (out * (1 - out))",
-                 ufunc=None)
-erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None)
+                 ufunc=None, shown="[0.6225, 0.7311]")
+erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None,
+             shown="[0.5205, 0.8427]")
 erfc = _unary("erfc", "One minus the error function, accurate for large x.",
-              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None)
+              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]")
 
 
-def _step(name: str, line: str, ufunc: str, values: str) -> Any:
-    example = f"    >>> fw.{name}(fw.tensor({values}))\n    "
+def _step(name: str, line: str, ufunc: str, values: str, shown: str) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
     return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}", ufunc=ufunc,
                        vjp={"x": "g * 0.0"}, jvp="symmetric", alias="fix" if name == "trunc" else "",
                        method="fix" if name == "trunc" else True)
 
 
-floor = _step("floor", "The largest integer that is not larger.", "floor", "[1.7, -1.2]")
-ceil = _step("ceil", "The smallest integer that is not smaller.", "ceil", "[1.2, -1.7]")
-trunc = _step("trunc", "The integer part.", "trunc", "[1.7, -1.7]")
+floor = _step("floor", "The largest integer that is not larger.", "floor", "[1.7, -1.2]",
+              "[ 1., -2.]")
+ceil = _step("ceil", "The smallest integer that is not smaller.", "ceil", "[1.2, -1.7]",
+             "[ 2., -1.]")
+trunc = _step("trunc", "The integer part.", "trunc", "[1.7, -1.7]", "[ 1., -1.]")
 _round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
                      ufunc="rint", vjp={"x": "g * 0.0"}, jvp="symmetric", namespace="", method=False)
 frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
     >>> fw.frac(fw.tensor([1.5, -1.5]))
+    tensor([ 0.5000, -0.5000])
     """, vjp={"x": "g"}, jvp="symmetric")
 
 
@@ -77,8 +90,12 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
 
     >>> fw.round(fw.tensor([0.5, 1.5, -2.7]))
+    tensor([ 0.,  2., -3.])
     >>> fw.round(fw.tensor([3.14159]), decimals=2)
+    tensor([3.1400])
     """
+    if isinstance(x, Tensor) and x._array.dtype.kind in "iu":
+        return x.clone()  # type: ignore[attr-defined]
     if decimals == 0:
         return _round(x)
     scale = 10.0 ** decimals
@@ -100,6 +117,7 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     included. With one argument: a tuple of index tensors, as ``nonzero(as_tuple=True)``.
 
     >>> fw.where(fw.tensor([True, False]), fw.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 0.])
     """
     if x is None and y is None:
         return tensor_arg(condition, "where", "condition").nonzero(as_tuple=True)  # type: ignore[attr-defined]
@@ -124,6 +142,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     The mask broadcasts to the tensor.
 
     >>> fw.masked_fill(fw.tensor([1.0, 2.0]), fw.tensor([True, False]), -1.0)
+    tensor([-1.,  2.])
     """
     tensor_arg(x, "masked_fill")
     if tensor_arg(mask, "masked_fill", "mask")._array.dtype.kind != "b":
@@ -151,6 +170,7 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     The gradient is 0 outside the limits. Raises ValueError if both limits are None.
 
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
+    tensor([-1.0000,  0.5000,  1.0000])
     """
     tensor_arg(x, "clamp")
     if min is None and max is None:
@@ -172,13 +192,12 @@ def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
     return op.run(x, **{setting: limit})
 
 
-
-
 @public(method=True, inplace=True)
 def clamp_min(x: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
     >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
+    tensor([0., 1.])
     """
     return clamp(x, min=min)
 
@@ -188,6 +207,7 @@ def clamp_max(x: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 
     >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
+    tensor([-1.,  0.])
     """
     return clamp(x, max=max)
 
@@ -198,6 +218,7 @@ def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None,
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
 
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
+    tensor([0., 1.])
     """
     from ..dtypes import finfo
     if tensor_arg(x, "nan_to_num")._array.dtype.kind != "f":

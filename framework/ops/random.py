@@ -220,8 +220,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
     m, s = (move(v._array, CPU) if isinstance(v, Tensor) else v for v in (mean, std))
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
-    draw = normal_array(shape, kind.numpy, place, generator)
-    array = np.asarray(move(draw, CPU) * s + m).astype(kind.numpy)
+    draw = normal_array(shape, kind.numpy, place, generator, host=True)
+    array = np.asarray(draw * s + m).astype(kind.numpy)
     return _finish(move(array, place), "normal", out, requires_grad)
 
 
@@ -255,8 +255,8 @@ def _coin(x: Tensor, p: Any, generator: Generator | None, op: str) -> Any:
         bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
         raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
     kind = chance.dtype if isinstance(p, Tensor) and chance.dtype == np.float64 else np.dtype("f4")
-    draw = move(uniform_array(x.shape, kind, x.device, generator), CPU)
-    return move(np.asarray(draw < chance).astype(x.dtype.numpy), x.device)
+    draw = uniform_array(x.shape, kind, x.device, generator, host=True)
+    return _moved(draw < chance, x)
 
 
 @public(method=True)
@@ -284,7 +284,7 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *,
     if replacement:
         picked = _with_replacement(weights, num_samples, x.device, generator)
     else:
-        draw = move(uniform_array(weights.shape, np.dtype("f8"), x.device, generator), CPU)
+        draw = uniform_array(weights.shape, np.dtype("f8"), x.device, generator, host=True)
         with np.errstate(divide="ignore"):
             keys = -np.log1p(-draw) / weights
         keys[weights == 0] = np.inf
@@ -308,7 +308,7 @@ def _with_replacement(weights: np.ndarray, k: int, device: Device,
                       generator: Generator | None) -> np.ndarray:
     heights = np.cumsum(weights / weights.max(axis=1, keepdims=True), axis=1)
     heights /= heights[:, -1:]
-    draw = move(uniform_array((len(weights), k), np.dtype("f8"), device, generator), CPU)
+    draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True)
     rows = [np.searchsorted(h, u, side="right") for h, u in zip(heights, draw)]
     return np.stack(rows) if rows else np.zeros((0, k), np.int64)
 
@@ -348,12 +348,12 @@ def uniform_(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Gener
         raise ValueError(f"uniform_: the range from {low} to {high} is wider than {x.dtype} holds")
 
     def draw() -> Any:
-        u = uniform_array(x.shape, x.dtype.numpy, x.device, generator)
+        u = uniform_array(x.shape, x.dtype.numpy, x.device, generator, host=True)
         array = u * (high - low) + low
         if low < high:  # rounding may reach the upper end, which is excluded
-            below = float(np.nextafter(x.dtype.numpy.type(high), x.dtype.numpy.type(low)))
-            array = array.clip(low, below)
-        return array.astype(x.dtype.numpy).reshape(x.shape)
+            kind = x.dtype.numpy.type
+            array = np.clip(array, low, float(np.nextafter(kind(high), kind(low))))
+        return _moved(array, x)
     return _fill(x, "uniform_", draw)
 
 
@@ -375,12 +375,13 @@ def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *,
     floating(x, "normal_")
     if not std >= 0:
         raise ValueError(f"normal_: std must not be negative, got {std}")
-    return _fill(x, "normal_", lambda: _same(
-        x, normal_array(x.shape, x.dtype.numpy, x.device, generator) * float(std) + float(mean)))
+    return _fill(x, "normal_", lambda: _moved(normal_array(
+        x.shape, x.dtype.numpy, x.device, generator, host=True) * float(std) + float(mean), x))
 
 
-def _same(x: Tensor, array: Any) -> Any:
-    return array.astype(x.dtype.numpy).reshape(x.shape)
+def _moved(array: Any, x: Tensor) -> Any:
+    """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
+    return move(np.asarray(array).astype(x.dtype.numpy), x.device)
 
 
 @public("", method=True)
@@ -426,9 +427,9 @@ def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None =
     kind = _wide(x)
 
     def draw() -> Any:
-        u = move(uniform_array(x.shape, kind, x.device, generator), CPU)
+        u = uniform_array(x.shape, kind, x.device, generator, host=True)
         u = np.maximum(u, np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
-        return move(np.asarray(-np.log1p(-u) / float(lambd)).astype(x.dtype.numpy), x.device)
+        return _moved(-np.log1p(-u) / float(lambd), x)
     return _fill(x, "exponential_", draw)
 
 

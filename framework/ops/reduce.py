@@ -44,12 +44,17 @@ def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype == "float16" else x.dtype)
 
 
+def narrow(out: Any, dtype: Any) -> Any:
+    """A result computed in float32 back in float16; others as they are."""
+    return out if out.dtype == dtype else out.astype(dtype)
+
+
 def _sum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return wide_sum(x, dims, keepdim).astype(x.dtype)
+    return narrow(wide_sum(x, dims, keepdim), x.dtype)
 
 
 def _mean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return (wide_sum(x, dims, keepdim) / count(x.shape, dims)).astype(x.dtype)
+    return narrow(wide_sum(x, dims, keepdim) / count(x.shape, dims), x.dtype)
 
 
 def _mean_vjp(g: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
@@ -72,6 +77,7 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     Integers and bools are summed as int64 unless ``dtype`` says otherwise. The sum of nothing is 0.
 
     >>> fw.sum(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([4., 6.])
     """
     x = as_summed(x, dtype, "sum")
     return sum_op.run(x, dims=many_dims(dim, x.ndim, "sum"), keepdim=keepdim)
@@ -93,6 +99,7 @@ def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     Raises DTypeError for integers unless ``dtype`` is given. The mean of nothing is nan.
 
     >>> fw.mean(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+    tensor([1.5000, 3.5000])
     """
     tensor_arg(x, "mean")
     if dtype is not None:
@@ -110,6 +117,7 @@ def nansum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = No
     """The sum over ``dim`` of what is not nan.
 
     >>> fw.nansum(fw.tensor([1.0, float("nan"), 3.0]))
+    tensor(4.)
     """
     return sum(_ignored_nan(tensor_arg(x, "nansum")), dim, keepdim, dtype=dtype)
 
@@ -121,6 +129,7 @@ def nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     Raises DTypeError for integers.
 
     >>> fw.nanmean(fw.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
     """
     floating(tensor_arg(x, "nanmean"), "nanmean")
     total = nansum(x, dim, keepdim, dtype=dtype)
@@ -136,7 +145,7 @@ def nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 
 def _prod_kernel(xp: Any, x: Any) -> Any:
-    return x.prod(axis=-1, dtype="float32" if x.dtype == "float16" else x.dtype).astype(x.dtype)
+    return narrow(x.prod(axis=-1, dtype="float32" if x.dtype == "float16" else x.dtype), x.dtype)
 
 
 def _others_kernel(xp: Any, x: Any) -> Any:
@@ -188,6 +197,7 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any
     is 1. The derivative is right where factors are 0.
 
     >>> fw.prod(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([3., 8.])
     """
     x = as_summed(x, dtype, "prod")
     if dim is None:
@@ -255,6 +265,7 @@ def amax(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     Equal elements share the gradient. Raises ShapeError for an empty dimension.
 
     >>> fw.amax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
+    tensor([3., 5.])
     """
     return _extreme(amax_op, x, dim, keepdim, "amax")
 
@@ -266,6 +277,7 @@ def amin(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     Equal elements share the gradient. Raises ShapeError for an empty dimension.
 
     >>> fw.amin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
+    tensor([1., 4.])
     """
     return _extreme(amin_op, x, dim, keepdim, "amin")
 
@@ -275,6 +287,7 @@ def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """(min, max): the smallest and the largest element, of all or along one dimension.
 
     >>> fw.aminmax(fw.tensor([3.0, 1.0, 2.0]))
+    aminmax(min=tensor(1.), max=tensor(3.))
     """
     tensor_arg(x, "aminmax")
     dims = tuple(range(x.ndim)) if dim is None else many_dims(
@@ -324,8 +337,10 @@ def max(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | No
     Raises ShapeError for an empty dimension.
 
     >>> fw.max(fw.tensor([[1.0, 5.0], [3.0, 4.0]]))
+    tensor(5.)
     >>> values, indices = fw.max(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
     >>> indices
+    tensor([1, 1])
     """
     if isinstance(dim, Tensor) or other is not None:
         return maximum(x, dim if other is None else other)
@@ -342,8 +357,10 @@ def min(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | No
     Raises ShapeError for an empty dimension.
 
     >>> fw.min(fw.tensor([[1.0, 5.0], [3.0, 4.0]]))
+    tensor(1.)
     >>> values, indices = fw.min(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
     >>> indices
+    tensor([0, 0])
     """
     if isinstance(dim, Tensor) or other is not None:
         return minimum(x, dim if other is None else other)
@@ -365,6 +382,7 @@ def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     Raises ShapeError for an empty dimension.
 
     >>> fw.argmax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([1, 1])
     """
     return _arg(max_op, x, dim, keepdim, "argmax")
 
@@ -376,6 +394,7 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     Raises ShapeError for an empty dimension.
 
     >>> fw.argmin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([0, 0])
     """
     return _arg(min_op, x, dim, keepdim, "argmin")
 
@@ -415,6 +434,7 @@ def all(x: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None
     """Whether every element over ``dim`` is true (not 0); true of nothing. Gives bool (uint8 of uint8).
 
     >>> fw.all(fw.tensor([[True, False], [True, True]]), dim=1)
+    tensor([False,  True])
     """
     result = all_op.run(x, dims=many_dims(dim, tensor_arg(x, "all").ndim, "all"), keepdim=keepdim)
     return result if out is None else check_out(out, result, "all")
@@ -425,6 +445,7 @@ def any(x: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None
     """Whether an element over ``dim`` is true (not 0); false of nothing. Gives bool (uint8 of uint8).
 
     >>> fw.any(fw.tensor([[True, False], [False, False]]), dim=1)
+    tensor([ True, False])
     """
     result = any_op.run(x, dims=many_dims(dim, tensor_arg(x, "any").ndim, "any"), keepdim=keepdim)
     return result if out is None else check_out(out, result, "any")
@@ -435,6 +456,7 @@ def count_nonzero(x: Tensor, dim: Any = None) -> Tensor:
     """How many elements over ``dim`` are not 0, as int64.
 
     >>> fw.count_nonzero(fw.tensor([[0, 1], [2, 3]]), dim=0)
+    tensor([1, 2])
     """
     return count_op.run(x, dims=many_dims(dim, tensor_arg(x, "count_nonzero").ndim, "count_nonzero"))
 
@@ -469,6 +491,7 @@ def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     Integers become the default float dtype.
 
     >>> fw.logsumexp(fw.tensor([1000.0, 1000.0]), dim=0)
+    tensor(1000.6932)
     """
     tensor_arg(x, "logsumexp")
     if x.dtype.is_complex:

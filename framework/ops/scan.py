@@ -15,7 +15,7 @@ from .args import floating, one_dim, tensor_arg
 from .compare import ne
 from .op import Meta, Op
 from .public import public
-from .reduce import alike, as_summed, exp_op, gate, last, one_replaced, raw, sum_op, where_op
+from .reduce import alike, as_summed, exp_op, gate, last, narrow, one_replaced, raw, sum_op, where_op
 from .view import permute_op, put_slice, reshape_op, slice_along
 
 # -- sums ----------------------------------------------------------------------------------------
@@ -24,9 +24,10 @@ from .view import permute_op, put_slice, reshape_op, slice_along
 def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     if not x.ndim:
         return x.copy()
+    dtype = "float32" if x.dtype == "float16" else x.dtype
     if reverse:
-        return xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=x.dtype), dim)
-    return xp.cumsum(x, axis=dim, dtype=x.dtype)
+        return narrow(xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=dtype), dim), x.dtype)
+    return narrow(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
 cumsum_op = Op("cumsum", "x", kernel=_cumsum_kernel, infer=lambda x, *, dim, reverse: x, jvp="linear",
@@ -40,6 +41,7 @@ def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     Integers and bools are summed as int64 unless ``dtype`` says otherwise.
 
     >>> fw.cumsum(fw.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 3., 6.])
     """
     x = as_summed(x, dtype, "cumsum")
     return cumsum_op.run(x, dim=one_dim(dim, x.ndim, "cumsum"), reverse=False)
@@ -89,6 +91,7 @@ def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     where factors are 0.
 
     >>> fw.cumprod(fw.tensor([1.0, 2.0, 3.0]), dim=0)
+    tensor([1., 2., 6.])
     """
     x = as_summed(x, dtype, "cumprod")
     return _on_last(cumprod_op, x, one_dim(dim, x.ndim, "cumprod"))
@@ -142,6 +145,7 @@ def cummax(x: Tensor, dim: int) -> Any:
     """(values, indices) of the largest element so far along ``dim``; of equal ones, the last.
 
     >>> fw.cummax(fw.tensor([1.0, 3.0, 2.0]), dim=0).values
+    tensor([1., 3., 3.])
     """
     return return_types.cummax(*cummax_op.run(x, dim=one_dim(
         dim, tensor_arg(x, "cummax").ndim, "cummax")))
@@ -152,6 +156,7 @@ def cummin(x: Tensor, dim: int) -> Any:
     """(values, indices) of the smallest element so far along ``dim``; of equal ones, the last.
 
     >>> fw.cummin(fw.tensor([3.0, 1.0, 2.0]), dim=0).values
+    tensor([3., 1., 1.])
     """
     return return_types.cummin(*cummin_op.run(x, dim=one_dim(
         dim, tensor_arg(x, "cummin").ndim, "cummin")))
@@ -171,6 +176,7 @@ def _logcumsumexp_kernel(xp: Any, x: Any) -> Any:
 
 
 def _logcumsumexp_vjp(g: Any, x: Any, out: Any) -> Any:
+    out = where_op(out == -np.inf, 0.0, out)  # there x is -inf as well, and its weight 0, not nan
     at, n, values = len(x.shape) - 1, x.shape[-1], raw(out)
     if not values.size:
         return g
@@ -196,6 +202,7 @@ def logcumsumexp(x: Tensor, dim: int) -> Tensor:
     Raises DTypeError for integers.
 
     >>> fw.logcumsumexp(fw.tensor([0.0, 0.0, 0.0]), dim=0)
+    tensor([0.0000, 0.6931, 1.0986])
     """
     floating(tensor_arg(x, "logcumsumexp"), "logcumsumexp")
     return _on_last(logcumsumexp_op, x, one_dim(dim, x.ndim, "logcumsumexp"))
@@ -230,6 +237,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
     prepend, append: tensors to put before and after ``x`` first. Bools give whether neighbours differ.
 
     >>> fw.diff(fw.tensor([1.0, 4.0, 9.0]))
+    tensor([3., 5.])
     """
     if tensor_arg(x, "diff").ndim == 0:
         raise ShapeError("diff: wanted at least 1 dimension, got a 0-dim tensor")

@@ -7,7 +7,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import one_dim, tensor_arg
 from .public import public
-from .view import slice_along, slice_op
+from .view import slice_along, take_slice
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:
@@ -169,4 +169,4 @@ def _iterate(x: Tensor) -> Iterator[Tensor]:
     """The positions along dimension 0, as views."""
     if x.ndim == 0:
         raise TypeError("iteration over a tensor of 0 dimensions; use .item()")
-    return iter([slice_op.run(x, key=(i,)) for i in range(x.shape[0])])
+    return iter([take_slice(x, (i,)) for i in range(x.shape[0])])

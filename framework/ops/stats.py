@@ -19,6 +19,7 @@ from .reduce import (
     gate,
     mean,
     mean_op,
+    narrow,
     need_elements,
     over,
     reduced,
@@ -35,7 +36,7 @@ def _var_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], correction: float, ke
     n, dtype, x = count(x.shape, dims), x.dtype, _wide(x)
     d = x - wide_sum(x, dims, True) / n  # of nothing: nan; Python's own division would raise
     left = n - correction
-    return (wide_sum(d * d, dims, keepdim) / (left if left > 0 else 0)).astype(dtype)
+    return narrow(wide_sum(d * d, dims, keepdim) / (left if left > 0 else 0), dtype)
 
 
 def _wide(x: Any) -> Any:
@@ -93,6 +94,7 @@ def var(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool 
     integers.
 
     >>> fw.var(fw.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
+    tensor(1.2500)
     """
     return _spread_of(var_op, x, dim, unbiased, keepdim, correction)
 
@@ -105,6 +107,7 @@ def std(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool 
     Its derivative where all elements are equal is 0. Raises DTypeError for integers.
 
     >>> fw.std(fw.tensor([1.0, 2.0, 3.0]))
+    tensor(1.)
     """
     return _spread_of(std_op, x, dim, unbiased, keepdim, correction)
 
@@ -115,6 +118,7 @@ def var_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: 
     """(var, mean) over ``dim``; see ``var``.
 
     >>> fw.var_mean(fw.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
     """
     return (_spread_of(var_op, x, dim, unbiased, keepdim, correction),
             mean(x, None if isinstance(dim, bool) else dim, keepdim))
@@ -126,6 +130,7 @@ def std_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: 
     """(std, mean) over ``dim``; see ``std``.
 
     >>> fw.std_mean(fw.tensor([1.0, 2.0, 3.0]))
+    (tensor(1.), tensor(2.))
     """
     return (_spread_of(std_op, x, dim, unbiased, keepdim, correction),
             mean(x, None if isinstance(dim, bool) else dim, keepdim))
@@ -141,8 +146,8 @@ def std_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: 
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     dtype, x = x.dtype, _wide(x)
     if ord == 2:
-        return xp.sqrt(wide_sum(x * x, dims, keepdim)).astype(dtype)
-    return xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord).astype(dtype)
+        return narrow(xp.sqrt(wide_sum(x * x, dims, keepdim)), dtype)
+    return narrow(xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord), dtype)
 
 
 def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:
@@ -169,7 +174,9 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     for ``ord=inf`` or a negative ``ord`` of nothing.
 
     >>> fw.linalg.vector_norm(fw.tensor([3.0, 4.0]))
+    tensor(5.)
     >>> fw.linalg.vector_norm(fw.tensor([3.0, -4.0]), ord=float("inf"))
+    tensor(4.)
     """
     return _norm(x, ord, dim, keepdim, dtype, "vector_norm")
 
@@ -177,9 +184,9 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
 def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(f"{name}: the order must be a number, got {ord!r}")
-    if dtype is not None:
-        x = cast.run(tensor_arg(x, name), dtype=dtypes.as_dtype(dtype))
     floating(tensor_arg(x, name), name)
+    if dtype is not None:
+        x = cast.run(x, dtype=dtypes.as_dtype(dtype))
     if x.dtype.is_complex:
         x = abs_(x)
     dims = many_dims(dim, x.ndim, name)
@@ -202,6 +209,7 @@ def norm(x: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
     See ``linalg.vector_norm``. Raises ValueError for another word than "fro".
 
     >>> fw.norm(fw.tensor([[3.0, 0.0], [0.0, 4.0]]))
+    tensor(5.)
     """
     if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: p must be a number or 'fro', got {p!r}; for norms by singular values "
@@ -212,14 +220,20 @@ def norm(x: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
 # -- histograms ----------------------------------------------------------------------------------
 
 
-def _bincount_kernel(xp: Any, x: Any, weights: Any, *, minlength: int) -> Any:
+def _bincount_kernel(xp: Any, x: Any, weights: Any, *, size: int) -> Any:
     if weights is None:
-        return xp.bincount(x, minlength=minlength).astype("int64")
-    sums = xp.bincount(x, weights=weights, minlength=minlength)
+        return xp.bincount(x, minlength=size).astype("int64")
+    sums = xp.bincount(x, weights=weights, minlength=size)
     return sums.astype("float32" if weights.dtype == "float32" else "float64")
 
 
-bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel)
+def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:
+    if weights is None:
+        return Meta((size,), dtypes.int64)
+    return Meta((size,), dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64)
+
+
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer)
 
 
 @public(method=True, op=bincount_op)
@@ -230,6 +244,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     ValueError for negative numbers.
 
     >>> fw.bincount(fw.tensor([0, 2, 2]), minlength=4)
+    tensor([1, 0, 2, 0])
     """
     if tensor_arg(x, "bincount")._array.dtype.kind not in "iu":
         raise DTypeError(f"bincount: argument 'x' must be integer, got {x.dtype}")
@@ -240,8 +255,10 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
                          f"{list(x.shape)}; they must be equal")
     if minlength < 0 or (x.numel() and int(x._array.min()) < 0):
         raise ValueError("bincount: the elements of x and minlength must not be negative")
+    most = int(x._array.max()) + 1 if x.numel() else 0
     return bincount_op.run(cast.run(x, dtype=dtypes.int64),
-                           None if weights is None else weights.detach(), minlength=int(minlength))
+                           None if weights is None else weights.detach(),
+                           size=most if most > minlength else int(minlength))
 
 
 def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any:
@@ -263,6 +280,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     count. Raises DTypeError for integers, ValueError for a wrong range.
 
     >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
     """
     if tensor_arg(x, "histc")._array.dtype.kind != "f":
         raise DTypeError(f"histc: argument 'x' must be floating, got {x.dtype}")

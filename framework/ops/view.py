@@ -5,12 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.mode import state
 from ..dtypes import DType
 from ..errors import ShapeError
+from ..node import Node
 from ..tensor import Tensor, counter_of, wrap
 from .args import many_dims, one_dim, size_args, tensor_arg
 from .op import Meta, Op
 from .public import public
+from .views import link_view
 
 
 def _reshape_infer(x: Meta, *, shape: tuple[int, ...]) -> Meta:
@@ -63,6 +66,8 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     Raises ShapeError if the number of elements differs.
 
     >>> fw.reshape(fw.arange(6), (2, -1))
+    tensor([[0, 1, 2],
+            [3, 4, 5]])
     """
     return reshape_op.run(tensor_arg(x, "reshape"), shape=size_args(shape, "reshape", "shape"))
 
@@ -74,6 +79,8 @@ def view(x: Tensor, *shape: Any) -> Tensor:
     ``x.view(dtype)`` reads the bytes as another dtype of the same size.
 
     >>> fw.arange(4).view(2, 2)
+    tensor([[0, 1],
+            [2, 3]])
     """
     if len(shape) == 1 and isinstance(shape[0], DType):
         out = wrap(x._array.view(shape[0].numpy))
@@ -91,6 +98,8 @@ def view_as(x: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``.
 
     >>> fw.arange(4).view_as(fw.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
     """
     return view(x, other.shape)
 
@@ -100,6 +109,8 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of ``other``.
 
     >>> fw.arange(4).reshape_as(fw.ones(2, 2))
+    tensor([[0, 1],
+            [2, 3]])
     """
     return reshape(x, other.shape)
 
@@ -109,6 +120,7 @@ def expand_as(x: Tensor, other: Tensor) -> Tensor:
     """The tensor expanded to the shape of ``other``, without copying.
 
     >>> fw.tensor([1.0]).expand_as(fw.ones(2))
+    tensor([1., 1.])
     """
     return x.expand(other.shape)  # type: ignore[attr-defined]
 
@@ -132,6 +144,8 @@ def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dimensions swapped.
 
     >>> fw.transpose(fw.tensor([[1, 2], [3, 4]]), 0, 1)
+    tensor([[1, 3],
+            [2, 4]])
     """
     tensor_arg(x, "transpose")
     a, b = one_dim(dim0, x.ndim, "transpose", "dim0"), one_dim(dim1, x.ndim, "transpose", "dim1")
@@ -146,6 +160,8 @@ def t(x: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; a vector or number is returned as it is.
 
     >>> fw.t(fw.tensor([[1, 2], [3, 4]]))
+    tensor([[1, 3],
+            [2, 4]])
     """
     if tensor_arg(x, "t").ndim > 2:
         raise ShapeError(f"t: wanted at most 2 dimensions, got shape {list(x.shape)}; use transpose()")
@@ -166,7 +182,7 @@ def mT(x: Tensor) -> Tensor:
     return transpose(x, -2, -1)
 
 
-@public(method=True)
+@public(method="movedim moveaxis", alias="moveaxis")
 def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
     """A view with some dimensions moved to other places, the rest in order.
 
@@ -236,6 +252,7 @@ def ravel(x: Tensor) -> Tensor:
     """All elements in one dimension.
 
     >>> fw.ravel(fw.tensor([[1, 2], [3, 4]]))
+    tensor([1, 2, 3, 4])
     """
     return reshape_op.run(tensor_arg(x, "ravel"), shape=(-1,) if x.numel() else (0,))
 
@@ -297,9 +314,27 @@ put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear",
                vjp={"x": lambda g, key: slice_op(g, key=key)})
 
 
+def take_slice(x: Tensor, key: tuple) -> Tensor:
+    """``slice_op.run(x, key=key)`` with less ado: slices are the most frequent of all calls."""
+    array = x._array
+    if type(array) is not np.ndarray:
+        return slice_op.run(x, key=key)
+    try:
+        out = array[key]
+    except IndexError:
+        return slice_op.run(x, key=key)  # which says precisely what was wrong
+    if type(out) is not np.ndarray:
+        out = array[(*key, ...)]  # a view, where NumPy copies
+    result = wrap(out)
+    if x._node is not None and state.enabled:
+        result._node = Node(slice_op, (x._node,), {"x_shape": array.shape}, None, {"key": key}, None)
+    link_view(x, result, slice_op, {"key": key})
+    return result
+
+
 def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
     """``x[:, ..., key]`` with the int or slice at dimension ``dim`` (already in range)."""
-    return slice_op.run(x, key=(slice(None),) * dim + (key,))
+    return take_slice(x, (slice(None),) * dim + (key,))
 
 
 @public(method=True)
@@ -307,6 +342,7 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     """A view of one position along a dimension, which is dropped.
 
     >>> fw.select(fw.tensor([[1, 2], [3, 4]]), 1, 0)
+    tensor([1, 3])
     """
     at = one_dim(dim, tensor_arg(x, "select").ndim, "select")
     size = x.shape[at] if x.ndim else 0
@@ -320,6 +356,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A view of ``length`` positions from ``start`` along a dimension.
 
     >>> fw.narrow(fw.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
     """
     at = one_dim(dim, tensor_arg(x, "narrow").ndim, "narrow")
     size = x.shape[at] if x.ndim else 0
@@ -385,7 +422,10 @@ def _unfold_kernel(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
     shape = x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,)
     stride = x.strides[dim]
     strides = x.strides[:dim] + (stride * step,) + x.strides[dim + 1:] + (stride,)
-    return xp.lib.stride_tricks.as_strided(x, shape, strides)
+    out = xp.lib.stride_tricks.as_strided(x, shape, strides)
+    if xp is np and step < size:
+        out.flags.writeable = False  # windows overlap: to write into one is to write into another
+    return out
 
 
 def _unfold_infer(x: Meta, *, dim: int, size: int, step: int) -> Meta:

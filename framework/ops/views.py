@@ -44,3 +44,14 @@ def _shares(a: Any, b: Any) -> bool:
     if b is a or b.base is a:
         return True
     return b.base is not None and b.base is a.base
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether several elements share one place in memory (told from the strides, on the safe side)."""
+    extent = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape)):
+        if size > 1:
+            if stride < extent:
+                return bool(array.size)
+            extent += stride * (size - 1)
+    return False

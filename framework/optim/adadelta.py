@@ -24,15 +24,16 @@ class Adadelta(Optimizer):
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> w.detach()
-    tensor([0.1056, 1.0286])
+    tensor([0.1056, 1.0299])
     """
 
     limits = {**Optimizer.limits, "rho": UNIT}
 
     def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
                  weight_decay: float = 0, *, maximize: bool = False, **hints: Any) -> None:
-        super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay,
-                                      maximize=maximize), **hints)
+        super().__init__(params, {
+            "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize}, **hints)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean squares of gradients and of steps."""

@@ -31,9 +31,9 @@ class Adagrad(Optimizer):
     def __init__(self, params: Iterable, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
                  initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
                  eps_inside: bool = False, **hints: Any) -> None:
-        super().__init__(params, dict(
-            lr=lr, lr_decay=lr_decay, eps=eps, weight_decay=weight_decay, maximize=maximize,
-            initial_accumulator_value=initial_accumulator_value, eps_inside=eps_inside), **hints)
+        super().__init__(params, {
+            "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
+            "initial_accumulator_value": initial_accumulator_value, "eps_inside": eps_inside}, **hints)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The sum of squares."""

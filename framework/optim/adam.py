@@ -33,9 +33,10 @@ class Adam(Optimizer):
                  eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
                  maximize: bool = False, decoupled_weight_decay: bool = False, eps_inside: bool = False,
                  **hints: Any) -> None:
-        super().__init__(params, dict(
-            lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize,
-            decoupled_weight_decay=decoupled_weight_decay, eps_inside=eps_inside), **hints)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
+            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
+            "eps_inside": eps_inside}, **hints)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean, the mean of squares, and where amsgrad its greatest value."""

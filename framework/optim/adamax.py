@@ -30,8 +30,9 @@ class Adamax(Optimizer):
     def __init__(self, params: Iterable, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, *, maximize: bool = False,
                  **hints: Any) -> None:
-        super().__init__(params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay,
-                                      maximize=maximize), **hints)
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "maximize": maximize}, **hints)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean and the greatest magnitude."""

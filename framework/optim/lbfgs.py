@@ -4,6 +4,7 @@ Three pieces, usable alone: flat vectors over many parameters (``Flat``), the tw
 (``two_loop``) and the line search (``line_search.py``).
 """
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import inf, isfinite
 from typing import Any
@@ -15,7 +16,7 @@ from ..backends import array_module, move
 from ..dtypes import promote_types
 from ..tensor import Tensor, counter_of, wrap
 from .line_search import Point, strong_wolfe
-from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to
+from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to, on_device, zeros_like
 
 
 class Flat:
@@ -30,8 +31,13 @@ class Flat:
         self.dtype = dtype.numpy
 
     def _join(self, arrays: list) -> Any:
-        pieces = [move(a, self.device).reshape(-1).astype(self.dtype) for a in arrays]
-        return array_module(pieces[0]).concatenate(pieces)
+        pieces = []
+        for a in arrays:
+            with on_device(a):
+                row = a.reshape(-1)
+            pieces.append(move(row, self.device))
+        with on_device(pieces[0]):
+            return array_module(pieces[0]).concatenate([row.astype(self.dtype) for row in pieces])
 
     def values(self) -> Any:
         """A copy of the parameters as one vector."""
@@ -39,17 +45,33 @@ class Flat:
 
     def grads(self) -> Any:
         """The gradients as one vector; zeros for a parameter that has none."""
-        return self._join([array_module(p._array).zeros_like(p._array) if p.grad is None
-                           else p.grad._array for p in self.params])
+        found = []
+        for p in self.params:
+            with on_device(p._array):
+                found.append(zeros_like(p._array) if p.grad is None else p.grad._array)
+        return self._join(found)
+
+    def stored(self, vector: Any) -> Any:
+        """The vector as it would be read back after ``set``."""
+        if all(p._array.dtype == self.dtype for p in self.params):
+            return vector
+        return self._join(self._pieces(vector))
+
+    def _pieces(self, vector: Any) -> list:
+        pieces, start = [], 0
+        with on_device(vector):
+            for p in self.params:
+                shape, end = p._array.shape, start + p._array.size
+                pieces.append(vector[start:end].reshape(shape).astype(p._array.dtype))
+                start = end
+        return pieces
 
     def set(self, vector: Any) -> None:
         """Write a vector into the parameters; ``set(values())`` changes no bit."""
-        start = 0
-        for p in self.params:
-            array = p._array
-            piece = vector[start:start + array.size].reshape(array.shape)
-            array[...] = move(piece.astype(array.dtype), p.device)
-            start += array.size
+        for p, piece in zip(self.params, self._pieces(vector)):
+            moved = move(piece, p.device)
+            with on_device(p._array):
+                p._array[...] = moved
             counter = counter_of(p)
             counter[0] += 1
             counter[1] = "LBFGS.step"
@@ -124,15 +146,13 @@ class LBFGS(Optimizer):
     def __init__(self, params: Iterable, lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
                  line_search_fn: str | None = "strong_wolfe") -> None:
-        super().__init__(params, dict(
-            lr=lr, max_iter=max_iter, max_eval=max_iter * 5 // 4 if max_eval is None else max_eval,
-            tolerance_grad=tolerance_grad, tolerance_change=tolerance_change,
-            history_size=history_size, line_search_fn=line_search_fn))
+        super().__init__(params, {
+            "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+            "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
+            "history_size": history_size, "line_search_fn": line_search_fn})
 
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for options that are out of range."""
-        for name in ("max_iter", "max_eval", "history_size"):
-            group.setdefault(name, 1)
         super().check_group(group)
         if group["line_search_fn"] not in (None, "strong_wolfe"):
             raise ValueError(f"LBFGS: line_search_fn={group['line_search_fn']!r} must be 'strong_wolfe' or "
@@ -144,9 +164,7 @@ class LBFGS(Optimizer):
                             "backward() and returns the loss")
         options = self._options()
         params = [p for group in self.param_groups for p in group["params"]]
-        for i, group in enumerate(self.param_groups):
-            self._ready(i, group)
-        with no_grad(), np.errstate(all="ignore"):
+        with no_grad(), np.errstate(all="ignore"), on_device(params[0]._array):
             return _Step(Flat(params), self.state[params[0]], options, closure, self._ready_all).run()
 
     def _ready_all(self) -> None:
@@ -179,7 +197,7 @@ class LBFGS(Optimizer):
 
 
 class _Step:
-    """One call of ``LBFGS.step``."""
+    """One call of ``LBFGS.step``. ``x`` is the last accepted point; the parameters may be at a trial."""
 
     def __init__(self, flat: Flat, state: dict[str, Any], options: dict[str, Any], closure: Callable,
                  check: Callable) -> None:
@@ -187,17 +205,143 @@ class _Step:
         if not state:
             state.update(n_iter=0, func_evals=0, old_steps=[], old_changes=[], pending=[])
         self.left = int(options["max_eval"])
-        self.loss: Any = None
+        self.x = self.at = flat.values()
 
     def run(self) -> Any:
-        x = self.flat.values()
+        """Iterate; whatever happens, the parameters end at the last accepted point."""
         try:
-            f, g = self.evaluate()
-            first = self.loss
-            if not _finite(f, g):
-                x = self._back(x)
-            elif self._take_pending(g) or True:
-                x = self._iterate(x, f, g)
+            loss, f, g = self.evaluate()
+            if isfinite(f) and _finite(g):
+                self._settle(g)
+                self._iterate(f, g)
+            else:
+                self._retreat(f)
         finally:
+            self._write(self.x)
+        return loss
+
+    def evaluate(self) -> tuple[Any, float, Any]:
+        """The closure's result, the loss as a number and the gradient, at the parameters."""
+        self.left -= 1
+        self.state["func_evals"] += 1
+        with enable_grad():
+            loss = self.closure()
+        if not isinstance(loss, (Tensor, int, float, np.number)):
+            raise TypeError(f"LBFGS.step: the closure must return the loss, a number or a tensor of one "
+                            f"element, got {type(loss).__name__}; add `return loss`")
+        self.check()
+        return loss, float(loss), self.flat.grads()
+
+    def _write(self, x: Any) -> None:
+        if x is not self.at:
             self.flat.set(x)
-        return first
+            self.at = x
+
+    def _iterate(self, f: float, g: Any) -> None:
+        options, steps, changes = self.options, self.state["old_steps"], self.state["old_changes"]
+        for iteration in range(int(options["max_iter"])):
+            if _largest(g) <= options["tolerance_grad"]:
+                break
+            self.state["n_iter"] += 1
+            d, slope, t = self._direction(g)
+            search = self._fixed if options["line_search_fn"] is None else self._strong_wolfe
+            found = search(f, slope, d, t)
+            if found is None:
+                if not steps or (self.left <= 0 and iteration > 0):  # cut short: the next call goes on
+                    break
+                steps.clear()  # the memory led nowhere: try once more straight downhill
+                changes.clear()
+                continue
+            x, new_f, new_g = found
+            moved, before, self.x = x - self.x, self.x, x
+            if new_g is None:  # no trial left to look at the new point: the next call does
+                self.state["pending"] = [wrap(v) for v in (before, moved, g)]
+                break
+            self._remember(moved, new_g - g)
+            change, f, g = abs(new_f - f), new_f, new_g
+            if min(_largest(moved), change) <= options["tolerance_change"] or self.left <= 0:
+                break
+
+    def _direction(self, g: Any) -> tuple[Any, float, float]:
+        """The direction, the slope along it, and the first step length to try."""
+        steps, changes, lr = self.state["old_steps"], self.state["old_changes"], self.options["lr"]
+        d = two_loop(g, [s._array for s in steps], [y._array for y in changes])
+        slope = float(g.dot(d))
+        if steps and not -inf < slope < 0:
+            steps.clear()
+            changes.clear()
+            d, slope = -g, -float(g.dot(g))
+        if steps:
+            return d, slope, lr
+        if not isfinite(slope):  # the squares overflow: go the same way in smaller units
+            d = d / _largest(d)
+            slope = float(g.dot(d))
+        return d, slope, lr * min(1.0, 1.0 / float(abs(d).sum(dtype=np.float64)))
+
+    def _fixed(self, f: float, slope: float, d: Any, t: float) -> tuple | None:
+        """Step by ``t`` without a search; shorter only where something is not finite."""
+        first = True
+        while t * _largest(d) > 0:
+            x = self.flat.stored(self.x + t * d)
+            if _finite(x):
+                if self.left <= 0:
+                    return (x, None, None) if first else None
+                self._write(x)
+                _, new_f, g = self.evaluate()
+                if isfinite(new_f) and _finite(g):
+                    return x, new_f, g
+                first = False
+            t *= 0.1
+        return None
+
+    def _strong_wolfe(self, f: float, slope: float, d: Any, t: float) -> tuple | None:
+        def phi(t: float) -> Point:
+            x = self.flat.stored(self.x + t * d)
+            if not _finite(x):
+                return Point(t, inf, inf)
+            self._write(x)
+            _, value, g = self.evaluate()
+            return Point(t, value, float(g.dot(d)) if _finite(g) else inf, (x, value, g))
+
+        if self.left <= 0 or not (slope < 0 and 0 < t < inf):
+            return None
+        found, _ = strong_wolfe(phi, Point(0.0, f, slope), t, max_evals=min(25, self.left),
+                                tolerance=self.options["tolerance_change"] / _largest(d),
+                                rounding=2 * float(np.finfo(self.flat.dtype).eps))
+        return None if found is None else found.extra
+
+    def _remember(self, s: Any, y: Any) -> None:
+        """Keep a pair of changes if the curvature along it is safely positive."""
+        steps, changes = self.state["old_steps"], self.state["old_changes"]
+        curvature, square = float(y.dot(s)), float(y.dot(y))
+        if not (isfinite(square) and curvature > float(np.finfo(self.flat.dtype).eps) * square > 0):
+            return
+        steps.append(wrap(s))
+        changes.append(wrap(y))
+        del steps[:-int(self.options["history_size"])], changes[:-int(self.options["history_size"])]
+
+    def _settle(self, g: Any) -> None:
+        """The last call ended at a point it did not see; now its gradient is known."""
+        if self.state["pending"]:
+            _, s, before = self.state["pending"]
+            self.state["pending"] = []
+            self._remember(s._array, g - before._array)
+
+    def _retreat(self, f: float) -> None:
+        """The loss or gradient at the start is not finite: go back, if the last call led here."""
+        if not self.state["pending"]:
+            warnings.warn(f"LBFGS.step: the loss ({f}) or the gradient is not finite before any step; the "
+                          f"parameters are left as they are", RuntimeWarning, stacklevel=5)
+            return
+        x, s, g = (v._array for v in self.state["pending"])
+        s = 0.1 * s
+        self.x = self.flat.stored(x + s)
+        self.state["pending"] = [wrap(v) for v in (x, s, g)]
+
+
+def _largest(v: Any) -> float:
+    return float(abs(v).max()) if v.size else 0.0
+
+
+def _finite(v: Any) -> bool:
+    return bool(array_module(v).isfinite(v).all())

@@ -49,12 +49,12 @@ class _Search:
     """One search: the start, the limits, and how many trials are left."""
 
     def __init__(self, phi: Callable[[float], Point], start: Point, c1: float, c2: float,
-                 tolerance: float, max_evals: int) -> None:
+                 tolerance: float, max_evals: int, rounding: float) -> None:
         self.phi, self.start = phi, start
         self.c1, self.c2, self.tolerance, self.left = c1, c2, tolerance, max_evals
         # Near a minimum the decrease drowns in the rounding of f; there the slope alone decides
         # (Hager and Zhang's approximate Wolfe condition, 2005).
-        self.noise = 4e-16 * abs(start.f)
+        self.noise = rounding * abs(start.f)
 
     def at(self, t: float) -> Point:
         self.left -= 1
@@ -66,7 +66,7 @@ class _Search:
         start = self.start
         if p.f <= start.f + self.c1 * p.t * start.slope:
             return True
-        return p.f <= start.f + self.noise and p.slope <= (2 * self.c1 - 1) * start.slope
+        return abs(p.f - start.f) <= self.noise and p.slope <= (2 * self.c1 - 1) * start.slope
 
     def flat(self, p: Point) -> bool:
         """The second, strong condition: the slope has fallen to c2 of that at the start."""
@@ -112,7 +112,8 @@ class _Search:
 
 
 def strong_wolfe(phi: Callable[[float], Point], start: Point, t: float, *, c1: float = 1e-4,
-                 c2: float = 0.9, tolerance: float = 1e-12, max_evals: int = 25) -> tuple[Point | None, int]:
+                 c2: float = 0.9, tolerance: float = 1e-12, max_evals: int = 25,
+                 rounding: float = 4e-16) -> tuple[Point | None, int]:
     """A step that meets the strong Wolfe conditions, and the number of trials it took.
 
     With ``f(t)`` the function along the direction::
@@ -120,9 +121,10 @@ def strong_wolfe(phi: Callable[[float], Point], start: Point, t: float, *, c1: f
         f(t) <= f(0) + c1 * t * f'(0)    and    abs(f'(t)) <= c2 * abs(f'(0))
 
     phi: gives the Point at a step length. start: the Point at 0, with negative slope. t: first trial.
-    tolerance: brackets shorter than this are not searched. Trials that are not finite count as
-    infinitely high, so the search backs away from them. When ``max_evals`` trials are used up, or the
-    bracket is too short, the best point found that descends is taken; None if there is none.
+    tolerance: brackets shorter than this are not searched. rounding: the relative error of f. Trials
+    that are not finite count as infinitely high, so the search backs away from them. When
+    ``max_evals`` trials are used up, or the bracket is too short, the best point found that descends is
+    taken; None if there is none.
 
     >>> from framework.optim.line_search import Point, strong_wolfe
     >>> point, trials = strong_wolfe(lambda t: Point(t, (t - 3) ** 2, 2 * (t - 3)), Point(0, 9.0, -6.0), 1.0)
@@ -136,6 +138,6 @@ def strong_wolfe(phi: Callable[[float], Point], start: Point, t: float, *, c1: f
         raise ValueError(f"strong_wolfe: t={t!r} must be a positive finite number")
     if not 0 < c1 < c2 < 1:
         raise ValueError(f"strong_wolfe: wanted 0 < c1 < c2 < 1, got c1={c1!r} and c2={c2!r}")
-    search = _Search(phi, start, c1, c2, tolerance, max_evals)
+    search = _Search(phi, start, c1, c2, tolerance, max_evals, rounding)
     found = search.bracket(t)
     return (found if found.t > 0 else None), max_evals - search.left

@@ -15,6 +15,7 @@ A method is two short functions of one parameter, on plain NumPy or CuPy arrays:
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from math import inf
 from typing import Any
 
@@ -84,12 +85,8 @@ class Optimizer:
         """Update parameters of one group; all have a gradient that fits. One by one, by ``update``."""
         sign_flipped, name = group.get("maximize", False), f"{type(self).__name__}.step"
         for p in params:
-            array = p._array
-            if isinstance(array, np.ndarray):
-                self._update_one(p, array, sign_flipped, group)
-            else:
-                with array.device:
-                    self._update_one(p, array, sign_flipped, group)
+            with on_device(p._array):
+                self._update_one(p, p._array, sign_flipped, group)
             counter = counter_of(p)
             counter[0] += 1
             counter[1] = name
@@ -176,14 +173,14 @@ class Optimizer:
         given = group["params"]
         if isinstance(given, (set, frozenset)):
             raise TypeError(f"{type(self).__name__}: params must be ordered, got a set; use a list")
-        items = [given] if isinstance(given, Tensor) else list(given)
+        items: list[Any] = [given] if isinstance(given, Tensor) else list(given)
         pairs = [isinstance(i, tuple) and len(i) == 2 and isinstance(i[0], str) for i in items]
         if any(pairs) and not all(pairs):
             raise ValueError(f"{type(self).__name__}: either all parameters come as (name, tensor) "
                              f"pairs, or none")
         names = group.get("param_names")
         if pairs and pairs[0]:
-            names, items = [n for n, _ in items], [p for _, p in items]
+            names, items = [name for name, _ in items], [p for _, p in items]
         if names is not None and len(names) != len(items):
             raise ValueError(f"{type(self).__name__}: {len(items)} parameters but {len(names)} "
                              f"param_names")
@@ -221,11 +218,13 @@ class Optimizer:
                 g = p.grad
                 if set_to_none or g is None:
                     p.grad = None
-                elif g._node is not None:
-                    p.grad = wrap(array_module(g._array).zeros_like(g._array))
-                else:
-                    g._array.fill(0)
-                    counter_of(g)[:] = counter_of(g)[0] + 1, "zero_grad"
+                    continue
+                with on_device(g._array):
+                    if g._node is not None:
+                        p.grad = wrap(zeros_like(g._array))
+                    else:
+                        g._array.fill(0)
+                        counter_of(g)[:] = counter_of(g)[0] + 1, "zero_grad"
 
     def step(self, closure: Callable | None = None) -> Any:
         """Change every parameter that has a gradient; the others are left alone.
@@ -383,7 +382,8 @@ class Optimizer:
 
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What in the ``saved`` state of ``p`` does not fit; by what ``init_state`` would give."""
-        wanted = _wrapped(self.init_state(p._array, group))
+        with on_device(p._array):
+            wanted = _wrapped(self.init_state(p._array, group))
         ours, theirs = sorted(wanted), sorted(k for k in saved if k != "step")
         if ours != theirs:
             return [f"{name}: the checkpoint keeps {theirs or 'nothing'}, {type(self).__name__} with its "
@@ -415,6 +415,14 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
+def on_device(array: Any) -> AbstractContextManager:
+    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for the CPU."""
+    return _NOWHERE if isinstance(array, np.ndarray) else array.device
+
+
+_NOWHERE: AbstractContextManager = nullcontext()
+
+
 def zeros_like(p: Any) -> Any:
     """Zeros of the shape and dtype of the array ``p``, where it is."""
     return array_module(p).zeros_like(p)
@@ -439,7 +447,8 @@ def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:
     if not isinstance(value, Tensor):
         return value
     array = value._array
-    copy = array.astype(dtype if array.dtype.kind == "f" else array.dtype)
+    with on_device(array):
+        copy = array.astype(dtype if array.dtype.kind == "f" else array.dtype)
     return wrap(move(copy, device))
 
 

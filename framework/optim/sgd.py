@@ -32,8 +32,9 @@ class SGD(Optimizer):
     def __init__(self, params: Iterable, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
                  weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
                  **hints: Any) -> None:
-        super().__init__(params, dict(lr=lr, momentum=momentum, dampening=dampening, nesterov=nesterov,
-                                      weight_decay=weight_decay, maximize=maximize), **hints)
+        super().__init__(params, {
+            "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
+            "nesterov": nesterov, "maximize": maximize}, **hints)
 
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for options that do not fit together."""

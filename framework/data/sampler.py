@@ -1,0 +1,199 @@
+"""Samplers: in which order a loader takes the samples.
+
+A sampler whose order is random has ``draw(generator)``, an order made from that generator alone; the
+loader calls it with the generator of (seed, epoch), which is what makes resuming exact.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from types import GenericAlias
+from typing import Any
+
+import numpy as np
+
+from ..device import CPU
+from ..ops.random import multinomial
+from ..random import Generator, default_generator, integers_array, permutation_array
+from ..tensor import Tensor, wrap
+
+
+def positive(value: Any, what: str, name: str) -> int:
+    """``value`` as an int above 0, or a ValueError."""
+    if isinstance(value, bool) or not hasattr(value, "__index__") or value.__index__() <= 0:
+        raise ValueError(f"{what}: {name} must be a positive int, got {value!r}")
+    return value.__index__()
+
+
+def boolean(value: Any, what: str, name: str) -> bool:
+    """``value`` if it is a bool, or a TypeError."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{what}: {name} must be True or False, got {value!r}")
+    return value
+
+
+class Sampler:
+    """An order of indices: give a subclass ``__iter__()`` and, for progress bars, ``__len__()``.
+
+    A loader resumes exactly only if ``__iter__`` gives the same order again for the same epoch: define
+    ``set_epoch(epoch)``, which the loader calls before each, or ``draw(generator)``.
+    """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # Sampler[int], for type checkers
+
+    def __iter__(self) -> Iterator:
+        raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
+
+
+class SequentialSampler(Sampler):
+    """0, 1, 2 and so on.
+
+    >>> list(fw.data.SequentialSampler("abc"))
+    [0, 1, 2]
+    """
+
+    def __init__(self, data_source: Any) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+class _Random(Sampler):
+    """What the random samplers share: iterating draws from their own or the default generator."""
+
+    generator: Generator | None
+
+    def draw(self, generator: Generator) -> Iterator:
+        raise NotImplementedError
+
+    def __iter__(self) -> Iterator[int]:
+        return self.draw(default_generator if self.generator is None else self.generator)
+
+
+class RandomSampler(_Random):
+    """All indices in random order; with ``replacement`` drawn independently.
+
+    num_samples: how many (default: the length); beyond the length, a new order is begun.
+
+    >>> sorted(fw.data.RandomSampler("abc"))
+    [0, 1, 2]
+    """
+
+    def __init__(self, data_source: Any, replacement: bool = False, num_samples: int | None = None,
+                 generator: Generator | None = None) -> None:
+        self.data_source = data_source
+        self.replacement = boolean(replacement, "RandomSampler", "replacement")
+        self._num_samples = None if num_samples is None else positive(
+            num_samples, "RandomSampler", "num_samples")
+        self.generator = generator
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices one pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def draw(self, generator: Generator) -> Iterator[int]:
+        """The indices, drawn from ``generator`` as they are needed."""
+        n, left = len(self.data_source), self.num_samples
+        while left > 0 and n > 0:
+            if self.replacement:
+                batch = integers_array(0, n, (min(left, 4096),), "int64", CPU, generator)
+            else:
+                batch = permutation_array(n, CPU, generator)[:left]
+            yield from batch.tolist()
+            left -= len(batch)
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class SubsetRandomSampler(_Random):
+    """The given indices in random order.
+
+    >>> sorted(fw.data.SubsetRandomSampler([4, 7]))
+    [4, 7]
+    """
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def draw(self, generator: Generator) -> Iterator[int]:
+        """The indices in an order drawn from ``generator``."""
+        order = permutation_array(len(self.indices), CPU, generator).tolist()
+        return (self.indices[i] for i in order)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+class WeightedRandomSampler(_Random):
+    """``num_samples`` indices with probabilities in proportion to ``weights``.
+
+    >>> list(fw.data.WeightedRandomSampler([0.0, 2.0], 3))
+    [1, 1, 1]
+    """
+
+    def __init__(self, weights: Any, num_samples: int, replacement: bool = True,
+                 generator: Generator | None = None) -> None:
+        values = weights.tolist() if isinstance(weights, Tensor) else list(weights)
+        self.weights = wrap(np.asarray(values, np.float64))
+        if self.weights.ndim != 1:
+            raise ValueError(f"WeightedRandomSampler: weights must be one row, got shape "
+                             f"{list(self.weights.shape)}")
+        self.num_samples = positive(num_samples, "WeightedRandomSampler", "num_samples")
+        self.replacement = boolean(replacement, "WeightedRandomSampler", "replacement")
+        self.generator = generator
+
+    def draw(self, generator: Generator) -> Iterator[int]:
+        """The indices, drawn from ``generator``."""
+        return iter(multinomial(self.weights, self.num_samples, self.replacement,
+                                generator=generator).tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+class BatchSampler(Sampler):
+    """The indices of another sampler in lists of ``batch_size``; the last may be shorter, or dropped.
+
+    >>> list(fw.data.BatchSampler(range(5), 2, drop_last=False))
+    [[0, 1], [2, 3], [4]]
+    """
+
+    def __init__(self, sampler: Iterable, batch_size: int, drop_last: bool) -> None:
+        self.sampler = sampler
+        self.batch_size = positive(batch_size, "BatchSampler", "batch_size")
+        self.drop_last = boolean(drop_last, "BatchSampler", "drop_last")
+
+    def __iter__(self) -> Iterator[list]:
+        return self._batches(iter(self.sampler))
+
+    def draw(self, generator: Generator) -> Iterator[list]:
+        """The batches of the inner sampler's ``draw``."""
+        return self._batches(ordered(self.sampler, generator))
+
+    def _batches(self, indices: Iterator) -> Iterator[list]:
+        while batch := list(islice(indices, self.batch_size)):
+            if len(batch) < self.batch_size and self.drop_last:
+                return
+            yield batch
+
+    def __len__(self) -> int:
+        n = len(self.sampler)  # type: ignore[arg-type]
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
+
+
+def is_random(sampler: Any) -> bool:
+    """Whether the order comes from a generator that the loader can choose."""
+    if type(sampler) is BatchSampler:
+        return is_random(sampler.sampler)
+    return hasattr(sampler, "draw")
+
+
+def ordered(sampler: Any, generator: Generator) -> Iterator:
+    """One pass of a sampler, from ``generator`` if it is random."""
+    return sampler.draw(generator) if is_random(sampler) else iter(sampler)

@@ -1,0 +1,287 @@
+"""Normalisations: over the batch, each sample, each group of channels, the last dimensions."""
+
+from typing import Any
+
+from .. import dtypes
+from ..creation import empty, ones, zeros
+from ..errors import ShapeError
+from ..tensor import Tensor
+from . import functional as F
+from . import init
+from .module import Module
+from .parameter import Parameter
+
+
+class _Norm(Module):
+    """Per-channel scale and shift, and the running mean and variance where they are tracked."""
+
+    ranks: tuple[int, ...] = ()  # dimensions that an input may have
+    layout = ""
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def __init__(self, num_features: int, eps: float, momentum: float | None, affine: bool,
+                 track_running_stats: bool, device: Any, dtype: Any, bias: bool) -> None:
+        super().__init__()
+        self.num_features = num_features
+        self.eps = eps
+        self.momentum = momentum
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        self.register_parameter("weight", Parameter(empty(num_features, **place)) if affine else None)
+        self.register_parameter("bias",
+                                Parameter(empty(num_features, **place)) if affine and bias else None)
+        tracked = track_running_stats
+        self.register_buffer("running_mean", zeros(num_features, **place) if tracked else None)
+        self.register_buffer("running_var", ones(num_features, **place) if tracked else None)
+        self.register_buffer("num_batches_tracked",
+                             zeros((), dtype=dtypes.int64, device=device) if tracked else None)
+        self.reset_parameters()
+
+    def reset_running_stats(self) -> None:
+        """Forget the batches seen: mean 0, variance 1."""
+        if self.track_running_stats:
+            init.zeros_(self.running_mean)  # type: ignore[arg-type]
+            init.ones_(self.running_var)  # type: ignore[arg-type]
+            init.zeros_(self.num_batches_tracked)  # type: ignore[arg-type]
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0, and no batches seen."""
+        self.reset_running_stats()
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def _check(self, x: Tensor, channels: int) -> None:
+        if x.ndim not in self.ranks:
+            raise ShapeError(f"{type(self).__name__}: wanted an input {self.layout}, got shape "
+                             f"{list(x.shape)}")
+        if x.shape[channels] != self.num_features:
+            raise ShapeError(f"{type(self).__name__}: num_features={self.num_features}, but the input of "
+                             f"shape {list(x.shape)} has {x.shape[channels]} channels")
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}")
+
+
+class _BatchNorm(_Norm):
+    """Batch normalisation over any number of dimensions."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True, device: Any = None,
+                 dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised ``x``; in training mode, the running statistics move."""
+        self._check(x, 1)
+        factor = 0.0 if self.momentum is None else self.momentum
+        moving = self.training and self.track_running_stats
+        if moving and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)  # type: ignore[attr-defined]
+            if self.momentum is None:  # the plain mean over all batches
+                factor = 1.0 / float(self.num_batches_tracked)
+        by_batch = self.training or self.running_mean is None
+        use = not self.training or self.track_running_stats
+        return F.batch_norm(x, self.running_mean if use else None, self.running_var if use else None,
+                            self.weight, self.bias, by_batch, factor, self.eps)
+
+
+class BatchNorm1d(_BatchNorm):
+    """``y = (x - mean) / sqrt(var + eps) * weight + bias`` per channel of x (N, C) or (N, C, L).
+
+    In training mode with the mean and (biased) variance of the batch, else with the running ones,
+    which follow with ``running = (1 - momentum) * running + momentum * new``; momentum None: the mean
+    over all batches (Ioffe and Szegedy 2015).
+
+    >>> fw.nn.BatchNorm1d(1)(fw.tensor([[-1.0], [1.0]])).detach()
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+
+    ranks = (2, 3)
+    layout = "(N, C) or (N, C, L)"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation per channel of x (N, C, H, W); see BatchNorm1d."""
+
+    ranks = (4,)
+    layout = "(N, C, H, W)"
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation per channel of x (N, C, D, H, W); see BatchNorm1d."""
+
+    ranks = (5,)
+    layout = "(N, C, D, H, W)"
+
+
+class _InstanceNorm(_Norm):
+    """Instance normalisation over any number of dimensions."""
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float = 0.1, affine: bool = False,
+                 track_running_stats: bool = False, device: Any = None, dtype: Any = None, *,
+                 bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised ``x``."""
+        alone = x.ndim == self.ranks[0]  # one sample without the batch dimension
+        self._check(x, 0 if alone else 1)
+        y = F.instance_norm(x.unsqueeze(0) if alone else x,  # type: ignore[attr-defined]
+                            self.running_mean, self.running_var, self.weight, self.bias,
+                            self.training or not self.track_running_stats,
+                            0.0 if self.momentum is None else self.momentum, self.eps)
+        return y.squeeze(0) if alone else y
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """``(x - mean) / sqrt(var + eps)`` per sample and channel of x (N, C, L) or (C, L).
+
+    affine: with a scale and shift per channel (Ulyanov et al. 2016).
+
+    >>> fw.nn.InstanceNorm1d(2)(fw.ones(1, 2, 3)).shape
+    (1, 2, 3)
+    """
+
+    ranks = (2, 3)
+    layout = "(N, C, L) or (C, L)"
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """``(x - mean) / sqrt(var + eps)`` per sample and channel of x (N, C, H, W) or (C, H, W)."""
+
+    ranks = (3, 4)
+    layout = "(N, C, H, W) or (C, H, W)"
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """``(x - mean) / sqrt(var + eps)`` per sample and channel of x (N, C, D, H, W) or (C, D, H, W)."""
+
+    ranks = (4, 5)
+    layout = "(N, C, D, H, W) or (C, D, H, W)"
+
+
+def _shape(normalized_shape: Any) -> tuple[int, ...]:
+    if hasattr(normalized_shape, "__index__"):
+        return (normalized_shape.__index__(),)
+    return tuple(normalized_shape)
+
+
+class LayerNorm(Module):
+    """``y = (x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, normalized_shape.
+
+    weight and bias have that shape (Ba et al. 2016).
+
+    >>> fw.nn.LayerNorm(2)(fw.tensor([[1.0, 3.0]])).detach()
+    tensor([[-1.0000,  1.0000]])
+    """
+
+    def __init__(self, normalized_shape: Any, eps: float = 1e-5, elementwise_affine: bool = True,
+                 bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        for name, there in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
+            self.register_parameter(name, Parameter(empty(self.normalized_shape, device=device,
+                                                          dtype=dtype)) if there else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised ``x``."""
+        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (f"{self.normalized_shape}, eps={self.eps}, "
+                f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
+
+
+class GroupNorm(Module):
+    """``y = (x - mean) / sqrt(var + eps) * weight + bias`` over each of num_groups groups of channels.
+
+    x: (N, C, ...), weight and bias: (C,) (Wu and He 2018).
+
+    >>> fw.nn.GroupNorm(2, 4)(fw.ones(1, 4, 3)).shape
+    (1, 4, 3)
+    """
+
+    def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True,
+                 device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__()
+        if num_groups < 1 or num_channels % num_groups:
+            raise ValueError(f"GroupNorm: num_channels={num_channels} must be a multiple of "
+                             f"num_groups={num_groups}")
+        self.num_groups = num_groups
+        self.num_channels = num_channels
+        self.eps = eps
+        self.affine = affine
+        for name, there in (("weight", affine), ("bias", affine and bias)):
+            self.register_parameter(name, Parameter(empty(num_channels, device=device, dtype=dtype))
+                                    if there else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised ``x``."""
+        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+                f"bias={self.bias is not None}")
+
+
+class RMSNorm(Module):
+    """``y = x / sqrt(mean(x^2) + eps) * weight`` over the last dimensions, normalized_shape.
+
+    eps None: the distance from 1 to the next number of the dtype (Zhang and Sennrich 2019).
+
+    >>> fw.nn.RMSNorm(2)(fw.tensor([3.0, 4.0])).detach()
+    tensor([0.8485, 1.1314])
+    """
+
+    def __init__(self, normalized_shape: Any, eps: float | None = None, elementwise_affine: bool = True,
+                 device: Any = None, dtype: Any = None) -> None:
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps = eps
+        self.elementwise_affine = elementwise_affine
+        self.register_parameter("weight", Parameter(
+            empty(self.normalized_shape, device=device, dtype=dtype)) if elementwise_affine else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The normalised ``x``."""
+        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

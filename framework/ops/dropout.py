@@ -1,0 +1,144 @@
+"""Dropout: elements or whole channels set to 0 at random while training.
+
+The mask is an input of the multiplication, so backward reuses it; its numbers come from the
+generator of ``framework.manual_seed``.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import random
+from ..errors import ShapeError
+from ..tensor import Tensor, wrap
+from .args import floating, tensor_arg
+from .arithmetic import add, mul
+from .inplace import inplace as in_place_form
+from .public import public
+
+# dropped elements take the value selu tends to for x -> -inf: -scale * alpha
+_SELU_LIMIT = -1.7580993408473766
+
+
+def _check(x: Any, p: float, op: str) -> None:
+    floating(tensor_arg(x, op, "input"), op, "input")
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{op}: p is the probability to drop, it must be in [0, 1], got {p}")
+
+
+def _kept(x: Tensor, p: float, shape: tuple[int, ...]) -> Any:
+    """An array of ``shape`` in x's dtype: 1 with probability 1 - p, else 0."""
+    dtype = x._array.dtype
+    draw = np.float64 if dtype.itemsize == 8 else np.float32
+    return (random.uniform_array(shape, draw, x.device) >= p).astype(dtype)
+
+
+def _drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+    """``x * mask / (1 - p)`` with a mask of ``shape``, which broadcasts to x."""
+    if not training or p == 0:
+        return x
+    mask = _kept(x, p, shape)
+    if p < 1:
+        mask *= 1 / (1 - p)
+    run = in_place_form(mul, "dropout", mul.op) if inplace else mul
+    return run(x, wrap(mask))
+
+
+def _alpha_drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
+    """``a * (x where kept, else the limit) + b``, which keeps mean 0 and variance 1."""
+    if not training or p == 0:
+        return x
+    if p == 1:
+        return _drop(x, p, training, inplace, shape)
+    kept = _kept(x, p, shape)
+    a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_LIMIT ** 2))
+    shift = wrap((1 - kept) * (a * _SELU_LIMIT) - a * p * _SELU_LIMIT)
+    scale = wrap(kept * a)
+
+    def affine(x: Tensor) -> Tensor:
+        return add(mul(x, scale), shift)
+    return (in_place_form(affine, "alpha_dropout", None) if inplace else affine)(x)
+
+
+def _channels(x: Tensor, op: str, ndims: tuple[int, ...], unbatched: int | None) -> tuple[int, ...]:
+    """The shape of a mask with one number per channel of each sample."""
+    if x.ndim not in ndims:
+        listed = " or ".join(str(n) for n in ndims)
+        raise ShapeError(f"{op}: wanted an input of {listed} dimensions, got shape {list(x.shape)}")
+    lead = 1 if x.ndim == unbatched else 2
+    return x.shape[:lead] + (1,) * (x.ndim - lead)
+
+
+@public("nn.functional")
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Each element 0 with probability ``p``, else divided by ``1 - p`` (Hinton et al., 1207.0580).
+
+    Returns the input itself if not ``training`` or p is 0. Raises ValueError for p outside [0, 1].
+
+    >>> fw.nn.functional.dropout(fw.tensor([1.0, 2.0]), 0.5, training=False)
+    tensor([1., 2.])
+    """
+    _check(input, p, "dropout")
+    return _drop(input, p, training, inplace, input.shape)
+
+
+@public("nn.functional")
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, L) or (C, L) dropped; see ``dropout``.
+
+    >>> fw.nn.functional.dropout1d(fw.ones(1, 2, 3), p=1.0).sum()
+    tensor(0.)
+    """
+    _check(input, p, "dropout1d")
+    return _drop(input, p, training, inplace, _channels(input, "dropout1d", (2, 3), 2))
+
+
+@public("nn.functional")
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, H, W) dropped; see ``dropout``.
+
+    Three dimensions are taken as (N, C, L), as PyTorch does.
+
+    >>> fw.nn.functional.dropout2d(fw.ones(1, 2, 3, 3), p=1.0).sum()
+    tensor(0.)
+    """
+    _check(input, p, "dropout2d")
+    return _drop(input, p, training, inplace, _channels(input, "dropout2d", (3, 4), None))
+
+
+@public("nn.functional")
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Whole channels of (N, C, D, H, W) or (C, D, H, W) dropped; see ``dropout``.
+
+    >>> fw.nn.functional.dropout3d(fw.ones(1, 2, 2, 2, 2), p=1.0).sum()
+    tensor(0.)
+    """
+    _check(input, p, "dropout3d")
+    return _drop(input, p, training, inplace, _channels(input, "dropout3d", (4, 5), 4))
+
+
+@public("nn.functional")
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
+                  inplace: bool = False) -> Tensor:
+    """Dropout to selu's lower limit that keeps mean 0 and variance 1 (arXiv:1706.02515).
+
+    >>> fw.nn.functional.alpha_dropout(fw.tensor([1.0, 2.0]), 0.5)
+    tensor([1., 2.])
+    """
+    _check(input, p, "alpha_dropout")
+    return _alpha_drop(input, p, training, inplace, input.shape)
+
+
+@public("nn.functional")
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
+                          inplace: bool = False) -> Tensor:
+    """``alpha_dropout`` of whole channels of (N, C, ...). Raises ShapeError below 2 dimensions.
+
+    >>> fw.nn.functional.feature_alpha_dropout(fw.ones(1, 2, 3), 0.5).sum()
+    tensor(6.)
+    """
+    _check(input, p, "feature_alpha_dropout")
+    if input.ndim < 2:
+        raise ShapeError(f"feature_alpha_dropout: wanted an input (N, C, ...), got {list(input.shape)}")
+    return _alpha_drop(input, p, training, inplace, input.shape[:2] + (1,) * (input.ndim - 2))

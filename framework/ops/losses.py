@@ -1,0 +1,652 @@
+"""Losses: pointwise ones, those over classes, and those over distances.
+
+Prediction and target must have the same shape here: PyTorch broadcasts them with at most a warning,
+and a [N, 1] prediction against an [N] target then trains on an N x N table of differences.
+"""
+
+import math
+from typing import Any
+
+from ..backends import array_module
+from ..errors import DeviceError, DTypeError, ShapeError
+from ..tensor import Tensor, wrap
+from .activations import logsigmoid_op
+from .args import floating, one_dim, tensor_arg
+from .broadcast import broadcast_shape, expand
+from .cast import cast
+from .elementwise import Elementwise
+from .op import Meta, Op
+from .pointwise import _where, clamp_min, exp, log, sqrt
+from .public import public
+from .reduce import amax, mean_op, sum_op
+from .softmax import log_softmax_op
+from .view import reshape_op
+
+# -- shared --------------------------------------------------------------------------------------
+
+
+def _reduced(losses: Tensor, reduction: str, op: str, weight: Tensor | None = None) -> Tensor:
+    if weight is not None:
+        losses = losses * weight  # type: ignore[operator]
+    every = tuple(range(losses.ndim))
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return sum_op.run(losses, dims=every, keepdim=False)
+    if reduction != "mean":
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    if weight is None:
+        return mean_op.run(losses, dims=every, keepdim=False)
+    total = expand.run(weight, size=losses.shape).sum()  # type: ignore[attr-defined]
+    return sum_op.run(losses, dims=every, keepdim=False) / total
+
+
+def _alike(op: str, **tensors: Any) -> None:
+    """All are tensors of one shape; the message names the two that differ."""
+    names = list(tensors)
+    for name in names:
+        tensor_arg(tensors[name], op, name)
+    first = tensors[names[0]]
+    for name in names[1:]:
+        if tensors[name].shape != first.shape:
+            raise ShapeError(
+                f"{op}: {name} has shape {list(tensors[name].shape)} but {names[0]} has shape "
+                f"{list(first.shape)}, and they are not broadcast here; reshape one, e.g. with "
+                f".squeeze(-1) or .unsqueeze(-1), or expand it on purpose with .expand_as()")
+
+
+def _check_weight(weight: Any, shape: tuple[int, ...], op: str) -> None:
+    if weight is not None and broadcast_shape(
+            (tensor_arg(weight, op, "weight").shape, shape), op) != shape:
+        raise ShapeError(f"{op}: weight of shape {list(weight.shape)} does not broadcast to the losses' "
+                         f"shape {list(shape)}")
+
+
+# -- pointwise -----------------------------------------------------------------------------------
+
+_mse = Elementwise("mse_loss", "x target", "square(x - target)", result="float",
+                   vjp={"x": "g * (2 * (x - target))", "target": "g * (2 * (target - x))"})
+_l1 = Elementwise("l1_loss", "x target", "abs(x - target)", result="float",
+                  vjp={"x": "g * sign(x - target)", "target": "g * sign(target - x)"})
+_CLIPPED = "g * (minimum(maximum({0}, -{1}), {1}) * {2})"
+_smooth = Elementwise(
+    "smooth_l1_loss", "x target", "where(abs(x - target) < beta, square(x - target) * (0.5 / beta),"
+    " abs(x - target) - 0.5 * beta)", settings="beta", result="float",
+    vjp={"x": _CLIPPED.format("x - target", "beta", "(1 / beta)"),
+         "target": _CLIPPED.format("target - x", "beta", "(1 / beta)")})
+_huber = Elementwise(
+    "huber_loss", "x target", "where(abs(x - target) <= delta, square(x - target) * 0.5,"
+    " delta * (abs(x - target) - 0.5 * delta))", settings="delta", result="float",
+    vjp={"x": _CLIPPED.format("x - target", "delta", "1"),
+         "target": _CLIPPED.format("target - x", "delta", "1")})
+
+
+@public("nn.functional", op=_mse)
+def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+             weight: Tensor | None = None) -> Tensor:
+    """``(x - t)**2``, by ``reduction`` "mean", "sum" or "none" (one loss per element).
+
+    weight: factors of the elements; their weighted mean is then taken. Raises ShapeError unless both
+    have one shape.
+
+    >>> fw.nn.functional.mse_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    _alike("mse_loss", input=input, target=target)
+    _check_weight(weight, input.shape, "mse_loss")
+    return _reduced(_mse.run(input, target), reduction, "mse_loss", weight)
+
+
+@public("nn.functional", op=_l1)
+def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+            weight: Tensor | None = None) -> Tensor:
+    """``|x - t|``. Arguments and errors as ``mse_loss``.
+
+    >>> fw.nn.functional.l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("l1_loss", input=input, target=target)
+    _check_weight(weight, input.shape, "l1_loss")
+    return _reduced(_l1.run(input, target), reduction, "l1_loss", weight)
+
+
+@public("nn.functional", op=_smooth)
+def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+                   beta: float = 1.0) -> Tensor:
+    """``(x - t)**2 / (2 beta)`` where ``|x - t| < beta``, else ``|x - t| - beta / 2``.
+
+    Raises ShapeError unless both have one shape, ValueError for a negative beta.
+
+    >>> fw.nn.functional.smooth_l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("smooth_l1_loss", input=input, target=target)
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    losses = _l1.run(input, target) if beta == 0 else _smooth.run(input, target, beta=beta)
+    return _reduced(losses, reduction, "smooth_l1_loss")
+
+
+@public("nn.functional", op=_huber)
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:
+    """``(x - t)**2 / 2`` where ``|x - t| <= delta``, else ``delta * (|x - t| - delta / 2)``.
+
+    Raises ShapeError unless both have one shape, ValueError for a delta that is not positive.
+
+    >>> fw.nn.functional.huber_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("huber_loss", input=input, target=target)
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+    _check_weight(weight, input.shape, "huber_loss")
+    return _reduced(_huber.run(input, target, delta=delta), reduction, "huber_loss", weight)
+
+
+# The logarithms are limited to -100 and the derivative's divisor from below, so that predictions of
+# exactly 0 and 1 give finite losses and gradients.
+_bce = Elementwise(
+    "binary_cross_entropy", "x target",
+    "(target - 1) * maximum(log1p(-x), -100.0) - target * maximum(log(x), -100.0)", result="float",
+    vjp={"x": "g * ((x - target) / maximum(x * (1 - x), 1e-12))",
+         "target": "g * (maximum(log1p(-x), -100.0) - maximum(log(x), -100.0))"})
+_bce_logits = Elementwise(
+    "binary_cross_entropy_with_logits", "x target",
+    "maximum(x, 0) - x * target + log1p(exp(-abs(x)))", result="float",
+    vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
+
+
+@public("nn.functional", op=_bce)
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                         reduction: str = "mean") -> Tensor:
+    """``-(t * log(x) + (1 - t) * log(1 - x))`` for probabilities x, the logs at least -100.
+
+    weight: factors, broadcast to the losses. Raises ShapeError unless both have one shape, ValueError
+    for x outside [0, 1].
+
+    >>> fw.nn.functional.binary_cross_entropy(fw.tensor([0.5, 0.5]), fw.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+    op = "binary_cross_entropy"
+    _alike(op, input=input, target=target)
+    _check_weight(weight, input.shape, op)
+    array = input._array
+    if array.size and bool(((array < 0) | (array > 1)).any()):
+        raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
+                         f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
+                         f"binary_cross_entropy_with_logits")
+    losses = _bce.run(input, target)
+    return _reduced(losses if weight is None else losses * weight, reduction, op)
+
+
+@public("nn.functional", op=_bce_logits)
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                                     reduction: str = "mean",
+                                     pos_weight: Tensor | None = None) -> Tensor:
+    """``-(p * t * log(s) + (1 - t) * log(1 - s))`` with ``s = sigmoid(x)``, without overflow.
+
+    weight: factors, broadcast to the losses. pos_weight: p, broadcast to the input. Raises ShapeError
+    unless input and target have one shape.
+
+    >>> fw.nn.functional.binary_cross_entropy_with_logits(fw.tensor([0.0, 99.0]), fw.tensor([0.0, 1.0]))
+    tensor(0.3466)
+    """
+    op = "binary_cross_entropy_with_logits"
+    _alike(op, input=input, target=target)
+    _check_weight(weight, input.shape, op)
+    if pos_weight is None:
+        losses = _bce_logits.run(input, target)
+    else:
+        _check_weight(pos_weight, input.shape, op)
+        factor = 1 + (pos_weight - 1) * target  # type: ignore[operator]
+        losses = (1 - target) * input - factor * logsigmoid_op.run(input)  # type: ignore[operator]
+    return _reduced(losses if weight is None else losses * weight, reduction, op)
+
+
+_kl = Elementwise(
+    "kl_div", "x target", "where(target > 0, target * log(target), 0.0) - target * x", result="float",
+    vjp={"x": "-g * target", "target": "gate(where(target > 0, g, 0.0), log(target) + 1) - g * x"})
+_kl_log = Elementwise(
+    "kl_div_log", "x target", "exp(target) * (target - x)", result="float",
+    vjp={"x": "-g * exp(target)", "target": "g * (exp(target) * (target - x + 1))"})
+
+
+@public("nn.functional", op=_kl)
+def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
+           log_target: bool = False) -> Tensor:
+    """``t * (log(t) - x)`` for log-probabilities x; the sum is the Kullback-Leibler divergence.
+
+    reduction: also "batchmean", the sum divided by the first size, which is the mathematical value.
+    log_target: the target holds log-probabilities too. Raises ShapeError unless both have one shape.
+
+    >>> x, t = fw.tensor([[0.5, 0.5]]).log(), fw.tensor([[0.25, 0.75]])
+    >>> fw.nn.functional.kl_div(x, t, reduction="batchmean")
+    tensor(0.1308)
+    """
+    _alike("kl_div", input=input, target=target)
+    losses = (_kl_log if log_target else _kl).run(input, target)
+    if reduction == "batchmean":
+        rows = input.shape[0] if input.ndim else 1
+        return _reduced(losses, "sum", "kl_div") / rows  # type: ignore[operator]
+    return _reduced(losses, reduction, "kl_div")
+
+
+@public("nn.functional")
+def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """``log(1 + exp(-t * x))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
+
+    >>> fw.nn.functional.soft_margin_loss(fw.tensor([0.0]), fw.tensor([1.0]))
+    tensor(0.6931)
+    """
+    _alike("soft_margin_loss", input=input, target=target)
+    return _reduced(-logsigmoid_op.run(input * target), reduction, "soft_margin_loss")  # type: ignore
+
+
+@public("nn.functional")
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
+                     eps: float = 1e-8, reduction: str = "mean") -> Tensor:
+    """``exp(x) - t * x``, or ``x - t * log(x + eps)`` with ``log_input=False``.
+
+    full: add Stirling's ``t log(t) - t + log(2 pi t) / 2`` where t > 1. Raises ShapeError unless both
+    have one shape.
+
+    >>> fw.nn.functional.poisson_nll_loss(fw.tensor([0.0]), fw.tensor([3.0]))
+    tensor(1.)
+    """
+    x: Any = input
+    t: Any = target
+    _alike("poisson_nll_loss", input=input, target=target)
+    losses = exp(x) - t * x if log_input else x - t * log(x + eps)
+    if full:
+        many = _where.run(t > 1, t, 1.0)
+        stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
+        losses = losses + _where.run(t > 1, stirling, 0.0)
+    return _reduced(losses, reduction, "poisson_nll_loss")
+
+
+@public("nn.functional")
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    """``(log(v) + (x - t)**2 / v) / 2`` with ``v = max(var, eps)``.
+
+    var: a number, or a tensor of the input's shape, or that with a last size of 1 or without the last
+    dimension. full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
+    Raises ShapeError for other shapes, ValueError for a negative variance.
+
+    >>> fw.nn.functional.gaussian_nll_loss(fw.tensor([1.0]), fw.tensor([3.0]), fw.tensor([4.0]))
+    tensor(1.1931)
+    """
+    op = "gaussian_nll_loss"
+    _alike(op, input=input, target=target)
+    if isinstance(var, (int, float)) and not isinstance(var, bool):
+        var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
+    if tensor_arg(var, op, "var").shape == input.shape[:-1] and input.ndim and var.shape != input.shape:
+        var = reshape_op.run(var, shape=(*var.shape, 1))
+    if var.shape not in (input.shape, (*input.shape[:-1], 1)):
+        raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
+                         f"{list(input.shape)}; it must be the same, or end in 1")
+    if bool((var._array < 0).any()):
+        raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
+    lifted = wrap((eps - var._array) * (var._array < eps))
+    v = var + lifted
+    losses = 0.5 * (log(v) + _mse.run(input, target) / v)  # type: ignore[operator]
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return _reduced(losses, reduction, op)
+
+
+# -- over classes --------------------------------------------------------------------------------
+# pick_class takes from x (N, C, d1...) the score of the target's class (N, d1...), 0 where the target
+# is `ignore`; put_class, its transpose, puts scores at their classes into zeros.
+
+
+def _places(xp: Any, target: Any, ignore: int | None) -> tuple[Any, Any, tuple]:
+    """(classes with 0 for ignored ones, mask of ignored ones or None, index into (N, C, M))."""
+    flat = target.reshape(target.shape[0], math.prod(target.shape[1:]))
+    skip = None if ignore is None else flat == ignore
+    safe = flat if skip is None else xp.where(skip, 0, flat)
+    n, m = flat.shape
+    return safe, skip, (xp.arange(n)[:, None], safe, xp.arange(m))
+
+
+def _pick_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None) -> Any:
+    _, skip, key = _places(xp, target, ignore)
+    out = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))[key]
+    if skip is not None:
+        out[skip] = 0
+    return out.reshape(target.shape)
+
+
+def _put_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None, classes: int) -> Any:
+    _, skip, key = _places(xp, target, ignore)
+    flat = x.reshape(key[1].shape)
+    if skip is not None:
+        flat = xp.where(skip, xp.zeros_like(flat), flat)
+    out = xp.zeros((flat.shape[0], classes, flat.shape[1]), x.dtype)
+    out[key] = flat
+    return out.reshape(target.shape[0], classes, *target.shape[1:])
+
+
+pick_class = Op("pick_class", "x target", kernel=_pick_kernel,
+                infer=lambda x, target, *, ignore: Meta(target.shape, x.dtype),
+                vjp={"x": lambda g, x_shape, target, ignore: put_class(
+                    g, target, ignore=ignore, classes=x_shape[1])})
+put_class = Op("put_class", "x target", kernel=_put_kernel,
+               infer=lambda x, target, *, ignore, classes: Meta(
+                   (target.shape[0], classes, *target.shape[1:]), x.dtype),
+               vjp={"x": lambda g, target, ignore: pick_class(g, target, ignore=ignore)})
+
+
+def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
+    """Scores (N, C, d1...) and classes (N, d1...), checked; one sample (C) becomes a batch of one."""
+    tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
+    floating(input, op, "input")
+    if target.device != input.device:
+        raise DeviceError(f"{op}: target is on {target.device}, the input on {input.device}; move one with "
+                          f".to(device)")
+    if target._array.dtype.kind not in "iu":
+        raise DTypeError(f"{op}: target must hold class numbers (int64), got {target.dtype}; convert it "
+                         f"with target.long()")
+    expected = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
+    if input.ndim == 0 or target.shape != expected:
+        raise ShapeError(f"{op}: an input of shape {list(input.shape)} (N, C, d1...) needs a target of "
+                         f"class numbers of shape {list(expected)}, got {list(target.shape)}")
+    if input.ndim == 1:
+        input = reshape_op.run(input, shape=(1, *input.shape))
+        target = reshape_op.run(target, shape=(1,))
+    return input, target
+
+
+def _check_classes(target: Any, classes: int, ignore: int, op: str) -> bool:
+    """Whether a target is ignored; IndexError for one that is no class."""
+    if not target.size:
+        return False
+    low, high = int(target.min()), int(target.max())
+    if low >= 0 and high < classes and not low <= ignore <= high:
+        return False
+    xp = array_module(target)
+    wrong = ((target < 0) | (target >= classes)) & (target != ignore)
+    if bool(wrong.any()):
+        at = tuple(int(i[0]) for i in xp.nonzero(wrong))
+        raise IndexError(f"{op}: target{list(at)} is class {int(target[at])}, but there are {classes} "
+                         f"classes (0 to {classes - 1}), and ignore_index is {ignore}")
+    return bool((target == ignore).any())
+
+
+def _class_weights(weight: Tensor | None, x: Tensor, op: str) -> None:
+    classes = x.shape[1]
+    if weight is None:
+        return
+    if tensor_arg(weight, op, "weight").device != x.device:
+        raise DeviceError(f"{op}: weight is on {weight.device}, the input on {x.device}; move one with "
+                          f".to(device)")
+    if weight.shape != (classes,):
+        raise ShapeError(f"{op}: weight must have one number per class ([{classes}]), got shape "
+                         f"{list(weight.shape)}")
+
+
+def _nll(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None, reduction: str,
+         op: str) -> Tensor:
+    """The loss for checked log-probabilities (N, C, d1...)."""
+    picked = pick_class.run(x, target, ignore=ignore)
+    share = None
+    if weight is not None or ignore is not None:
+        share = _shares(x, target, weight, ignore)
+        if weight is not None:
+            picked = picked * share
+    if reduction == "none":
+        return -picked
+    every = tuple(range(picked.ndim))
+    if share is None and reduction == "mean":
+        return -mean_op.run(picked, dims=every, keepdim=False)
+    total = -_reduced(picked, "sum" if reduction == "mean" else reduction, op)  # type: ignore
+    return total / share.sum() if reduction == "mean" else total  # type: ignore
+
+
+def _shares(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None) -> Tensor:
+    """What each target counts: its class's weight or 1, and 0 if it is ignored."""
+    classes, xp = target._array, array_module(target._array)
+    keep = xp.ones(classes.shape, x._array.dtype)
+    if ignore is not None:
+        keep[classes == ignore] = 0
+        classes = xp.where(classes == ignore, 0, classes)
+    if weight is not None:
+        keep = keep * weight._array[classes].astype(keep.dtype)
+    return wrap(keep)
+
+
+@public("nn.functional", op=pick_class)
+def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+             ignore_index: int = -100, reduction: str = "mean") -> Tensor:
+    """``-w[t] * x[t]`` for log-probabilities x: (N, C), (C) or (N, C, d1...), classes t without C.
+
+    "mean" divides by the sum of the weights. Targets of ``ignore_index`` count nothing. Raises
+    IndexError for a target that is no class, ShapeError or DTypeError for wrong tensors.
+
+    >>> x = fw.tensor([[0.5, 0.5], [0.25, 0.75]]).log()
+    >>> fw.nn.functional.nll_loss(x, fw.tensor([0, 1]))
+    tensor(0.4904)
+    """
+    x, t = _batched(input, target, "nll_loss")
+    _class_weights(weight, x, "nll_loss")
+    ignored = _check_classes(t._array, x.shape[1], ignore_index, "nll_loss")
+    out = _nll(x, t, weight, ignore_index if ignored else None, reduction, "nll_loss")
+    return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
+
+
+@public("nn.functional")
+def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                  ignore_index: int = -100, reduction: str = "mean",
+                  label_smoothing: float = 0.0) -> Tensor:
+    """``-w[t] * log_softmax(x)[t]`` for scores x: (N, C), (C) or (N, C, d1...).
+
+    target: class numbers (the input's shape without C), or class probabilities (the input's shape).
+    label_smoothing: that share of each target is spread evenly over the classes. "mean" divides by
+    the sum of the weights (class numbers), or by the number of targets (probabilities). Raises
+    IndexError for a target that is no class, ShapeError or DTypeError for wrong tensors.
+
+    >>> x = fw.tensor([[2.0, 0.0], [0.0, 0.0]])
+    >>> fw.nn.functional.cross_entropy(x, fw.tensor([0, 1]))
+    tensor(0.4100)
+    """
+    op = "cross_entropy"
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
+    tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
+    if input.ndim and target.shape == input.shape and target._array.dtype.kind == "f":
+        return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    x, t = _batched(input, target, op)
+    _class_weights(weight, x, op)
+    ignore = ignore_index if _check_classes(t._array, x.shape[1], ignore_index, op) else None
+    logp = log_softmax_op.run(x, dim=1)
+    out = _nll(logp, t, weight, ignore, reduction, op)
+    if label_smoothing:
+        even = _even(logp, t, weight, ignore, reduction, op) * (1 / x.shape[1])  # type: ignore
+        out = out * (1 - label_smoothing) + even * label_smoothing  # type: ignore[operator]
+    return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
+
+
+def _even(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None, reduction: str,
+          op: str) -> Tensor:
+    """The loss against all classes at once, of which label smoothing adds a share."""
+    spread = _by_class(logp, weight)
+    losses = -sum_op.run(spread, dims=(1,), keepdim=False)
+    share = _shares(logp, target, weight, ignore)
+    if ignore is not None:
+        losses = losses * wrap((target._array != ignore).astype(losses._array.dtype))
+    if reduction != "mean":
+        return _reduced(losses, reduction, op)
+    return losses.sum() / share.sum()  # type: ignore[attr-defined]
+
+
+def _by_class(x: Tensor, weight: Tensor | None) -> Tensor:
+    if weight is None:
+        return x
+    shaped = reshape_op.run(weight, shape=(1, x.shape[1]) + (1,) * (x.ndim - 2))
+    return x * shaped  # type: ignore[operator]
+
+
+def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, reduction: str,
+                        smoothing: float) -> Tensor:
+    op = "cross_entropy"
+    floating(input, op, "input")
+    single = input.ndim == 1
+    shape = (1, *input.shape) if single else input.shape
+    x, t = reshape_op.run(input, shape=shape), reshape_op.run(target, shape=shape)
+    _class_weights(weight, x, op)
+    if smoothing:
+        t = t * (1 - smoothing) + smoothing / shape[1]  # type: ignore[operator]
+    losses = -sum_op.run(_by_class(log_softmax_op.run(x, dim=1) * t, weight),  # type: ignore
+                         dims=(1,), keepdim=False)
+    return reshape_op.run(losses, shape=()) if single else _reduced(losses, reduction, op)
+
+
+# -- over distances ------------------------------------------------------------------------------
+
+
+def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
+    """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0."""
+    if p == 2:
+        return sqrt(sum_op.run(x * x, dims=(dim,), keepdim=keepdim))
+    size = x.abs()
+    if p == 1:
+        return sum_op.run(size, dims=(dim,), keepdim=keepdim)
+    if p == math.inf:
+        return amax(size, dim, keepdim)
+    if p == 0:
+        return sum_op.run(cast.run(size != 0, dtype=x.dtype), dims=(dim,), keepdim=keepdim)
+    return sum_op.run(size ** p, dims=(dim,), keepdim=keepdim) ** (1 / p)
+
+
+@public("nn.functional")
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``; shapes broadcast.
+
+    >>> fw.nn.functional.cosine_similarity(fw.tensor([[1.0, 1.0]]), fw.tensor([[1.0, 0.0]]))
+    tensor([0.7071])
+    """
+    op = "cosine_similarity"
+    floating(tensor_arg(x1, op, "x1"), op, "x1")
+    floating(tensor_arg(x2, op, "x2"), op, "x2")
+    shape = broadcast_shape((x1.shape, x2.shape), op)
+    at = one_dim(dim, len(shape), op)
+    a, b = (reshape_op.run(x, shape=(1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
+    # expanded first: a dimension of size 1 counts as many times as the other's is long
+    a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
+    unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
+    unit_b = b / clamp_min(_p_norm(b, 2, at, True), eps)  # type: ignore[operator]
+    return sum_op.run(unit_a * unit_b, dims=(at,) if shape else (), keepdim=False)
+
+
+@public("nn.functional")
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
+                      keepdim: bool = False) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension; shapes broadcast.
+
+    >>> fw.nn.functional.pairwise_distance(fw.tensor([[3.0, 4.0]]), fw.tensor([[0.0, 0.0]]))
+    tensor([5.0000])
+    """
+    op = "pairwise_distance"
+    floating(tensor_arg(x1, op, "x1"), op, "x1")
+    floating(tensor_arg(x2, op, "x2"), op, "x2")
+    difference = x1 - x2 + eps  # type: ignore[operator]
+    if not difference.ndim:
+        raise ShapeError(f"{op}: wanted at least 1 dimension, got two 0-dim tensors")
+    return _p_norm(difference, p, difference.ndim - 1, keepdim)
+
+
+@public("nn.functional")
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """``x / max(|x|_p, eps)`` with the p-norm along ``dim``.
+
+    >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
+    at = one_dim(dim, input.ndim, "normalize")
+    if not input.ndim:
+        return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())
+    return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]
+
+
+@public("nn.functional")
+def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
+                        reduction: str = "mean") -> Tensor:
+    """``max(0, -t * (x1 - x2) + margin)`` for targets 1 (x1 should be larger) and -1.
+
+    Raises ShapeError unless all have one shape.
+
+    >>> one, two = fw.tensor([1.0, 2.0]), fw.tensor([2.0, 1.0])
+    >>> fw.nn.functional.margin_ranking_loss(one, two, fw.tensor([1.0, 1.0]))
+    tensor(0.5000)
+    """
+    _alike("margin_ranking_loss", input1=input1, input2=input2, target=target)
+    losses = clamp_min(-target * (input1 - input2) + margin, 0)  # type: ignore[operator]
+    return _reduced(losses, reduction, "margin_ranking_loss")
+
+
+@public("nn.functional")
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
+                         reduction: str = "mean") -> Tensor:
+    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1.
+
+    Raises ShapeError unless both have one shape.
+
+    >>> fw.nn.functional.hinge_embedding_loss(fw.tensor([0.5, 0.25]), fw.tensor([1.0, -1.0]))
+    tensor(0.6250)
+    """
+    _alike("hinge_embedding_loss", input=input, target=target)
+    far = clamp_min(margin - input, 0)  # type: ignore[operator]
+    losses = _where.run(target != 1, far, 0.0) + _where.run(target != -1, input, 0.0)  # type: ignore
+    return _reduced(losses, reduction, "hinge_embedding_loss")
+
+
+@public("nn.functional")
+def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
+                          reduction: str = "mean") -> Tensor:
+    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
+
+    input1, input2: (N, D) with target (N), or (D) with a 0-dim target. Raises ShapeError otherwise.
+
+    >>> one, two = fw.tensor([[1.0, 0.0]]), fw.tensor([[0.0, 1.0]])
+    >>> fw.nn.functional.cosine_embedding_loss(one, two, fw.tensor([1.0]))
+    tensor(1.)
+    """
+    op = "cosine_embedding_loss"
+    _alike(op, input1=input1, input2=input2)
+    if tensor_arg(target, op, "target").shape != input1.shape[:-1] or input1.ndim not in (1, 2):
+        raise ShapeError(f"{op}: wanted inputs (N, D) with a target (N), or (D) with (), got inputs of shape "
+                         f"{list(input1.shape)} and a target of shape {list(target.shape)}")
+    last = (input1.ndim - 1,)
+
+    def product(a: Any, b: Any) -> Any:
+        return sum_op.run(a * b, dims=last, keepdim=False)
+    tiny = 1e-12  # inside the root: the cosine of a zero vector is 0, with finite derivatives
+    size = sqrt((product(input1, input1) + tiny) * (product(input2, input2) + tiny))
+    cos = product(input1, input2) / size
+    losses = (_where.run(target == 1, 1 - cos, 0.0)
+              + _where.run(target == -1, clamp_min(cos - margin, 0), 0.0))  # type: ignore[operator]
+    return _reduced(losses, reduction, op)
+
+
+@public("nn.functional")
+def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
+                        p: float = 2.0, eps: float = 1e-6, swap: bool = False, *,
+                        reduction: str = "mean") -> Tensor:
+    """``max(0, d(a, p) - d(a, n) + margin)`` with ``d`` of ``pairwise_distance``.
+
+    swap: use d(p, n) for d(a, n) where it is smaller. Raises ShapeError unless all have one shape.
+
+    >>> a, b = fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0]])
+    >>> fw.nn.functional.triplet_margin_loss(a, a, b, margin=6.0)
+    tensor(1.0000)
+    """
+    op = "triplet_margin_loss"
+    _alike(op, anchor=anchor, positive=positive, negative=negative)
+    near: Any = pairwise_distance(anchor, positive, p, eps)
+    far: Any = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        other = pairwise_distance(positive, negative, p, eps)
+        far = far.minimum(other)
+    return _reduced(clamp_min(near - far + margin, 0), reduction, op)

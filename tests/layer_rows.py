@@ -1,0 +1,326 @@
+"""One row (or more) per layer: how to make it, inputs, and what it must compute.
+
+``make(M)`` gets a module with PyTorch's API (framework or torch). ``reference(F, p, *x)`` gets
+``framework.nn.functional``, the layer's state as tensors and the inputs as tensors, and gives the
+expected tensor or array; ``numpy_row`` rows get NumPy arrays and no F.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class LayerRow:
+    """See the module docstring.
+
+    grad: compare gradients with torch; of the first ``trained`` inputs (-1: all). train: the mode it
+    runs in. torch: whether torch has it. same_text: whether its repr is torch's.
+    """
+
+    name: str
+    make: Callable[[Any], Any]
+    inputs: tuple[np.ndarray, ...]
+    reference: Callable[..., Any]
+    label: str = ""
+    grad: bool = True
+    trained: int = -1
+    train: bool = True
+    torch: bool = True
+    same_text: bool = True
+    numpy: bool = False
+
+    @property
+    def id(self) -> str:
+        return f"{self.name}-{self.label}" if self.label else self.name
+
+
+ROWS: list[LayerRow] = []
+
+
+def row(name: str, make: Callable[[Any], Any], inputs: Any, reference: Callable[..., Any],
+        **options: Any) -> None:
+    """Add a row; one input may stand without a tuple."""
+    ROWS.append(LayerRow(name, make, inputs if isinstance(inputs, tuple) else (inputs,), reference,
+                         **options))
+
+
+def numpy_row(name: str, make: Callable[[Any], Any], inputs: Any, reference: Callable[..., Any],
+              **options: Any) -> None:
+    """A row whose reference is ``reference(p, *arrays)`` in NumPy (float64)."""
+    row(name, make, inputs, reference, numpy=True, **options)
+
+
+def data(*shape: int, seed: int = 0) -> np.ndarray:
+    """Standard normal float32 numbers, none near 0."""
+    x = np.random.default_rng(seed + sum(shape)).normal(size=shape)
+    return (x + 0.05 * np.sign(x)).astype(np.float32)
+
+
+def unit(*shape: int, seed: int = 0) -> np.ndarray:
+    """Uniform float32 numbers in [0.1, 0.9)."""
+    return np.random.default_rng(seed + sum(shape)).uniform(0.1, 0.9, shape).astype(np.float32)
+
+
+def signs(*shape: int, seed: int = 0) -> np.ndarray:
+    """-1 and 1."""
+    return np.where(data(*shape, seed=seed + 5) > 0, 1, -1).astype(np.float32)
+
+
+def classes(*shape: int, n: int = 3) -> np.ndarray:
+    """Class numbers below n."""
+    return np.random.default_rng(sum(shape)).integers(0, n, shape)
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    """The error function of the standard library."""
+    return np.vectorize(math.erf, otypes=[float])(x)
+
+
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    return 1 / (1 + np.exp(-x))
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0)
+
+
+def softmax(x: np.ndarray, dim: int) -> np.ndarray:
+    e = np.exp(x - x.max(dim, keepdims=True))
+    return e / e.sum(dim, keepdims=True)
+
+
+def normed(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
+    return (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + eps)
+
+
+# -- linear, containers ------------------------------------------------------------------------------
+
+numpy_row("Identity", lambda M: M.nn.Identity(3, a=1), data(2, 3), lambda p, x: x)
+numpy_row("Linear", lambda M: M.nn.Linear(3, 4), data(5, 3),
+          lambda p, x: x @ p["weight"].T + p["bias"])
+numpy_row("Linear", lambda M: M.nn.Linear(3, 4, bias=False), data(2, 5, 3),
+          lambda p, x: x @ p["weight"].T, label="no bias")
+numpy_row("Bilinear", lambda M: M.nn.Bilinear(3, 4, 2), (data(5, 3), data(5, 4)),
+          lambda p, a, b: np.einsum("bi,kij,bj->bk", a, p["weight"], b) + p["bias"])
+numpy_row("Sequential", lambda M: M.nn.Sequential(M.nn.Linear(3, 4), M.nn.ReLU()), data(5, 3),
+          lambda p, x: np.maximum(x @ p["0.weight"].T + p["0.bias"], 0))
+
+# -- convolutions and pooling ------------------------------------------------------------------------
+
+row("Conv1d", lambda M: M.nn.Conv1d(2, 4, 3, stride=2, padding=1), data(2, 2, 7),
+    lambda F, p, x: F.conv1d(x, p["weight"], p["bias"], 2, 1))
+row("Conv1d", lambda M: M.nn.Conv1d(2, 4, 3, padding="same", dilation=2), data(2, 2, 7),
+    lambda F, p, x: F.conv1d(x, p["weight"], p["bias"], 1, 2, 2), label="same")
+row("Conv2d", lambda M: M.nn.Conv2d(4, 6, (3, 2), padding=(1, 0), groups=2, bias=False),
+    data(2, 4, 5, 4), lambda F, p, x: F.conv2d(x, p["weight"], None, 1, (1, 0), 1, 2))
+for mode in ("reflect", "replicate", "circular"):
+    row("Conv2d", lambda M, mode=mode: M.nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode=mode),
+        data(2, 2, 5, 4), lambda F, p, x, mode=mode: F.conv2d(F.pad(x, (2, 2, 1, 1), mode=mode),
+                                                              p["weight"], p["bias"]), label=mode)
+row("Conv3d", lambda M: M.nn.Conv3d(2, 3, 2, padding=1), data(1, 2, 3, 3, 3),
+    lambda F, p, x: F.conv3d(x, p["weight"], p["bias"], 1, 1))
+row("ConvTranspose1d", lambda M: M.nn.ConvTranspose1d(2, 4, 3, stride=2, padding=1, output_padding=1),
+    data(2, 2, 5), lambda F, p, x: F.conv_transpose1d(x, p["weight"], p["bias"], 2, 1, 1))
+row("ConvTranspose2d", lambda M: M.nn.ConvTranspose2d(4, 6, 3, stride=2, groups=2), data(2, 4, 3, 4),
+    lambda F, p, x: F.conv_transpose2d(x, p["weight"], p["bias"], 2, 0, 0, 2))
+numpy_row("MaxPool1d", lambda M: M.nn.MaxPool1d(2), data(2, 3, 6),
+          lambda p, x: x.reshape(2, 3, 3, 2).max(-1))
+numpy_row("MaxPool2d", lambda M: M.nn.MaxPool2d(2), data(2, 3, 4, 6),
+          lambda p, x: x.reshape(2, 3, 2, 2, 3, 2).max((3, 5)))
+row("MaxPool2d", lambda M: M.nn.MaxPool2d((3, 2), stride=2, padding=1, ceil_mode=True), data(2, 3, 5, 6),
+    lambda F, p, x: F.max_pool2d(x, (3, 2), 2, 1, ceil_mode=True), label="settings")
+numpy_row("AvgPool1d", lambda M: M.nn.AvgPool1d(2), data(2, 3, 6),
+          lambda p, x: x.reshape(2, 3, 3, 2).mean(-1))
+numpy_row("AvgPool2d", lambda M: M.nn.AvgPool2d(2), data(2, 3, 4, 6),
+          lambda p, x: x.reshape(2, 3, 2, 2, 3, 2).mean((3, 5)))
+numpy_row("AdaptiveAvgPool1d", lambda M: M.nn.AdaptiveAvgPool1d(3), data(2, 3, 6),
+          lambda p, x: x.reshape(2, 3, 3, 2).mean(-1))
+numpy_row("AdaptiveAvgPool2d", lambda M: M.nn.AdaptiveAvgPool2d((1, 1)), data(2, 3, 4, 5),
+          lambda p, x: x.mean((2, 3), keepdims=True))
+numpy_row("AdaptiveMaxPool1d", lambda M: M.nn.AdaptiveMaxPool1d(3), data(2, 3, 6),
+          lambda p, x: x.reshape(2, 3, 3, 2).max(-1))
+numpy_row("AdaptiveMaxPool2d", lambda M: M.nn.AdaptiveMaxPool2d(1), data(2, 3, 4, 5),
+          lambda p, x: x.max((2, 3), keepdims=True))
+
+row("ConvTranspose3d", lambda M: M.nn.ConvTranspose3d(2, 3, 2, stride=2), data(1, 2, 2, 3, 2),
+    lambda F, p, x: F.conv_transpose3d(x, p["weight"], p["bias"], 2))
+numpy_row("MaxPool3d", lambda M: M.nn.MaxPool3d(2), data(1, 2, 2, 4, 2),
+          lambda p, x: x.reshape(1, 2, 1, 2, 2, 2, 1, 2).max((3, 5, 7)))
+numpy_row("AvgPool3d", lambda M: M.nn.AvgPool3d(2), data(1, 2, 2, 4, 2),
+          lambda p, x: x.reshape(1, 2, 1, 2, 2, 2, 1, 2).mean((3, 5, 7)))
+numpy_row("AdaptiveAvgPool3d", lambda M: M.nn.AdaptiveAvgPool3d(1), data(1, 2, 2, 4, 2),
+          lambda p, x: x.mean((2, 3, 4), keepdims=True))
+
+# -- normalisation, dropout, embedding ---------------------------------------------------------------
+
+for rank, shape in ((1, (6, 3)), (1, (4, 3, 5)), (2, (2, 3, 4, 2)), (3, (2, 3, 2, 2, 2))):
+    numpy_row(f"BatchNorm{rank}d", lambda M, rank=rank: getattr(M.nn, f"BatchNorm{rank}d")(3),
+              data(*shape), lambda p, x: normed(x, (0, *range(2, x.ndim))), label=f"{len(shape)}-dim")
+numpy_row("BatchNorm1d", lambda M: M.nn.BatchNorm1d(3), data(6, 3), lambda p, x: x / math.sqrt(1 + 1e-5),
+          train=False, label="eval")
+numpy_row("BatchNorm2d", lambda M: M.nn.BatchNorm2d(3, momentum=None, affine=False), data(2, 3, 4, 2),
+          lambda p, x: normed(x, (0, 2, 3)), label="mean of batches")
+numpy_row("BatchNorm2d", lambda M: M.nn.BatchNorm2d(3, track_running_stats=False), data(2, 3, 4, 2),
+          lambda p, x: normed(x, (0, 2, 3)), train=False, label="untracked")
+numpy_row("InstanceNorm1d", lambda M: M.nn.InstanceNorm1d(3), data(2, 3, 5), lambda p, x: normed(x, (2,)))
+numpy_row("InstanceNorm2d", lambda M: M.nn.InstanceNorm2d(3, affine=True), data(2, 3, 4, 2),
+          lambda p, x: normed(x, (2, 3)))
+numpy_row("InstanceNorm2d", lambda M: M.nn.InstanceNorm2d(3, track_running_stats=True),
+          data(2, 3, 4, 2), lambda p, x: normed(x, (2, 3)), label="tracked")
+numpy_row("InstanceNorm3d", lambda M: M.nn.InstanceNorm3d(3), data(2, 3, 2, 2, 2),
+          lambda p, x: normed(x, (2, 3, 4)))
+numpy_row("InstanceNorm1d", lambda M: M.nn.InstanceNorm1d(3), data(3, 5), lambda p, x: normed(x, (1,)),
+          label="no batch")
+numpy_row("LayerNorm", lambda M: M.nn.LayerNorm([3, 4]), data(5, 3, 4), lambda p, x: normed(x, (1, 2)))
+numpy_row("LayerNorm", lambda M: M.nn.LayerNorm(4, bias=False), data(5, 3, 4),
+          lambda p, x: normed(x, (2,)), label="no bias")
+numpy_row("GroupNorm", lambda M: M.nn.GroupNorm(2, 4), data(3, 4, 5),
+          lambda p, x: normed(x.reshape(3, 2, 10), (2,)).reshape(3, 4, 5))
+numpy_row("RMSNorm", lambda M: M.nn.RMSNorm(4), data(5, 4),
+          lambda p, x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 2.0 ** -23))
+for name, shape in (("Dropout", (2, 3)), ("Dropout1d", (2, 3, 4)), ("Dropout2d", (2, 3, 4, 2)),
+                    ("Dropout3d", (2, 3, 2, 2, 2)), ("AlphaDropout", (2, 3)),
+                    ("FeatureAlphaDropout", (2, 3, 2))):
+    numpy_row(name, lambda M, name=name: getattr(M.nn, name)(0.3), data(*shape), lambda p, x: x,
+              train=False)
+numpy_row("Embedding", lambda M: M.nn.Embedding(5, 3), classes(2, 4, n=5),
+          lambda p, x: p["weight"][x.astype(int)])
+numpy_row("Embedding", lambda M: M.nn.Embedding(5, 3, padding_idx=-1), classes(2, 4, n=5),
+          lambda p, x: p["weight"][x.astype(int)], label="padding")
+
+# -- activations -------------------------------------------------------------------------------------
+
+HALF = np.sqrt(2.0)
+ACTIVATIONS: dict[str, tuple[tuple, Callable]] = {
+    "ReLU": ((), lambda x: np.maximum(x, 0)),
+    "ReLU6": ((), lambda x: np.clip(x, 0, 6)),
+    "SELU": ((), lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(x))),
+    "SiLU": ((), lambda x: x * sigmoid(x)),
+    "Mish": ((), lambda x: x * np.tanh(softplus(x))),
+    "Hardswish": ((), lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "Hardsigmoid": ((), lambda x: np.clip(x + 3, 0, 6) / 6),
+    "ELU": ((1.5,), lambda x: np.where(x > 0, x, 1.5 * np.expm1(x))),
+    "CELU": ((1.5,), lambda x: np.where(x > 0, x, 1.5 * np.expm1(x / 1.5))),
+    "LeakyReLU": ((0.1,), lambda x: np.where(x > 0, x, 0.1 * x)),
+    "PReLU": ((), lambda x: np.where(x > 0, x, 0.25 * x)),
+    "GELU": ((), lambda x: x * (1 + erf(x / HALF)) / 2),
+    "Hardtanh": ((-0.7, 0.6), lambda x: np.clip(x, -0.7, 0.6)),
+    "Hardshrink": ((0.4,), lambda x: np.where(np.abs(x) > 0.4, x, 0)),
+    "Softshrink": ((0.4,), lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.4, 0)),
+    "Tanhshrink": ((), lambda x: x - np.tanh(x)),
+    "Softplus": ((2.0, 20.0), lambda x: softplus(2 * x) / 2),
+    "Softsign": ((), lambda x: x / (1 + np.abs(x))),
+    "Sigmoid": ((), sigmoid),
+    "Tanh": ((), np.tanh),
+    "LogSigmoid": ((), lambda x: -softplus(-x)),
+    "Threshold": ((0.1, 20.0), lambda x: np.where(x > 0.1, x, 20.0)),
+    "GLU": ((1,), lambda x: x[:, :2] * sigmoid(x[:, 2:])),
+    "Softmax": ((1,), lambda x: softmax(x, 1)),
+    "LogSoftmax": ((1,), lambda x: np.log(softmax(x, 1))),
+    "Softmin": ((1,), lambda x: softmax(-x, 1)),
+}
+for name, (args, function) in ACTIVATIONS.items():
+    numpy_row(name, lambda M, name=name, args=args: getattr(M.nn, name)(*args), data(3, 4),
+              lambda p, x, function=function: function(x))
+numpy_row("GELU", lambda M: M.nn.GELU("tanh"), data(3, 4), label="tanh", reference=lambda p, x:
+          x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))) / 2)
+numpy_row("PReLU", lambda M: M.nn.PReLU(4), data(3, 4, 2), lambda p, x: np.where(x > 0, x, 0.25 * x),
+          label="channels")
+numpy_row("Softmax2d", lambda M: M.nn.Softmax2d(), data(2, 3, 2, 2), lambda p, x: softmax(x, 1))
+for name, function in (
+        *((n, ACTIVATIONS[n][1]) for n in ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish",
+                                           "Hardsigmoid")),
+        ("ELU", lambda x: np.where(x > 0, x, np.expm1(x))),
+        ("CELU", lambda x: np.where(x > 0, x, np.expm1(x))),
+        ("LeakyReLU", lambda x: np.where(x > 0, x, 0.01 * x))):
+    numpy_row(name, lambda M, name=name: getattr(M.nn, name)(inplace=True), data(3, 4),
+              lambda p, x, function=function: function(x), label="inplace", grad=False)
+
+# -- moving elements ---------------------------------------------------------------------------------
+
+numpy_row("Flatten", lambda M: M.nn.Flatten(), data(2, 3, 4), lambda p, x: x.reshape(2, 12))
+numpy_row("Unflatten", lambda M: M.nn.Unflatten(1, (3, 4)), data(2, 12), lambda p, x: x.reshape(2, 3, 4))
+for n, shape in ((1, (2, 3, 4)), (2, (1, 2, 3, 4)), (3, (1, 2, 3, 3, 4))):
+    width = [(0, 0)] * 2 + [(1, 1)] * n
+    numpy_row(f"ZeroPad{n}d", lambda M, n=n: getattr(M.nn, f"ZeroPad{n}d")(1), data(*shape),
+              lambda p, x, width=width: np.pad(x, width))
+    numpy_row(f"ConstantPad{n}d", lambda M, n=n: getattr(M.nn, f"ConstantPad{n}d")(1, 3.5), data(*shape),
+              lambda p, x, width=width: np.pad(x, width, constant_values=3.5))
+    if n < 3:
+        numpy_row(f"ReflectionPad{n}d", lambda M, n=n: getattr(M.nn, f"ReflectionPad{n}d")(1),
+                  data(*shape), lambda p, x, width=width: np.pad(x, width, mode="reflect"))
+        numpy_row(f"ReplicationPad{n}d", lambda M, n=n: getattr(M.nn, f"ReplicationPad{n}d")(1),
+                  data(*shape), lambda p, x, width=width: np.pad(x, width, mode="edge"))
+numpy_row("PixelShuffle", lambda M: M.nn.PixelShuffle(2), data(2, 4, 2, 3), lambda p, x:
+          x.reshape(2, 1, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 4, 6))
+numpy_row("PixelUnshuffle", lambda M: M.nn.PixelUnshuffle(2), data(2, 1, 4, 6), lambda p, x:
+          x.reshape(2, 1, 2, 2, 3, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 4, 2, 3))
+row("Unfold", lambda M: M.nn.Unfold((2, 3), stride=2, padding=1), data(2, 2, 4, 5),
+    lambda F, p, x: F.unfold(x, (2, 3), padding=1, stride=2))
+row("Fold", lambda M: M.nn.Fold((4, 5), (2, 3), padding=1), data(1, 6, 25),
+    lambda F, p, x: F.fold(x, (4, 5), (2, 3), padding=1))
+numpy_row("Upsample", lambda M: M.nn.Upsample(scale_factor=2), data(1, 2, 3, 4),
+          lambda p, x: x.repeat(2, 2).repeat(2, 3))
+row("Upsample", lambda M: M.nn.Upsample(size=(4, 5), mode="bilinear", align_corners=True),
+    data(1, 2, 3, 4), lambda F, p, x: F.interpolate(x, (4, 5), mode="bilinear", align_corners=True),
+    label="bilinear")
+
+# -- losses ------------------------------------------------------------------------------------------
+
+X, Y = data(4, 3), data(4, 3, seed=9)
+PROBABLE = softmax(data(4, 3, seed=2), 1)
+LOSSES: dict[str, tuple[dict, tuple, Callable]] = {
+    "MSELoss": ({}, (X, Y), lambda x, y: (x - y) ** 2),
+    "L1Loss": ({}, (X, Y), lambda x, y: np.abs(x - y)),
+    "SmoothL1Loss": ({"beta": 0.7}, (X, Y), lambda x, y: np.where(
+        np.abs(x - y) < 0.7, (x - y) ** 2 / 1.4, np.abs(x - y) - 0.35)),
+    "HuberLoss": ({"delta": 0.7}, (X, Y), lambda x, y: np.where(
+        np.abs(x - y) < 0.7, (x - y) ** 2 / 2, 0.7 * (np.abs(x - y) - 0.35))),
+    "CrossEntropyLoss": ({}, (X, classes(4)), lambda x, y: -np.log(
+        softmax(x, 1)[np.arange(4), y.astype(int)])),
+    "NLLLoss": ({}, (X, classes(4)), lambda x, y: -x[np.arange(4), y.astype(int)]),
+    "BCELoss": ({}, (unit(4, 3), unit(4, 3, seed=3)), lambda x, y: -(
+        y * np.log(x) + (1 - y) * np.log(1 - x))),
+    "BCEWithLogitsLoss": ({}, (X, unit(4, 3)), lambda x, y: softplus(x) - x * y),
+    "KLDivLoss": ({}, (X, PROBABLE), lambda x, y: y * (np.log(y) - x)),
+    "CosineEmbeddingLoss": ({"margin": 0.1}, (X, Y, signs(4)), lambda a, b, y: np.where(
+        y > 0, 1 - cosine(a, b), np.maximum(cosine(a, b) - 0.1, 0))),
+    "MarginRankingLoss": ({"margin": 0.3}, (X, Y, signs(4, 3)), lambda a, b, y: np.maximum(
+        -y * (a - b) + 0.3, 0)),
+    "HingeEmbeddingLoss": ({}, (X, signs(4, 3)), lambda x, y: np.where(y > 0, x, np.maximum(1 - x, 0))),
+    "TripletMarginLoss": ({}, (X, Y, data(4, 3, seed=4)), lambda a, b, c: np.maximum(
+        distance(a, b) - distance(a, c) + 1, 0)),
+    "SoftMarginLoss": ({}, (X, signs(4, 3)), lambda x, y: softplus(-x * y)),
+    "PoissonNLLLoss": ({}, (X, unit(4, 3)), lambda x, y: np.exp(x) - x * y),
+    "GaussianNLLLoss": ({}, (X, Y, unit(4, 3)), lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2),
+}
+
+
+def cosine(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a * b).sum(1) / np.sqrt((a * a).sum(1) * (b * b).sum(1))
+
+
+def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.sqrt(((a - b + 1e-6) ** 2).sum(1))
+
+
+REDUCE: dict[str, Callable] = {"mean": np.mean, "sum": np.sum, "none": lambda x: x}
+for name, (settings, arrays, function) in LOSSES.items():
+    for how, reduce in REDUCE.items():
+        numpy_row(name, lambda M, name=name, settings=settings, how=how: getattr(M.nn, name)(
+            **settings, reduction=how), arrays,
+            lambda p, *x, function=function, reduce=reduce: reduce(function(*x)), label=how,
+            trained=1 if name == "SoftMarginLoss" else -1)
+row("CrossEntropyLoss", lambda M: M.nn.CrossEntropyLoss(
+    M.tensor([1.0, 2.0, 0.5]), ignore_index=1, label_smoothing=0.1), (X, classes(4)),
+    lambda F, p, x, y: F.cross_entropy(x, y, weight=p["weight"], ignore_index=1, label_smoothing=0.1),
+    label="settings")
+row("BCEWithLogitsLoss", lambda M: M.nn.BCEWithLogitsLoss(pos_weight=M.tensor([1.0, 2.0, 0.5])),
+    (X, unit(4, 3)), lambda F, p, x, y: F.binary_cross_entropy_with_logits(
+        x, y, pos_weight=p["pos_weight"]), label="settings")
+numpy_row("CosineSimilarity", lambda M: M.nn.CosineSimilarity(), (X, Y), lambda p, a, b: cosine(a, b))
+numpy_row("PairwiseDistance", lambda M: M.nn.PairwiseDistance(), (X, Y), lambda p, a, b: distance(a, b))

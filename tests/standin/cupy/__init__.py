@@ -1,0 +1,468 @@
+"""A stand-in for CuPy over NumPy, for machines without a GPU: two devices, the same refusals.
+
+It has the names of CuPy 14 and no others, its functions take the arguments CuPy's take, its arrays
+refuse to become NumPy arrays by themselves or to meet them, and carry a device id. It computes nothing
+on a GPU and says nothing about speed. Where CuPy is lenient by chance (NumPy arrays as indices) it is
+strict.
+"""
+
+import threading
+import types
+from typing import Any
+
+import numpy as _np
+
+from . import names as _names
+
+__version__ = "14.2.0+standin"
+_DEVICES = 2
+_NO_CONVERSION = ("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
+                  "a NumPy array explicitly.")
+
+
+class _Current(threading.local):
+    def __init__(self) -> None:
+        self.stack = [0]
+
+
+_current = _Current()
+
+
+class Device:
+    """A device number; ``with Device(1):`` makes it the current one."""
+
+    def __init__(self, device: Any = None) -> None:
+        self.id = _current.stack[-1] if device is None else int(device)
+
+    def __enter__(self) -> "Device":
+        if not 0 <= self.id < _DEVICES:
+            raise cuda.runtime.CUDARuntimeError("cudaErrorInvalidDevice: invalid device ordinal")
+        _current.stack.append(self.id)
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        _current.stack.pop()
+
+    def __int__(self) -> int:
+        return self.id
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Device) and other.id == self.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"<CUDA Device {self.id}>"
+
+    def use(self) -> None:
+        """Make it the current device from here on."""
+        _current.stack[-1] = self.id
+
+    def synchronize(self) -> None:
+        """Nothing runs beside the host here."""
+
+
+def _unwrap(value: Any) -> Any:
+    """CuPy arrays as the NumPy arrays inside; NumPy arrays are refused."""
+    if isinstance(value, ndarray):
+        if value._device != _current.stack[-1]:
+            raise ValueError(f"Array device must be same as the current device: array device = "
+                             f"{value._device} while current = {_current.stack[-1]}")
+        return value._a
+    if isinstance(value, _np.ndarray):
+        raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+    if isinstance(value, (list, tuple)):
+        return type(value)([_unwrap(v) for v in value]) if not hasattr(value, "_fields") else value
+    return value
+
+
+def _arrays(values: Any) -> list:
+    found = []
+    for v in values:
+        if isinstance(v, ndarray):
+            found.append(v)
+        elif isinstance(v, (list, tuple)):
+            found += _arrays(v)
+    return found
+
+
+def _wrap(value: Any, sources: list, out: Any = None) -> Any:
+    """NumPy's results as CuPy arrays of the current device; views know their base."""
+    if isinstance(out, ndarray) and value is out._a:
+        return out
+    if isinstance(value, (_np.ndarray, _np.generic)):
+        array = _np.asarray(value)
+        base = None
+        if array.base is not None or any(array is s._a for s in sources):
+            base = next((s for s in sources if _np.may_share_memory(array, s._a)), None)
+        return _new(array, _current.stack[-1], base if base is None or base.base is None else base.base)
+    if isinstance(value, tuple):
+        parts = [_wrap(v, sources) for v in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, list):
+        return [_wrap(v, sources) for v in value]
+    return value
+
+
+def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
+    self = object.__new__(ndarray)
+    self._a, self._device, self._parent = array, device, base
+    return self
+
+
+class _Memory:
+    """A pointer into the memory of an array; ``pointer + bytes`` is another."""
+
+    def __init__(self, array: _np.ndarray, offset: int = 0) -> None:
+        self.ptr = array.__array_interface__["data"][0] + offset
+        while isinstance(array.base, _np.ndarray):
+            array = array.base
+        self.root = array
+        self.mem = types.SimpleNamespace(ptr=array.__array_interface__["data"][0], size=array.nbytes)
+
+    def __add__(self, offset: int) -> "_Memory":
+        return _Memory(self.root, self.ptr - self.mem.ptr + offset)
+
+    def __sub__(self, offset: int) -> "_Memory":
+        return self + -offset
+
+    def seen_as(self, shape: Any, dtype: Any, strides: Any) -> _np.ndarray:
+        """The memory from here on as an array."""
+        root = self.root if self.root.flags.c_contiguous else self.root.T
+        return _np.ndarray(shape, dtype, root.reshape(-1).view(_np.uint8), self.ptr - self.mem.ptr, strides)
+
+
+class _Flags:
+    def __init__(self, array: _np.ndarray) -> None:
+        self.c_contiguous, self.f_contiguous = array.flags.c_contiguous, array.flags.f_contiguous
+        self.owndata, self.forc, self.fnc = array.flags.owndata, array.flags.forc, array.flags.fnc
+
+
+class ndarray:
+    """An array of a device."""
+
+    __slots__ = ("_a", "_device", "_parent", "__weakref__")
+    __array_ufunc__ = None  # NumPy's functions and arrays do not meet these
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    def __new__(cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None,
+                order: str = "C") -> "ndarray":
+        array = _np.zeros(shape, dtype, order) if memptr is None else memptr.seen_as(shape, dtype, strides)
+        return _new(array, _current.stack[-1])
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        raise TypeError(_NO_CONVERSION)
+
+    shape = property(lambda self: self._a.shape,
+                     lambda self, value: setattr(self._a, "shape", value))
+    dtype = property(lambda self: self._a.dtype)
+    ndim = property(lambda self: self._a.ndim)
+    size = property(lambda self: self._a.size)
+    itemsize = property(lambda self: self._a.itemsize)
+    nbytes = property(lambda self: self._a.nbytes)
+    strides = property(lambda self: self._a.strides)
+    flags = property(lambda self: _Flags(self._a))
+    data = property(lambda self: _Memory(self._a))
+    device = property(lambda self: Device(self._device))
+    base = property(lambda self: self._parent)
+    T = property(lambda self: self._view(self._a.T))
+    mT = property(lambda self: self._view(self._a.mT))
+    real = property(lambda self: self._view(self._a.real))
+    imag = property(lambda self: self._view(self._a.imag))
+
+    def _view(self, array: _np.ndarray) -> "ndarray":
+        return _new(array, self._device, self.base if self.base is not None else self)
+
+    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> _np.ndarray:
+        """A copy in host memory."""
+        return self._a.copy(order)
+
+    def set(self, array: _np.ndarray, stream: Any = None) -> None:
+        """Copy from host memory."""
+        self._a[...] = array
+
+    def item(self, *args: Any) -> Any:
+        return self._a.item(*args)
+
+    def tolist(self) -> Any:
+        return self._a.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._a.tobytes(order)
+
+    def fill(self, value: Any) -> None:
+        self._a.fill(_unwrap(value))
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _names.NDARRAY or name.startswith("_"):
+            raise AttributeError(f"'cupy.ndarray' object has no attribute '{name}'")
+        method = getattr(self._a, name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if "where" in kwargs or "initial" in kwargs:
+                raise TypeError(f"{name}() got an unexpected keyword argument 'where' or 'initial'")
+            with Device(self._device):
+                result = method(*[_unwrap(v) for v in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+                if name == "diagonal" and self._a.flags.writeable:
+                    result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+                return _wrap(result, [self], kwargs.get("out"))
+        return call
+
+    def __getitem__(self, index: Any) -> "ndarray":
+        with Device(self._device):
+            return _wrap(self._a[_unwrap(index)], [self])
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(value, _np.ndarray) and value.size:
+            raise TypeError("Unsupported type <class 'numpy.ndarray'>")
+        with Device(self._device):
+            self._a[_unwrap(index)] = _unwrap(value)
+
+    def __len__(self) -> int:
+        return len(self._a)
+
+    def __iter__(self) -> Any:
+        return (self[i] for i in range(len(self._a)))
+
+    def __bool__(self) -> bool:
+        return bool(self._a)
+
+    def __int__(self) -> int:
+        return int(self._a)
+
+    def __float__(self) -> float:
+        return float(self._a)
+
+    def __complex__(self) -> complex:
+        return complex(self._a)
+
+    def __repr__(self) -> str:
+        return repr(self._a)
+
+    def __str__(self) -> str:
+        return str(self._a)
+
+    def __copy__(self) -> "ndarray":
+        return self._view(self._a)
+
+    def __deepcopy__(self, memo: Any) -> "ndarray":
+        return _new(self._a.copy(), self._device)
+
+    def __reduce__(self) -> tuple:
+        return array, (self._a,)
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._a.__dlpack__()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, self._device
+
+
+def _operator(name: str) -> Any:
+    method = getattr(_np.ndarray, name)
+
+    def call(self: ndarray, *others: Any) -> Any:
+        for other in others:
+            if not isinstance(other, (ndarray, int, float, complex, _np.generic, _np.ndarray)):
+                return NotImplemented
+        with Device(self._device):
+            result = method(self._a, *[_unwrap(v) for v in others])
+            return self if result is self._a else _wrap(result, [])
+    return call
+
+
+for _name in ("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod").split():
+    for _form in ("__{}__", "__r{}__", "__i{}__"):
+        if hasattr(_np.ndarray, _form.format(_name)) and (_name, _form[:3]) != ("divmod", "__i"):
+            setattr(ndarray, _form.format(_name), _operator(_form.format(_name)))
+for _name in "lt le eq ne gt ge neg pos abs invert".split():
+    setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
+
+
+class ufunc:
+    """An elementwise function."""
+
+    _METHODS = {"at": "add subtract maximum minimum bitwise_and bitwise_or bitwise_xor",
+                "reduce": "add multiply", "accumulate": "add multiply", "reduceat": "add"}
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = self.name = name
+        self._f = getattr(_np, name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if set(kwargs) - {"out", "dtype", "casting"}:
+            raise TypeError(f"Wrong arguments {sorted(set(kwargs) - {'out', 'dtype', 'casting'})}")
+        for a in args:
+            if isinstance(a, (list, tuple)):
+                raise TypeError(f"Unsupported type {type(a)}")
+        result = self._f(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+        return _wrap(result, [], kwargs.get("out"))
+
+    def _method(self, method: str, *args: Any, **kwargs: Any) -> Any:
+        if self.name not in self._METHODS[method].split():
+            raise NotImplementedError(f"`{self.name}.{method}` is not supported yet")
+        return _wrap(getattr(self._f, method)(*[_unwrap(a) for a in args],
+                                              **{k: _unwrap(v) for k, v in kwargs.items()}), [])
+
+    def at(self, a: Any, indices: Any, b: Any = None) -> None:
+        self._method("at", a, indices, b)
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
+               keepdims: bool = False) -> Any:
+        return self._method("reduce", array, axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        return self._method("accumulate", array, axis=axis, dtype=dtype)
+
+    def reduceat(self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+        return self._method("reduceat", array, indices, axis=axis, dtype=dtype)
+
+    def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+        return _wrap(self._f.outer(_unwrap(a), _unwrap(b), **kwargs), [])
+
+
+def _function(home: Any, name: str, signature: str) -> Any:
+    """A function of NumPy's with the parameters of CuPy's."""
+    target = getattr(home, name)
+    takes = signature.split()
+    free = any(p.startswith("**") for p in takes)
+    any_number = any(p.startswith("*") and not p.startswith("**") for p in takes)
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        strange = [] if free else [k for k in kwargs if k not in takes]
+        if strange or (not any_number and len(args) > len(takes)):
+            raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes):]}")
+        sources = _arrays([*args, *kwargs.values()])
+        result = target(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+        if name == "diagonal" and sources[0]._a.flags.writeable:
+            result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+        return _wrap(result, sources, kwargs.get("out"))
+    call.__name__ = call.__qualname__ = name
+    return call
+
+
+def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
+    """A copy in host memory."""
+    return a.get(order=order) if isinstance(a, ndarray) else _np.asarray(a, order=order)
+
+
+def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", subok: bool = False,
+          ndmin: int = 0, *, blocking: bool = False) -> ndarray:
+    """A new array on the current device, of anything."""
+    here = _current.stack[-1]
+    if isinstance(obj, ndarray):
+        if not copy and obj._device == here and dtype in (None, obj.dtype):
+            return obj
+        source = obj._a
+    else:
+        if _arrays([obj]):
+            obj = [asnumpy(o) if isinstance(o, ndarray) else o for o in obj]
+        source = obj
+    return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
+
+
+def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> ndarray:
+    """The array itself, if it is of the current device, else a copy."""
+    return array(a, dtype, copy=bool(copy), order=order or "K")
+
+
+asanyarray = asarray
+
+
+def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
+    """The array in row-major order on the current device."""
+    a = asarray(a, dtype)
+    return a if a.ndim == 0 or a._a.flags.c_contiguous else _new(_np.ascontiguousarray(a._a), a._device)
+
+
+def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
+    """The same memory, if it is a device's."""
+    if x.__dlpack_device__()[0] != 2:
+        raise RuntimeError("CPU array cannot be directly imported to CuPy")
+    return _new(x._a if isinstance(x, ndarray) else _np.asarray(x), x.__dlpack_device__()[1])
+
+
+def get_array_module(*args: Any) -> Any:
+    """This module if an argument is one of its arrays, else NumPy."""
+    import sys
+    return sys.modules[__name__] if any(isinstance(a, ndarray) for a in args) else _np
+
+
+def is_available() -> bool:
+    """Whether a device is there: the stand-in has two."""
+    return True
+
+
+def _kernel(*args: Any, **kwargs: Any) -> Any:
+    raise NotImplementedError("the stand-in for CuPy compiles no kernels")
+
+
+ElementwiseKernel = ReductionKernel = RawKernel = RawModule = _kernel
+_PARTS: dict[str, dict[str, str]] = {"linalg": _names.LINALG, "fft": _names.FFT, "random": _names.RANDOM}
+
+
+class _Part(types.ModuleType):
+    """``linalg``, ``fft`` or ``random``."""
+
+    def __getattr__(self, name: str) -> Any:
+        part = self.__name__.rpartition(".")[2]
+        if name not in _PARTS[part]:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        value = _function(getattr(_np, part), name, _PARTS[part][name])
+        setattr(self, name, value)
+        return value
+
+
+linalg, fft, random = (_Part(f"{__name__}.{_part}") for _part in _PARTS)
+
+
+def _as_strided(x: Any, shape: Any = None, strides: Any = None) -> ndarray:
+    return _new(_np.lib.stride_tricks.as_strided(x._a, shape, strides), x._device,
+                x.base if x.base is not None else x)
+
+
+lib = types.SimpleNamespace(stride_tricks=types.SimpleNamespace(
+    as_strided=_as_strided,
+    sliding_window_view=lambda x, window_shape, axis=None, *, subok=False, writeable=False: _wrap(
+        _np.lib.stride_tricks.sliding_window_view(_unwrap(x), window_shape, axis), [x])))
+
+
+class _Stream:
+    null: Any
+
+    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False) -> None:
+        self.ptr = 0
+
+    def __enter__(self) -> "_Stream":
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        """Nothing runs beside the host here."""
+
+
+_Stream.null = _Stream()
+cuda = types.SimpleNamespace(
+    Device=Device, Stream=_Stream, is_available=is_available, get_current_stream=lambda: _Stream.null,
+    device=types.SimpleNamespace(Device=Device),
+    runtime=types.SimpleNamespace(
+        getDeviceCount=lambda: _DEVICES, getDevice=lambda: _current.stack[-1],
+        setDevice=lambda n: Device(n).use(), deviceSynchronize=lambda: None,
+        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {})))
+
+
+def __getattr__(name: str) -> Any:
+    if name in _names.PLAIN:
+        value = getattr(_np, name)
+    elif name in _names.UFUNCS:
+        value = ufunc(name)
+    elif name in _names.FUNCTIONS:
+        value = _function(_np, name, _names.FUNCTIONS[name])
+    else:
+        raise AttributeError(f"module 'cupy' has no attribute '{name}'")
+    globals()[name] = value
+    return value

@@ -1,0 +1,244 @@
+"""The CUDA paths, on real CuPy where a device is, else on the stand-in for it over NumPy."""
+
+import pickle
+import sys
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from table import (
+    ROWS,
+    assert_close,
+    cast_inputs,
+    changes_inputs,
+    cotangents,
+    flat,
+    floating_leaves,
+    is_floating,
+    numpy_of,
+    row_id,
+    tensors,
+)
+
+import framework as fw
+from framework.backends import cuda as backend
+from framework.errors import DeviceError, MissingExtraError
+
+STANDIN = str(Path(__file__).parent / "standin")
+
+
+def _forget():
+    """Take back what was compiled for an array module that is about to go, and the module itself."""
+    backend._cupy = None
+    for name in [n for n in sys.modules if n == "cupy" or n.startswith("cupy.")]:
+        del sys.modules[name]
+    for op in fw.ops.OPS:
+        for rule in getattr(op, "rules", None) or ():
+            if hasattr(rule, "_cupy"):
+                rule._cupy = None
+        if hasattr(op, "_functions"):
+            op._functions = {m: f for m, f in op._functions.items() if m is np}
+
+
+def _real_device_count():
+    try:
+        import cupy
+        return int(cupy.cuda.runtime.getDeviceCount())
+    except Exception:
+        return 0
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    """CuPy with a device: the real one, or the stand-in; everything is put back afterwards."""
+    if _real_device_count():
+        import cupy as module
+        yield module
+        backend._cupy = None
+        return
+    saved = {n: m for n, m in sys.modules.items() if n == "cupy" or n.startswith("cupy.")}
+    _forget()
+    sys.path.insert(0, STANDIN)
+    try:
+        import cupy as module
+        yield module
+    finally:
+        sys.path.remove(STANDIN)
+        _forget()
+        sys.modules.update(saved)
+
+
+LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
+
+
+class On:
+    """The framework, with new tensors on a device unless the call says otherwise."""
+
+    MAKERS = {"tensor", "as_tensor", "ones", "zeros", "full", "empty", "arange", "linspace", "logspace", "eye",
+              "rand", "randn", "randint", "randperm", "tril_indices", "triu_indices", "scalar_tensor"}
+
+    def __init__(self, device):
+        self._device = device
+
+    def __getattr__(self, name):
+        value = getattr(fw, name)
+        if name == "from_numpy":
+            return lambda a: fw.from_numpy(a).to(self._device)
+        return partial(value, device=self._device) if name in self.MAKERS else value
+
+
+def on_cuda(row, sample, device):
+    """Results and first gradients of a sample on a device, as NumPy arrays."""
+    inputs = tensors(cast_inputs(sample, np.float64), device=device)
+    for x in inputs:
+        if sample.grad and isinstance(x, fw.Tensor) and x.is_floating_point():
+            x.requires_grad_()
+    out = sample.call(On(device), *[x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in inputs])
+    leaves = floating_leaves(out)
+    if device != "cpu" and row.name not in LEAVES_THE_DEVICE and any(isinstance(x, fw.Tensor) for x in inputs):
+        for y in flat(out):
+            assert not isinstance(y, fw.Tensor) or y.is_cuda, "the result left the device"
+    found = [numpy_of(y) for y in flat(out)]
+    if leaves and any(is_floating(a) for a in sample.inputs):
+        wanted = [x for x in inputs if isinstance(x, fw.Tensor) and x.requires_grad]
+        seeds = [fw.tensor(g, dtype=y.dtype, device=device) for g, y in zip(cotangents(leaves), leaves)]
+        found += [numpy_of(g) for g in fw.autograd.grad(leaves, wanted, seeds, materialize_grads=True)]
+    return found
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+def test_samples_equal_the_cpus(row, cupy):
+    """Every sample gives on the device what it gives on the CPU, with its first gradient."""
+    for sample in row.samples:
+        try:
+            got, want = on_cuda(row, sample, "cuda:0"), on_cuda(row, sample, "cpu")
+            assert len(got) == len(want)
+            for a, b in zip(got, want):
+                assert a.dtype == b.dtype
+                assert_close(a, b, str(b.dtype) if b.dtype.kind in "fc" else "float64", 10 * sample.tol)
+        except Exception as error:
+            error.add_note(f"in sample {sample.label!r} of {row_id(row)} on cuda:0")
+            raise
+
+
+def test_no_cupy_names_the_extra(monkeypatch):
+    saved = backend._cupy
+    monkeypatch.setattr(backend, "_cupy", None)
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(MissingExtraError, match=r"framework\[cuda12\]"):
+        fw.ones(2, device="cuda")
+    assert backend._cupy is None
+    backend._cupy = saved
+
+
+def test_moving(cupy):
+    x = fw.tensor([1.0, 2.0])
+    y = x.cuda()
+    assert y.device == fw.device("cuda:0") and y.is_cuda and y.get_device() == 0
+    assert x.to("cuda:0").is_cuda and y.cuda() is y and y.to("cuda:0") is y and x.cpu() is x
+    assert y.cpu().tolist() == [1.0, 2.0] and y.to("cpu", fw.float64).dtype is fw.float64
+    assert y.tolist() == [1.0, 2.0] and y[1].item() == 2.0 and y.numpy(force=True).tolist() == [1.0, 2.0]
+    with pytest.raises(DeviceError, match=r"x.cpu\(\).numpy\(\)"):
+        y.numpy()
+
+
+def test_gradient_through_a_move(cupy):
+    x = fw.tensor([1.0, 2.0], requires_grad=True)
+    (x.cuda() ** 2).sum().cpu().backward()
+    assert x.grad.device == fw.device("cpu") and x.grad.tolist() == [2.0, 4.0]
+
+
+def test_second_derivative_on_the_device(cupy):
+    x = fw.tensor([1.0, 2.0], device="cuda", requires_grad=True)
+    (g,) = fw.autograd.grad((x ** 3).sum(), x, create_graph=True)
+    (h,) = fw.autograd.grad(g.sum(), x)
+    assert h.is_cuda and h.tolist() == [6.0, 12.0]
+
+
+def test_accumulation_and_inplace_on_the_device(cupy):
+    x = fw.ones(3, device="cuda", requires_grad=True)
+    for _ in range(2):
+        (x * 2).sum().backward()
+    assert x.grad.tolist() == [4.0] * 3
+    y = fw.zeros(3, device="cuda")
+    y += 1
+    y[0] = 5
+    y.mul_(2.0)
+    assert y.tolist() == [10.0, 2.0, 2.0] and y.is_cuda
+
+
+def test_mixing_devices_names_the_op_and_both(cupy):
+    a, b = fw.ones(2, device="cuda:0"), fw.ones(2)
+    for call, name in ((lambda: a + b, "add"), (lambda: b * a, "mul"), (lambda: a @ b, "matmul")):
+        with pytest.raises(DeviceError) as caught:
+            call()
+        text = str(caught.value)
+        assert name in text and "cuda:0" in text and "cpu" in text and ".to(" in text
+    assert (a + fw.tensor(1.0)).is_cuda  # a 0-dim tensor of the CPU is a number
+
+
+def test_missing_device(cupy):
+    with pytest.raises(DeviceError, match="cuda:99"):
+        fw.ones(2, device="cuda:99")
+
+
+def test_two_devices(cupy):
+    if backend.device_count() < 2:
+        pytest.skip("one device")
+    a, b = fw.ones(2, device="cuda:0"), fw.ones(2, device="cuda:1")
+    assert (b * 3).device == fw.device("cuda:1") and b.exp().sum().device == fw.device("cuda:1")
+    assert b.to("cuda:0").device == fw.device("cuda:0")
+    with pytest.raises(DeviceError, match=r"cuda:0, cuda:1"):
+        a + b
+    c = fw.ones(2, device="cuda:1", requires_grad=True)
+    (c.exp() * c).sum().backward()
+    assert c.grad.device == fw.device("cuda:1")
+
+
+def test_factories(cupy):
+    made = [fw.zeros(2, device="cuda"), fw.ones(2, 2, device="cuda"), fw.full((2,), 3.0, device="cuda"),
+            fw.empty(2, device="cuda"), fw.arange(3, device="cuda"), fw.linspace(0, 1, 3, device="cuda"),
+            fw.eye(2, device="cuda"), fw.tensor([1, 2], device="cuda")]
+    made += [fw.zeros_like(made[0]), fw.ones_like(made[1])]
+    for name in ("rand", "randn"):
+        if hasattr(fw, name):
+            made.append(getattr(fw, name)(2, device="cuda"))
+    assert all(x.device == fw.device("cuda:0") for x in made)
+    assert made[5].tolist() == [0.0, 0.5, 1.0]
+
+
+def test_pickle_and_print(cupy):
+    x = fw.tensor([1.5, 2.0], device="cuda", requires_grad=True)
+    y = pickle.loads(pickle.dumps(x))
+    assert y.device == x.device and y.tolist() == x.tolist() and y.requires_grad
+    assert repr(x).startswith("tensor([1.5000, 2.0000], device=") and "cuda:0" in repr(x)
+
+
+def test_from_numpy_arrays_never_meet_device_arrays(cupy):
+    with pytest.raises(TypeError):
+        np.asarray(fw.ones(2, device="cuda")._array)
+
+
+def test_module_and_optimizer(cupy):
+    nn, optim = pytest.importorskip("framework.nn"), pytest.importorskip("framework.optim")
+    if not hasattr(nn, "Linear") or not hasattr(optim, "SGD"):
+        pytest.skip("nn and optim are not there yet")
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
+    assert model.to("cuda") is model and all(p.is_cuda for p in model.parameters())
+    x, y = fw.ones(5, 3, device="cuda"), fw.zeros(5, dtype=fw.int64, device="cuda")
+    for name, settings in (("SGD", {"momentum": 0.9}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {}),
+                           ("Adagrad", {})):
+        optimizer = getattr(optim, name)(model.parameters(), lr=0.01, **settings)
+        before = [p.detach().cpu() for p in model.parameters()]
+        losses = []
+        for _ in range(3):
+            optimizer.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        assert losses[-1] < losses[0], name
+        assert all(p.is_cuda for p in model.parameters())
+        assert any(not np.array_equal(a.numpy(), p.detach().cpu().numpy())
+                   for a, p in zip(before, model.parameters()))

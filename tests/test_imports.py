@@ -1,0 +1,154 @@
+"""The import arrow of docs/architecture.md, and what ``import framework`` may load."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "framework"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# from the ground up: a file may import from its own level or lower ones; the longest prefix decides
+LEVELS = [
+    ["errors"], ["config"], ["dtypes"], ["device"], ["backends"], ["node"], ["tensor"],
+    ["autograd.mode"], ["autograd"], ["random"],
+    ["ops.op", "ops.views", "ops.args", "ops.public", "ops.erf"],
+    ["ops.expression", "ops.broadcast", "ops.cast", "ops.elementwise"], ["ops"], ["ops.__init__"],
+    ["creation", "printing"], ["data", "io"], ["nn"], ["optim"], ["__init__"],
+]
+LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
+# data and io stand beside nn and optim, which they must not need, nor be needed by
+APART = {("nn", "data"), ("nn", "io"), ("optim", "data"), ("optim", "io"), ("data", "io")}
+
+
+def module_of(path):
+    """``ops.cast`` for framework/ops/cast.py, ``ops.__init__`` for framework/ops/__init__.py."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def exists(name):
+    return (PACKAGE / (name.replace(".", "/") + ".py")).exists()
+
+
+def is_package(name):
+    return (PACKAGE / name.replace(".", "/") / "__init__.py").exists()
+
+
+def level_of(name):
+    """The level of a module by its longest known prefix; new homes at the top count as above nn."""
+    parts = name.split(".")
+    for n in range(len(parts), 0, -1):
+        if ".".join(parts[:n]) in LEVEL:
+            return LEVEL[".".join(parts[:n])]
+    return LEVEL["nn"]
+
+
+def own_imports(path):
+    """(line, module of ours that is imported, is it at the top of the file) for each import."""
+    module = module_of(path)
+    here = module.split(".")[:-1]
+    tree = ast.parse(path.read_text())
+    typing_only = {n for node in ast.walk(tree) if isinstance(node, ast.If)
+                   and getattr(node.test, "id", "") == "TYPE_CHECKING" for n in ast.walk(node)}
+    for node in ast.walk(tree):
+        if node in typing_only:
+            continue
+        top = node in tree.body
+        if isinstance(node, ast.Import):
+            for a in node.names:
+                if a.name.partition(".")[0] == "framework":
+                    yield node.lineno, a.name.partition(".")[2] or "__init__", top
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = here[:len(here) - node.level + 1]
+            elif (node.module or "").partition(".")[0] == "framework":
+                base = []
+            else:
+                continue
+            name = (node.module or "").removeprefix("framework").lstrip(".") if not node.level else node.module or ""
+            base = ".".join([*base, *([name] if name else [])])
+            for a in node.names:
+                full = f"{base}.{a.name}".lstrip(".")
+                if exists(full):
+                    yield node.lineno, full, top
+                elif is_package(full):
+                    yield node.lineno, f"{full}.__init__", top
+                else:
+                    yield node.lineno, (base if exists(base) else f"{base}.__init__".lstrip(".")), top
+
+
+def allowed(module, target):
+    """Whether ``module`` may import ``target``."""
+    homes = module.split(".")[0], target.split(".")[0]
+    if homes in APART or homes[::-1] in APART:
+        return False
+    if module.endswith("__init__") and target.startswith(module.removesuffix("__init__")):
+        return True  # a package gathers what is in it
+    if target.endswith(".__init__") and homes[0] == homes[1] and module != target:
+        return homes[0] == "backends"  # a room that imports its own package makes a circle
+    return level_of(target) <= level_of(module)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_imports_point_down(path):
+    module = module_of(path)
+    wrong = [f"line {line}: {module} imports {target}" for line, target, _ in own_imports(path)
+             if not allowed(module, target)]
+    assert not wrong, "imports must point down:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_no_lazy_imports_of_our_own(path):
+    lazy = [f"{path.relative_to(PACKAGE)}:{line} imports {target}" for line, target, top in own_imports(path)
+            if not top]
+    assert not lazy, "imports of our own package belong at the top of the file:\n" + "\n".join(lazy)
+
+
+def test_no_circles():
+    """The files form no circle of imports (a package's __init__ stands for what it gathers)."""
+    edges = {module_of(p): {t for _, t, top in own_imports(p) if top} for p in FILES}
+    done, path = set(), []
+
+    def walk(name):
+        if name in path:
+            pytest.fail("a circle of imports: " + " -> ".join([*path[path.index(name):], name]))
+        if name in done or name not in edges:
+            return
+        path.append(name)
+        for target in sorted(edges[name]):
+            walk(target)
+        path.pop()
+        done.add(name)
+    for name in edges:
+        walk(name)
+
+
+def test_no_torch_or_scipy_in_the_package():
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = ([a.name for a in node.names] if isinstance(node, ast.Import)
+                     else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
+            bad = {n.partition(".")[0] for n in names} & {"torch", "scipy", "cupy"}
+            assert not bad, f"{path.relative_to(PACKAGE)}:{node.lineno} imports {bad}"
+
+
+def test_import_loads_nothing_optional():
+    program = ("import sys, numpy; before = set(sys.modules); import framework; "
+               "print(*sorted(set(sys.modules) - before))")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = done.stdout.split()
+    roots = {m.partition(".")[0] for m in loaded}
+    assert not roots & {"cupy", "scipy", "PIL", "sklearn", "torch", "tqdm", "matplotlib", "pytest"}
+    foreign = [m for m in loaded if not m.startswith(("framework", "numpy"))]
+    assert len(foreign) < 60, f"{len(foreign)} modules beside ours and NumPy's: {' '.join(foreign)}"
+
+
+def test_import_time_is_small():
+    """At most 120 ms over ``import numpy`` (three tries, the best counts)."""
+    program = ("import time, numpy, pickle, threading; t = time.perf_counter(); import framework; "
+               "print(time.perf_counter() - t)")
+    best = min(float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                                    check=True).stdout) for _ in range(3))
+    assert best < 0.36, f"import framework took {best:.3f} s; 0.12 is the goal on a free machine"
