@@ -112,7 +112,8 @@ def main() -> None:
             run["loss"] += loss.item() * len(x)
             run["right"] += int((logits.argmax(1) == y).sum())
             run["seen"] += len(x)
-            bar.set_postfix(loss=f"{run['loss'] / run['seen']:.4f}", acc=f"{run['right'] / run['seen']:.2%}")
+            bar.set_postfix(loss=f"{run['loss'] / run['seen']:.4f}", acc=f"{run['right'] / run['seen']:.2%}",
+                            refresh=False)
             if stop:
                 bar.close()
                 save()

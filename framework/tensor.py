@@ -14,7 +14,7 @@ from .backends import backend_of, move
 from .device import Device, as_device
 from .dtypes import BY_NUMPY, DType
 from .errors import AutogradError, DeviceError, DTypeError, ShapeError
-from .node import Leaf, Node, Pick
+from .node import Leaf, Node, Pick, PlainNode
 
 
 class More:
@@ -46,7 +46,7 @@ class Tensor:
     __array_priority__ = 1000.0
 
     _array: Any
-    _node: Node | Pick | Leaf | None
+    _node: Node | PlainNode | Pick | Leaf | None
     _counter: list | None
     _more: More | None
 
@@ -174,7 +174,7 @@ class Tensor:
         return self._node is None or type(self._node) is Leaf
 
     @property
-    def grad_fn(self) -> Node | Pick | None:
+    def grad_fn(self) -> Node | PlainNode | Pick | None:
         node = self._node
         return None if type(node) is Leaf else node
 

@@ -14,21 +14,32 @@ from framework.ops.expression import array_function
 
 def test_sample_files_load():
     """A file of rows that cannot be imported tests nothing."""
-    assert not BROKEN, "\n".join(f"samples/{name}.py: {type(e).__name__}: {e}" for name, e in BROKEN.items())
+    assert not BROKEN, "\n".join(
+        f"samples/{name}.py: {type(e).__name__}: {e}" for name, e in BROKEN.items()
+    )
 
 
 def test_every_public_function_has_a_row():
     """An alias is covered by the row of any name of the same function."""
-    covered = {p.function for p in PUBLIC for r in ROWS if (p.namespace, p.name) == (r.namespace, r.name)}
-    missing = sorted({f"{p.namespace or 'method'}.{p.name}" for p in PUBLIC if p.function not in covered})
-    assert not missing, f"{len(missing)} public functions have no row in tests/samples: {', '.join(missing)}"
+    covered = {
+        p.function for p in PUBLIC for r in ROWS if (p.namespace, p.name) == (r.namespace, r.name)
+    }
+    missing = sorted(
+        {f"{p.namespace or 'method'}.{p.name}" for p in PUBLIC if p.function not in covered}
+    )
+    assert not missing, (
+        f"{len(missing)} public functions have no row in tests/samples: {', '.join(missing)}"
+    )
 
 
 def test_every_row_is_of_a_public_function():
     """A row of a name that does not exist tests something else."""
     known = {(p.namespace, p.name) for p in PUBLIC}
-    strange = [f"{r.namespace}.{r.name}" for r in ROWS if (r.namespace, r.name) not in known
-               and not reachable(r)]
+    strange = [
+        f"{r.namespace}.{r.name}"
+        for r in ROWS
+        if (r.namespace, r.name) not in known and not reachable(r)
+    ]
     assert not strange, f"rows of no public function: {', '.join(strange)}"
 
 
@@ -61,28 +72,46 @@ def test_every_differentiable_record_infers():
 @pytest.mark.parametrize("word", ["linear", "multilinear", "symmetric"])
 def test_jvp_word_is_true(word, watch):
     """Pushing tangents by the word gives what differentiating the reverse rule gives."""
-    calls = [c for op, found in watch.calls.items() if op.jvp == word for c in found.values()
-             if c.op.has_vjp and all(a.dtype.kind != "c" for a in c.arrays if isinstance(a, np.ndarray))]
+    calls = [
+        c
+        for op, found in watch.calls.items()
+        if op.jvp == word
+        for c in found.values()
+        if c.op.has_vjp and all(a.dtype.kind != "c" for a in c.arrays if isinstance(a, np.ndarray))
+    ]
     rng, wrong = np.random.default_rng(3), []
     for call in calls:
-        inputs = [leaf(a) if isinstance(a, np.ndarray) and a.dtype.kind == "f"
-                  else fw.tensor(a) if isinstance(a, np.ndarray) else a for a in call.arrays]
-        tangents = [leaf(a, rng) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else None for a in call.arrays]
+        inputs = [
+            leaf(a)
+            if isinstance(a, np.ndarray) and a.dtype.kind == "f"
+            else fw.tensor(a)
+            if isinstance(a, np.ndarray)
+            else a
+            for a in call.arrays
+        ]
+        tangents = [
+            leaf(a, rng) if isinstance(a, np.ndarray) and a.dtype.kind == "f" else None
+            for a in call.arrays
+        ]
         if all(t is None for t in tangents):
             continue
         try:
             outs = call.op.run(*inputs, **call.settings)
             if not all(y.is_floating_point() for y in (outs if isinstance(outs, tuple) else (outs,))):
                 continue  # a cast to whole or complex numbers carries no tangent
-            pair = [push(call.op, inputs, tangents, call.settings),
-                    push_by_transpose(call.op, inputs, tangents, call.settings)]
+            pair = [
+                push(call.op, inputs, tangents, call.settings),
+                push_by_transpose(call.op, inputs, tangents, call.settings),
+            ]
             got, want = [y if isinstance(y, tuple) else (y,) for y in pair]
-            for a, b in zip(got[:call.op.differentiable], want):
+            for a, b in zip(got[: call.op.differentiable], want):
                 np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-7, atol=1e-9)
         except Exception as error:
             text = str(error).strip().replace("\n", " ")[:300]
-            wrong.append(f"{call.op.name}{[getattr(a, 'shape', a) for a in call.arrays]} {call.settings}: "
-                         f"{type(error).__name__}: {text}")
+            wrong.append(
+                f"{call.op.name}{[getattr(a, 'shape', a) for a in call.arrays]} {call.settings}: "
+                f"{type(error).__name__}: {text}"
+            )
     assert not wrong, f"{len(wrong)} calls where jvp={word!r} is not true:\n" + "\n".join(wrong)
 
 
@@ -96,8 +125,10 @@ def test_ufunc_is_the_expression(op):
     rng = np.random.default_rng(1)
     kinds = [np.int64] if op.result == "integer" else [np.float64, np.float32]
     for dtype in kinds:
-        xs = [(rng.uniform(0.1, 0.9, 50) if dtype != np.int64 else rng.integers(0, 9, 50)).astype(dtype)
-              for _ in op.inputs]
+        xs = [
+            (rng.uniform(0.1, 0.9, 50) if dtype != np.int64 else rng.integers(0, 9, 50)).astype(dtype)
+            for _ in op.inputs
+        ]
         if op.name == "acosh":
             xs = [x + 1 for x in xs]
         with np.errstate(all="ignore"):

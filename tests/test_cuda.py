@@ -44,6 +44,7 @@ def _forget():
 def _real_device_count():
     try:
         import cupy
+
         return int(cupy.cuda.runtime.getDeviceCount())
     except Exception:
         return 0
@@ -54,6 +55,7 @@ def cupy():
     """CuPy with a device: the real one, or the stand-in; everything is put back afterwards."""
     if _real_device_count():
         import cupy as module
+
         yield module
         backend._cupy = None
         return
@@ -62,6 +64,7 @@ def cupy():
     sys.path.insert(0, STANDIN)
     try:
         import cupy as module
+
         yield module
     finally:
         sys.path.remove(STANDIN)
@@ -75,8 +78,25 @@ LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
 class On:
     """The framework, with new tensors on a device unless the call says otherwise."""
 
-    MAKERS = {"tensor", "as_tensor", "ones", "zeros", "full", "empty", "arange", "linspace", "logspace", "eye",
-              "rand", "randn", "randint", "randperm", "tril_indices", "triu_indices", "scalar_tensor"}
+    MAKERS = {
+        "tensor",
+        "as_tensor",
+        "ones",
+        "zeros",
+        "full",
+        "empty",
+        "arange",
+        "linspace",
+        "logspace",
+        "eye",
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "tril_indices",
+        "triu_indices",
+        "scalar_tensor",
+    }
 
     def __init__(self, device):
         self._device = device
@@ -94,9 +114,15 @@ def on_cuda(row, sample, device):
     for x in inputs:
         if sample.grad and isinstance(x, fw.Tensor) and x.is_floating_point():
             x.requires_grad_()
-    out = sample.call(On(device), *[x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in inputs])
+    out = sample.call(
+        On(device), *[x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in inputs]
+    )
     leaves = floating_leaves(out)
-    if device != "cpu" and row.name not in LEAVES_THE_DEVICE and any(isinstance(x, fw.Tensor) for x in inputs):
+    if (
+        device != "cpu"
+        and row.name not in LEAVES_THE_DEVICE
+        and any(isinstance(x, fw.Tensor) for x in inputs)
+    ):
         for y in flat(out):
             assert not isinstance(y, fw.Tensor) or y.is_cuda, "the result left the device"
     found = [numpy_of(y) for y in flat(out)]
@@ -151,7 +177,7 @@ def test_gradient_through_a_move(cupy):
 
 def test_second_derivative_on_the_device(cupy):
     x = fw.tensor([1.0, 2.0], device="cuda", requires_grad=True)
-    (g,) = fw.autograd.grad((x ** 3).sum(), x, create_graph=True)
+    (g,) = fw.autograd.grad((x**3).sum(), x, create_graph=True)
     (h,) = fw.autograd.grad(g.sum(), x)
     assert h.is_cuda and h.tolist() == [6.0, 12.0]
 
@@ -197,9 +223,16 @@ def test_two_devices(cupy):
 
 
 def test_factories(cupy):
-    made = [fw.zeros(2, device="cuda"), fw.ones(2, 2, device="cuda"), fw.full((2,), 3.0, device="cuda"),
-            fw.empty(2, device="cuda"), fw.arange(3, device="cuda"), fw.linspace(0, 1, 3, device="cuda"),
-            fw.eye(2, device="cuda"), fw.tensor([1, 2], device="cuda")]
+    made = [
+        fw.zeros(2, device="cuda"),
+        fw.ones(2, 2, device="cuda"),
+        fw.full((2,), 3.0, device="cuda"),
+        fw.empty(2, device="cuda"),
+        fw.arange(3, device="cuda"),
+        fw.linspace(0, 1, 3, device="cuda"),
+        fw.eye(2, device="cuda"),
+        fw.tensor([1, 2], device="cuda"),
+    ]
     made += [fw.zeros_like(made[0]), fw.ones_like(made[1])]
     for name in ("rand", "randn"):
         if hasattr(fw, name):
@@ -227,8 +260,13 @@ def test_module_and_optimizer(cupy):
     model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.Linear(4, 2))
     assert model.to("cuda") is model and all(p.is_cuda for p in model.parameters())
     x, y = fw.ones(5, 3, device="cuda"), fw.zeros(5, dtype=fw.int64, device="cuda")
-    for name, settings in (("SGD", {"momentum": 0.9}), ("Adam", {}), ("AdamW", {}), ("RMSprop", {}),
-                           ("Adagrad", {})):
+    for name, settings in (
+        ("SGD", {"momentum": 0.9}),
+        ("Adam", {}),
+        ("AdamW", {}),
+        ("RMSprop", {}),
+        ("Adagrad", {}),
+    ):
         optimizer = getattr(optim, name)(model.parameters(), lr=0.01, **settings)
         before = [p.detach().cpu() for p in model.parameters()]
         losses = []
@@ -240,5 +278,7 @@ def test_module_and_optimizer(cupy):
             losses.append(loss.item())
         assert losses[-1] < losses[0], name
         assert all(p.is_cuda for p in model.parameters())
-        assert any(not np.array_equal(a.numpy(), p.detach().cpu().numpy())
-                   for a, p in zip(before, model.parameters()))
+        assert any(
+            not np.array_equal(a.numpy(), p.detach().cpu().numpy())
+            for a, p in zip(before, model.parameters())
+        )

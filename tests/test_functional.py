@@ -28,14 +28,14 @@ def make(M, a):
 
 CALLS = {
     "vjp": lambda M, F: F.vjp(two, (make(M, X), make(M, Y)), (make(M, V), make(M, V))),
-    "vjp of one": lambda M, F: F.vjp(lambda x: (x ** 3).sum(), make(M, X)),
+    "vjp of one": lambda M, F: F.vjp(lambda x: (x**3).sum(), make(M, X)),
     "jvp": lambda M, F: F.jvp(two, (make(M, X), make(M, Y)), (make(M, V), make(M, Y))),
     "jvp of a linear function": lambda M, F: F.jvp(lambda x: x * 3, make(M, X), make(M, V)),
     "jacobian": lambda M, F: F.jacobian(two, (make(M, X), make(M, Y))),
     "jacobian of one": lambda M, F: F.jacobian(lambda x: x.sum() * x, make(M, X)),
     "jacobian of a constant": lambda M, F: F.jacobian(lambda x: M.ones(3, dtype=M.float64), make(M, X)),
     "hessian": lambda M, F: F.hessian(one, (make(M, X), make(M, Y))),
-    "hessian of one": lambda M, F: F.hessian(lambda x: (x ** 4).sum(), make(M, X)),
+    "hessian of one": lambda M, F: F.hessian(lambda x: (x**4).sum(), make(M, X)),
     "hvp": lambda M, F: F.hvp(one, (make(M, X), make(M, Y)), (make(M, V), make(M, Y))),
     "vhp": lambda M, F: F.vhp(one, (make(M, X), make(M, Y)), (make(M, V), make(M, Y))),
 }
@@ -55,17 +55,21 @@ def test_like_torch(name):
 def test_closed_forms():
     x = fw.from_numpy(X)
     np.testing.assert_allclose(AF.jacobian(lambda x: x * x, x).numpy(), np.diag(2 * X))
-    np.testing.assert_allclose(AF.hessian(lambda x: (x ** 3).sum(), x).numpy(), np.diag(6 * X))
+    np.testing.assert_allclose(AF.hessian(lambda x: (x**3).sum(), x).numpy(), np.diag(6 * X))
     for product in (AF.hvp, AF.vhp):
-        np.testing.assert_allclose(product(lambda x: (x ** 3).sum(), x, fw.from_numpy(V))[1].numpy(), 6 * X * V)
+        np.testing.assert_allclose(
+            product(lambda x: (x**3).sum(), x, fw.from_numpy(V))[1].numpy(), 6 * X * V
+        )
 
 
 def test_create_graph_reaches_the_inputs():
     x = fw.tensor(X, dtype=fw.float64, requires_grad=True)
-    for result in (AF.jacobian(lambda x: x ** 3, x, create_graph=True),
-                   AF.vjp(lambda x: x ** 3, x, fw.ones(2, dtype=fw.float64), create_graph=True)[1],
-                   AF.jvp(lambda x: x ** 3, x, fw.ones(2, dtype=fw.float64), create_graph=True)[1],
-                   AF.hessian(lambda x: (x ** 4).sum() / 4, x, create_graph=True)):
+    for result in (
+        AF.jacobian(lambda x: x**3, x, create_graph=True),
+        AF.vjp(lambda x: x**3, x, fw.ones(2, dtype=fw.float64), create_graph=True)[1],
+        AF.jvp(lambda x: x**3, x, fw.ones(2, dtype=fw.float64), create_graph=True)[1],
+        AF.hessian(lambda x: (x**4).sum() / 4, x, create_graph=True),
+    ):
         (g,) = fw.autograd.grad(result.sum(), x)
         np.testing.assert_allclose(g.numpy(), 6 * X)
     assert x.grad is None

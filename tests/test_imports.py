@@ -12,11 +12,25 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a file may import from its own level or lower ones; the longest prefix decides
 LEVELS = [
-    ["errors"], ["config"], ["dtypes"], ["device"], ["backends"], ["node"], ["tensor"],
-    ["autograd.mode"], ["autograd"], ["random"],
+    ["errors"],
+    ["config"],
+    ["dtypes"],
+    ["device"],
+    ["backends"],
+    ["node"],
+    ["tensor"],
+    ["autograd.mode"],
+    ["autograd"],
+    ["random"],
     ["ops.op", "ops.views", "ops.args", "ops.public", "ops.erf"],
-    ["ops.expression", "ops.broadcast", "ops.cast", "ops.elementwise"], ["ops"], ["ops.__init__"],
-    ["creation", "printing"], ["data", "io"], ["nn"], ["optim"], ["__init__"],
+    ["ops.expression", "ops.broadcast", "ops.cast", "ops.elementwise"],
+    ["ops"],
+    ["ops.__init__"],
+    ["creation", "printing"],
+    ["data", "io"],
+    ["nn"],
+    ["optim"],
+    ["__init__"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 # data and io stand beside nn and optim, which they must not need, nor be needed by
@@ -50,8 +64,12 @@ def own_imports(path):
     module = module_of(path)
     here = module.split(".")[:-1]
     tree = ast.parse(path.read_text())
-    typing_only = {n for node in ast.walk(tree) if isinstance(node, ast.If)
-                   and getattr(node.test, "id", "") == "TYPE_CHECKING" for n in ast.walk(node)}
+    typing_only = {
+        n
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and getattr(node.test, "id", "") == "TYPE_CHECKING"
+        for n in ast.walk(node)
+    }
     for node in ast.walk(tree):
         if node in typing_only:
             continue
@@ -62,12 +80,16 @@ def own_imports(path):
                     yield node.lineno, a.name.partition(".")[2] or "__init__", top
         elif isinstance(node, ast.ImportFrom):
             if node.level:
-                base = here[:len(here) - node.level + 1]
+                base = here[: len(here) - node.level + 1]
             elif (node.module or "").partition(".")[0] == "framework":
                 base = []
             else:
                 continue
-            name = (node.module or "").removeprefix("framework").lstrip(".") if not node.level else node.module or ""
+            name = (
+                (node.module or "").removeprefix("framework").lstrip(".")
+                if not node.level
+                else node.module or ""
+            )
             base = ".".join([*base, *([name] if name else [])])
             for a in node.names:
                 full = f"{base}.{a.name}".lstrip(".")
@@ -94,15 +116,21 @@ def allowed(module, target):
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_imports_point_down(path):
     module = module_of(path)
-    wrong = [f"line {line}: {module} imports {target}" for line, target, _ in own_imports(path)
-             if not allowed(module, target)]
+    wrong = [
+        f"line {line}: {module} imports {target}"
+        for line, target, _ in own_imports(path)
+        if not allowed(module, target)
+    ]
     assert not wrong, "imports must point down:\n" + "\n".join(wrong)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 def test_no_lazy_imports_of_our_own(path):
-    lazy = [f"{path.relative_to(PACKAGE)}:{line} imports {target}" for line, target, top in own_imports(path)
-            if not top]
+    lazy = [
+        f"{path.relative_to(PACKAGE)}:{line} imports {target}"
+        for line, target, top in own_imports(path)
+        if not top
+    ]
     assert not lazy, "imports of our own package belong at the top of the file:\n" + "\n".join(lazy)
 
 
@@ -113,7 +141,7 @@ def test_no_circles():
 
     def walk(name):
         if name in path:
-            pytest.fail("a circle of imports: " + " -> ".join([*path[path.index(name):], name]))
+            pytest.fail("a circle of imports: " + " -> ".join([*path[path.index(name) :], name]))
         if name in done or name not in edges:
             return
         path.append(name)
@@ -121,6 +149,7 @@ def test_no_circles():
             walk(target)
         path.pop()
         done.add(name)
+
     for name in edges:
         walk(name)
 
@@ -128,15 +157,22 @@ def test_no_circles():
 def test_no_torch_or_scipy_in_the_package():
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):
-            names = ([a.name for a in node.names] if isinstance(node, ast.Import)
-                     else [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else [])
+            names = (
+                [a.name for a in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
             bad = {n.partition(".")[0] for n in names} & {"torch", "scipy", "cupy"}
             assert not bad, f"{path.relative_to(PACKAGE)}:{node.lineno} imports {bad}"
 
 
 def test_import_loads_nothing_optional():
-    program = ("import sys, numpy; before = set(sys.modules); import framework; "
-               "print(*sorted(set(sys.modules) - before))")
+    program = (
+        "import sys, numpy; before = set(sys.modules); import framework; "
+        "print(*sorted(set(sys.modules) - before))"
+    )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     roots = {m.partition(".")[0] for m in loaded}
@@ -147,8 +183,16 @@ def test_import_loads_nothing_optional():
 
 def test_import_time_is_small():
     """At most 120 ms over ``import numpy`` (three tries, the best counts)."""
-    program = ("import time, numpy, pickle, threading; t = time.perf_counter(); import framework; "
-               "print(time.perf_counter() - t)")
-    best = min(float(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
-                                    check=True).stdout) for _ in range(3))
-    assert best < 0.36, f"import framework took {best:.3f} s; 0.12 is the goal on a free machine"
+    program = (
+        "import time, numpy, pickle, threading; t = time.process_time(); import framework; "
+        "print(time.process_time() - t)"
+    )
+    best = min(
+        float(
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(3)
+    )
+    assert best < 0.24, f"import framework took {best:.3f} s of processor time; the goal is 0.12"

@@ -62,10 +62,19 @@ def compare(got, want, sample, dtype):
     array = numpy_of(got)
     if isinstance(got, fw.Tensor):
         assert array.dtype.kind == want.dtype.kind or {array.dtype.kind, want.dtype.kind} <= set("iu"), (
-            f"dtype {array.dtype}, the reference is {want.dtype}")
-        if dtype is np.float64 and any(is_floating(a) for a in sample.inputs) and want.dtype.kind in "fc":
+            f"dtype {array.dtype}, the reference is {want.dtype}"
+        )
+        if (
+            dtype is np.float64
+            and any(is_floating(a) for a in sample.inputs)
+            and want.dtype.kind in "fc"
+        ):
             assert array.dtype == want.dtype, f"dtype {array.dtype}, the reference is {want.dtype}"
-    precise = np.float64 if dtype is np.float64 and array.dtype not in (np.float32, np.complex64, np.float16) else np.float32
+    precise = (
+        np.float64
+        if dtype is np.float64 and array.dtype not in (np.float32, np.complex64, np.float16)
+        else np.float32
+    )
     name = "float16" if array.dtype == np.float16 else np.dtype(precise).name
     assert_close(array, want, name, sample.tol)
 
@@ -82,6 +91,7 @@ def test_gradient(row, watch):
             def function(*xs, call=sample.call):
                 xs = [x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in xs]
                 return tuple(y for y in flat(call(fw, *xs)) if isinstance(y, fw.Tensor))
+
             tolerance = {"atol": 1e-5 * sample.tol, "rtol": 1e-4 * sample.tol, "fast_mode": True}
             gradcheck(function, inputs, **tolerance)
             if sample.order >= 2:
@@ -93,12 +103,16 @@ def test_gradient(row, watch):
 def test_noncontiguous(row):
     """Inputs with gaps or transposed memory give the same values and gradients."""
     for sample in row.samples:
-        if not sample.noncontiguous or not any(isinstance(a, np.ndarray) and a.ndim for a in sample.inputs):
+        if not sample.noncontiguous or not any(
+            isinstance(a, np.ndarray) and a.ndim for a in sample.inputs
+        ):
             continue
         for how in ("gaps", "transposed"):
             with naming(row, sample, how):
                 plain = value_and_grads(row, sample, cast_inputs(sample, np.float64))
-                odd = value_and_grads(row, sample, [strided(a, how) for a in cast_inputs(sample, np.float64)])
+                odd = value_and_grads(
+                    row, sample, [strided(a, how) for a in cast_inputs(sample, np.float64)]
+                )
                 assert len(plain) == len(odd)
                 for a, b in zip(odd, plain):
                     assert_close(a, b, "float64", sample.tol)
@@ -140,7 +154,9 @@ def test_torch(row, dtype):
             continue
         with naming(row, sample, dtype.__name__):
             arrays = cast_inputs(sample, dtype)
-            derivatives = sample.grad and dtype is np.float64 and any(is_floating(a) for a in sample.inputs)
+            derivatives = (
+                sample.grad and dtype is np.float64 and any(is_floating(a) for a in sample.inputs)
+            )
             ours, theirs = tensors(arrays, derivatives), torch_tensors(arrays, derivatives)
             results = []
             for M, given in ((fw, ours), (torch, theirs)):
@@ -163,7 +179,9 @@ def assert_like_torch(ours, theirs, sample, torch):
         assert isinstance(y, fw.Tensor), f"PyTorch gives a tensor, this is {type(y).__name__}"
         want = numpy_of(z)
         assert y.dtype is BY_NUMPY[want.dtype], f"dtype {y.dtype}, PyTorch has {z.dtype}"
-        single = want.dtype in (np.float32, np.complex64) or not any(is_floating(a) for a in sample.inputs)
+        single = want.dtype in (np.float32, np.complex64) or not any(
+            is_floating(a) for a in sample.inputs
+        )
         name = "float16" if want.dtype == np.float16 else "float32" if single else "float64"
         assert_close(numpy_of(y), want, name, sample.tol)
 
@@ -172,16 +190,31 @@ def assert_derivatives_like_torch(ours, theirs, results, sample, torch):
     """First gradients, then the gradients of a random combination of them."""
     leaves = [floating_leaves(r) for r in results]
     assert len(leaves[0]) == len(leaves[1]), (
-        f"{len(leaves[0])} results carry gradients, {len(leaves[1])} of PyTorch's")
+        f"{len(leaves[0])} results carry gradients, {len(leaves[1])} of PyTorch's"
+    )
     if not leaves[0]:
         return
-    wanted = [[x for x in xs if hasattr(x, "requires_grad") and x.requires_grad] for xs in (ours, theirs)]
+    wanted = [
+        [x for x in xs if hasattr(x, "requires_grad") and x.requires_grad] for xs in (ours, theirs)
+    ]
     seeds = cotangents(leaves[0])
     again = sample.order >= 2
-    first = (fw.autograd.grad(leaves[0], wanted[0], [fw.tensor(g, dtype=y.dtype) for g, y in zip(seeds, leaves[0])],
-                              create_graph=again, materialize_grads=True),
-             torch.autograd.grad(leaves[1], wanted[1], [torch.tensor(g, dtype=z.dtype) for g, z in zip(seeds, leaves[1])],
-                                 create_graph=again, materialize_grads=True))
+    first = (
+        fw.autograd.grad(
+            leaves[0],
+            wanted[0],
+            [fw.tensor(g, dtype=y.dtype) for g, y in zip(seeds, leaves[0])],
+            create_graph=again,
+            materialize_grads=True,
+        ),
+        torch.autograd.grad(
+            leaves[1],
+            wanted[1],
+            [torch.tensor(g, dtype=z.dtype) for g, z in zip(seeds, leaves[1])],
+            create_graph=again,
+            materialize_grads=True,
+        ),
+    )
     for a, b in zip(*first):
         assert_close(numpy_of(a), numpy_of(b), "float64", 10 * sample.tol, "gradient")
     live = [i for i, g in enumerate(first[1]) if g.requires_grad]
@@ -190,14 +223,30 @@ def assert_derivatives_like_torch(ours, theirs, results, sample, torch):
         return
     weights = cotangents([first[1][i] for i in live], seed=9)
     try:
-        second = torch.autograd.grad([first[1][i] for i in live], wanted[1], [torch.tensor(w) for w in weights],
-                                     materialize_grads=True)
+        second = torch.autograd.grad(
+            [first[1][i] for i in live],
+            wanted[1],
+            [torch.tensor(w) for w in weights],
+            materialize_grads=True,
+        )
     except RuntimeError as error:
-        if "not implemented" in str(error):  # PyTorch lacks it; test_gradient has checked ours by numbers
+        if "not implemented" in str(
+            error
+        ):  # PyTorch lacks it; test_gradient has checked ours by numbers
             return
         raise
-    got = [np.zeros(tuple(x.shape)) for x in wanted[1]] if not mine else [numpy_of(g) for g in fw.autograd.grad(
-        [first[0][i] for i in mine], wanted[0], [fw.tensor(w, dtype=fw.float64) for i, w in zip(live, weights) if i in mine],
-        materialize_grads=True)]
+    got = (
+        [np.zeros(tuple(x.shape)) for x in wanted[1]]
+        if not mine
+        else [
+            numpy_of(g)
+            for g in fw.autograd.grad(
+                [first[0][i] for i in mine],
+                wanted[0],
+                [fw.tensor(w, dtype=fw.float64) for i, w in zip(live, weights) if i in mine],
+                materialize_grads=True,
+            )
+        ]
+    )
     for a, b in zip(got, second):
         assert_close(a, numpy_of(b), "float64", 100 * sample.tol, "second gradient")

@@ -1,6 +1,8 @@
 """The generated names are those of the registry."""
 
-from framework.ops import stub
+import pytest
+
+from framework.ops import PUBLIC, stub
 
 HINT = "run: python -m framework.ops.stub"
 
@@ -9,6 +11,10 @@ def test_tensor_stub_is_fresh():
     assert stub.PATH.read_text() == stub.generate(), HINT
 
 
-def test_list_of_functions_is_fresh():
-    text = stub.INIT.read_text()
-    assert text == stub.with_functions(text), HINT
+@pytest.mark.parametrize("namespace", stub.FILES)
+def test_lists_of_functions_are_fresh(namespace):
+    assert stub.FILES[namespace].read_text() == stub.with_functions(namespace), HINT
+
+
+def test_every_namespace_has_a_file():
+    assert {p.namespace for p in PUBLIC} - {""} == set(stub.FILES)

@@ -1,6 +1,8 @@
 """Views and changes in place: every view, change and hook together give the functional formula's gradient."""
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -407,3 +409,21 @@ def test_retained_gradient_follows_the_tensor():
         (y * y).sum().backward()
         grads.append(y.grad.numpy())
     np.testing.assert_allclose(*grads)
+
+
+def test_graph_is_freed_without_the_collector():
+    """Views and changes make no cycles: base, view and nodes go with their last reference."""
+    gc.collect()
+    gc.disable()
+    try:
+        x = fw.tensor(DATA, requires_grad=True)
+        y = x * x
+        v = y[0]
+        v.mul_(2.0)
+        y[1] = v
+        y[[0, 1]] = v
+        refs = [weakref.ref(o) for o in (y, v, y.grad_fn, v.grad_fn)]
+        del y, v
+        assert all(ref() is None for ref in refs)
+    finally:
+        gc.enable()

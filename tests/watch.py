@@ -57,22 +57,29 @@ class Watch:
             if "out" not in settings:
                 self._note(op, arrays, settings, out)
             return out
+
         return cpu
 
     def _note(self, op: Op, arrays: tuple, settings: dict, out: Any) -> None:
         if not any(isinstance(a, np.ndarray) for a in arrays):
             return
-        key = str([(a.shape, str(a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays]) + str(settings)
+        key = str([(a.shape, str(a.dtype)) if isinstance(a, np.ndarray) else a for a in arrays]) + str(
+            settings
+        )
         calls = self.calls.setdefault(op, {})
         new = key not in calls
         if new and len(calls) < CALLS_PER_OP:
-            calls[key] = Call(op, tuple([a.copy() if isinstance(a, np.ndarray) else a for a in arrays]), settings)
+            calls[key] = Call(
+                op, tuple([a.copy() if isinstance(a, np.ndarray) else a for a in arrays]), settings
+            )
         if new and op.infer is not None:
             self._check(op, arrays, settings, out)
 
     def _check(self, op: Op, arrays: tuple, settings: dict, out: Any) -> None:
-        metas = [Meta(a.shape, BY_NUMPY[a.dtype]) if isinstance(a, (np.ndarray, np.generic)) else a
-                 for a in arrays]
+        metas = [
+            Meta(a.shape, BY_NUMPY[a.dtype]) if isinstance(a, (np.ndarray, np.generic)) else a
+            for a in arrays
+        ]
         if isinstance(op, Elementwise) and any(isinstance(a, np.generic) for a in arrays):
             return  # a rule met a NumPy scalar; promotion is for tensors
         several = len(op.outputs) > 1
@@ -84,7 +91,9 @@ class Watch:
         told_list = list(told) if several and not isinstance(told, str) else [told]
         if told_list != actual:
             call = ", ".join([*map(str, metas), *[f"{k}={v!r}" for k, v in settings.items()]])
-            self.wrong.append(f"{op.name}({call}): infer gives {_show(told_list)}, the kernel {_show(actual)}")
+            self.wrong.append(
+                f"{op.name}({call}): infer gives {_show(told_list)}, the kernel {_show(actual)}"
+            )
 
 
 def _show(metas: list) -> str:

@@ -1,5 +1,6 @@
 """The functions of ``framework.nn.functional``, each written in its room under ``framework/ops``."""
 
+# functions of the rooms, written by framework.ops.stub
 from ..ops.activations import celu as celu
 from ..ops.activations import elu as elu
 from ..ops.activations import gelu as gelu
@@ -33,6 +34,13 @@ from ..ops.conv import conv3d as conv3d
 from ..ops.conv import conv_transpose1d as conv_transpose1d
 from ..ops.conv import conv_transpose2d as conv_transpose2d
 from ..ops.conv import conv_transpose3d as conv_transpose3d
+from ..ops.distances import cosine_embedding_loss as cosine_embedding_loss
+from ..ops.distances import cosine_similarity as cosine_similarity
+from ..ops.distances import hinge_embedding_loss as hinge_embedding_loss
+from ..ops.distances import margin_ranking_loss as margin_ranking_loss
+from ..ops.distances import normalize as normalize
+from ..ops.distances import pairwise_distance as pairwise_distance
+from ..ops.distances import triplet_margin_loss as triplet_margin_loss
 from ..ops.dropout import alpha_dropout as alpha_dropout
 from ..ops.dropout import dropout as dropout
 from ..ops.dropout import dropout1d as dropout1d
@@ -43,23 +51,16 @@ from ..ops.embedding import embedding as embedding
 from ..ops.embedding import one_hot as one_hot
 from ..ops.losses import binary_cross_entropy as binary_cross_entropy
 from ..ops.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
-from ..ops.losses import cosine_embedding_loss as cosine_embedding_loss
-from ..ops.losses import cosine_similarity as cosine_similarity
 from ..ops.losses import cross_entropy as cross_entropy
 from ..ops.losses import gaussian_nll_loss as gaussian_nll_loss
-from ..ops.losses import hinge_embedding_loss as hinge_embedding_loss
 from ..ops.losses import huber_loss as huber_loss
 from ..ops.losses import kl_div as kl_div
 from ..ops.losses import l1_loss as l1_loss
-from ..ops.losses import margin_ranking_loss as margin_ranking_loss
 from ..ops.losses import mse_loss as mse_loss
 from ..ops.losses import nll_loss as nll_loss
-from ..ops.losses import normalize as normalize
-from ..ops.losses import pairwise_distance as pairwise_distance
 from ..ops.losses import poisson_nll_loss as poisson_nll_loss
 from ..ops.losses import smooth_l1_loss as smooth_l1_loss
 from ..ops.losses import soft_margin_loss as soft_margin_loss
-from ..ops.losses import triplet_margin_loss as triplet_margin_loss
 from ..ops.matmul import bilinear as bilinear
 from ..ops.matmul import linear as linear
 from ..ops.norm import batch_norm as batch_norm
@@ -84,3 +85,4 @@ from ..ops.pool import max_pool3d as max_pool3d
 from ..ops.softmax import log_softmax as log_softmax
 from ..ops.softmax import softmax as softmax
 from ..ops.softmax import softmin as softmin
+# end of the functions

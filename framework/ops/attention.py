@@ -24,8 +24,8 @@ def _check(query: Any, key: Any, value: Any, dropout_p: float) -> None:
         if x.ndim < 2:
             raise ShapeError(f"{_OP}: {name} must be (..., length, features), got shape {list(x.shape)}")
     if query.shape[-1] != key.shape[-1]:
-        raise ShapeError(f"{_OP}: query {list(query.shape)} and key {list(key.shape)} must have the same last "
-                         f"size")
+        raise ShapeError(f"{_OP}: query {list(query.shape)} and key {list(key.shape)} must have the same "
+                         f"last size")
     if key.shape[-2] != value.shape[-2]:
         raise ShapeError(f"{_OP}: key {list(key.shape)} and value {list(value.shape)} must have the same "
                          f"length (dimension -2)")
@@ -74,8 +74,8 @@ def _shared_heads(query: Tensor, x: Tensor, name: str) -> Tensor:
     """Grouped queries: each head of key and value serves several heads of the query."""
     heads, own = query.shape[-3], x.shape[-3]
     if own == 0 or heads % own:
-        raise ShapeError(f"{_OP}: enable_gqa needs the query's {heads} heads to be a multiple of the {name}'s "
-                         f"{own}")
+        raise ShapeError(f"{_OP}: enable_gqa needs the query's {heads} heads to be a multiple of the "
+                         f"{name}'s {own}")
     times = heads // own
     lead, rest = x.shape[:-3], x.shape[-2:]
     split: Any = reshape_op.run(x, shape=(*lead, own, 1, *rest))

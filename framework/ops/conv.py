@@ -226,7 +226,7 @@ def _weight_grad_kernel(xp: Any, x: Any, y: Any, *, w_shape: tuple, stride: tupl
         return xp.zeros(w_shape, x.dtype)
     columns = _Columns(xp, x, at, groups)
     gradients = _gradient_columns(xp, y, at, columns.size)
-    total = None
+    total: Any = None
     for start, stop in columns.pieces():
         part = gradients(start, stop).reshape(groups, o // groups, -1)
         product = xp.matmul(part, columns(start, stop).swapaxes(1, 2))

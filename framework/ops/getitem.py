@@ -15,6 +15,7 @@ from ..backends import array_module
 from ..dtypes import BY_NUMPY, as_dtype, can_cast
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor, wrap
+from .args import tensor_arg
 from .broadcast import broadcast_shape, expand
 from .cast import from_array, to
 from .index import (
@@ -41,7 +42,7 @@ class Choice(NamedTuple):
 
     basic: tuple | None
     mask: Tensor | None = None
-    index: Tensor | None = None
+    places: Tensor | None = None
     dims: tuple[int, ...] = ()
 
 
@@ -81,14 +82,14 @@ def getitem(x: Tensor, key: Any) -> Tensor:
     basic = _basic(key)
     if basic is not None:
         return take_slice(x, basic)
-    choice = _read(x, key) if not _is_positions(key, x) else Choice(None, index=one_index(key), dims=(0,))
+    choice = _read(x, key) if not _is_positions(key, x) else Choice(None, places=one_index(key), dims=(0,))
     y = x if choice.basic is None else slice_op.run(x, key=choice.basic)
     if choice.mask is not None:
         return mask_op.run(y, choice.mask, count=count_true(choice.mask))
-    if choice.index is None:
+    if choice.places is None:
         return y
     try:
-        return index_op.run(y, choice.index, dims=choice.dims)
+        return index_op.run(y, choice.places, dims=choice.dims)
     except IndexError:
         _explain(y, choice)
         raise
@@ -102,7 +103,7 @@ def _is_positions(key: Any, x: Tensor) -> bool:
 
 def _explain(y: Tensor, choice: Choice) -> None:
     for k, d in enumerate(choice.dims):
-        check_range(choice.index._array[k], y.shape[d], "index", d, "index")  # type: ignore[union-attr]
+        check_range(choice.places._array[k], y.shape[d], "index", d, "index")  # type: ignore[union-attr]
 
 
 # -- reading a key -------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ def _read(x: Tensor, key: Any) -> Choice:
     plain = None if all(_is_full(k) for k in basic) else tuple(basic)
     if not chosen:
         return Choice(plain)
-    return Choice(plain, index=_together([t for _, t in chosen]), dims=tuple(d for d, _ in chosen))
+    return Choice(plain, places=_together([t for _, t in chosen]), dims=tuple(d for d, _ in chosen))
 
 
 def _width(k: Any) -> int:
@@ -264,7 +265,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
     choice = Choice(basic) if basic is not None else _read(x, key)
     y = x if choice.basic is None else slice_op.run(x, key=choice.basic)
     value = _value(x, value)
-    if choice.mask is None and choice.index is None:
+    if choice.mask is None and choice.places is None:
         if not (isinstance(value, Tensor) and _same_memory(value, y)):
             value = _shaped(value, y.shape, y)
             overwrite(y, Ellipsis, value, fill_op, (y, value), {}, "__setitem__")
@@ -278,7 +279,7 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
         overwrite(y, choice.mask._array, value, mask_put, (y, value, choice.mask), {"count": count},
                   "__setitem__")
         return
-    index, dims = choice.index, choice.dims
+    index, dims = choice.places, choice.dims
     _explain(y, choice)
     value = _shaped(value, indexed_shape(y.shape, index.shape[1:], dims), y)  # type: ignore[union-attr]
     overwrite(y, _key(index._array, dims), value, index_put_op, (y, value, index),  # type: ignore[union-attr]
@@ -373,22 +374,23 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     tensor([[0., 2.],
             [0., 0.]])
     """
+    tensor_arg(x, "index_put"), tensor_arg(values, "index_put", "values")
     key = tuple(slice(None) if i is None else i for i in indices)
     choice = _index_only(_read(x, key), x)
-    values = _shaped(values, indexed_shape(x.shape, choice.index.shape[1:], choice.dims), x)  # type: ignore
+    values = _shaped(values, indexed_shape(x.shape, choice.places.shape[1:], choice.dims), x)  # type: ignore
     _explain(x, choice)
     if accumulate:
-        added = unindex.run(values, choice.index, dims=choice.dims, shape=x.shape)
+        added = unindex.run(values, choice.places, dims=choice.dims, shape=x.shape)
         return x + added  # type: ignore[operator]
-    return index_put_op.run(x, values, choice.index, dims=choice.dims)
+    return index_put_op.run(x, values, choice.places, dims=choice.dims)
 
 
 def _index_only(choice: Choice, x: Tensor) -> Choice:
     """The same choice by index arrays; keys that need a view first have no place here."""
     if choice.mask is not None:
         parts = [wrap(a) for a in choice.mask._array.nonzero()]
-        return Choice(None, index=_together(parts), dims=tuple(range(len(parts))))
-    if choice.basic is not None or choice.index is None:
+        return Choice(None, places=_together(parts), dims=tuple(range(len(parts))))
+    if choice.basic is not None or choice.places is None:
         raise IndexError("index_put: indices must be tensors of integers or bools (None for a whole "
                          "dimension); use x[key] = value for ints and slices")
     return choice

@@ -1,34 +1,37 @@
-"""Linear algebra: factorisations, inverses, determinants and norms of matrices and batches of them.
+"""Linear algebra: solving, factorising, determinants, powers and norms of (batches of) matrices.
 
-Derivatives: M. Giles, "An extended collection of matrix derivative results for forward and reverse
-mode algorithmic differentiation", 2008; Cholesky: I. Murray, "Differentiation of the Cholesky
-decomposition", 2016; QR: H.-J. Liao et al., "Differentiable programming tensor networks", 2019;
-pseudo-inverse: G. Golub and V. Pereyra, 1973. Singular and eigenvectors have no derivative where
-values coincide: there a gradient that needs it is inf or nan, and any other comes out right.
+The records of the factorisations, and where their derivatives come from, are in ``factor.py``.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..backends import array_module
-from ..errors import AutogradError, FrameworkError, ShapeError
-from ..tensor import Tensor, wrap
-from .args import floating, many_dims, one_dim, tensor_arg
-from .broadcast import broadcast_shape, sum_to
+from ..errors import ShapeError
+from ..tensor import Tensor
+from .args import many_dims, one_dim, tensor_arg
 from .expression import OPS_BY_NAME
+from .factor import (
+    cholesky_op,
+    column,
+    eigh_op,
+    eye,
+    inv_op,
+    like,
+    matrix,
+    qr_op,
+    row,
+    solve_infer,
+    solve_op,
+    svd_op,
+)
 from .matmul import matmul, promoted, swap_last
 from .op import Meta, Op
 from .public import public
 from .reduce import sum_op
 from .stats import vector_norm
-from .view import permute_op, put_slice, reshape_op, slice_op
-
-
-class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
-    """A matrix that has no such factor, inverse or solution."""
+from .view import permute_op, reshape_op, slice_op
 
 
 class SlogDet(NamedTuple):
@@ -60,90 +63,11 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
-def _checked(text: str) -> Callable:
-    """A kernel whose LinAlgError says what was wrong with the matrix."""
-    def mark(kernel: Callable) -> Callable:
-        def run(*args: Any, **settings: Any) -> Any:
-            try:
-                return kernel(*args, **settings)
-            except np.linalg.LinAlgError as error:
-                raise LinAlgError(f"{text} ({error})") from None
-        return run
-    return mark
-
-
-def _matrix(x: Any, op: str, square: bool = True, name: str = "A") -> Tensor:
-    tensor_arg(x, op, name)
-    floating(x, op, name)
-    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
-        kind = "square matrices (*, n, n)" if square else "matrices (*, m, n)"
-        raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}")
-    return x
-
-
-def _like(x: Any, make: Callable) -> Any:
-    """The constant array ``make(xp, dtype)``, as a tensor where x is one."""
-    array = x._array if isinstance(x, Tensor) else x
-    constant = make(array_module(array), array.dtype)
-    return wrap(constant) if isinstance(x, Tensor) else constant
-
-
-def _eye(x: Any, n: int) -> Any:
-    return _like(x, lambda xp, dtype: xp.eye(n, dtype=dtype))
-
-
-def _lower(x: Any, n: int, diagonal: float) -> Any:
-    """Ones below the diagonal, ``diagonal`` on it: multiplied, it takes a lower triangle."""
-    return _like(x, lambda xp, dtype: xp.tri(n, k=-1, dtype=dtype) + xp.eye(n, dtype=dtype) * diagonal)
-
-
-def _column(s: Any) -> Any:
-    return reshape_op(s, shape=(*s.shape, 1))
-
-
-def _row(s: Any) -> Any:
-    return reshape_op(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
-
-
-def _columns(x: Any, start: int, stop: int) -> Any:
-    return slice_op(x, key=(Ellipsis, slice(start, stop)))
-
-
-def _over(x: Any, y: Any) -> Any:
-    return OPS_BY_NAME["over"](x, y)
-
-
-# -- inverse, solution, determinant --------------------------------------------------------------
-
-inv_op = Op("inv", "A", infer=lambda A: A,
-            kernel=_checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
-            vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
-
-
-def _solve_infer(A: Meta, B: Meta) -> Meta:
-    if A.shape[-1] != B.shape[-2]:
-        raise ShapeError(f"solve: A of shape {list(A.shape)} and B of shape {list(B.shape)}: B must have "
-                         f"{A.shape[-1]} rows, not {B.shape[-2]}")
-    return Meta(broadcast_shape((A.shape[:-2], B.shape[:-2]), "solve (batch dimensions)") + B.shape[-2:],
-                B.dtype)
-
-
-def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
-    gb = solve_op(swap_last(A), g)
-    ga = -(gb @ swap_last(out)) if needs[0] else None
-    return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
-
-
-solve_op = Op("solve", "A B", infer=_solve_infer, vjp=_solve_vjp, kernel=_checked(
-    "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
-        lambda xp, A, B: xp.linalg.solve(A, B)))
-
-
 def _det_vjp(g: Any, A: Any, out: Any) -> Any:
     """g times the matrix of cofactors: out * inv(A).T, or by the SVD where A is singular."""
-    g = _column(_column(g))
+    g = column(column(g))
     if bool((out != 0).all()):
-        return g * _column(_column(out)) * swap_last(inv_op(A))
+        return g * column(column(out)) * swap_last(inv_op(A))
     u, s, vh = svd_op(A, full=False)
     n = A.shape[-1]
     others = [_products(s, i) for i in range(n)]
@@ -152,15 +76,15 @@ def _det_vjp(g: Any, A: Any, out: Any) -> Any:
         part = p * slice_op(u, key=(Ellipsis, slice(i, i + 1))) @ slice_op(
             vh, key=(Ellipsis, slice(i, i + 1), slice(None)))
         middle = part if middle is None else middle + part
-    return g * (_column(_column(det_op(u) * det_op(vh))) * middle)
+    return g * (column(column(det_op(u) * det_op(vh))) * middle)
 
 
 def _products(s: Any, left_out: int) -> Any:
     """The product of all but one of the last dimension, as (*, 1, 1)."""
-    total = _like(s, lambda xp, dtype: xp.ones((1, 1), dtype=dtype))
+    total = like(s, lambda xp, dtype: xp.ones((1, 1), dtype=dtype))
     for k in range(s.shape[-1]):
         if k != left_out:
-            total = total * _column(slice_op(s, key=(Ellipsis, slice(k, k + 1))))
+            total = total * column(slice_op(s, key=(Ellipsis, slice(k, k + 1))))
     return total
 
 
@@ -174,7 +98,7 @@ def _slogdet_kernel(xp: Any, A: Any) -> tuple:
 
 
 slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign", differentiable=1,
-                vjp={"A": lambda g, A: _column(_column(g)) * swap_last(inv_op(A))})
+                vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
 
 
 @public("linalg", op=inv_op)
@@ -185,7 +109,7 @@ def inv(A: Tensor) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.2500]])
     """
-    return inv_op.run(_matrix(A, "inv"))
+    return inv_op.run(matrix(A, "inv"))
 
 
 @public(method=True)
@@ -208,15 +132,15 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     tensor([1.0000, 0.5000])
     """
     A, B = promoted("solve", A=A, B=B)
-    _matrix(A, "solve")
+    matrix(A, "solve")
     vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
     if vector:
-        B = _column(B) if left else _row(B)
+        B = column(B) if left else row(B)
     elif B.ndim < 2:
         raise ShapeError(f"solve: B must be a vector or matrices, got shape {list(B.shape)}")
     if not left:
         A, B = swap_last(A), swap_last(B)
-    _solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
+    solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
     X = solve_op.run(A, B)
     if vector:
         return reshape_op.run(X, shape=X.shape[:-1])
@@ -230,7 +154,7 @@ def det(A: Tensor) -> Tensor:
     >>> fw.linalg.det(fw.tensor([[1.0, 2.0], [3.0, 5.0]]))
     tensor(-1.)
     """
-    return det_op.run(_matrix(A, "det"))
+    return det_op.run(matrix(A, "det"))
 
 
 @public("linalg", op=slogdet_op)
@@ -240,7 +164,7 @@ def slogdet(A: Tensor) -> SlogDet:
     >>> fw.linalg.slogdet(fw.tensor([[1.0, 0.0], [0.0, -1.0]])).sign
     tensor(-1.)
     """
-    logabsdet, sign = slogdet_op.run(_matrix(A, "slogdet"))
+    logabsdet, sign = slogdet_op.run(matrix(A, "slogdet"))
     return SlogDet(sign, logabsdet)
 
 
@@ -262,18 +186,6 @@ def logdet(x: Tensor) -> Tensor:
 # -- factorisations ------------------------------------------------------------------------------
 
 
-def _cholesky_vjp(g: Any, out: Any) -> Any:
-    n = out.shape[-1]
-    phi = (swap_last(out) @ g) * _lower(g, n, 0.5)
-    middle = solve_op(swap_last(out), 0.5 * (phi + swap_last(phi)))
-    return swap_last(solve_op(swap_last(out), swap_last(middle)))
-
-
-cholesky_op = Op("cholesky", "A", infer=lambda A: A, vjp={"A": _cholesky_vjp}, kernel=_checked(
-    "cholesky: the matrix is not positive definite; add a little to its diagonal")(
-        lambda xp, A: xp.linalg.cholesky(A)))
-
-
 @public("linalg", op=cholesky_op)
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with ``L @ L.T = A``, for symmetric positive definite A (*, n, n).
@@ -284,7 +196,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 1.]])
     """
-    L = cholesky_op.run(_matrix(A, "cholesky"))
+    L = cholesky_op.run(matrix(A, "cholesky"))
     return swap_last(L) if upper else L
 
 
@@ -296,54 +208,6 @@ def _cholesky(x: Tensor, upper: bool = False) -> Tensor:
     tensor([[2.]])
     """
     return cholesky(x, upper=upper)
-
-
-def _qr_kernel(xp: Any, A: Any, *, mode: str) -> tuple:
-    if mode == "r":
-        return xp.zeros((0,), A.dtype), xp.linalg.qr(A, mode="r")
-    return tuple(xp.linalg.qr(A, mode=mode))
-
-
-def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
-    gq, gr = g
-    m, n = A_shape[-2:]
-    if mode == "r" or (mode == "complete" and m > n):
-        raise AutogradError(f"qr: mode={mode!r} has no derivative here; use mode='reduced'")
-    if m >= n:
-        return (_qr_tall(gq, gr, Q, R),)
-    # wide: A = [X Y], R = [U V] with square U; X = Q U, and V = Q.T Y also depends on Q
-    gx_q = gq
-    u, v = _columns(R, 0, m), _columns(R, m, n)
-    gu = None if gr is None else _columns(gr, 0, m)
-    gy = None
-    if gr is not None:
-        gv = _columns(gr, m, n)
-        gy = Q @ gv
-        through = (Q @ v) @ swap_last(gv)  # Y = Q V
-        gx_q = through if gq is None else gq + through
-    gx = _qr_tall(gx_q, gu, Q, u)
-    total = put_slice(gx, key=(Ellipsis, slice(0, m)), shape=A_shape)
-    if gy is not None:
-        total = total + put_slice(gy, key=(Ellipsis, slice(m, n)), shape=A_shape)
-    return (total,)
-
-
-def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
-    middle = None
-    if gr is not None:
-        middle = R @ swap_last(gr)
-    if gq is not None:
-        part = swap_last(gq) @ Q
-        middle = -part if middle is None else middle - part
-    n = R.shape[-1]
-    sym = middle * _lower(middle, n, 1.0) + swap_last(middle * _lower(middle, n, 0.0))
-    total = Q @ sym
-    if gq is not None:
-        total = gq + total
-    return swap_last(solve_op(R, swap_last(total)))
-
-
-qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp)
 
 
 @public("linalg", op=qr_op)
@@ -358,50 +222,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
-    return QR(*qr_op.run(_matrix(A, "qr", square=False), mode=mode))
-
-
-def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
-    gu, gs, gvh = g
-    k, m, n = S.shape[-1], U.shape[-2], Vh.shape[-1]
-    if full and m != n:
-        gu, gvh = _without_rest(gu, -1, k), _without_rest(gvh, -2, k)
-        U, Vh = _columns(U, 0, k), slice_op(Vh, key=(Ellipsis, slice(0, k), slice(None)))
-    if gu is None and gvh is None:
-        return ((U * _row(gs)) @ Vh,)
-    gaps = (_row(S) - _column(S)) * (_row(S) + _column(S)) + _eye(S, k)
-    middle, total = None if gs is None else _row(gs) * _eye(S, k), None
-    if gu is not None:
-        inner = swap_last(U) @ gu
-        part = _over(inner - swap_last(inner), gaps) * _row(S)
-        middle = part if middle is None else middle + part
-        if m > k:
-            total = _over(gu - U @ inner, _row(S)) @ Vh
-    if gvh is not None:
-        inner = Vh @ swap_last(gvh)
-        part = _over(inner - swap_last(inner), gaps) * _column(S)
-        middle = part if middle is None else middle + part
-        if n > k:
-            rest = U @ _over(gvh - swap_last(inner) @ Vh, _column(S))
-            total = rest if total is None else total + rest
-    core = U @ middle @ Vh
-    return (core if total is None else core + total,)
-
-
-def _without_rest(g: Any, dim: int, k: int) -> Any:
-    """The gradient of the first k singular vectors; the others are free to turn and can have none."""
-    if g is None or g.shape[dim] == k:
-        return g
-    after = (slice(None),) * (-1 - dim)
-    if bool((slice_op(g, key=(Ellipsis, slice(k, None), *after)) != 0).any()):
-        raise AutogradError("svd: the vectors that full_matrices=True adds to U or Vh have no derivative; "
-                            "use full_matrices=False")
-    return slice_op(g, key=(Ellipsis, slice(0, k), *after))
-
-
-svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp,
-            kernel=_checked("svd: no convergence; is there a nan or inf in the matrix?")(
-                lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
+    return QR(*qr_op.run(matrix(A, "qr", square=False), mode=mode))
 
 
 @public("linalg", op=svd_op)
@@ -413,7 +234,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     >>> fw.linalg.svd(fw.tensor([[3.0, 0.0], [0.0, 4.0]])).S
     tensor([4., 3.])
     """
-    return SVD(*svd_op.run(_matrix(A, "svd", square=False), full=bool(full_matrices)))
+    return SVD(*svd_op.run(matrix(A, "svd", square=False), full=bool(full_matrices)))
 
 
 @public("linalg")
@@ -423,24 +244,7 @@ def svdvals(A: Tensor) -> Tensor:
     >>> fw.linalg.svdvals(fw.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor([4., 3.])
     """
-    return svd_op.run(_matrix(A, "svdvals", square=False), full=False)[1]
-
-
-def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
-    gl, gv = g
-    n = V.shape[-1]
-    middle = None if gl is None else _row(gl) * _eye(gl, n)
-    if gv is not None:
-        gaps = _row(eigenvalues) - _column(eigenvalues) + _eye(eigenvalues, n)
-        outside = _like(gv, lambda xp, dtype: 1 - xp.eye(n, dtype=dtype))
-        part = _over((swap_last(V) @ gv) * outside, gaps)
-        middle = part if middle is None else middle + part
-    return (V @ middle @ swap_last(V),)
-
-
-eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
-             kernel=_checked("eigh: no convergence; is there a nan or inf in the matrix?")(
-                 lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))
+    return svd_op.run(matrix(A, "svdvals", square=False), full=False)[1]
 
 
 @public("linalg", op=eigh_op)
@@ -454,7 +258,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"eigh: UPLO must be 'L' or 'U', got {UPLO!r}")
-    return Eigh(*eigh_op.run(_matrix(A, "eigh"), uplo=UPLO.upper()))
+    return Eigh(*eigh_op.run(matrix(A, "eigh"), uplo=UPLO.upper()))
 
 
 @public("linalg")
@@ -502,7 +306,7 @@ def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
-    _matrix(A, "pinv", square=False)
+    matrix(A, "pinv", square=False)
     eps = float(np.finfo(A._array.dtype).eps)
     return pinv_op.run(A, rtol=max(A.shape[-2:]) * eps if rtol is None else float(rtol))
 
@@ -531,7 +335,7 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     if n < 0:
         A, n = inv(A), -n
     if n == 0:
-        return A * 0 + _eye(A, A.shape[-1])  # type: ignore[operator]
+        return A * 0 + eye(A, A.shape[-1])  # type: ignore[operator]
     result = None
     while n:
         if n & 1:
@@ -563,9 +367,9 @@ def multi_dot(tensors: Any) -> Tensor:
             raise ShapeError(f"multi_dot: tensors[{i}] must be a matrix, got shape {list(x.shape)}")
     first, last = xs[0].ndim == 1, xs[-1].ndim == 1
     if first:
-        xs[0] = _row(xs[0])
+        xs[0] = row(xs[0])
     if last:
-        xs[-1] = _column(xs[-1])
+        xs[-1] = column(xs[-1])
     out = _cheapest(xs)
     drop = tuple(s for s, gone in zip(out.shape, (first, last)) if not gone)
     return reshape_op.run(out, shape=drop) if first or last else out
@@ -607,7 +411,7 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     """
     if dtype is not None:
         A = A.to(dtype)  # type: ignore[attr-defined]
-    _matrix(A, "matrix_norm", square=False)
+    matrix(A, "matrix_norm", square=False)
     if not isinstance(dim, (tuple, list)) or len(many_dims(dim, A.ndim, "matrix_norm")) != 2:
         raise ValueError(f"matrix_norm: dim must name two dimensions, got {dim!r}")
     row, column = (one_dim(d, A.ndim, "matrix_norm") for d in dim)

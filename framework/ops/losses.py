@@ -1,4 +1,4 @@
-"""Losses: pointwise ones, those over classes, and those over distances.
+"""Losses: pointwise ones and those over classes; those over distances stand in ``distances.py``.
 
 Prediction and target must have the same shape here: PyTorch broadcasts them with at most a warning,
 and a [N, 1] prediction against an [N] target then trains on an N x N table of differences.
@@ -11,14 +11,13 @@ from ..backends import array_module
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..tensor import Tensor, wrap
 from .activations import logsigmoid_op
-from .args import floating, one_dim, tensor_arg
+from .args import floating, tensor_arg
 from .broadcast import broadcast_shape, expand
-from .cast import cast
 from .elementwise import Elementwise
 from .op import Meta, Op
-from .pointwise import _where, clamp_min, exp, log, sqrt
+from .pointwise import _where, exp, log
 from .public import public
-from .reduce import amax, mean_op, sum_op
+from .reduce import mean_op, sum_op
 from .softmax import log_softmax_op
 from .view import reshape_op
 
@@ -500,153 +499,3 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, re
     losses = -sum_op.run(_by_class(log_softmax_op.run(x, dim=1) * t, weight),  # type: ignore
                          dims=(1,), keepdim=False)
     return reshape_op.run(losses, shape=()) if single else _reduced(losses, reduction, op)
-
-
-# -- over distances ------------------------------------------------------------------------------
-
-
-def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
-    """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0."""
-    if p == 2:
-        return sqrt(sum_op.run(x * x, dims=(dim,), keepdim=keepdim))
-    size = x.abs()
-    if p == 1:
-        return sum_op.run(size, dims=(dim,), keepdim=keepdim)
-    if p == math.inf:
-        return amax(size, dim, keepdim)
-    if p == 0:
-        return sum_op.run(cast.run(size != 0, dtype=x.dtype), dims=(dim,), keepdim=keepdim)
-    return sum_op.run(size ** p, dims=(dim,), keepdim=keepdim) ** (1 / p)
-
-
-@public("nn.functional")
-def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``; shapes broadcast.
-
-    >>> fw.nn.functional.cosine_similarity(fw.tensor([[1.0, 1.0]]), fw.tensor([[1.0, 0.0]]))
-    tensor([0.7071])
-    """
-    op = "cosine_similarity"
-    floating(tensor_arg(x1, op, "x1"), op, "x1")
-    floating(tensor_arg(x2, op, "x2"), op, "x2")
-    shape = broadcast_shape((x1.shape, x2.shape), op)
-    at = one_dim(dim, len(shape), op)
-    a, b = (reshape_op.run(x, shape=(1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
-    # expanded first: a dimension of size 1 counts as many times as the other's is long
-    a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
-    unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
-    unit_b = b / clamp_min(_p_norm(b, 2, at, True), eps)  # type: ignore[operator]
-    return sum_op.run(unit_a * unit_b, dims=(at,) if shape else (), keepdim=False)
-
-
-@public("nn.functional")
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
-                      keepdim: bool = False) -> Tensor:
-    """The p-norm of ``x1 - x2 + eps`` along the last dimension; shapes broadcast.
-
-    >>> fw.nn.functional.pairwise_distance(fw.tensor([[3.0, 4.0]]), fw.tensor([[0.0, 0.0]]))
-    tensor([5.0000])
-    """
-    op = "pairwise_distance"
-    floating(tensor_arg(x1, op, "x1"), op, "x1")
-    floating(tensor_arg(x2, op, "x2"), op, "x2")
-    difference = x1 - x2 + eps  # type: ignore[operator]
-    if not difference.ndim:
-        raise ShapeError(f"{op}: wanted at least 1 dimension, got two 0-dim tensors")
-    return _p_norm(difference, p, difference.ndim - 1, keepdim)
-
-
-@public("nn.functional")
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``x / max(|x|_p, eps)`` with the p-norm along ``dim``.
-
-    >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
-    tensor([[0.6000, 0.8000]])
-    """
-    floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
-    at = one_dim(dim, input.ndim, "normalize")
-    if not input.ndim:
-        return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())
-    return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]
-
-
-@public("nn.functional")
-def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
-                        reduction: str = "mean") -> Tensor:
-    """``max(0, -t * (x1 - x2) + margin)`` for targets 1 (x1 should be larger) and -1.
-
-    Raises ShapeError unless all have one shape.
-
-    >>> one, two = fw.tensor([1.0, 2.0]), fw.tensor([2.0, 1.0])
-    >>> fw.nn.functional.margin_ranking_loss(one, two, fw.tensor([1.0, 1.0]))
-    tensor(0.5000)
-    """
-    _alike("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    losses = clamp_min(-target * (input1 - input2) + margin, 0)  # type: ignore[operator]
-    return _reduced(losses, reduction, "margin_ranking_loss")
-
-
-@public("nn.functional")
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
-                         reduction: str = "mean") -> Tensor:
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1.
-
-    Raises ShapeError unless both have one shape.
-
-    >>> fw.nn.functional.hinge_embedding_loss(fw.tensor([0.5, 0.25]), fw.tensor([1.0, -1.0]))
-    tensor(0.6250)
-    """
-    _alike("hinge_embedding_loss", input=input, target=target)
-    far = clamp_min(margin - input, 0)  # type: ignore[operator]
-    losses = _where.run(target != 1, far, 0.0) + _where.run(target != -1, input, 0.0)  # type: ignore
-    return _reduced(losses, reduction, "hinge_embedding_loss")
-
-
-@public("nn.functional")
-def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
-                          reduction: str = "mean") -> Tensor:
-    """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
-
-    input1, input2: (N, D) with target (N), or (D) with a 0-dim target. Raises ShapeError otherwise.
-
-    >>> one, two = fw.tensor([[1.0, 0.0]]), fw.tensor([[0.0, 1.0]])
-    >>> fw.nn.functional.cosine_embedding_loss(one, two, fw.tensor([1.0]))
-    tensor(1.)
-    """
-    op = "cosine_embedding_loss"
-    _alike(op, input1=input1, input2=input2)
-    if tensor_arg(target, op, "target").shape != input1.shape[:-1] or input1.ndim not in (1, 2):
-        raise ShapeError(f"{op}: wanted inputs (N, D) with a target (N), or (D) with (), got inputs of shape "
-                         f"{list(input1.shape)} and a target of shape {list(target.shape)}")
-    last = (input1.ndim - 1,)
-
-    def product(a: Any, b: Any) -> Any:
-        return sum_op.run(a * b, dims=last, keepdim=False)
-    tiny = 1e-12  # inside the root: the cosine of a zero vector is 0, with finite derivatives
-    size = sqrt((product(input1, input1) + tiny) * (product(input2, input2) + tiny))
-    cos = product(input1, input2) / size
-    losses = (_where.run(target == 1, 1 - cos, 0.0)
-              + _where.run(target == -1, clamp_min(cos - margin, 0), 0.0))  # type: ignore[operator]
-    return _reduced(losses, reduction, op)
-
-
-@public("nn.functional")
-def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
-                        p: float = 2.0, eps: float = 1e-6, swap: bool = False, *,
-                        reduction: str = "mean") -> Tensor:
-    """``max(0, d(a, p) - d(a, n) + margin)`` with ``d`` of ``pairwise_distance``.
-
-    swap: use d(p, n) for d(a, n) where it is smaller. Raises ShapeError unless all have one shape.
-
-    >>> a, b = fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0]])
-    >>> fw.nn.functional.triplet_margin_loss(a, a, b, margin=6.0)
-    tensor(1.0000)
-    """
-    op = "triplet_margin_loss"
-    _alike(op, anchor=anchor, positive=positive, negative=negative)
-    near: Any = pairwise_distance(anchor, positive, p, eps)
-    far: Any = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        other = pairwise_distance(positive, negative, p, eps)
-        far = far.minimum(other)
-    return _reduced(clamp_min(near - far + margin, 0), reduction, op)

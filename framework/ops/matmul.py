@@ -1,8 +1,6 @@
 """Products of vectors, matrices and tensors: matmul, linear, einsum and their relatives."""
 
 import math
-from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,12 +12,11 @@ from ..tensor import Tensor, wrap
 from .args import one_dim, tensor_arg
 from .broadcast import broadcast_shape, expand, sum_to
 from .cast import cast
+from .contract import LETTERS, einsum_kernel, index_sizes, matmul_kernel, parse
 from .op import Meta, Op
 from .public import check_out, public
 from .reduce import sum_op
 from .view import permute_op, reshape_op
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def promoted(op: str, **tensors: Any) -> list:
@@ -38,15 +35,6 @@ def swap_last(x: Any) -> Any:
 
 
 # -- matmul --------------------------------------------------------------------------------------
-
-
-def _matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
-    if x.dtype == np.float16 and xp is np:  # NumPy would add up in half precision, and slowly
-        return _matmul_kernel(xp, x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
-    if x.ndim > 2 and y.ndim == 2 and x.shape[-1] == y.shape[0]:  # one product for the whole batch
-        rows = math.prod(x.shape[:-1])
-        return xp.matmul(x.reshape(rows, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
-    return xp.matmul(x, y)
 
 
 def _matmul_infer(x: Meta, y: Meta) -> Meta:
@@ -96,7 +84,7 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
     return swap_last(x) if vector else x
 
 
-matmul_op = Op("matmul", "x y", kernel=_matmul_kernel, infer=_matmul_infer, jvp="multilinear",
+matmul_op = Op("matmul", "x y", kernel=matmul_kernel, infer=_matmul_infer, jvp="multilinear",
                vjp={"x": _matmul_x, "y": _matmul_y})
 
 
@@ -286,7 +274,7 @@ def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
     if x.ndim == 2 and x.dtype != np.float16:
         out = xp.matmul(x, w.T)
     else:
-        out = _matmul_kernel(xp, x, w.T)
+        out = matmul_kernel(xp, x, w.T)
     if b is not None:
         out += b
     return out
@@ -355,99 +343,15 @@ def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None)
 # -- einsum --------------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1024)
-def _parse(equation: str, ndims: tuple[int, ...]) -> str:
-    """The equation with explicit output and the ellipses spelled out in letters of their own."""
-    left, arrow, right = equation.replace(" ", "").partition("->")
-    terms = left.split(",")
-    said = f"einsum: equation {equation!r}"
-    if len(terms) != len(ndims):
-        raise ValueError(f"{said} names {len(terms)} operands, but {len(ndims)} were given")
-    used = set(equation)
-    free = [c for c in _LETTERS if c not in used]
-    spread = 0
-    for i, (term, ndim) in enumerate(zip(terms, ndims)):
-        letters = term.replace("...", "", 1)
-        if not all(c in _LETTERS for c in letters):
-            raise ValueError(f"{said}: operand {i} is written {term!r}; wanted letters and one '...'")
-        extra = ndim - len(letters)
-        if extra < 0 or (extra and "..." not in term):
-            raise ShapeError(f"{said}: operand {i} is written {term!r}, {len(letters)} dimensions, but it "
-                             f"has {ndim}")
-        spread = max(spread, extra)
-    dots = "".join(free[:spread])
-    full = [t.replace("...", dots[spread - (n - len(t) + 3):] if "..." in t else "")
-            for t, n in zip(terms, ndims)]
-    if arrow:
-        out = right.replace("...", dots)
-    else:
-        letters = "".join(terms).replace("...", "")
-        out = dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1))
-    for c in out:
-        if out.count(c) > 1 or not any(c in t for t in full):
-            raise ValueError(f"{said}: output index {c!r} must occur once there and in an operand")
-    return ",".join(full) + "->" + out
-
-
-def _sizes(equation: str, shapes: Sequence[tuple[int, ...]]) -> dict[str, int]:
-    """The size of every index; raises ShapeError where two operands disagree."""
-    sizes: dict[str, int] = {}
-    for term, shape in zip(equation.partition("->")[0].split(","), shapes):
-        for c, size in zip(term, shape):
-            if sizes.get(c, 1) == 1:
-                sizes[c] = size
-            elif size not in (1, sizes[c]):
-                raise ShapeError(f"einsum: index {c!r} of {equation!r} has size {sizes[c]} in one operand "
-                                 f"and {size} in another (shapes {', '.join(str(list(s)) for s in shapes)})")
-    return sizes
-
-
-def _einsum_kernel(xp: Any, *xs: Any, equation: str) -> Any:
-    if len(xs) == 2:
-        left, _, out = equation.partition("->")
-        x_term, y_term = left.split(",")
-        if _plain(x_term, y_term, out) and _plain(y_term, x_term, out) and _agree(xs, x_term, y_term):
-            return _contract(xp, xs[0], x_term, xs[1], y_term, out)
-    result = xp.einsum(equation, *xs, optimize=len(xs) > 2)
-    return result if len(xs) > 1 else xp.array(result, copy=True)  # never a view
-
-
-def _plain(term: str, other: str, out: str) -> bool:
-    return len(set(term)) == len(term) and all(c in other or c in out for c in term)
-
-
-def _agree(xs: Sequence, x_term: str, y_term: str) -> bool:
-    sizes = dict(zip(x_term, xs[0].shape))
-    return all(sizes.get(c, s) == s for c, s in zip(y_term, xs[1].shape))
-
-
-def _contract(xp: Any, x: Any, x_term: str, y: Any, y_term: str, out: str) -> Any:
-    """Two operands as one batched matrix product, which goes to BLAS."""
-    size = {**dict(zip(x_term, x.shape)), **dict(zip(y_term, y.shape))}
-    batch = [c for c in out if c in x_term and c in y_term]
-    rows = [c for c in out if c in x_term and c not in y_term]
-    columns = [c for c in out if c not in x_term]
-    summed = [c for c in x_term if c in y_term and c not in out]
-
-    def grouped(a: Any, term: str, *groups: list[str]) -> Any:
-        order = [term.index(c) for group in (batch, *groups) for c in group]
-        shape = [size[c] for c in batch] + [math.prod(size[c] for c in g) for g in groups]
-        return a.transpose(order).reshape(shape)
-
-    product = _matmul_kernel(xp, grouped(x, x_term, rows, summed), grouped(y, y_term, summed, columns))
-    now = batch + rows + columns
-    return product.reshape([size[c] for c in now]).transpose([now.index(c) for c in out])
-
-
 def _einsum_infer(*xs: Meta, equation: str) -> Meta:
-    sizes = _sizes(equation, [x.shape for x in xs])
+    sizes = index_sizes(equation, [x.shape for x in xs])
     return Meta(tuple(sizes[c] for c in equation.partition("->")[2]), xs[0].dtype)
 
 
 def _einsum_vjp(g: Any, xs: tuple, equation: str, needs: tuple) -> list:
     left, _, out = equation.partition("->")
     terms = left.split(",")
-    sizes = _sizes(equation, [x.shape for x in xs])
+    sizes = index_sizes(equation, [x.shape for x in xs])
     return [_einsum_part(g, out, terms, xs, i, sizes) if needs[i] else None for i in range(len(xs))]
 
 
@@ -481,7 +385,7 @@ def _shape_of(part: Any, known: str, unique: str) -> list[int]:
 
 
 def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> Any:
-    spare = (c for c in _LETTERS if c not in term)
+    spare = (c for c in LETTERS if c not in term)
     names, eyes, target = [unique], [], []
     xp = array_module(part._array if isinstance(part, Tensor) else part)
     for k, c in enumerate(term):
@@ -495,7 +399,7 @@ def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> An
     return einsum_op(part, *eyes, equation=",".join(names) + "->" + "".join(target))
 
 
-einsum_op = Op("einsum", "*xs", kernel=_einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
+einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
                jvp="multilinear")
 
 
@@ -520,12 +424,12 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     if not operands:
         raise ValueError("einsum: wanted at least one operand")
     xs = promoted("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
-    return einsum_op.run(*xs, equation=_parse(equation, tuple(x.ndim for x in xs)))
+    return einsum_op.run(*xs, equation=parse(equation, tuple(x.ndim for x in xs)))
 
 
 def _from_sublists(args: tuple) -> tuple[str, tuple]:
     def letters(indices: Any) -> str:
-        return "".join("..." if i is Ellipsis else _LETTERS[i] for i in indices)
+        return "".join("..." if i is Ellipsis else LETTERS[i] for i in indices)
     pairs = len(args) // 2
     equation = ",".join(letters(s) for s in args[1:2 * pairs:2])
     if len(args) % 2:
@@ -549,7 +453,7 @@ def tensordot(x: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
         if not 0 <= dims <= min(x.ndim, other.ndim):
             raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
                              f"{x.ndim} and {other.ndim}")
-        first, second = range(x.ndim - dims, x.ndim), range(dims)
+        first, second = list(range(x.ndim - dims, x.ndim)), list(range(dims))
     a = [one_dim(d, x.ndim, "tensordot", "dims[0]") for d in first]
     b = [one_dim(d, other.ndim, "tensordot", "dims[1]") for d in second]
     if [x.shape[d] for d in a] != [other.shape[d] for d in b]:

@@ -105,14 +105,23 @@ def _max_position_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, paddi
     x = _padded(xp, x, padding, reach, _lowest(x.dtype))
     has_nan = x.dtype.kind == "f" and bool((largest != largest).any())
     where = xp.zeros(largest.shape, np.uint8 if count < 256 else np.int32)
-    parts = list(_positions(kernel, stride, dilation, out))
-    for k in range(count - 1, -1, -1):
-        part = x[parts[k]]
+    missing = xp.ones(largest.shape, bool)  # windows whose element is not found yet
+    for k, position in enumerate(_positions(kernel, stride, dilation, out)):
+        part = x[position]
         hit = part == largest
         if has_nan:
             hit |= part != part
-        xp.copyto(where, where.dtype.type(k), where=hit)
+        hit &= missing
+        missing ^= hit
+        where += hit * where.dtype.type(k)  # bytes all the way: far quicker than a masked copy
     return where
+
+
+def _select(xp: Any, y: Any) -> Any:
+    """A function giving y where a mask holds and 0 elsewhere; a product, unless y has nan or inf."""
+    if xp is np and np.isfinite(y.sum()):
+        return lambda mask: y * mask
+    return lambda mask: xp.where(mask, y, y.dtype.type(0))
 
 
 def _spread_kernel(xp: Any, y: Any, where: Any, *, x_shape: tuple, kernel: tuple, stride: tuple,
@@ -122,9 +131,9 @@ def _spread_kernel(xp: Any, y: Any, where: Any, *, x_shape: tuple, kernel: tuple
     reach = _reach(size, kernel, stride, padding, dilation, out)
     full = xp.zeros(x_shape[:len(x_shape) - d] + reach, y.dtype)
     disjoint = _disjoint(kernel, stride, dilation)
-    zero = y.dtype.type(0)
+    chosen = _select(xp, y)
     for k, part in enumerate(_positions(kernel, stride, dilation, out)):
-        mine = xp.where(where == k, y, zero)
+        mine = chosen(where == k)
         if disjoint:
             full[part] = mine
         else:

@@ -41,7 +41,7 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 
 def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     """The sum in the array's dtype; float16 is summed, and left, in float32."""
-    return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype == "float16" else x.dtype)
+    return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype.char == "e" else x.dtype)
 
 
 def narrow(out: Any, dtype: Any) -> Any:
@@ -145,7 +145,7 @@ def nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
 
 
 def _prod_kernel(xp: Any, x: Any) -> Any:
-    return narrow(x.prod(axis=-1, dtype="float32" if x.dtype == "float16" else x.dtype), x.dtype)
+    return narrow(x.prod(axis=-1, dtype="float32" if x.dtype.char == "e" else x.dtype), x.dtype)
 
 
 def _others_kernel(xp: Any, x: Any) -> Any:

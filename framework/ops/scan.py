@@ -24,7 +24,7 @@ from .view import permute_op, put_slice, reshape_op, slice_along
 def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     if not x.ndim:
         return x.copy()
-    dtype = "float32" if x.dtype == "float16" else x.dtype
+    dtype = "float32" if x.dtype.char == "e" else x.dtype
     if reverse:
         return narrow(xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=dtype), dim), x.dtype)
     return narrow(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)

@@ -40,7 +40,10 @@ def _scatter_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
 
 def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     out = xp.array(x, copy=True, order="C")
-    xp.multiply.at(out, _grid(xp, index, dim), src)
+    for k in range(index.shape[dim]):  # within one slice no place is named twice; CuPy has no multiply.at
+        part = (slice(None),) * dim + (slice(k, k + 1),)
+        key = _grid(xp, index[part], dim)
+        out[key] = out[key] * (src[part] if hasattr(src, "shape") else src)
     return out
 
 

@@ -40,7 +40,7 @@ def _var_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], correction: float, ke
 
 
 def _wide(x: Any) -> Any:
-    return x.astype("float32") if x.dtype == "float16" else x
+    return x.astype("float32") if x.dtype.char == "e" else x
 
 
 def _std_kernel(xp: Any, x: Any, **settings: Any) -> Any:

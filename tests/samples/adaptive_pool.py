@@ -11,7 +11,8 @@ from .base import Sample, normal, row
 
 
 def _windows(size: tuple, out: Any) -> tuple:
-    out = tuple(s if o is None else o for s, o in zip(size, out if isinstance(out, tuple) else (out,) * len(size)))
+    given = out if isinstance(out, tuple) else (out,) * len(size)
+    out = tuple(s if o is None else o for s, o in zip(size, given))
     return out, [(at, tuple(slice(i * s // o, -(-(i + 1) * s // o)) for i, s, o in zip(at, size, out)))
                  for at in product(*map(range, out))]
 
@@ -67,7 +68,8 @@ row("adaptive_avg_pool1d",
              "cannot pool")])
 row("adaptive_avg_pool2d",
     _avg(2, "divides", (2, 1, 4, 6), (2, 3)), _avg(2, "overlaps", (1, 2, 5, 4), (3, 3)),
-    _avg(2, "kept", (1, 2, 3, 4), (None, 2)), _avg(2, "one", (1, 2, 3, 4), 1), _avg(2, "no batch", (2, 3, 4), 2),
+    _avg(2, "kept", (1, 2, 3, 4), (None, 2)), _avg(2, "one", (1, 2, 3, 4), 1),
+    _avg(2, "no batch", (2, 3, 4), 2),
     namespace="nn.functional",
     errors=[("dimensions", lambda M: M.nn.functional.adaptive_avg_pool2d(M.ones(2), 2), ShapeError,
              "4 dimensions")])
@@ -75,7 +77,8 @@ row("adaptive_avg_pool3d", _avg(3, "overlaps", (1, 1, 3, 4, 2), (2, 3, 1)), name
     errors=[("dimensions", lambda M: M.nn.functional.adaptive_avg_pool3d(M.ones(2), 2), ShapeError,
              "5 dimensions")])
 row("adaptive_max_pool1d",
-    _max(1, "divides", (2, 2, 6), 3), _max(1, "overlaps", (1, 2, 5), 3, True), _max(1, "no batch", (2, 5), 2, True),
+    _max(1, "divides", (2, 2, 6), 3), _max(1, "overlaps", (1, 2, 5), 3, True),
+    _max(1, "no batch", (2, 5), 2, True),
     namespace="nn.functional",
     errors=[("size", lambda M: M.nn.functional.adaptive_max_pool1d(M.ones(1, 1, 4), "2"), TypeError,
              "output_size")])

@@ -168,6 +168,7 @@ row("index_put",
           MASK34),
     errors=[("range", lambda M: M.ones(2).index_put((M.tensor([2]),), M.ones(1)), IndexError,
     "2 is out of range"),
+            ("number", lambda M: M.ones(2).index_put((M.tensor([1]),), 1.0), TypeError, "values"),
             ("slice", lambda M: M.ones(2).index_put((slice(0, 1),), M.ones(1)), IndexError, "x[key]")])
 row("index_select",
     _with("rows", lambda M, x, i: M.index_select(x, 0, i), lambda x, i: x[i], M34, I2),

@@ -146,7 +146,8 @@ def _eigen(parts: Any) -> Any:
     return values, vectors * vectors
 
 
-row("eigh", _one("eigh", "plain", normal(3, 3), lambda x: _eigen(np.linalg.eigh(x)), prepare=_sym, pick=_eigen),
+row("eigh",
+    _one("eigh", "plain", normal(3, 3), lambda x: _eigen(np.linalg.eigh(x)), prepare=_sym, pick=_eigen),
     _one("eigh", "batch", normal(2, 2, 2), lambda x: _eigen(np.linalg.eigh(x)), prepare=_sym, pick=_eigen),
     _one("eigh", "upper", normal(2, 2), lambda x: _eigen(np.linalg.eigh(x)), UPLO="U", prepare=_sym,
          pick=_eigen),
@@ -162,7 +163,8 @@ for _name, _home in (("pinv", "linalg"), ("pinverse", "framework")):
         namespace=_home, errors=_errors(_name, _home, square=False))
 for _home in ("linalg", "framework"):
     row("matrix_power", *[
-        _one("matrix_power", f"{n}", _square(2, 2), lambda x, n=n: np.linalg.matrix_power(x, n), n, home=_home)
+        _one("matrix_power", f"{n}", _square(2, 2), lambda x, n=n: np.linalg.matrix_power(x, n), n,
+             home=_home)
         for n in (0, 1, 2, 5, -1, -2)],
         namespace=_home,
         errors=[("type", lambda M: M.linalg.matrix_power(M.eye(2), 1.5), TypeError, "int"),

@@ -1,4 +1,4 @@
-"""Rows of ops/losses.py."""
+"""Rows of ops/losses.py and ops/distances.py."""
 
 from dataclasses import replace
 from typing import Any
@@ -355,7 +355,8 @@ def _cosine_loss(a: Any, b: Any, t: Any, margin: float = 0.0) -> Any:
 
 row("cosine_embedding_loss",
     *[Sample(r, lambda M, a, b, r=r: F(M).cosine_embedding_loss(
-        a, b, M.tensor(SIGNS[:, 0], device=a.device), reduction=r), (X, Y), lambda a, b, r=r: reduced(_cosine_loss(a, b, SIGNS[:, 0]), r))
+        a, b, M.tensor(SIGNS[:, 0], device=a.device), reduction=r), (X, Y),
+        lambda a, b, r=r: reduced(_cosine_loss(a, b, SIGNS[:, 0]), r))
       for r in ("none", "sum", "mean")],
     Sample("margin", lambda M, a, b: F(M).cosine_embedding_loss(
         a, b, -M.ones(3, device=a.device), margin=0.2),

@@ -16,8 +16,10 @@ from . import names as _names
 
 __version__ = "14.2.0+standin"
 _DEVICES = 2
-_NO_CONVERSION = ("Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
-                  "a NumPy array explicitly.")
+_NO_CONVERSION = (
+    "Implicit conversion to a NumPy array is not allowed. Please use `.get()` to construct "
+    "a NumPy array explicitly."
+)
 
 
 class _Current(threading.local):
@@ -67,8 +69,10 @@ def _unwrap(value: Any) -> Any:
     """CuPy arrays as the NumPy arrays inside; NumPy arrays are refused."""
     if isinstance(value, ndarray):
         if value._device != _current.stack[-1]:
-            raise ValueError(f"Array device must be same as the current device: array device = "
-                             f"{value._device} while current = {_current.stack[-1]}")
+            raise ValueError(
+                f"Array device must be same as the current device: array device = "
+                f"{value._device} while current = {_current.stack[-1]}"
+            )
         return value._a
     if isinstance(value, _np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")
@@ -130,7 +134,9 @@ class _Memory:
     def seen_as(self, shape: Any, dtype: Any, strides: Any) -> _np.ndarray:
         """The memory from here on as an array."""
         root = self.root if self.root.flags.c_contiguous else self.root.T
-        return _np.ndarray(shape, dtype, root.reshape(-1).view(_np.uint8), self.ptr - self.mem.ptr, strides)
+        return _np.ndarray(
+            shape, dtype, root.reshape(-1).view(_np.uint8), self.ptr - self.mem.ptr, strides
+        )
 
 
 class _Flags:
@@ -147,16 +153,18 @@ class ndarray:
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    def __new__(cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None,
-                order: str = "C") -> "ndarray":
-        array = _np.zeros(shape, dtype, order) if memptr is None else memptr.seen_as(shape, dtype, strides)
+    def __new__(
+        cls, shape: Any, dtype: Any = float, memptr: Any = None, strides: Any = None, order: str = "C"
+    ) -> "ndarray":
+        array = (
+            _np.zeros(shape, dtype, order) if memptr is None else memptr.seen_as(shape, dtype, strides)
+        )
         return _new(array, _current.stack[-1])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         raise TypeError(_NO_CONVERSION)
 
-    shape = property(lambda self: self._a.shape,
-                     lambda self, value: setattr(self._a, "shape", value))
+    shape = property(lambda self: self._a.shape, lambda self, value: setattr(self._a, "shape", value))
     dtype = property(lambda self: self._a.dtype)
     ndim = property(lambda self: self._a.ndim)
     size = property(lambda self: self._a.size)
@@ -175,7 +183,9 @@ class ndarray:
     def _view(self, array: _np.ndarray) -> "ndarray":
         return _new(array, self._device, self.base if self.base is not None else self)
 
-    def get(self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True) -> _np.ndarray:
+    def get(
+        self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
+    ) -> _np.ndarray:
         """A copy in host memory."""
         return self._a.copy(order)
 
@@ -204,15 +214,22 @@ class ndarray:
             if "where" in kwargs or "initial" in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'where' or 'initial'")
             with Device(self._device):
-                result = method(*[_unwrap(v) for v in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+                result = method(
+                    *[_unwrap(v) for v in args], **{k: _unwrap(v) for k, v in kwargs.items()}
+                )
                 if name == "diagonal" and self._a.flags.writeable:
                     result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
                 return _wrap(result, [self], kwargs.get("out"))
+
         return call
 
     def __getitem__(self, index: Any) -> "ndarray":
         with Device(self._device):
-            return _wrap(self._a[_unwrap(index)], [self])
+            index = _unwrap(index)
+            part = self._a[index]
+            if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
+                part = self._a[(*index, ...) if isinstance(index, tuple) else (index, ...)]
+            return _wrap(part, [self])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, _np.ndarray) and value.size:
@@ -270,22 +287,42 @@ def _operator(name: str) -> Any:
         with Device(self._device):
             result = method(self._a, *[_unwrap(v) for v in others])
             return self if result is self._a else _wrap(result, [])
+
     return call
 
 
-for _name in ("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift divmod").split():
+for _name in [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "matmul",
+    "and",
+    "or",
+    "xor",
+    "lshift",
+    "rshift",
+    "divmod",
+]:
     for _form in ("__{}__", "__r{}__", "__i{}__"):
         if hasattr(_np.ndarray, _form.format(_name)) and (_name, _form[:3]) != ("divmod", "__i"):
             setattr(ndarray, _form.format(_name), _operator(_form.format(_name)))
-for _name in "lt le eq ne gt ge neg pos abs invert".split():
+for _name in ["lt", "le", "eq", "ne", "gt", "ge", "neg", "pos", "abs", "invert"]:
     setattr(ndarray, f"__{_name}__", _operator(f"__{_name}__"))
 
 
 class ufunc:
     """An elementwise function."""
 
-    _METHODS = {"at": "add subtract maximum minimum bitwise_and bitwise_or bitwise_xor",
-                "reduce": "add multiply", "accumulate": "add multiply", "reduceat": "add"}
+    _METHODS = {
+        "at": "add subtract maximum minimum bitwise_and bitwise_or bitwise_xor",
+        "reduce": "add multiply",
+        "accumulate": "add multiply",
+        "reduceat": "add",
+    }
 
     def __init__(self, name: str) -> None:
         self.__name__ = self.name = name
@@ -303,20 +340,27 @@ class ufunc:
     def _method(self, method: str, *args: Any, **kwargs: Any) -> Any:
         if self.name not in self._METHODS[method].split():
             raise NotImplementedError(f"`{self.name}.{method}` is not supported yet")
-        return _wrap(getattr(self._f, method)(*[_unwrap(a) for a in args],
-                                              **{k: _unwrap(v) for k, v in kwargs.items()}), [])
+        return _wrap(
+            getattr(self._f, method)(
+                *[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()}
+            ),
+            [],
+        )
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
         self._method("at", a, indices, b)
 
-    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None,
-               keepdims: bool = False) -> Any:
+    def reduce(
+        self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Any:
         return self._method("reduce", array, axis=axis, dtype=dtype, keepdims=keepdims)
 
     def accumulate(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
         return self._method("accumulate", array, axis=axis, dtype=dtype)
 
-    def reduceat(self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
+    def reduceat(
+        self, array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: Any = None
+    ) -> Any:
         return self._method("reduceat", array, indices, axis=axis, dtype=dtype)
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
@@ -333,23 +377,34 @@ def _function(home: Any, name: str, signature: str) -> Any:
     def call(*args: Any, **kwargs: Any) -> Any:
         strange = [] if free else [k for k in kwargs if k not in takes]
         if strange or (not any_number and len(args) > len(takes)):
-            raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes):]}")
+            raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes) :]}")
         sources = _arrays([*args, *kwargs.values()])
         result = target(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
         if name == "diagonal" and sources[0]._a.flags.writeable:
             result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
         return _wrap(result, sources, kwargs.get("out"))
+
     call.__name__ = call.__qualname__ = name
     return call
 
 
-def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> Any:
+def asnumpy(
+    a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True
+) -> Any:
     """A copy in host memory."""
     return a.get(order=order) if isinstance(a, ndarray) else _np.asarray(a, order=order)
 
 
-def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", subok: bool = False,
-          ndmin: int = 0, *, blocking: bool = False) -> ndarray:
+def array(
+    obj: Any,
+    dtype: Any = None,
+    copy: Any = True,
+    order: str = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    *,
+    blocking: bool = False,
+) -> ndarray:
     """A new array on the current device, of anything."""
     here = _current.stack[-1]
     if isinstance(obj, ndarray):
@@ -363,7 +418,9 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K", subok
     return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
 
 
-def asarray(a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False) -> ndarray:
+def asarray(
+    a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False
+) -> ndarray:
     """The array itself, if it is of the current device, else a copy."""
     return array(a, dtype, copy=bool(copy), order=order or "K")
 
@@ -387,6 +444,7 @@ def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
 def get_array_module(*args: Any) -> Any:
     """This module if an argument is one of its arrays, else NumPy."""
     import sys
+
     return sys.modules[__name__] if any(isinstance(a, ndarray) for a in args) else _np
 
 
@@ -419,14 +477,21 @@ linalg, fft, random = (_Part(f"{__name__}.{_part}") for _part in _PARTS)
 
 
 def _as_strided(x: Any, shape: Any = None, strides: Any = None) -> ndarray:
-    return _new(_np.lib.stride_tricks.as_strided(x._a, shape, strides), x._device,
-                x.base if x.base is not None else x)
+    return _new(
+        _np.lib.stride_tricks.as_strided(x._a, shape, strides),
+        x._device,
+        x.base if x.base is not None else x,
+    )
 
 
-lib = types.SimpleNamespace(stride_tricks=types.SimpleNamespace(
-    as_strided=_as_strided,
-    sliding_window_view=lambda x, window_shape, axis=None, *, subok=False, writeable=False: _wrap(
-        _np.lib.stride_tricks.sliding_window_view(_unwrap(x), window_shape, axis), [x])))
+lib = types.SimpleNamespace(
+    stride_tricks=types.SimpleNamespace(
+        as_strided=_as_strided,
+        sliding_window_view=lambda x, window_shape, axis=None, *, subok=False, writeable=False: _wrap(
+            _np.lib.stride_tricks.sliding_window_view(_unwrap(x), window_shape, axis), [x]
+        ),
+    )
+)
 
 
 class _Stream:
@@ -447,12 +512,19 @@ class _Stream:
 
 _Stream.null = _Stream()
 cuda = types.SimpleNamespace(
-    Device=Device, Stream=_Stream, is_available=is_available, get_current_stream=lambda: _Stream.null,
+    Device=Device,
+    Stream=_Stream,
+    is_available=is_available,
+    get_current_stream=lambda: _Stream.null,
     device=types.SimpleNamespace(Device=Device),
     runtime=types.SimpleNamespace(
-        getDeviceCount=lambda: _DEVICES, getDevice=lambda: _current.stack[-1],
-        setDevice=lambda n: Device(n).use(), deviceSynchronize=lambda: None,
-        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {})))
+        getDeviceCount=lambda: _DEVICES,
+        getDevice=lambda: _current.stack[-1],
+        setDevice=lambda n: Device(n).use(),
+        deviceSynchronize=lambda: None,
+        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
+    ),
+)
 
 
 def __getattr__(name: str) -> Any:

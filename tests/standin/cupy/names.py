@@ -1,30 +1,11 @@
 """The public names of CuPy 14.2 and the arguments its functions take (read from the package itself)."""
+# ruff: noqa: E501
 
 # classes, dtypes and constants
-PLAIN = """
-    AxisError ComplexWarning DataSource ElementwiseKernel Inf Infinity ModuleDeprecationWarning NAN
-    NINF NZERO NaN PINF PZERO RankWarning RawKernel RawModule ReductionKernel TooHardError
-    VisibleDeprecationWarning annotations bool bool_ broadcast byte c_ cdouble cfloat complex128
-    complex64 complex_ complexfloating csingle disable_experimental_feature_warning double dtype e
-    euler_gamma finfo flatiter float16 float32 float64 float_ floating format_parser generic half
-    iinfo index_exp inexact inf infty int16 int32 int64 int8 int_ intc integer intp long longlong
-    mgrid nan ndarray ndindex newaxis number ogrid pi poly1d r_ s_ short signedinteger single
-    singlecomplex ubyte ufunc uint uint16 uint32 uint64 uint8 uintc uintp ulong ulonglong
-    unsignedinteger ushort vectorize
-""".split()
+PLAIN = ["AxisError", "ComplexWarning", "DataSource", "ElementwiseKernel", "Inf", "Infinity", "ModuleDeprecationWarning", "NAN", "NINF", "NZERO", "NaN", "PINF", "PZERO", "RankWarning", "RawKernel", "RawModule", "ReductionKernel", "TooHardError", "VisibleDeprecationWarning", "annotations", "bool", "bool_", "broadcast", "byte", "c_", "cdouble", "cfloat", "complex128", "complex64", "complex_", "complexfloating", "csingle", "disable_experimental_feature_warning", "double", "dtype", "e", "euler_gamma", "finfo", "flatiter", "float16", "float32", "float64", "float_", "floating", "format_parser", "generic", "half", "iinfo", "index_exp", "inexact", "inf", "infty", "int16", "int32", "int64", "int8", "int_", "intc", "integer", "intp", "long", "longlong", "mgrid", "nan", "ndarray", "ndindex", "newaxis", "number", "ogrid", "pi", "poly1d", "r_", "s_", "short", "signedinteger", "single", "singlecomplex", "ubyte", "ufunc", "uint", "uint16", "uint32", "uint64", "uint8", "uintc", "uintp", "ulong", "ulonglong", "unsignedinteger", "ushort", "vectorize"]
 
 # elementwise functions: they take out, dtype and casting, and no more
-UFUNCS = """
-    abs absolute acos acosh add arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan
-    atan2 atanh bitwise_and bitwise_count bitwise_invert bitwise_left_shift bitwise_not bitwise_or
-    bitwise_right_shift bitwise_xor cbrt ceil conj conjugate copysign cos cosh deg2rad degrees
-    divide divmod equal exp exp2 expm1 fabs fix float_power floor floor_divide fmax fmin fmod frexp
-    gcd greater greater_equal heaviside hypot i0 invert isfinite isinf isnan lcm ldexp left_shift
-    less less_equal log log10 log1p log2 logaddexp logaddexp2 logical_and logical_not logical_or
-    logical_xor maximum minimum mod modf multiply negative nextafter not_equal positive pow power
-    rad2deg radians reciprocal remainder right_shift rint sign signbit sin sinc sinh sqrt square
-    subtract tan tanh true_divide trunc
-""".split()
+UFUNCS = ["abs", "absolute", "acos", "acosh", "add", "arccos", "arccosh", "arcsin", "arcsinh", "arctan", "arctan2", "arctanh", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and", "bitwise_count", "bitwise_invert", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "cbrt", "ceil", "conj", "conjugate", "copysign", "cos", "cosh", "deg2rad", "degrees", "divide", "divmod", "equal", "exp", "exp2", "expm1", "fabs", "fix", "float_power", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp", "gcd", "greater", "greater_equal", "heaviside", "hypot", "i0", "invert", "isfinite", "isinf", "isnan", "lcm", "ldexp", "left_shift", "less", "less_equal", "log", "log10", "log1p", "log2", "logaddexp", "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "maximum", "minimum", "mod", "modf", "multiply", "negative", "nextafter", "not_equal", "positive", "pow", "power", "rad2deg", "radians", "reciprocal", "remainder", "right_shift", "rint", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "subtract", "tan", "tanh", "true_divide", "trunc"]
 
 # name: its parameters
 FUNCTIONS = {
@@ -413,11 +394,4 @@ RANDOM = {
     "zipf": "a size dtype",
 }
 
-NDARRAY = """
-    T all any argmax argmin argpartition argsort astype base byteswap choose clip compress conj
-    conjugate copy cstruct cumprod cumsum data device diagonal dot dtype dump dumps fill flags flat
-    flatten get imag item itemsize mT max mdspan mean min nbytes ndim nonzero partition prod ptp put
-    ravel real reduced_view repeat reshape round scatter_add scatter_max scatter_min searchsorted
-    set shape size sort squeeze std strides sum swapaxes take toDlpack tobytes tofile tolist trace
-    transpose var view
-""".split()
+NDARRAY = ["T", "all", "any", "argmax", "argmin", "argpartition", "argsort", "astype", "base", "byteswap", "choose", "clip", "compress", "conj", "conjugate", "copy", "cstruct", "cumprod", "cumsum", "data", "device", "diagonal", "dot", "dtype", "dump", "dumps", "fill", "flags", "flat", "flatten", "get", "imag", "item", "itemsize", "mT", "max", "mdspan", "mean", "min", "nbytes", "ndim", "nonzero", "partition", "prod", "ptp", "put", "ravel", "real", "reduced_view", "repeat", "reshape", "round", "scatter_add", "scatter_max", "scatter_min", "searchsorted", "set", "shape", "size", "sort", "squeeze", "std", "strides", "sum", "swapaxes", "take", "toDlpack", "tobytes", "tofile", "tolist", "trace", "transpose", "var", "view"]

@@ -1,0 +1,21 @@
+"""Linear algebra: ``framework.linalg``."""
+
+# functions of the rooms, written by framework.ops.stub
+from .ops.linalg import cholesky as cholesky
+from .ops.linalg import det as det
+from .ops.linalg import eigh as eigh
+from .ops.linalg import eigvalsh as eigvalsh
+from .ops.linalg import inv as inv
+from .ops.linalg import matrix_norm as matrix_norm
+from .ops.linalg import matrix_power as matrix_power
+from .ops.linalg import multi_dot as multi_dot
+from .ops.linalg import norm as norm
+from .ops.linalg import pinv as pinv
+from .ops.linalg import qr as qr
+from .ops.linalg import slogdet as slogdet
+from .ops.linalg import solve as solve
+from .ops.linalg import svd as svd
+from .ops.linalg import svdvals as svdvals
+from .ops.matmul import _linalg_cross as cross
+from .ops.stats import vector_norm as vector_norm
+# end of the functions

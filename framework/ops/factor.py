@@ -1,0 +1,238 @@
+"""The factorisations behind ``linalg``: records for inverse, solution, Cholesky, QR, SVD, eigenvectors.
+
+Derivatives: M. Giles, "An extended collection of matrix derivative results for forward and reverse
+mode algorithmic differentiation", 2008; Cholesky: I. Murray, "Differentiation of the Cholesky
+decomposition", 2016; QR: H.-J. Liao et al., "Differentiable programming tensor networks", 2019.
+Singular and eigenvectors have no derivative where values coincide: there a gradient that needs it is
+inf or nan, and any other comes out right.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..backends import array_module
+from ..errors import AutogradError, FrameworkError, ShapeError
+from ..tensor import Tensor, wrap
+from .args import floating, tensor_arg
+from .broadcast import broadcast_shape, sum_to
+from .expression import OPS_BY_NAME
+from .matmul import swap_last
+from .op import Meta, Op
+from .view import put_slice, reshape_op, slice_op
+
+
+class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
+    """A matrix that has no such factor, inverse or solution."""
+
+
+def checked(text: str) -> Callable:
+    """A kernel whose LinAlgError says what was wrong with the matrix."""
+    def mark(kernel: Callable) -> Callable:
+        def run(*args: Any, **settings: Any) -> Any:
+            try:
+                return kernel(*args, **settings)
+            except np.linalg.LinAlgError as error:
+                raise LinAlgError(f"{text} ({error})") from None
+        return run
+    return mark
+
+
+def matrix(x: Any, op: str, square: bool = True, name: str = "A") -> Tensor:
+    tensor_arg(x, op, name)
+    floating(x, op, name)
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        kind = "square matrices (*, n, n)" if square else "matrices (*, m, n)"
+        raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}")
+    return x
+
+
+def like(x: Any, make: Callable) -> Any:
+    """The constant array ``make(xp, dtype)``, as a tensor where x is one."""
+    array = x._array if isinstance(x, Tensor) else x
+    constant = make(array_module(array), array.dtype)
+    return wrap(constant) if isinstance(x, Tensor) else constant
+
+
+def eye(x: Any, n: int) -> Any:
+    return like(x, lambda xp, dtype: xp.eye(n, dtype=dtype))
+
+
+def lower_mask(x: Any, n: int, diagonal: float) -> Any:
+    """Ones below the diagonal, ``diagonal`` on it: multiplied, it takes a lower triangle."""
+    return like(x, lambda xp, dtype: xp.tri(n, k=-1, dtype=dtype) + xp.eye(n, dtype=dtype) * diagonal)
+
+
+def column(s: Any) -> Any:
+    return reshape_op(s, shape=(*s.shape, 1))
+
+
+def row(s: Any) -> Any:
+    return reshape_op(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
+
+
+def columns(x: Any, start: int, stop: int) -> Any:
+    return slice_op(x, key=(Ellipsis, slice(start, stop)))
+
+
+def _over(x: Any, y: Any) -> Any:
+    return OPS_BY_NAME["over"](x, y)
+
+
+# -- inverse and solution ------------------------------------------------------------------------
+
+inv_op = Op("inv", "A", infer=lambda A: A,
+            kernel=checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
+            vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
+
+
+def solve_infer(A: Meta, B: Meta) -> Meta:
+    if A.shape[-1] != B.shape[-2]:
+        raise ShapeError(f"solve: A of shape {list(A.shape)} and B of shape {list(B.shape)}: B must have "
+                         f"{A.shape[-1]} rows, not {B.shape[-2]}")
+    return Meta(broadcast_shape((A.shape[:-2], B.shape[:-2]), "solve (batch dimensions)") + B.shape[-2:],
+                B.dtype)
+
+
+def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
+    gb = solve_op(swap_last(A), g)
+    ga = -(gb @ swap_last(out)) if needs[0] else None
+    return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
+
+
+solve_op = Op("solve", "A B", infer=solve_infer, vjp=_solve_vjp, kernel=checked(
+    "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
+        lambda xp, A, B: xp.linalg.solve(A, B)))
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+
+
+def _cholesky_vjp(g: Any, out: Any) -> Any:
+    n = out.shape[-1]
+    phi = (swap_last(out) @ g) * lower_mask(g, n, 0.5)
+    middle = solve_op(swap_last(out), 0.5 * (phi + swap_last(phi)))
+    return swap_last(solve_op(swap_last(out), swap_last(middle)))
+
+
+cholesky_op = Op("cholesky", "A", infer=lambda A: A, vjp={"A": _cholesky_vjp}, kernel=checked(
+    "cholesky: the matrix is not positive definite; add a little to its diagonal")(
+        lambda xp, A: xp.linalg.cholesky(A)))
+
+
+# -- QR -------------------------------------------------------------------------------------------
+
+
+def _qr_kernel(xp: Any, A: Any, *, mode: str) -> tuple:
+    if mode == "r":
+        return xp.zeros((0,), A.dtype), xp.linalg.qr(A, mode="r")
+    return tuple(xp.linalg.qr(A, mode=mode))
+
+
+def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
+    gq, gr = g
+    m, n = A_shape[-2:]
+    if mode == "r" or (mode == "complete" and m > n):
+        raise AutogradError(f"qr: mode={mode!r} has no derivative here; use mode='reduced'")
+    if m >= n:
+        return (_qr_tall(gq, gr, Q, R),)
+    # wide: A = [X Y], R = [U V] with square U; X = Q U, and V = Q.T Y also depends on Q
+    gx_q = gq
+    u, v = columns(R, 0, m), columns(R, m, n)
+    gu = None if gr is None else columns(gr, 0, m)
+    gy = None
+    if gr is not None:
+        gv = columns(gr, m, n)
+        gy = Q @ gv
+        through = (Q @ v) @ swap_last(gv)  # Y = Q V
+        gx_q = through if gq is None else gq + through
+    gx = _qr_tall(gx_q, gu, Q, u)
+    total = put_slice(gx, key=(Ellipsis, slice(0, m)), shape=A_shape)
+    if gy is not None:
+        total = total + put_slice(gy, key=(Ellipsis, slice(m, n)), shape=A_shape)
+    return (total,)
+
+
+def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
+    middle = None
+    if gr is not None:
+        middle = R @ swap_last(gr)
+    if gq is not None:
+        part = swap_last(gq) @ Q
+        middle = -part if middle is None else middle - part
+    n = R.shape[-1]
+    sym = middle * lower_mask(middle, n, 1.0) + swap_last(middle * lower_mask(middle, n, 0.0))
+    total = Q @ sym
+    if gq is not None:
+        total = gq + total
+    return swap_last(solve_op(R, swap_last(total)))
+
+
+qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp)
+
+
+# -- singular values ------------------------------------------------------------------------------
+
+
+def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
+    gu, gs, gvh = g
+    k, m, n = S.shape[-1], U.shape[-2], Vh.shape[-1]
+    if full and m != n:
+        gu, gvh = _without_rest(gu, -1, k), _without_rest(gvh, -2, k)
+        U, Vh = columns(U, 0, k), slice_op(Vh, key=(Ellipsis, slice(0, k), slice(None)))
+    if gu is None and gvh is None:
+        return ((U * row(gs)) @ Vh,)
+    gaps = (row(S) - column(S)) * (row(S) + column(S)) + eye(S, k)
+    middle, total = None if gs is None else row(gs) * eye(S, k), None
+    if gu is not None:
+        inner = swap_last(U) @ gu
+        part = _over(inner - swap_last(inner), gaps) * row(S)
+        middle = part if middle is None else middle + part
+        if m > k:
+            total = _over(gu - U @ inner, row(S)) @ Vh
+    if gvh is not None:
+        inner = Vh @ swap_last(gvh)
+        part = _over(inner - swap_last(inner), gaps) * column(S)
+        middle = part if middle is None else middle + part
+        if n > k:
+            rest = U @ _over(gvh - swap_last(inner) @ Vh, column(S))
+            total = rest if total is None else total + rest
+    core = U @ middle @ Vh
+    return (core if total is None else core + total,)
+
+
+def _without_rest(g: Any, dim: int, k: int) -> Any:
+    """The gradient of the first k singular vectors; the others are free to turn and can have none."""
+    if g is None or g.shape[dim] == k:
+        return g
+    after = (slice(None),) * (-1 - dim)
+    if bool((slice_op(g, key=(Ellipsis, slice(k, None), *after)) != 0).any()):
+        raise AutogradError("svd: the vectors that full_matrices=True adds to U or Vh have no derivative; "
+                            "use full_matrices=False")
+    return slice_op(g, key=(Ellipsis, slice(0, k), *after))
+
+
+svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp,
+            kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
+                lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
+
+
+# -- eigenvalues ----------------------------------------------------------------------------------
+
+
+def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
+    gl, gv = g
+    n = V.shape[-1]
+    middle = None if gl is None else row(gl) * eye(gl, n)
+    if gv is not None:
+        gaps = row(eigenvalues) - column(eigenvalues) + eye(eigenvalues, n)
+        outside = like(gv, lambda xp, dtype: 1 - xp.eye(n, dtype=dtype))
+        part = _over((swap_last(V) @ gv) * outside, gaps)
+        middle = part if middle is None else middle + part
+    return (V @ middle @ swap_last(V),)
+
+
+eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
+             kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
+                 lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))
