@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .backends import backend_for, move
+from .backends import backend_for, cuda, move
 from .device import as_device
 from .errors import DTypeError, ShapeError
 from .ops.args import size_args
@@ -125,7 +125,6 @@ def from_dlpack(source: Any) -> Tensor:
         raise TypeError(f"from_dlpack: {type(source).__name__} does not export DLPack")
     kind = source.__dlpack_device__()[0]
     if kind in (2, 13):
-        from .backends import cuda
         return wrap(cuda.cupy().from_dlpack(source))
     return wrap(np.from_dlpack(source))
 

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 
@@ -17,7 +19,7 @@ def tensor_arg(x: Any, op: str, name: str = "x") -> Tensor:
 
 def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
-    if isinstance(dim, bool) or not hasattr(dim, "__index__"):
+    if isinstance(dim, (bool, np.ndarray)) or not hasattr(dim, "__index__"):
         raise TypeError(f"{op}: {name} must be an int, got {type(dim).__name__}")
     dim, reach = dim.__index__(), max(ndim, 1)
     if not -reach <= dim < reach:
@@ -42,7 +44,7 @@ def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     for s in sizes:
-        if isinstance(s, bool) or not hasattr(s, "__index__"):
+        if isinstance(s, (bool, np.ndarray)) or not hasattr(s, "__index__"):
             raise TypeError(f"{op}: {name} must be ints, found {type(s).__name__}: {s!r}")
     return tuple(s.__index__() for s in sizes)
 

@@ -169,7 +169,14 @@ def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
     return swap_last(solve_op(R, swap_last(total)))
 
 
-qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp)
+def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
+    *batch, m, n = A.shape
+    k = m if mode == "complete" else min(m, n)
+    q = (*batch, m, k) if mode != "r" else (0,)
+    return Meta(q, A.dtype), Meta((*batch, k, n), A.dtype)
+
+
+qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp, infer=_qr_infer)
 
 
 # -- singular values ------------------------------------------------------------------------------
@@ -213,7 +220,14 @@ def _without_rest(g: Any, dim: int, k: int) -> Any:
     return slice_op(g, key=(Ellipsis, slice(0, k), *after))
 
 
-svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp,
+def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
+    *batch, m, n = A.shape
+    k = min(m, n)
+    return (Meta((*batch, m, m if full else k), A.dtype), Meta((*batch, k), A.dtype),
+            Meta((*batch, n if full else k, n), A.dtype))
+
+
+svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
             kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
                 lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
 
@@ -234,5 +248,6 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
 
 
 eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
+             infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype), A),
              kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
                  lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))

@@ -375,6 +375,9 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
             [0., 0.]])
     """
     tensor_arg(x, "index_put"), tensor_arg(values, "index_put", "values")
+    for place, i in enumerate(indices):
+        if isinstance(i, (str, bytes, dict)):
+            raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {type(i).__name__}")
     key = tuple(slice(None) if i is None else i for i in indices)
     choice = _index_only(_read(x, key), x)
     values = _shaped(values, indexed_shape(x.shape, choice.places.shape[1:], choice.dims), x)  # type: ignore

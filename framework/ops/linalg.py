@@ -98,6 +98,7 @@ def _slogdet_kernel(xp: Any, A: Any) -> tuple:
 
 
 slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign", differentiable=1,
+                infer=lambda A: (Meta(A.shape[:-2], A.dtype),) * 2,
                 vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
 
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..dtypes import finfo
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import tensor_arg
@@ -220,7 +221,6 @@ def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None,
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
-    from ..dtypes import finfo
     if tensor_arg(x, "nan_to_num")._array.dtype.kind != "f":
         return x.clone()  # type: ignore[attr-defined]
     info = finfo(x.dtype)
