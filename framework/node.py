@@ -13,7 +13,28 @@ from typing import Any
 next_seq = count(1).__next__
 
 
-class Node:
+class _Shown:
+    """What a node tells of itself."""
+
+    __slots__ = ()
+    op: Any
+    edges: tuple
+    seq: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.name}"
+
+    @property
+    def next_functions(self) -> tuple:
+        """The nodes of the inputs, as PyTorch shows them."""
+        return tuple((edge, 0) for edge in self.edges)
+
+    def __repr__(self) -> str:
+        return f"<node {self.name} #{self.seq}>"
+
+
+class Node(_Shown):
     """One recorded call of an op.
 
     op: the record whose ``pull`` turns the output's gradient into the inputs' gradients.
@@ -38,26 +59,13 @@ class Node:
         self.hooks: list[Callable] | None = None
         self.seq = next_seq()
 
-    @property
-    def name(self) -> str:
-        return f"{self.op.name}"
 
-    @property
-    def next_functions(self) -> tuple:
-        """The nodes of the inputs, as PyTorch shows them."""
-        return tuple((edge, 0) for edge in self.edges)
-
-    def __repr__(self) -> str:
-        return f"<node {self.name} #{self.seq}>"
-
-
-class PlainNode:
+class PlainNode(_Shown):
     """A node that keeps nothing, for calls whose gradient is handed on unchanged (sums)."""
 
     __slots__ = ("op", "edges", "seq", "hooks", "__weakref__")
     kept = versions = shapes = None
     settings: dict = {}
-    name, next_functions, __repr__ = Node.name, Node.next_functions, Node.__repr__
 
     def __init__(self, op: Any, edges: tuple) -> None:
         self.op = op

@@ -47,7 +47,7 @@ def _average(d: int, x: Tensor, output_size: Any) -> Tensor:
 
 
 @public("nn.functional")
-def adaptive_avg_pool1d(x: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size`` elements: (n, c, l) or (c, l) -> (n, c, output_size).
 
     Raises DTypeError for integers, TypeError for a wrong size.
@@ -55,27 +55,27 @@ def adaptive_avg_pool1d(x: Tensor, output_size: Any) -> Tensor:
     >>> fw.nn.functional.adaptive_avg_pool1d(fw.tensor([[1.0, 3.0, 5.0]]), 2)
     tensor([[2., 4.]])
     """
-    return _average(1, x, output_size)
+    return _average(1, input, output_size)
 
 
 @public("nn.functional")
-def adaptive_avg_pool2d(x: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size``: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
     >>> fw.nn.functional.adaptive_avg_pool2d(fw.ones(1, 2, 5, 7), (1, None)).shape
     (1, 2, 1, 7)
     """
-    return _average(2, x, output_size)
+    return _average(2, input, output_size)
 
 
 @public("nn.functional")
-def adaptive_avg_pool3d(x: Tensor, output_size: Any) -> Tensor:
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size``: (n, c, d, h, w) -> (n, c, d', h', w').
 
     >>> fw.nn.functional.adaptive_avg_pool3d(fw.ones(1, 1, 2, 3, 4), 1).flatten()
     tensor([1.])
     """
-    return _average(3, x, output_size)
+    return _average(3, input, output_size)
 
 
 # -- maxima, by the place of each ----------------------------------------------------------------
@@ -138,7 +138,7 @@ def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:
 
 
 @public("nn.functional")
-def adaptive_max_pool1d(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size`` elements: (n, c, l) or (c, l) -> (n, c, output_size).
 
     return_indices: also the places of the elements, the first of equals, as int64.
@@ -146,11 +146,11 @@ def adaptive_max_pool1d(x: Tensor, output_size: Any, return_indices: bool = Fals
     >>> fw.nn.functional.adaptive_max_pool1d(fw.tensor([[1.0, 3.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
-    return _largest(1, x, output_size, return_indices)
+    return _largest(1, input, output_size, return_indices)
 
 
 @public("nn.functional")
-def adaptive_max_pool2d(x: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size``: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
     return_indices: also the places of the elements in the flattened image.
@@ -158,4 +158,4 @@ def adaptive_max_pool2d(x: Tensor, output_size: Any, return_indices: bool = Fals
     >>> fw.nn.functional.adaptive_max_pool2d(fw.arange(6.0).reshape(1, 2, 3), 1)
     tensor([[[5.]]])
     """
-    return _largest(2, x, output_size, return_indices)
+    return _largest(2, input, output_size, return_indices)

@@ -104,38 +104,38 @@ atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y,
 
 
 @public(method=True, inplace=True, op=_plus.op)
-def add(x: Any, y: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """``x + alpha * y``. Shapes broadcast; dtypes are promoted.
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input + alpha * other``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
-    return _plus(x, y if alpha == 1 else mul(y, alpha), out=out)
+    return _plus(input, other if alpha == 1 else mul(other, alpha), out=out)
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op)
-def sub(x: Any, y: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
-    """``x - alpha * y``. Shapes broadcast; dtypes are promoted.
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input - alpha * other``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
     tensor([0., 1.])
     """
-    return _minus(x, y if alpha == 1 else mul(y, alpha), out=out)
+    return _minus(input, other if alpha == 1 else mul(other, alpha), out=out)
 
 
 @public(method="__rsub__", name="rsub")
-def rsub(x: Any, y: Any) -> Tensor:
-    """``y - x``.
+def rsub(input: Any, other: Any) -> Tensor:
+    """``other - input``.
 
     >>> fw.rsub(fw.tensor([1.0, 2.0]), 5.0)
     tensor([4., 3.])
     """
-    return _minus(y, x)
+    return _minus(other, input)
 
 
 @public(method="div divide true_divide", inplace=True, alias="divide true_divide", op=_quotient.op)
-def div(x: Any, y: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
-    """``x / y``; ``rounding_mode`` "floor" or "trunc" rounds the quotient and keeps integers integer.
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """``input / other``; ``rounding_mode`` "floor" or "trunc" rounds the quotient and keeps integers integer.
 
     >>> fw.div(fw.tensor([7, -7]), 2)
     tensor([ 3.5000, -3.5000])
@@ -143,37 +143,37 @@ def div(x: Any, y: Any, *, rounding_mode: str | None = None, out: Tensor | None 
     tensor([ 3, -3])
     """
     if rounding_mode is None:
-        return _quotient(x, y, out=out)
+        return _quotient(input, other, out=out)
     if rounding_mode == "floor":
-        return floor_divide(x, y, out=out)
+        return floor_divide(input, other, out=out)
     if rounding_mode == "trunc":
-        result = trunc_divide(x, y)
+        result = trunc_divide(input, other)
         return result if out is None else check_out(out, result, "div")
     raise ValueError(f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
 
 
 @public("", method="__rtruediv__", name="rtruediv")
-def _rdiv(x: Any, y: Any) -> Tensor:
-    """``y / x``."""
-    return _quotient(y, x)
+def _rdiv(input: Any, other: Any) -> Tensor:
+    """``other / input``."""
+    return _quotient(other, input)
 
 
 @public("", method="__rfloordiv__", name="rfloordiv")
-def _rfloordiv(x: Any, y: Any) -> Tensor:
-    """``y // x``."""
-    return floor_divide(y, x)
+def _rfloordiv(input: Any, other: Any) -> Tensor:
+    """``other // input``."""
+    return floor_divide(other, input)
 
 
 @public("", method="__rmod__", name="rmod")
-def _rmod(x: Any, y: Any) -> Tensor:
-    """``y % x``."""
-    return remainder(y, x)
+def _rmod(input: Any, other: Any) -> Tensor:
+    """``other % input``."""
+    return remainder(other, input)
 
 
 @public("", method="__rpow__", name="rpow")
-def _rpow(x: Any, y: Any) -> Tensor:
-    """``y ** x``."""
-    return _power(_base(y, x), x)
+def _rpow(input: Any, other: Any) -> Tensor:
+    """``other ** input``."""
+    return _power(_base(other, input), input)
 
 
 def _base(x: Any, y: Any) -> Any:
@@ -184,23 +184,23 @@ def _base(x: Any, y: Any) -> Any:
 
 
 @public(method="pow __pow__", inplace=True, op=_power.op)
-def pow(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
-    """``x ** y``. Shapes broadcast; dtypes are promoted.
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input ** exponent``. Shapes broadcast; dtypes are promoted.
 
     Raises ValueError for an integer tensor to a negative integer power, which has no integer result.
 
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
     """
-    if isinstance(x, Tensor) and isinstance(y, int | float) and not isinstance(y, bool):
-        if y == 2 and x._array.dtype.kind in "fci":
-            return square(x if isinstance(y, int) else _at_least_float(x), out=out)
-        if y == 0.5:
-            return sqrt(x, out=out)
-        if y < 0 and isinstance(y, int) and x._array.dtype.kind in "iub":
-            raise ValueError(f"pow: an integer tensor to the power {y} has no integer result; convert it "
-                             f"first, e.g. x.float()")
-    return _power(_base(x, y), y, out=out)
+    if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
+        if exponent == 2 and input._array.dtype.kind in "fci":
+            return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
+        if exponent == 0.5:
+            return sqrt(input, out=out)
+        if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
+            raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; convert it "
+                             f"first, e.g. input.float()")
+    return _power(_base(input, exponent), exponent, out=out)
 
 
 def _at_least_float(x: Tensor) -> Tensor:
@@ -208,32 +208,32 @@ def _at_least_float(x: Tensor) -> Tensor:
 
 
 @public(method=True, inplace=True)
-def lerp(x: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Linear interpolation ``x + weight * (end - x)``.
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Linear interpolation ``input + weight * (end - input)``.
 
     >>> fw.lerp(fw.tensor([0.0, 10.0]), fw.tensor([1.0, 20.0]), 0.5)
     tensor([ 0.5000, 15.0000])
     """
-    return _plus(x, mul(weight, _minus(end, x)))
+    return _plus(input, mul(weight, _minus(end, input)))
 
 
 @public(method=True, inplace=True)
-def addcmul(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """``x + value * tensor1 * tensor2``.
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``.
 
     >>> fw.addcmul(fw.tensor([1.0]), fw.tensor([2.0]), fw.tensor([3.0]), value=10)
     tensor([61.])
     """
     product = mul(tensor1, tensor2)
-    return _plus(x, product if value == 1 else mul(product, value))
+    return _plus(input, product if value == 1 else mul(product, value))
 
 
 @public(method=True, inplace=True)
-def addcdiv(x: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
-    """``x + value * tensor1 / tensor2``.
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``.
 
     >>> fw.addcdiv(fw.tensor([1.0]), fw.tensor([6.0]), fw.tensor([3.0]))
     tensor([3.])
     """
     quotient = _quotient(tensor1, tensor2)
-    return _plus(x, quotient if value == 1 else mul(quotient, value))
+    return _plus(input, quotient if value == 1 else mul(quotient, value))

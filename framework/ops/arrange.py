@@ -39,59 +39,59 @@ def _matrix(x: Any, op: str) -> Tensor:
 
 
 @public(method=True, inplace=True, op=tril_op)
-def tril(x: Tensor, diagonal: int = 0) -> Tensor:
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the matrix (or batch of them), 0 above the given diagonal.
 
     >>> fw.tril(fw.ones(2, 2))
     tensor([[1., 0.],
             [1., 1.]])
     """
-    return tril_op.run(_matrix(x, "tril"), k=int(diagonal))
+    return tril_op.run(_matrix(input, "tril"), k=int(diagonal))
 
 
 @public(method=True, inplace=True, op=triu_op)
-def triu(x: Tensor, diagonal: int = 0) -> Tensor:
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the matrix (or batch of them), 0 below the given diagonal.
 
     >>> fw.triu(fw.ones(2, 2), 1)
     tensor([[0., 1.],
             [0., 0.]])
     """
-    return triu_op.run(_matrix(x, "triu"), k=int(diagonal))
+    return triu_op.run(_matrix(input, "triu"), k=int(diagonal))
 
 
 @public(method=True, op=put_diagonal)
-def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Square matrices, at dimensions ``dim1`` and ``dim2``, with the last dimension on the diagonal.
 
     >>> fw.diag_embed(fw.tensor([1, 2]))
     tensor([[1, 0],
             [0, 2]])
     """
-    ndim = tensor_arg(x, "diag_embed").ndim + 1
+    ndim = tensor_arg(input, "diag_embed").ndim + 1
     a, b = one_dim(dim1, ndim, "diag_embed", "dim1"), one_dim(dim2, ndim, "diag_embed", "dim2")
     if a == b or ndim < 2:
         raise ShapeError(f"diag_embed: dim1={dim1} and dim2={dim2} must be two dimensions, and the tensor "
                          f"needs one at least")
-    size = x.shape[-1] + abs(offset)
-    shape = list(x.shape[:-1])
+    size = input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
     for d in sorted((a, b)):
         shape.insert(d, size)
-    return put_diagonal.run(x, shape=tuple(shape), offset=int(offset), dims=(a, b))
+    return put_diagonal.run(input, shape=tuple(shape), offset=int(offset), dims=(a, b))
 
 
 @public(method=True)
-def diag(x: Tensor, diagonal: int = 0) -> Tensor:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with the vector on its diagonal, or a copy of the diagonal of a matrix.
 
     >>> fw.diag(fw.tensor([[1, 2], [3, 4]]))
     tensor([1, 4])
     """
-    if tensor_arg(x, "diag").ndim == 1:
-        return diag_embed(x, diagonal)
-    if x.ndim != 2:
-        raise ShapeError(f"diag: wanted a vector or a matrix, got shape {list(x.shape)}")
-    return _diagonal_copy(x, diagonal)
+    if tensor_arg(input, "diag").ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise ShapeError(f"diag: wanted a vector or a matrix, got shape {list(input.shape)}")
+    return _diagonal_copy(input, diagonal)
 
 
 def _diagonal_copy(x: Tensor, offset: int) -> Tensor:
@@ -99,28 +99,28 @@ def _diagonal_copy(x: Tensor, offset: int) -> Tensor:
 
 
 @public(method=True)
-def diagflat(x: Tensor, offset: int = 0) -> Tensor:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """A matrix with all elements of the tensor on its diagonal.
 
     >>> fw.diagflat(fw.tensor([[1], [2]]))
     tensor([[1, 0],
             [0, 2]])
     """
-    return diag_embed(reshape_op.run(tensor_arg(x, "diagflat"), shape=(x.numel(),)), offset)
+    return diag_embed(reshape_op.run(tensor_arg(input, "diagflat"), shape=(input.numel(),)), offset)
 
 
 @public(method=True)
-def trace(x: Tensor) -> Tensor:
+def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix; integers are summed as int64.
 
     >>> fw.trace(fw.tensor([[1.0, 2.0], [3.0, 4.0]]))
     tensor(5.)
     """
-    if tensor_arg(x, "trace").ndim != 2:
-        raise ShapeError(f"trace: wanted a matrix, got shape {list(x.shape)}")
-    if x.dtype.category <= INTEGER and x.dtype is not int64:
-        x = cast.run(x, dtype=int64)
-    return sum_to.run(diagonal(x), size=())
+    if tensor_arg(input, "trace").ndim != 2:
+        raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
+    if input.dtype.category <= INTEGER and input.dtype is not int64:
+        input = cast.run(input, dtype=int64)
+    return sum_to.run(diagonal(input), size=())
 
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
@@ -169,7 +169,7 @@ roll_op = Op("roll", "x", kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shift
 
 
 @public(method=True, op=flip_op)
-def flip(x: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *dims: Any) -> Tensor:
     """A copy with the order of the elements reversed along the given dimensions.
 
     >>> fw.flip(fw.tensor([[1, 2], [3, 4]]), (0,))
@@ -177,35 +177,35 @@ def flip(x: Tensor, *dims: Any) -> Tensor:
             [1, 2]])
     """
     wanted = size_args(dims, "flip", "dims")
-    found = many_dims(wanted, tensor_arg(x, "flip").ndim, "flip", "dims") if wanted else ()
-    return flip_op.run(x, dims=found)
+    found = many_dims(wanted, tensor_arg(input, "flip").ndim, "flip", "dims") if wanted else ()
+    return flip_op.run(input, dims=found)
 
 
 @public(method=True)
-def fliplr(x: Tensor) -> Tensor:
+def fliplr(input: Tensor) -> Tensor:
     """A copy reversed along dimension 1: left and right change places.
 
     >>> fw.fliplr(fw.tensor([[1, 2], [3, 4]]))
     tensor([[2, 1],
             [4, 3]])
     """
-    return flip_op.run(_matrix(x, "fliplr"), dims=(1,))
+    return flip_op.run(_matrix(input, "fliplr"), dims=(1,))
 
 
 @public(method=True)
-def flipud(x: Tensor) -> Tensor:
+def flipud(input: Tensor) -> Tensor:
     """A copy reversed along dimension 0: up and down change places.
 
     >>> fw.flipud(fw.tensor([1, 2]))
     tensor([2, 1])
     """
-    if tensor_arg(x, "flipud").ndim < 1:
+    if tensor_arg(input, "flipud").ndim < 1:
         raise ShapeError("flipud: wanted at least 1 dimension, got a tensor of 0 dimensions")
-    return flip_op.run(x, dims=(0,))
+    return flip_op.run(input, dims=(0,))
 
 
 @public(method=True, op=roll_op)
-def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
+def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """A copy with the elements shifted along dimensions; what leaves at one end comes in at the other.
 
     Without ``dims``, the flattened tensor is shifted.
@@ -213,36 +213,36 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     >>> fw.roll(fw.tensor([1, 2, 3]), 1)
     tensor([3, 1, 2])
     """
-    tensor_arg(x, "roll")
+    tensor_arg(input, "roll")
     steps = size_args((shifts,), "roll", "shifts")
     if dims is None or dims == ():
         if len(steps) != 1:
             raise ValueError(f"roll: {len(steps)} shifts need dims, one for each")
-        return roll_op.run(x, shifts=steps[0], dims=None)
-    places = tuple(one_dim(d, x.ndim, "roll", "dims") for d in size_args((dims,), "roll", "dims"))
+        return roll_op.run(input, shifts=steps[0], dims=None)
+    places = tuple(one_dim(d, input.ndim, "roll", "dims") for d in size_args((dims,), "roll", "dims"))
     if len(places) != len(steps):
         raise ValueError(f"roll: {len(steps)} shifts but {len(places)} dims")
-    return roll_op.run(x, shifts=steps, dims=places)
+    return roll_op.run(input, shifts=steps, dims=places)
 
 
 @public(method=True)
-def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """A copy turned by ``k`` quarters in the plane of two dimensions, from the first to the second.
 
     >>> fw.rot90(fw.tensor([[1, 2], [3, 4]]))
     tensor([[2, 4],
             [1, 3]])
     """
-    if tensor_arg(x, "rot90").ndim < 2 or len(dims) != 2:
+    if tensor_arg(input, "rot90").ndim < 2 or len(dims) != 2:
         raise ShapeError(f"rot90: wanted 2 dims of a tensor of 2 dimensions at least, got dims={dims!r} and "
-                         f"shape {list(x.shape)}")
-    a, b = (one_dim(d, x.ndim, "rot90", "dims") for d in dims)
+                         f"shape {list(input.shape)}")
+    a, b = (one_dim(d, input.ndim, "rot90", "dims") for d in dims)
     if a == b:
         raise ShapeError(f"rot90: dims={tuple(dims)} names a dimension twice")
-    turned = flip_op.run(x, dims=((), (b,), (a, b), (a,))[k % 4])
+    turned = flip_op.run(input, dims=((), (b,), (a, b), (a,))[k % 4])
     if k % 2 == 0:
         return turned
-    order = list(range(x.ndim))
+    order = list(range(input.ndim))
     order[a], order[b] = b, a
     return permute_op.run(turned, dims=tuple(order))
 
@@ -264,7 +264,7 @@ tile_op = Op("tile", "x", kernel=lambda xp, x, *, reps: xp.tile(x, reps) if reps
 
 
 @public("", method=True, op=tile_op)
-def repeat(x: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """A copy repeated so many times along each dimension; further numbers add dimensions in front.
 
     Raises ShapeError if there are fewer numbers than dimensions.
@@ -274,27 +274,27 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
             [1, 2, 1, 2]])
     """
     reps = size_args(repeats, "repeat", "repeats")
-    if len(reps) < x.ndim:
-        raise ShapeError(f"repeat: {len(reps)} numbers for a tensor of {x.ndim} dimensions; one for each "
+    if len(reps) < input.ndim:
+        raise ShapeError(f"repeat: {len(reps)} numbers for a tensor of {input.ndim} dimensions; one for each "
                          f"is wanted")
     if any(r < 0 for r in reps):
         raise ValueError(f"repeat: the numbers must not be negative, got {list(reps)}")
-    return tile_op.run(x, reps=reps)
+    return tile_op.run(input, reps=reps)
 
 
 @public(method=True, op=tile_op)
-def tile(x: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *dims: Any) -> Tensor:
     """A copy repeated so many times along each dimension; missing numbers in front count as 1.
 
     >>> fw.tile(fw.tensor([[1, 2]]), (2,))
     tensor([[1, 2, 1, 2]])
     """
     reps = size_args(dims, "tile", "dims")
-    return repeat(x, (1,) * (tensor_arg(x, "tile").ndim - len(reps)) + reps)
+    return repeat(input, (1,) * (tensor_arg(input, "tile").ndim - len(reps)) + reps)
 
 
 @public(method=True)
-def repeat_interleave(x: Tensor, repeats: Any = None, dim: int | None = None, *,
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
                       output_size: int | None = None) -> Tensor:
     """Every entry along ``dim`` repeated in its place; without ``dim``, of the flattened tensor.
 
@@ -304,18 +304,18 @@ def repeat_interleave(x: Tensor, repeats: Any = None, dim: int | None = None, *,
     >>> fw.repeat_interleave(fw.tensor([1, 2]), 2)
     tensor([1, 1, 2, 2])
     """
-    tensor_arg(x, "repeat_interleave")
+    tensor_arg(input, "repeat_interleave")
     if repeats is None:
-        return _repeated(x.numel(), x, x)
-    if dim is None or x.ndim == 0:
-        x, at = reshape_op.run(x, shape=(x.numel(),)), 0
+        return _repeated(input.numel(), input, input)
+    if dim is None or input.ndim == 0:
+        input, at = reshape_op.run(input, shape=(input.numel(),)), 0
     else:
-        at = one_dim(dim, x.ndim, "repeat_interleave")
-    places = _repeated(x.shape[at], repeats, x)
+        at = one_dim(dim, input.ndim, "repeat_interleave")
+    places = _repeated(input.shape[at], repeats, input)
     if output_size is not None and output_size != places.numel():
         raise ShapeError(f"repeat_interleave: output_size={output_size}, but the repeats sum to "
                          f"{places.numel()}")
-    return index_op.run(x, one_index(places), dims=(at,))
+    return index_op.run(input, one_index(places), dims=(at,))
 
 
 def _repeated(size: int, repeats: Any, like: Tensor) -> Tensor:
@@ -373,7 +373,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 @public()
-def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of ``r`` elements of a vector, as rows in order of position.
 
     >>> fw.combinations(fw.tensor([1, 2, 3]))
@@ -381,14 +381,14 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
             [1, 3],
             [2, 3]])
     """
-    if tensor_arg(x, "combinations").ndim != 1:
-        raise ShapeError(f"combinations: wanted a vector, got shape {list(x.shape)}")
+    if tensor_arg(input, "combinations").ndim != 1:
+        raise ShapeError(f"combinations: wanted a vector, got shape {list(input.shape)}")
     if r < 0:
         raise ValueError(f"combinations: r must not be negative, got {r}")
     make = combinations_with_replacement if with_replacement else _combinations
-    rows = list(make(range(x.numel()), r)) if r else []
+    rows = list(make(range(input.numel()), r)) if r else []
     places = np.array(rows, np.int64).reshape(len(rows), r) if r else np.zeros((0,), np.int64)
-    return index_op.run(x, one_index(from_array(places, x)), dims=(0,))
+    return index_op.run(input, one_index(from_array(places, input)), dims=(0,))
 
 
 def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
@@ -399,14 +399,14 @@ def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
 
 
 @public(method=True)
-def kron(x: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: every element of ``x`` times the whole of ``other``, as blocks.
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of ``input`` times the whole of ``other``, as blocks.
 
     >>> fw.kron(fw.tensor([1, 10]), fw.tensor([1, 2]))
     tensor([ 1,  2, 10, 20])
     """
-    ndim = max(tensor_arg(x, "kron").ndim, tensor_arg(other, "kron", "other").ndim)
-    return _kron(x, other, ndim)
+    ndim = max(tensor_arg(input, "kron").ndim, tensor_arg(other, "kron", "other").ndim)
+    return _kron(input, other, ndim)
 
 
 def _atleast(tensors: tuple, ndim: int) -> Any:

@@ -63,7 +63,7 @@ expand = Op("expand", "x", kernel=_expand_kernel, infer=_expand_infer, jvp="line
 
 
 @public("", method=True, op=expand, name="expand")
-def _expand_method(x: Tensor, *size: Any) -> Tensor:
+def _expand_method(input: Tensor, *size: Any) -> Tensor:
     """The tensor repeated along dimensions of size 1 to ``size``, without copying; -1 keeps a size.
 
     Raises ShapeError where a dimension of another size would have to grow.
@@ -73,32 +73,32 @@ def _expand_method(x: Tensor, *size: Any) -> Tensor:
             [2., 2., 2.]])
     """
     wanted = size_args(size, "expand")
-    shape = tensor_arg(x, "expand").shape
+    shape = tensor_arg(input, "expand").shape
     extra = len(wanted) - len(shape)
     full = tuple(shape[i - extra] if s == -1 and i >= extra else s for i, s in enumerate(wanted))
-    _expand_infer(Meta(shape, x.dtype), size=full)
-    return expand.run(x, size=full)
+    _expand_infer(Meta(shape, input.dtype), size=full)
+    return expand.run(input, size=full)
 
 
 @public(method=True)
-def broadcast_to(x: Tensor, size: Any) -> Tensor:
+def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """The tensor expanded to ``size``; see ``Tensor.expand``.
 
     >>> fw.broadcast_to(fw.tensor([1.0, 2.0]), (2, 2))
     tensor([[1., 2.],
             [1., 2.]])
     """
-    return _expand_method(x, size)
+    return _expand_method(input, size)
 
 
 @public("", method=True, op=sum_to)
-def sum_to_size(x: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """The sum over broadcast dimensions that leaves ``size``; the reverse of ``expand``.
 
     >>> fw.ones(2, 3).sum_to_size(1, 3)
     tensor([[2., 2., 2.]])
     """
     wanted = size_args(size, "sum_to_size")
-    tensor_arg(x, "sum_to_size")
-    _sum_to_infer(Meta(x.shape, x.dtype), size=wanted)
-    return sum_to.run(x, size=wanted)
+    tensor_arg(input, "sum_to_size")
+    _sum_to_infer(Meta(input.shape, input.dtype), size=wanted)
+    return sum_to.run(input, size=wanted)

@@ -36,11 +36,11 @@ def from_array(array: Any, like: Tensor) -> Tensor:
 
 
 @public("", method=True, op=transfer)
-def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
        copy: bool = False) -> Tensor:
     """The tensor with another dtype and/or on another device; itself when nothing changes.
 
-    Forms: ``x.to(dtype)``, ``x.to(device)``, ``x.to(device, dtype)``, ``x.to(other_tensor)``.
+    Forms: ``input.to(dtype)``, ``input.to(device)``, ``input.to(device, dtype)``, ``input.to(other_tensor)``.
 
     >>> fw.tensor([1, 2]).to(fw.float64)
     tensor([1., 2.], dtype=framework.float64)
@@ -54,12 +54,12 @@ def to(x: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blockin
             non_blocking = arg
         elif arg is not None:
             dtype = arg
-    result = x
-    if dtype is not None and dtypes.as_dtype(dtype) is not x.dtype:
+    result = input
+    if dtype is not None and dtypes.as_dtype(dtype) is not input.dtype:
         result = cast.run(result, dtype=dtypes.as_dtype(dtype))
     if device is not None:
         result = _to_device(result, as_device(device))
-    return clone_op.run(x) if copy and result is x else result
+    return clone_op.run(input) if copy and result is input else result
 
 
 def _to_device(x: Tensor, device: Device) -> Tensor:
@@ -72,32 +72,32 @@ def _to_device(x: Tensor, device: Device) -> Tensor:
 
 
 @public("", method=True)
-def cpu(x: Tensor) -> Tensor:
+def cpu(input: Tensor) -> Tensor:
     """The tensor in host memory; itself if it is there.
 
     >>> fw.ones(2).cpu()
     tensor([1., 1.])
     """
-    return to(x, device="cpu")
+    return to(input, device="cpu")
 
 
 @public("", method=True)
-def cuda(x: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
     """The tensor on a CUDA device (the current one by default).
 
     Raises DeviceError or MissingExtraError where there is none.
     """
-    return to(x, device="cuda" if device is None else device)
+    return to(input, device="cuda" if device is None else device)
 
 
 @public("", method=True)
-def type_as(x: Tensor, other: Tensor) -> Tensor:
+def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of ``other``.
 
     >>> fw.ones(1).type_as(fw.tensor([1])).dtype
     framework.int64
     """
-    return to(x, other.dtype)
+    return to(input, other.dtype)
 
 
 def _caster(name: str, dtype: dtypes.DType) -> None:
@@ -117,34 +117,34 @@ for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("h
 
 
 @public(method=True, op=clone_op)
-def clone(x: Tensor) -> Tensor:
+def clone(input: Tensor) -> Tensor:
     """A copy in new memory, through which gradients flow.
 
     >>> fw.clone(fw.tensor([1.0]))
     tensor([1.])
     """
-    return clone_op.run(tensor_arg(x, "clone"))
+    return clone_op.run(tensor_arg(input, "clone"))
 
 
 @public("", method=True, op=contiguous_op)
-def contiguous(x: Tensor) -> Tensor:
+def contiguous(input: Tensor) -> Tensor:
     """The tensor in row-major memory; itself if it is already.
 
     >>> fw.ones(2, 3).t().contiguous().is_contiguous()
     True
     """
-    return x if x.is_contiguous() else contiguous_op.run(x)
+    return input if input.is_contiguous() else contiguous_op.run(input)
 
 
 @public("", method=True)
-def detach_(x: Tensor) -> Tensor:
+def detach_(input: Tensor) -> Tensor:
     """Cut this tensor out of its graph; views cannot be.
 
     >>> (fw.ones(1, requires_grad=True) * 2).detach_().requires_grad
     False
     """
-    if x._base is not None:
+    if input._base is not None:
         raise RuntimeError("detach_: this tensor is a view, which cannot be cut from its base; use "
                            "detach()")
-    x._node = None
-    return x
+    input._node = None
+    return input

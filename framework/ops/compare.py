@@ -72,36 +72,36 @@ signbit = _test("signbit", "signbit", "Whether the sign bit is set.", "[False, F
 
 
 @public(method=True)
-def isclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
             equal_nan: bool = False) -> Tensor:
-    """Whether ``|x - other| <= atol + rtol * |other|``; with ``equal_nan``, nan is close to nan.
+    """Whether ``|input - other| <= atol + rtol * |other|``; with ``equal_nan``, nan is close to nan.
 
     >>> fw.isclose(fw.tensor([1.0, 2.0]), fw.tensor([1.0 + 1e-7, 2.1]))
     tensor([ True, False])
     """
-    tensor_arg(x, "isclose"), tensor_arg(other, "isclose", "other")
-    near: Any = abs_(x - other) <= atol + rtol * abs_(other)  # type: ignore[operator]
-    close = (near & isfinite(other)) | eq(x, other)
-    return close | (isnan(x) & isnan(other)) if equal_nan else close
+    tensor_arg(input, "isclose"), tensor_arg(other, "isclose", "other")
+    near: Any = abs_(input - other) <= atol + rtol * abs_(other)  # type: ignore[operator]
+    close = (near & isfinite(other)) | eq(input, other)
+    return close | (isnan(input) & isnan(other)) if equal_nan else close
 
 
 @public(method=True)
-def allclose(x: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8,
              equal_nan: bool = False) -> bool:
     """Whether every element is close; see ``isclose``.
 
     >>> fw.allclose(fw.ones(2), fw.ones(2) + 1e-9)
     True
     """
-    return bool(isclose(x, other, rtol, atol, equal_nan)._array.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
 
 
 @public(method=True)
-def equal(x: Tensor, other: Tensor) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and the same elements.
 
     >>> fw.equal(fw.tensor([1, 2]), fw.tensor([1, 2]))
     True
     """
-    tensor_arg(x, "equal"), tensor_arg(other, "equal", "other")
-    return x.shape == other.shape and bool(eq(x, other)._array.all())
+    tensor_arg(input, "equal"), tensor_arg(other, "equal", "other")
+    return input.shape == other.shape and bool(eq(input, other)._array.all())

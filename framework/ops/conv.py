@@ -377,11 +377,11 @@ def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
 
 
 @public("nn.functional", op=conv)
-def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution (as in neural networks: without flipping the kernel) over one dimension.
 
-    ``y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * x[n, c, i * stride + k * dilation]``.
+    ``y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * input[n, c, i * stride + k * dilation]``.
     Shapes: x (n, c, l) or (c, l), weight (o, c/groups, k), bias (o) -> (n, o, l'), l' =
     (l + 2 padding - dilation (k - 1) - 1) // stride + 1. padding: a number, "valid" or "same".
     Raises ShapeError where sizes do not fit.
@@ -389,11 +389,11 @@ def conv1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 
     >>> fw.nn.functional.conv1d(fw.tensor([[[1.0, 2.0, 4.0]]]), fw.tensor([[[-1.0, 1.0]]]))
     tensor([[[1., 2.]]])
     """
-    return _convolve(1, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @public("nn.functional")
-def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over images: x (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).
 
@@ -403,11 +403,11 @@ def conv2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 
     >>> fw.nn.functional.conv2d(fw.ones(1, 1, 3, 3), fw.ones(1, 1, 2, 2), padding=1).shape
     (1, 1, 4, 4)
     """
-    return _convolve(2, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
 @public("nn.functional")
-def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over volumes: x (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
 
@@ -416,7 +416,7 @@ def conv3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 
     >>> fw.nn.functional.conv3d(fw.ones(1, 1, 3, 3, 3), fw.ones(2, 1, 2, 2, 2)).shape
     (1, 2, 2, 2, 2)
     """
-    return _convolve(3, x, weight, bias, stride, padding, dilation, groups)
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
 
 
 def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any,
@@ -453,7 +453,7 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
 
 
 @public("nn.functional", op=conv_input_grad)
-def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
     """Transposed convolution: the gradient of ``conv1d`` with respect to its input, as a map.
@@ -465,11 +465,11 @@ def conv_transpose1d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stri
     >>> fw.nn.functional.conv_transpose1d(fw.tensor([[[1.0, 2.0]]]), fw.tensor([[[1.0, 10.0]]]))
     tensor([[[ 1., 12., 20.]]])
     """
-    return _transposed(1, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @public("nn.functional")
-def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
     """Transposed convolution over images: x (n, c, h, w), weight (c, o/groups, kh, kw), bias (o).
@@ -479,11 +479,11 @@ def conv_transpose2d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stri
     >>> fw.nn.functional.conv_transpose2d(fw.ones(1, 1, 2, 2), fw.ones(1, 1, 2, 2), stride=2).shape
     (1, 1, 4, 4)
     """
-    return _transposed(2, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @public("nn.functional")
-def conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
     """Transposed convolution over volumes: x (n, c, d, h, w), weight (c, o/groups, kd, kh, kw).
@@ -493,4 +493,4 @@ def conv_transpose3d(x: Tensor, weight: Tensor, bias: Tensor | None = None, stri
     >>> fw.nn.functional.conv_transpose3d(fw.ones(1, 1, 1, 2, 2), fw.ones(1, 1, 2, 2, 2)).shape
     (1, 1, 2, 3, 3)
     """
-    return _transposed(3, x, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

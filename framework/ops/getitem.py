@@ -66,8 +66,8 @@ def _basic(key: Any) -> tuple | None:
 
 
 @public("", method="__getitem__", name="__getitem__", op=index_op)
-def getitem(x: Tensor, key: Any) -> Tensor:
-    """``x[key]``: a view for ints, slices, None and Ellipsis, a copy for index tensors and masks.
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """``input[key]``: a view for ints, slices, None and Ellipsis, a copy for index tensors and masks.
 
     Index arrays (tensors, lists, NumPy arrays) broadcast together; their shape stands where they stood
     if they are adjacent, else in front. Raises IndexError naming the index, dimension and size.
@@ -78,12 +78,12 @@ def getitem(x: Tensor, key: Any) -> Tensor:
             [5, 3]]), tensor([4, 5]))
     """
     if type(key) is int or type(key) is slice and _plain(key):
-        return take_slice(x, (key,))
+        return take_slice(input, (key,))
     basic = _basic(key)
     if basic is not None:
-        return take_slice(x, basic)
-    choice = _read(x, key) if not _is_positions(key, x) else Choice(None, places=one_index(key), dims=(0,))
-    y = x if choice.basic is None else slice_op.run(x, key=choice.basic)
+        return take_slice(input, basic)
+    choice = _read(input, key) if not _is_positions(key, input) else Choice(None, places=one_index(key), dims=(0,))
+    y = input if choice.basic is None else slice_op.run(input, key=choice.basic)
     if choice.mask is not None:
         return mask_op.run(y, choice.mask, count=count_true(choice.mask))
     if choice.places is None:
@@ -246,8 +246,8 @@ def _together(tensors: list[Tensor]) -> Tensor:
 
 
 @public("", method="__setitem__", name="__setitem__", op=index_put_op)
-def setitem(x: Tensor, key: Any, value: Any) -> None:
-    """``x[key] = value``: write a number, or a tensor that broadcasts to the shape of ``x[key]``.
+def setitem(input: Tensor, key: Any, value: Any) -> None:
+    """``input[key] = value``: write a number, or a tensor that broadcasts to the shape of ``input[key]``.
 
     Gradients flow to the new values and to the old ones that stay. Raises IndexError, ShapeError, or
     AutogradError for a leaf that requires grad.
@@ -259,23 +259,23 @@ def setitem(x: Tensor, key: Any, value: Any) -> None:
             [0., 2., 0.]])
     """
     basic = _basic(key)
-    if basic is not None and _set_quickly(x, basic, value):
+    if basic is not None and _set_quickly(input, basic, value):
         return
-    guard(x, "__setitem__")
-    choice = Choice(basic) if basic is not None else _read(x, key)
-    y = x if choice.basic is None else slice_op.run(x, key=choice.basic)
-    value = _value(x, value)
+    guard(input, "__setitem__")
+    choice = Choice(basic) if basic is not None else _read(input, key)
+    y = input if choice.basic is None else slice_op.run(input, key=choice.basic)
+    value = _value(input, value)
     if choice.mask is None and choice.places is None:
         if not (isinstance(value, Tensor) and _same_memory(value, y)):
             value = _shaped(value, y.shape, y)
             overwrite(y, Ellipsis, value, fill_op, (y, value), {}, "__setitem__")
         return
-    if isinstance(value, Tensor) and not can_cast(value.dtype, x.dtype):
-        raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {x.dtype}; convert "
+    if isinstance(value, Tensor) and not can_cast(value.dtype, input.dtype):
+        raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {input.dtype}; convert "
                          f"them first")
     if choice.mask is not None:
         count = count_true(choice.mask)
-        value = _shaped(value, (count, *x.shape[choice.mask.ndim:]), y)
+        value = _shaped(value, (count, *input.shape[choice.mask.ndim:]), y)
         overwrite(y, choice.mask._array, value, mask_put, (y, value, choice.mask), {"count": count},
                   "__setitem__")
         return
@@ -351,7 +351,7 @@ def _same_memory(value: Tensor, y: Tensor) -> bool:
 
 
 @public("", method="__contains__", name="__contains__")
-def contains(x: Tensor, element: Any) -> bool:
+def contains(input: Tensor, element: Any) -> bool:
     """Whether some element equals ``element``, a number or a tensor that broadcasts.
 
     >>> 2 in fw.tensor([1, 2])
@@ -359,12 +359,12 @@ def contains(x: Tensor, element: Any) -> bool:
     """
     if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
         raise TypeError(f"in: wanted a number or a Tensor, got {type(element).__name__}")
-    return bool((x == element)._array.any())  # type: ignore[attr-defined]
+    return bool((input == element)._array.any())  # type: ignore[attr-defined]
 
 
 @public(method=True, inplace=True, op=index_put_op)
-def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """``x`` with ``x[indices]`` replaced by ``values``, or, with ``accumulate``, with them added.
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """``input`` with ``input[indices]`` replaced by ``values``, or, with ``accumulate``, with them added.
 
     indices: a tuple of index tensors (or masks), one per dimension; None takes a whole dimension.
     ``values`` broadcast. Repeats add up with ``accumulate``, otherwise one of the values stays.
@@ -374,18 +374,18 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     tensor([[0., 2.],
             [0., 0.]])
     """
-    tensor_arg(x, "index_put"), tensor_arg(values, "index_put", "values")
+    tensor_arg(input, "index_put"), tensor_arg(values, "index_put", "values")
     for place, i in enumerate(indices):
         if isinstance(i, (str, bytes, dict)):
             raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {type(i).__name__}")
     key = tuple(slice(None) if i is None else i for i in indices)
-    choice = _index_only(_read(x, key), x)
-    values = _shaped(values, indexed_shape(x.shape, choice.places.shape[1:], choice.dims), x)  # type: ignore
-    _explain(x, choice)
+    choice = _index_only(_read(input, key), input)
+    values = _shaped(values, indexed_shape(input.shape, choice.places.shape[1:], choice.dims), input)  # type: ignore
+    _explain(input, choice)
     if accumulate:
-        added = unindex.run(values, choice.places, dims=choice.dims, shape=x.shape)
-        return x + added  # type: ignore[operator]
-    return index_put_op.run(x, values, choice.places, dims=choice.dims)
+        added = unindex.run(values, choice.places, dims=choice.dims, shape=input.shape)
+        return input + added  # type: ignore[operator]
+    return index_put_op.run(input, values, choice.places, dims=choice.dims)
 
 
 def _index_only(choice: Choice, x: Tensor) -> Choice:

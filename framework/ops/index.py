@@ -185,7 +185,7 @@ def _line(x: Any, dim: int, index: Any, op: str) -> tuple[int, Tensor]:
 
 
 @public(method=True, op=index_op)
-def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
+def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The entries at the positions ``index`` (one dimension of integers) along ``dim``, as a copy.
 
     Raises IndexError for a position out of range.
@@ -194,10 +194,10 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     tensor([[2, 2],
             [4, 4]])
     """
-    at, index = _line(x, dim, index, "index_select")
-    if x.ndim == 0:
-        return index_select(reshape_op.run(x, shape=(1,)), 0, index).reshape(())  # type: ignore[attr-defined]
-    return index_op.run(x, one_index(index), dims=(at,))
+    at, index = _line(input, dim, index, "index_select")
+    if input.ndim == 0:
+        return index_select(reshape_op.run(input, shape=(1,)), 0, index).reshape(())  # type: ignore[attr-defined]
+    return index_op.run(input, one_index(index), dims=(at,))
 
 
 def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
@@ -212,60 +212,60 @@ def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
 
 
 @public(method=True, inplace=True)
-def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-    """``x`` with ``alpha * source`` added at the positions ``index`` along ``dim``; repeats add up.
+def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+    """``input`` with ``alpha * source`` added at the positions ``index`` along ``dim``; repeats add up.
 
-    Raises ShapeError unless ``source`` has the shape of ``x`` with ``len(index)`` at ``dim``.
+    Raises ShapeError unless ``source`` has the shape of ``input`` with ``len(index)`` at ``dim``.
 
     >>> fw.index_add(fw.zeros(3), 0, fw.tensor([0, 2, 2]), fw.ones(3))
     tensor([1., 0., 2.])
     """
-    at, index = _line(x, dim, index, "index_add")
-    source = _source(x, at, index, source, "index_add")
+    at, index = _line(input, dim, index, "index_add")
+    source = _source(input, at, index, source, "index_add")
     if alpha != 1:
         source = source * alpha  # type: ignore[operator]
-    if x.ndim == 0:
-        return x + source.sum()  # type: ignore[operator, attr-defined]
-    return x + unindex.run(source, one_index(index), dims=(at,), shape=x.shape)  # type: ignore[operator]
+    if input.ndim == 0:
+        return input + source.sum()  # type: ignore[operator, attr-defined]
+    return input + unindex.run(source, one_index(index), dims=(at,), shape=input.shape)  # type: ignore[operator]
 
 
 @public(method=True, inplace=True)
-def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """``x`` with the entries at the positions ``index`` along ``dim`` replaced by those of ``source``.
+def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """``input`` with the entries at the positions ``index`` along ``dim`` replaced by those of ``source``.
 
     >>> fw.index_copy(fw.zeros(3), 0, fw.tensor([2, 0]), fw.tensor([1.0, 2.0]))
     tensor([2., 0., 1.])
     """
-    at, index = _line(x, dim, index, "index_copy")
-    source = _source(x, at, index, source, "index_copy")
-    if x.ndim == 0:
+    at, index = _line(input, dim, index, "index_copy")
+    source = _source(input, at, index, source, "index_copy")
+    if input.ndim == 0:
         return source.reshape(())  # type: ignore[attr-defined]
-    return index_put_op.run(x, source, one_index(index), dims=(at,))
+    return index_put_op.run(input, source, one_index(index), dims=(at,))
 
 
 @public(method=True, inplace=True)
-def index_fill(x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """``x`` with ``value`` (a number or 0-dim tensor) at the positions ``index`` along ``dim``.
+def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """``input`` with ``value`` (a number or 0-dim tensor) at the positions ``index`` along ``dim``.
 
     >>> fw.index_fill(fw.zeros(3), 0, fw.tensor([0, 2]), 5)
     tensor([5., 0., 5.])
     """
-    at, index = _line(x, dim, index, "index_fill")
-    value = scalar_arg(x, value, "index_fill")
+    at, index = _line(input, dim, index, "index_fill")
+    value = scalar_arg(input, value, "index_fill")
     if isinstance(value, Tensor):
-        value = expand.run(value, size=indexed_shape(x.shape, index.shape, (at,)))
-    return index_put_op.run(x, value, one_index(index), dims=(at,))
+        value = expand.run(value, size=indexed_shape(input.shape, index.shape, (at,)))
+    return index_put_op.run(input, value, one_index(index), dims=(at,))
 
 
 @public(method=True, op=index_op)
-def take(x: Tensor, index: Tensor) -> Tensor:
+def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at positions ``index`` of the flattened tensor, in the shape of ``index``.
 
     >>> fw.take(fw.tensor([[1, 2], [3, 4]]), fw.tensor([0, -1]))
     tensor([1, 4])
     """
-    index = positions(index, tensor_arg(x, "take").numel(), "take", 0, negative=True)
-    return index_op.run(reshape_op.run(x, shape=(x.numel(),)), one_index(index), dims=(0,))
+    index = positions(index, tensor_arg(input, "take").numel(), "take", 0, negative=True)
+    return index_op.run(reshape_op.run(input, shape=(input.numel(),)), one_index(index), dims=(0,))
 
 
 # -- by masks ------------------------------------------------------------------------------------
@@ -284,38 +284,38 @@ def _same_shape(x: Tensor, mask: Tensor, op: str) -> tuple[Tensor, Tensor]:
 
 
 @public(method=True, op=mask_op)
-def masked_select(x: Tensor, mask: Tensor) -> Tensor:
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the bool ``mask`` holds, in one dimension; the two shapes broadcast.
 
     >>> fw.masked_select(fw.tensor([1, 2, 3]), fw.tensor([True, False, True]))
     tensor([1, 3])
     """
-    x, mask = _same_shape(x, _mask_arg(mask, "masked_select"), "masked_select")
-    return mask_op.run(x, mask, count=count_true(mask))
+    input, mask = _same_shape(input, _mask_arg(mask, "masked_select"), "masked_select")
+    return mask_op.run(input, mask, count=count_true(mask))
 
 
 @public(method=True, inplace=True)
-def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """``x`` with the elements where ``mask`` holds replaced by the first elements of ``source``, in order.
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """``input`` with the elements where ``mask`` holds replaced by the first elements of ``source``, in order.
 
     Raises ShapeError if ``source`` has too few.
 
     >>> fw.masked_scatter(fw.zeros(3), fw.tensor([True, False, True]), fw.tensor([1.0, 2.0, 3.0]))
     tensor([1., 0., 2.])
     """
-    x, mask = _same_shape(x, _mask_arg(mask, "masked_scatter"), "masked_scatter")
-    if tensor_arg(source, "masked_scatter", "source").dtype is not x.dtype:
-        raise DTypeError(f"masked_scatter: source must be {x.dtype} like the tensor, got {source.dtype}")
+    input, mask = _same_shape(input, _mask_arg(mask, "masked_scatter"), "masked_scatter")
+    if tensor_arg(source, "masked_scatter", "source").dtype is not input.dtype:
+        raise DTypeError(f"masked_scatter: source must be {input.dtype} like the tensor, got {source.dtype}")
     count = count_true(mask)
     if source.numel() < count:
         raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
                          f"{source.numel()}")
     value = slice_op.run(reshape_op.run(source, shape=(source.numel(),)), key=(slice(count),))
-    return mask_put.run(x, value, mask, count=count)
+    return mask_put.run(input, value, mask, count=count)
 
 
 @public(method=True)
-def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not 0: an int64 tensor with a row of positions for each.
 
     as_tuple: one tensor per dimension instead, fit to index with.
@@ -324,21 +324,21 @@ def nonzero(x: Tensor, *, as_tuple: bool = False) -> Any:
     tensor([[0, 1],
             [1, 0]])
     """
-    array = tensor_arg(x, "nonzero")._array
+    array = tensor_arg(input, "nonzero")._array
     if as_tuple:
         return tuple(wrap(a) for a in (array if array.ndim else array.reshape(1)).nonzero())
     return wrap(array_module(array).argwhere(array).astype("int64", copy=False))
 
 
 @public(method=True)
-def argwhere(x: Tensor) -> Tensor:
+def argwhere(input: Tensor) -> Tensor:
     """Where the elements are not 0: an int64 tensor with a row of positions for each.
 
     >>> fw.argwhere(fw.tensor([0, 3, 4]))
     tensor([[1],
             [2]])
     """
-    return nonzero(tensor_arg(x, "argwhere"))
+    return nonzero(tensor_arg(input, "argwhere"))
 
 
 @public()

@@ -201,7 +201,7 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
 
 
 @public("", method=True, op=fill_op)
-def copy_(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """Write the elements of ``src``, broadcast and converted, into this tensor; returns it.
 
     Gradients flow to ``src`` and no longer to the old values. Raises ShapeError if ``src`` does not
@@ -212,11 +212,11 @@ def copy_(x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
             [1., 2.]])
     """
     tensor_arg(src, "copy_", "src")
-    _overwrite_infer(Meta(x.shape, x.dtype), src)
-    if src is x:
-        return x
-    src = fitted(x, src)
-    return overwrite(x, Ellipsis, src, fill_op, (x, src), {}, "copy_")
+    _overwrite_infer(Meta(input.shape, input.dtype), src)
+    if src is input:
+        return input
+    src = fitted(input, src)
+    return overwrite(input, Ellipsis, src, fill_op, (input, src), {}, "copy_")
 
 
 def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
@@ -234,7 +234,7 @@ def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
 
 
 @public("", method=True, op=fill_op)
-def fill_(x: Tensor, value: Any) -> Tensor:
+def fill_(input: Tensor, value: Any) -> Tensor:
     """Set every element of this tensor to ``value``, a number or a 0-dim tensor; returns it.
 
     Raises AutogradError for a leaf that requires grad.
@@ -242,28 +242,28 @@ def fill_(x: Tensor, value: Any) -> Tensor:
     >>> fw.zeros(2).fill_(3)
     tensor([3., 3.])
     """
-    value = scalar_arg(x, value, "fill_")
-    return overwrite(x, Ellipsis, value, fill_op, (x, value), {}, "fill_")
+    value = scalar_arg(input, value, "fill_")
+    return overwrite(input, Ellipsis, value, fill_op, (input, value), {}, "fill_")
 
 
 @public("", method=True, op=fill_op)
-def zero_(x: Tensor) -> Tensor:
+def zero_(input: Tensor) -> Tensor:
     """Set every element of this tensor to 0; returns it.
 
     >>> fw.ones(2).zero_()
     tensor([0., 0.])
     """
-    return overwrite(x, Ellipsis, 0, fill_op, (x, 0), {}, "zero_")
+    return overwrite(input, Ellipsis, 0, fill_op, (input, 0), {}, "zero_")
 
 
 @public(op=fill_op)
-def fill(x: Tensor, value: Any) -> Tensor:
-    """A tensor like ``x`` with every element ``value``, a number or a 0-dim tensor.
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like ``input`` with every element ``value``, a number or a 0-dim tensor.
 
     >>> fw.fill(fw.zeros(2), 3)
     tensor([3., 3.])
     """
-    return fill_op.run(x, scalar_arg(tensor_arg(x, "fill"), value, "fill"))
+    return fill_op.run(input, scalar_arg(tensor_arg(input, "fill"), value, "fill"))
 
 
 # -- the derived forms ---------------------------------------------------------------------------

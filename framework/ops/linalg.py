@@ -114,13 +114,13 @@ def inv(A: Tensor) -> Tensor:
 
 
 @public(method=True)
-def inverse(x: Tensor) -> Tensor:
+def inverse(input: Tensor) -> Tensor:
     """The inverse of every matrix; ``linalg.inv``.
 
     >>> fw.inverse(fw.tensor([[2.0]]))
     tensor([[0.5000]])
     """
-    return inv(x)
+    return inv(input)
 
 
 @public("linalg", op=solve_op)
@@ -174,13 +174,13 @@ public(method=True, name="slogdet")(slogdet)
 
 
 @public(method=True)
-def logdet(x: Tensor) -> Tensor:
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant: nan where it is negative, -inf where it is 0.
 
     >>> fw.logdet(fw.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.)
     """
-    sign, logabsdet = slogdet(x)
+    sign, logabsdet = slogdet(input)
     return OPS_BY_NAME["where"].run(sign < 0, math.nan, logabsdet)  # type: ignore[operator]
 
 
@@ -202,13 +202,13 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 
 @public(method=True, name="cholesky")
-def _cholesky(x: Tensor, upper: bool = False) -> Tensor:
+def _cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The Cholesky factor of every matrix; ``linalg.cholesky``.
 
     >>> fw.cholesky(fw.tensor([[4.0]]))
     tensor([[2.]])
     """
-    return cholesky(x, upper=upper)
+    return cholesky(input, upper=upper)
 
 
 @public("linalg", op=qr_op)
@@ -313,13 +313,13 @@ def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
 
 
 @public(method=True)
-def pinverse(x: Tensor, rcond: float = 1e-15) -> Tensor:
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse of every matrix; ``linalg.pinv``.
 
     >>> fw.pinverse(fw.tensor([[2.0], [0.0]]))
     tensor([[0.5000, 0.0000]])
     """
-    return pinv(x, rtol=rcond)
+    return pinv(input, rtol=rcond)
 
 
 @public("linalg")

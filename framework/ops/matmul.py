@@ -89,8 +89,8 @@ matmul_op = Op("matmul", "x y", kernel=matmul_kernel, infer=_matmul_infer, jvp="
 
 
 @public(method="matmul __matmul__", op=matmul_op)
-def matmul(x: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The matrix product ``x @ other``.
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product ``input @ other``.
 
     Shapes: (n) @ (n) -> (); (m, n) @ (n) -> (m); (n) @ (n, p) -> (p); (*b, m, n) @ (*b, n, p) ->
     (*b, m, p), where the batch dimensions broadcast. Dtypes are promoted. Raises ShapeError where the
@@ -99,21 +99,21 @@ def matmul(x: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.matmul(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
-    if not (isinstance(x, Tensor) and isinstance(other, Tensor)
-            and x._array.dtype is other._array.dtype):
-        x, other = promoted("matmul", x=x, other=other)
-    result = matmul_op.run(x, other)
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor)
+            and input._array.dtype is other._array.dtype):
+        input, other = promoted("matmul", input=input, other=other)
+    result = matmul_op.run(input, other)
     return result if out is None else check_out(out, result, "matmul")
 
 
 @public("", method="__rmatmul__", name="rmatmul")
-def _rmatmul(x: Tensor, other: Tensor) -> Tensor:
-    """``other @ x``.
+def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
+    """``other @ input``.
 
     >>> fw.tensor([[1.0, 2.0]]).__rmatmul__(fw.tensor([[3.0]]))
     tensor([[3., 6.]])
     """
-    return matmul(other, x)
+    return matmul(other, input)
 
 
 def _of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
@@ -126,18 +126,18 @@ def _of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
 
 
 @public(method=True)
-def mm(x: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices: (m, n), (n, p) -> (m, p). Raises ShapeError for other shapes.
 
     >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    _of_ndim("mm", x=(x, 2), mat2=(mat2, 2))
-    return matmul(x, mat2, out=out)
+    _of_ndim("mm", x=(input, 2), mat2=(mat2, 2))
+    return matmul(input, mat2, out=out)
 
 
 @public(method=True)
-def bmm(x: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two batches of matrices: (b, m, n), (b, n, p) -> (b, m, p).
 
     Raises ShapeError for other shapes; batches do not broadcast (matmul does that).
@@ -145,62 +145,62 @@ def bmm(x: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
-    _of_ndim("bmm", x=(x, 3), mat2=(mat2, 3))
-    if x.shape[0] != mat2.shape[0]:
-        raise ShapeError(f"bmm: shapes {list(x.shape)} and {list(mat2.shape)} hold {x.shape[0]} and "
+    _of_ndim("bmm", x=(input, 3), mat2=(mat2, 3))
+    if input.shape[0] != mat2.shape[0]:
+        raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "
                          f"{mat2.shape[0]} matrices, and the numbers must be equal; matmul broadcasts")
-    return matmul(x, mat2, out=out)
+    return matmul(input, mat2, out=out)
 
 
 @public(method=True)
-def mv(x: Tensor, vec: Tensor) -> Tensor:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
 
     >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    _of_ndim("mv", x=(x, 2), vec=(vec, 1))
-    return matmul(x, vec)
+    _of_ndim("mv", x=(input, 2), vec=(vec, 1))
+    return matmul(input, vec)
 
 
 @public(method=True, alias="vdot")
-def dot(x: Tensor, other: Tensor) -> Tensor:
+def dot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product of two vectors: (n), (n) -> (). Raises ShapeError for other shapes.
 
     >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    _of_ndim("dot", x=(x, 1), other=(other, 1))
-    return matmul(x, other)
+    _of_ndim("dot", x=(input, 1), other=(other, 1))
+    return matmul(input, other)
 
 
 @public(method="outer ger", alias="ger")
-def outer(x: Tensor, vec2: Tensor) -> Tensor:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
 
     >>> fw.outer(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor([[3., 4.],
             [6., 8.]])
     """
-    _of_ndim("outer", x=(x, 1), vec2=(vec2, 1))
-    x, vec2 = promoted("outer", x=x, vec2=vec2)
-    return reshape_op.run(x, shape=(x.shape[0], 1)) * vec2  # type: ignore[operator]
+    _of_ndim("outer", x=(input, 1), vec2=(vec2, 1))
+    input, vec2 = promoted("outer", input=input, vec2=vec2)
+    return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
 @public(method=True)
-def inner(x: Tensor, other: Tensor) -> Tensor:
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
 
     >>> fw.inner(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
-    x, other = promoted("inner", x=x, other=other)
-    if not x.ndim or not other.ndim:
-        return x * other  # type: ignore[operator]
-    if x.shape[-1] != other.shape[-1]:
-        raise ShapeError(f"inner: the last sizes of shapes {list(x.shape)} and {list(other.shape)} are "
-                         f"{x.shape[-1]} and {other.shape[-1]}, and they must be equal")
-    return tensordot(x, other, dims=([-1], [-1]))
+    input, other = promoted("inner", input=input, other=other)
+    if not input.ndim or not other.ndim:
+        return input * other  # type: ignore[operator]
+    if input.shape[-1] != other.shape[-1]:
+        raise ShapeError(f"inner: the last sizes of shapes {list(input.shape)} and {list(other.shape)} are "
+                         f"{input.shape[-1]} and {other.shape[-1]}, and they must be equal")
+    return tensordot(input, other, dims=([-1], [-1]))
 
 
 def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -217,54 +217,54 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
 
 
 @public(method=True, inplace=True)
-def addmm(x: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which x expands.
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which x expands.
 
     >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[12.]])
     """
-    return _plus_product("addmm", x, mm(mat1, mat2), beta, alpha)
+    return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
 @public(method=True, inplace=True)
-def addmv(x: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * mat @ vec``: (m, n), (n) -> (m), to which x expands.
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which x expands.
 
     >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
     tensor([12.])
     """
-    return _plus_product("addmv", x, mv(mat, vec), beta, alpha)
+    return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
 @public(method=True, inplace=True)
-def addr(x: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which x expands.
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which x expands.
 
     >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
     tensor([[4., 5.]])
     """
-    return _plus_product("addr", x, outer(vec1, vec2), beta, alpha)
+    return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
 @public(method=True, inplace=True)
-def baddbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
 
     >>> fw.baddbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([4., 4.])
     """
-    return _plus_product("baddbmm", x, bmm(batch1, batch2), beta, alpha)
+    return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
 @public(method=True, inplace=True)
-def addbmm(x: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * x + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
 
     >>> fw.addbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1))
     tensor([[7.]])
     """
     product = sum_op.run(bmm(batch1, batch2), dims=(0,), keepdim=False)
-    return _plus_product("addbmm", x, product, beta, alpha)
+    return _plus_product("addbmm", input, product, beta, alpha)
 
 
 # -- linear --------------------------------------------------------------------------------------
@@ -303,25 +303,25 @@ linear_op = Op("linear", "x w b", kernel=_linear_kernel, infer=_linear_infer,
 
 
 @public("nn.functional", op=linear_op)
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``x @ weight.T + bias``: x (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: x (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
 
     Dtypes are promoted. Raises ShapeError where the sizes differ.
 
     >>> fw.nn.functional.linear(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0, 4.0], [5.0, 6.0]]))
     tensor([[11., 17.]])
     """
-    tensor_arg(x, "linear"), tensor_arg(weight, "linear", "weight")
-    dtype = x._array.dtype
+    tensor_arg(input, "linear"), tensor_arg(weight, "linear", "weight")
+    dtype = input._array.dtype
     if bias is not None:
         if dtype is not weight._array.dtype or tensor_arg(bias, "linear", "bias")._array.dtype != dtype:
-            x, weight, bias = promoted("linear", x=x, weight=weight, bias=bias)
+            input, weight, bias = promoted("linear", input=input, weight=weight, bias=bias)
     elif dtype is not weight._array.dtype:
-        x, weight = promoted("linear", x=x, weight=weight)
+        input, weight = promoted("linear", input=input, weight=weight)
     if weight.ndim == 1:
-        out = matmul_op.run(x, weight)
+        out = matmul_op.run(input, weight)
         return out if bias is None else out + bias  # type: ignore[operator]
-    return linear_op.run(x, weight, bias)
+    return linear_op.run(input, weight, bias)
 
 
 @public("nn.functional")
@@ -438,7 +438,7 @@ def _from_sublists(args: tuple) -> tuple[str, tuple]:
 
 
 @public()
-def tensordot(x: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
     """Sums over pairs of dimensions: the last ``dims`` of x with the first of other, or two lists.
 
     Raises ShapeError where paired sizes differ.
@@ -446,25 +446,25 @@ def tensordot(x: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
     >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
     (2, 5)
     """
-    x, other = promoted("tensordot", x=x, other=other)
+    input, other = promoted("tensordot", input=input, other=other)
     if isinstance(dims, (tuple, list)):
         first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
     else:
-        if not 0 <= dims <= min(x.ndim, other.ndim):
+        if not 0 <= dims <= min(input.ndim, other.ndim):
             raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
-                             f"{x.ndim} and {other.ndim}")
-        first, second = list(range(x.ndim - dims, x.ndim)), list(range(dims))
-    a = [one_dim(d, x.ndim, "tensordot", "dims[0]") for d in first]
+                             f"{input.ndim} and {other.ndim}")
+        first, second = list(range(input.ndim - dims, input.ndim)), list(range(dims))
+    a = [one_dim(d, input.ndim, "tensordot", "dims[0]") for d in first]
     b = [one_dim(d, other.ndim, "tensordot", "dims[1]") for d in second]
-    if [x.shape[d] for d in a] != [other.shape[d] for d in b]:
-        raise ShapeError(f"tensordot: dims {a} of shape {list(x.shape)} have sizes "
-                         f"{[x.shape[d] for d in a]}, dims {b} of shape {list(other.shape)} have sizes "
+    if [input.shape[d] for d in a] != [other.shape[d] for d in b]:
+        raise ShapeError(f"tensordot: dims {a} of shape {list(input.shape)} have sizes "
+                         f"{[input.shape[d] for d in a]}, dims {b} of shape {list(other.shape)} have sizes "
                          f"{[other.shape[d] for d in b]}, and they must be equal")
-    rows = [d for d in range(x.ndim) if d not in a]
+    rows = [d for d in range(input.ndim) if d not in a]
     columns = [d for d in range(other.ndim) if d not in b]
-    size = math.prod(x.shape[d] for d in a)
-    x_shape, y_shape = tuple(x.shape[d] for d in rows), tuple(other.shape[d] for d in columns)
-    left = reshape_op.run(permute_op.run(x, dims=(*rows, *a)), shape=(math.prod(x_shape), size))
+    size = math.prod(input.shape[d] for d in a)
+    x_shape, y_shape = tuple(input.shape[d] for d in rows), tuple(other.shape[d] for d in columns)
+    left = reshape_op.run(permute_op.run(input, dims=(*rows, *a)), shape=(math.prod(x_shape), size))
     right = reshape_op.run(permute_op.run(other, dims=(*b, *columns)), shape=(size, math.prod(y_shape)))
     return reshape_op.run(matmul_op.run(left, right), shape=x_shape + y_shape)
 
@@ -483,27 +483,27 @@ cross_op = Op("cross", "x y", kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axi
 
 
 @public("linalg", name="cross")
-def _linalg_cross(x: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
 
     >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    x, other = promoted("cross", x=x, other=other)
-    at = one_dim(dim, x.ndim, "cross")
-    if x.ndim != other.ndim or x.shape[at] != 3 or other.shape[at] != 3:
+    input, other = promoted("cross", input=input, other=other)
+    at = one_dim(dim, input.ndim, "cross")
+    if input.ndim != other.ndim or input.shape[at] != 3 or other.shape[at] != 3:
         raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "
-                         f"got shapes {list(x.shape)} and {list(other.shape)}")
-    return cross_op.run(x, other, dim=at - x.ndim)
+                         f"got shapes {list(input.shape)} and {list(other.shape)}")
+    return cross_op.run(input, other, dim=at - input.ndim)
 
 
 @public(method=True, op=cross_op)
-def cross(x: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
 
     >>> fw.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
     if dim is None:
-        dim = next((d for d, s in enumerate(tensor_arg(x, "cross").shape) if s == 3), -1)
-    return _linalg_cross(x, other, dim=dim)
+        dim = next((d for d, s in enumerate(tensor_arg(input, "cross").shape) if s == 3), -1)
+    return _linalg_cross(input, other, dim=dim)

@@ -177,7 +177,7 @@ def _pad_constant(x: Tensor, pads: tuple, value: Any) -> Tensor:
 
 
 @public("nn.functional", op=pad_op)
-def pad(x: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
+def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """The tensor with elements added at the ends of its last dimensions (or, if negative, taken).
 
     pad: (before, after) of the last dimension, then of the one before it, and so on. mode: "constant"
@@ -189,27 +189,27 @@ def pad(x: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tenso
     >>> fw.nn.functional.pad(fw.tensor([1.0, 2.0, 3.0]), (2, 1), mode="reflect")
     tensor([3., 2., 1., 2., 3., 2.])
     """
-    tensor_arg(x, "pad")
-    if not isinstance(pad, (tuple, list)) or len(pad) % 2 or len(pad) > 2 * x.ndim:
-        raise ValueError(f"pad: wanted pairs (before, after) for at most {x.ndim} dimensions, last one "
-                         f"first, got {pad!r} for shape {list(x.shape)}")
+    tensor_arg(input, "pad")
+    if not isinstance(pad, (tuple, list)) or len(pad) % 2 or len(pad) > 2 * input.ndim:
+        raise ValueError(f"pad: wanted pairs (before, after) for at most {input.ndim} dimensions, last one "
+                         f"first, got {pad!r} for shape {list(input.shape)}")
     sides = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)]
-    pads = ((0, 0),) * (x.ndim - len(sides)) + tuple(sides[::-1])
+    pads = ((0, 0),) * (input.ndim - len(sides)) + tuple(sides[::-1])
     if mode == "constant":
-        return _pad_constant(x, pads, value)
+        return _pad_constant(input, pads, value)
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
     if value not in (None, 0):
         raise ValueError(f"pad: mode={mode!r} takes no value, got {value!r}")
     for d, (lo, hi) in enumerate(pads):
-        size = x.shape[d]
+        size = input.shape[d]
         most = size - 1 if mode == "reflect" else size if mode == "circular" else math.inf
         if max(lo, hi) > most or size + lo + hi < 0 or (size == 0 and max(lo, hi) > 0):
             raise ShapeError(f"pad: mode={mode!r} cannot add {(lo, hi)} to dimension {d} of size {size}"
                              + (f"; at most {most} on a side" if most < math.inf else ""))
         if lo or hi:
-            x = resample.run(x, dim=d, plan=Plan(mode, size, size + lo + hi, offset=lo), back=False)
-    return x
+            input = resample.run(input, dim=d, plan=Plan(mode, size, size + lo + hi, offset=lo), back=False)
+    return input
 
 
 # -- interpolate ---------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ _MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", 
 
 
 @public("nn.functional", op=resample)
-def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
                 align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Tensor:
     """The image resized to ``size`` or by ``scale_factor``; x is (n, c, sizes...) with 1 to 3 sizes.
 
@@ -231,27 +231,27 @@ def interpolate(x: Tensor, size: Any = None, scale_factor: Any = None, mode: str
     >>> fw.nn.functional.interpolate(fw.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
     """
-    d = tensor_arg(x, "interpolate").ndim - 2
+    d = tensor_arg(input, "interpolate").ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
     kind, takes = _MODES[mode]
     if d not in takes:
-        raise ShapeError(f"interpolate: mode={mode!r} wants x of {' or '.join(str(t + 2) for t in takes)} "
-                         f"dimensions (n, c, sizes...), got shape {list(x.shape)}")
+        raise ShapeError(f"interpolate: mode={mode!r} wants input of {' or '.join(str(t + 2) for t in takes)} "
+                         f"dimensions (n, c, sizes...), got shape {list(input.shape)}")
     if align_corners is not None and kind not in ("linear", "cubic"):
         raise ValueError(f"interpolate: align_corners does not apply to mode={mode!r}")
     if kind in ("linear", "cubic", "area"):
-        floating(x, "interpolate")
-    out, steps = _target(x, d, size, scale_factor, recompute_scale_factor)
+        floating(input, "interpolate")
+    out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
     for i in range(d):
-        n, m = x.shape[2 + i], out[i]
+        n, m = input.shape[2 + i], out[i]
         if align_corners:
             plan = Plan(f"{kind}-corners", n, m, (n - 1) / (m - 1) if m > 1 else 0.0)
         else:
             plan = Plan(kind, n, m, steps[i])
         if n != m or plan.step != 1.0:
-            x = resample.run(x, dim=2 + i, plan=plan, back=False)
-    return x
+            input = resample.run(input, dim=2 + i, plan=plan, back=False)
+    return input
 
 
 def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:
@@ -329,7 +329,7 @@ def _window_settings(op: str, kernel: Any, dilation: Any, padding: Any, stride: 
 
 
 @public("nn.functional", op=unfold_op)
-def unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
     """The windows of an image as columns: (n, c, h, w) -> (n, c * kh * kw, windows).
 
     Raises ShapeError where no window fits.
@@ -337,15 +337,15 @@ def unfold(x: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, str
     >>> fw.nn.functional.unfold(fw.arange(9.0).reshape(1, 1, 3, 3), 2)[0, :, 0]
     tensor([0., 1., 3., 4.])
     """
-    x, alone = batched(x, 2, "unfold")
+    input, alone = batched(input, 2, "unfold")
     settings = _window_settings("unfold", kernel_size, dilation, padding, stride)
-    _unfold_infer(Meta(x.shape, x.dtype), **settings)
-    out = unfold_op.run(x, **settings)
+    _unfold_infer(Meta(input.shape, input.dtype), **settings)
+    out = unfold_op.run(input, **settings)
     return reshape_op.run(out, shape=out.shape[1:]) if alone else out
 
 
 @public("nn.functional", op=fold_op)
-def fold(x: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
          stride: Any = 1) -> Tensor:
     """The sum of windows laid back into an image: (n, c * kh * kw, windows) -> (n, c, h, w).
 
@@ -356,16 +356,16 @@ def fold(x: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, paddi
     """
     size = pair(output_size, 2, "fold", "output_size")
     settings = _window_settings("fold", kernel_size, dilation, padding, stride)
-    alone = tensor_arg(x, "fold").ndim == 2
+    alone = tensor_arg(input, "fold").ndim == 2
     if alone:
-        x = reshape_op.run(x, shape=(1, *x.shape))
+        input = reshape_op.run(input, shape=(1, *input.shape))
     each = math.prod(settings["kernel"])
     out = out_sizes(size, settings["kernel"], settings["stride"], settings["padding"],
                     settings["dilation"])
-    if x.ndim != 3 or x.shape[1] % each or min(out) < 1 or x.shape[2] != math.prod(out):
-        raise ShapeError(f"fold: x of shape {list(x.shape)} does not fit: wanted (n, c * {each}, "
+    if input.ndim != 3 or input.shape[1] % each or min(out) < 1 or input.shape[2] != math.prod(out):
+        raise ShapeError(f"fold: input of shape {list(input.shape)} does not fit: wanted (n, c * {each}, "
                          f"{math.prod(out)}) for output_size {list(size)}, {list(out)} windows")
-    image = fold_op.run(x, x_shape=(x.shape[0], x.shape[1] // each, *size), **settings)
+    image = fold_op.run(input, x_shape=(input.shape[0], input.shape[1] // each, *size), **settings)
     return reshape_op.run(image, shape=image.shape[1:]) if alone else image
 
 
@@ -379,7 +379,7 @@ def _factor(factor: Any, op: str, name: str) -> int:
 
 
 @public("nn.functional")
-def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Channels spread over pixels: (*, c * r * r, h, w) -> (*, c, h * r, w * r).
 
     W. Shi et al., "Real-Time Single Image and Video Super-Resolution", 2016. Raises ShapeError where
@@ -390,17 +390,17 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
             [2., 3.]])
     """
     r = _factor(upscale_factor, "pixel_shuffle", "upscale_factor")
-    if tensor_arg(x, "pixel_shuffle").ndim < 3 or x.shape[-3] % (r * r):
-        raise ShapeError(f"pixel_shuffle: wanted x (*, c * {r * r}, h, w), got shape {list(x.shape)}")
-    *lead, c, h, w = x.shape
+    if tensor_arg(input, "pixel_shuffle").ndim < 3 or input.shape[-3] % (r * r):
+        raise ShapeError(f"pixel_shuffle: wanted input (*, c * {r * r}, h, w), got shape {list(input.shape)}")
+    *lead, c, h, w = input.shape
     n = len(lead)
-    y = reshape_op.run(x, shape=(*lead, c // (r * r), r, r, h, w))
+    y = reshape_op.run(input, shape=(*lead, c // (r * r), r, r, h, w))
     y = permute_op.run(y, dims=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
     return reshape_op.run(y, shape=(*lead, c // (r * r), h * r, w * r))
 
 
 @public("nn.functional")
-def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Pixels gathered into channels: (*, c, h * r, w * r) -> (*, c * r * r, h, w).
 
     The reverse of ``pixel_shuffle``. Raises ShapeError where the sizes are not divisible by r.
@@ -409,10 +409,10 @@ def pixel_unshuffle(x: Tensor, downscale_factor: int) -> Tensor:
     (1, 4, 1, 2)
     """
     r = _factor(downscale_factor, "pixel_unshuffle", "downscale_factor")
-    if tensor_arg(x, "pixel_unshuffle").ndim < 3 or x.shape[-1] % r or x.shape[-2] % r:
-        raise ShapeError(f"pixel_unshuffle: wanted x (*, c, h * {r}, w * {r}), got shape {list(x.shape)}")
-    *lead, c, h, w = x.shape
+    if tensor_arg(input, "pixel_unshuffle").ndim < 3 or input.shape[-1] % r or input.shape[-2] % r:
+        raise ShapeError(f"pixel_unshuffle: wanted input (*, c, h * {r}, w * {r}), got shape {list(input.shape)}")
+    *lead, c, h, w = input.shape
     n = len(lead)
-    y = reshape_op.run(x, shape=(*lead, c, h // r, r, w // r, r))
+    y = reshape_op.run(input, shape=(*lead, c, h // r, r, w // r, r))
     y = permute_op.run(y, dims=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return reshape_op.run(y, shape=(*lead, c * r * r, h // r, w // r))

@@ -87,7 +87,7 @@ frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the
 
 
 @public(method=True, inplace=True, op=_round.op)
-def round(x: Tensor, *, decimals: int = 0) -> Tensor:
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
 
     >>> fw.round(fw.tensor([0.5, 1.5, -2.7]))
@@ -95,12 +95,12 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     >>> fw.round(fw.tensor([3.14159]), decimals=2)
     tensor([3.1400])
     """
-    if isinstance(x, Tensor) and x._array.dtype.kind in "iu":
-        return x.clone()  # type: ignore[attr-defined]
+    if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
+        return input.clone()  # type: ignore[attr-defined]
     if decimals == 0:
-        return _round(x)
+        return _round(input)
     scale = 10.0 ** decimals
-    return _round(tensor_arg(x, "round") * scale) / scale  # type: ignore[operator]
+    return _round(tensor_arg(input, "round") * scale) / scale  # type: ignore[operator]
 
 
 # -- choosing ------------------------------------------------------------------------------------
@@ -111,8 +111,8 @@ _where = Elementwise("where", "condition x y", "where(condition, x, y)", result=
 
 
 @public(op=_where)
-def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
-    """``x`` where the condition holds, else ``y``; with the condition alone, where it holds.
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """``input`` where the condition holds, else ``other``; with the condition alone, where it holds.
 
     Shapes broadcast; the condition is bool. No gradient flows to the side not chosen, nan there
     included. With one argument: a tuple of index tensors, as ``nonzero(as_tuple=True)``.
@@ -120,24 +120,24 @@ def where(condition: Tensor, x: Any = None, y: Any = None) -> Any:
     >>> fw.where(fw.tensor([True, False]), fw.tensor([1.0, 2.0]), 0.0)
     tensor([1., 0.])
     """
-    if x is None and y is None:
+    if input is None and other is None:
         return tensor_arg(condition, "where", "condition").nonzero(as_tuple=True)  # type: ignore[attr-defined]
     if tensor_arg(condition, "where", "condition")._array.dtype.kind not in "bu":
         raise DTypeError(f"where: the condition must be bool, got {condition.dtype}; write a "
                          f"comparison, e.g. condition != 0")
     if condition._array.dtype.kind == "u":
         condition = condition.bool()  # type: ignore[attr-defined]
-    return _where.run(condition, x, y)
+    return _where.run(condition, input, other)
 
 
 @public("", method="where", name="where")
-def _where_method(x: Tensor, condition: Tensor, other: Any) -> Tensor:
+def _where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     """This tensor where the condition holds, else ``other``."""
-    return where(condition, x, other)
+    return where(condition, input, other)
 
 
 @public(method=True, inplace=True)
-def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or 0-dim tensor) wherever the bool ``mask`` holds.
 
     The mask broadcasts to the tensor.
@@ -145,17 +145,17 @@ def masked_fill(x: Tensor, mask: Tensor, value: Any) -> Tensor:
     >>> fw.masked_fill(fw.tensor([1.0, 2.0]), fw.tensor([True, False]), -1.0)
     tensor([-1.,  2.])
     """
-    tensor_arg(x, "masked_fill")
+    tensor_arg(input, "masked_fill")
     if tensor_arg(mask, "masked_fill", "mask")._array.dtype.kind != "b":
         raise DTypeError(f"masked_fill: mask must be bool, got {mask.dtype}")
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value must be a number or a 0-dim tensor, got shape "
-                         f"{list(value.shape)}; use where(mask, value, x)")
+                         f"{list(value.shape)}; use where(mask, value, input)")
     if isinstance(value, Tensor):
-        value = value.to(x.dtype)  # type: ignore[attr-defined]
-    elif x._array.dtype.kind in "iub":
+        value = value.to(input.dtype)  # type: ignore[attr-defined]
+    elif input._array.dtype.kind in "iub":
         value = int(value)
-    return _where.run(mask, value, x)
+    return _where.run(mask, value, input)
 
 
 _clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric",
@@ -165,7 +165,7 @@ _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high",
 
 
 @public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low)
-def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """The element limited to [min, max]; each a number, a tensor or None.
 
     The gradient is 0 outside the limits. Raises ValueError if both limits are None.
@@ -173,10 +173,10 @@ def clamp(x: Tensor, min: Any = None, max: Any = None) -> Tensor:
     >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    tensor_arg(x, "clamp")
+    tensor_arg(input, "clamp")
     if min is None and max is None:
         raise ValueError("clamp: at least one of min and max is needed")
-    result = x
+    result = input
     if min is not None:
         result = _limit(result, min, _clamp_low, "low")
     if max is not None:
@@ -194,37 +194,37 @@ def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
 
 
 @public(method=True, inplace=True)
-def clamp_min(x: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
     >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([0., 1.])
     """
-    return clamp(x, min=min)
+    return clamp(input, min=min)
 
 
 @public(method=True, inplace=True)
-def clamp_max(x: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 
     >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
     tensor([-1.,  0.])
     """
-    return clamp(x, max=max)
+    return clamp(input, max=max)
 
 
 @public(method=True, inplace=True)
-def nan_to_num(x: Tensor, nan: float = 0.0, posinf: float | None = None,
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
 
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
-    if tensor_arg(x, "nan_to_num")._array.dtype.kind != "f":
-        return x.clone()  # type: ignore[attr-defined]
-    info = finfo(x.dtype)
+    if tensor_arg(input, "nan_to_num")._array.dtype.kind != "f":
+        return input.clone()  # type: ignore[attr-defined]
+    info = finfo(input.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf
-    x = _where.run(x != x, nan, x)
-    return _where.run(x == float("inf"), high, _where.run(x == float("-inf"), low, x))
+    input = _where.run(input != input, nan, input)
+    return _where.run(input == float("inf"), high, _where.run(input == float("-inf"), low, input))

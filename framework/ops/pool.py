@@ -308,7 +308,7 @@ def _max(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: An
 
 
 @public("nn.functional", op=max_pool)
-def max_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, l) or (c, l) -> (n, c, l').
 
@@ -319,11 +319,11 @@ def max_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     >>> fw.nn.functional.max_pool1d(fw.tensor([[1.0, 3.0, 2.0, 5.0]]), 2)
     tensor([[3., 5.]])
     """
-    return _max(1, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @public("nn.functional")
-def max_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
@@ -334,11 +334,11 @@ def max_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     tensor([[ 5.,  7.],
             [13., 15.]])
     """
-    return _max(2, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @public("nn.functional")
-def max_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').
 
@@ -347,7 +347,7 @@ def max_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     >>> fw.nn.functional.max_pool3d(fw.ones(1, 1, 2, 2, 2), 2).shape
     (1, 1, 1, 1, 1)
     """
-    return _max(3, x, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 def _avg(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, include: bool,
@@ -363,7 +363,7 @@ def _avg(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, 
 
 
 @public("nn.functional", op=avg_pool)
-def avg_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
     """The mean of every window: (n, c, l) or (c, l) -> (n, c, l').
 
@@ -373,11 +373,11 @@ def avg_pool1d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     >>> fw.nn.functional.avg_pool1d(fw.tensor([[1.0, 3.0, 2.0, 4.0]]), 2)
     tensor([[2., 3.]])
     """
-    return _avg(1, x, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _avg(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @public("nn.functional")
-def avg_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of every window: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
 
@@ -386,11 +386,11 @@ def avg_pool2d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     >>> fw.nn.functional.avg_pool2d(fw.arange(4.0).reshape(1, 1, 2, 2), 2)
     tensor([[[[1.5000]]]])
     """
-    return _avg(2, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 @public("nn.functional")
-def avg_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').
 
@@ -399,4 +399,4 @@ def avg_pool3d(x: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0
     >>> fw.nn.functional.avg_pool3d(fw.ones(1, 1, 2, 2, 2), 2).shape
     (1, 1, 1, 1, 1)
     """
-    return _avg(3, x, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _avg(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)

@@ -151,40 +151,40 @@ def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:
 
 
 @public()
-def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
               requires_grad: bool = False) -> Tensor:
-    """Numbers uniform in [0, 1) in the shape, dtype and device of ``x``.
+    """Numbers uniform in [0, 1) in the shape, dtype and device of ``input``.
 
     >>> fw.rand_like(fw.ones(2, 3)).shape
     (2, 3)
     """
-    settings = _like(x, dtype, device, "rand_like")
-    return rand(x.shape, generator=generator, requires_grad=requires_grad, **settings)
+    settings = _like(input, dtype, device, "rand_like")
+    return rand(input.shape, generator=generator, requires_grad=requires_grad, **settings)
 
 
 @public()
-def randn_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None,
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None,
                device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Standard normal numbers in the shape, dtype and device of ``x``.
+    """Standard normal numbers in the shape, dtype and device of ``input``.
 
     >>> fw.randn_like(fw.ones(2, 3)).shape
     (2, 3)
     """
-    settings = _like(x, dtype, device, "randn_like")
-    return randn(x.shape, generator=generator, requires_grad=requires_grad, **settings)
+    settings = _like(input, dtype, device, "randn_like")
+    return randn(input.shape, generator=generator, requires_grad=requires_grad, **settings)
 
 
 @public()
-def randint_like(x: Tensor, low: int, high: Any = None, *, generator: Generator | None = None,
+def randint_like(input: Tensor, low: int, high: Any = None, *, generator: Generator | None = None,
                  dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Integers uniform in [low, high) (or [0, low)) in the shape, dtype and device of ``x``.
+    """Integers uniform in [low, high) (or [0, low)) in the shape, dtype and device of ``input``.
 
     >>> fw.randint_like(fw.ones(2), 5, 6)
     tensor([5., 5.])
     """
-    settings = _like(x, dtype, device, "randint_like")
+    settings = _like(input, dtype, device, "randint_like")
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, x.shape, generator=generator, requires_grad=requires_grad, **settings)
+    return randint(low, high, input.shape, generator=generator, requires_grad=requires_grad, **settings)
 
 
 # -- draws whose parameters are tensors ------------------------------------------------------------
@@ -234,9 +234,9 @@ def _broadcast(shapes: list) -> tuple[int, ...]:
 
 
 @public(method=True)
-def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None = None,
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None,
               out: Tensor | None = None) -> Tensor:
-    """1 with the probability that stands in ``x`` (or ``p`` for all), else 0, in the dtype of ``x``.
+    """1 with the probability that stands in ``input`` (or ``p`` for all), else 0, in the dtype of ``input``.
 
     Raises ValueError for a probability outside [0, 1].
 
@@ -244,8 +244,8 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     tensor([0., 1.])
     """
     if p is None:
-        floating(tensor_arg(x, "bernoulli"), "bernoulli")
-    array = _coin(x, x if p is None else p, generator, "bernoulli")
+        floating(tensor_arg(input, "bernoulli"), "bernoulli")
+    array = _coin(input, input if p is None else p, generator, "bernoulli")
     return _finish(array, "bernoulli", out, False)
 
 
@@ -260,9 +260,9 @@ def _coin(x: Tensor, p: Any, generator: Generator | None, op: str) -> Any:
 
 
 @public(method=True)
-def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *,
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                 generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
-    """Indices drawn with probabilities in proportion to ``x``: (n) or (rows, n) -> int64 (rows, k).
+    """Indices drawn with probabilities in proportion to ``input``: (n) or (rows, n) -> int64 (rows, k).
 
     Without replacement no index comes twice. Raises ValueError for weights that are negative, not
     finite or all 0, and where fewer than ``num_samples`` are above 0 without replacement.
@@ -273,24 +273,24 @@ def multinomial(x: Tensor, num_samples: int, replacement: bool = False, *,
     >>> fw.multinomial(fw.tensor([0.0, 3.0]), 4, replacement=True)
     tensor([1, 1, 1, 1])
     """
-    floating(tensor_arg(x, "multinomial"), "multinomial")
-    if x.ndim not in (1, 2) or x.shape[-1] == 0:
+    floating(tensor_arg(input, "multinomial"), "multinomial")
+    if input.ndim not in (1, 2) or input.shape[-1] == 0:
         raise ShapeError(f"multinomial: wanted weights of shape (n) or (rows, n) with n > 0, got "
-                         f"{list(x.shape)}")
+                         f"{list(input.shape)}")
     if num_samples <= 0:
         raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
-    weights = np.atleast_2d(move(x._array, CPU)).astype(np.float64)
+    weights = np.atleast_2d(move(input._array, CPU)).astype(np.float64)
     _check_weights(weights, num_samples, replacement)
     if replacement:
-        picked = _with_replacement(weights, num_samples, x.device, generator)
+        picked = _with_replacement(weights, num_samples, input.device, generator)
     else:
-        draw = uniform_array(weights.shape, np.dtype("f8"), x.device, generator, host=True)
+        draw = uniform_array(weights.shape, np.dtype("f8"), input.device, generator, host=True)
         with np.errstate(divide="ignore"):
             keys = -np.log1p(-draw) / weights
         keys[weights == 0] = np.inf
         picked = np.argsort(keys, axis=1, kind="stable")[:, :num_samples]
-    picked = picked.astype(np.int64).reshape(*x.shape[:-1], num_samples)
-    return _finish(move(picked, x.device), "multinomial", out, False)
+    picked = picked.astype(np.int64).reshape(*input.shape[:-1], num_samples)
+    return _finish(move(picked, input.device), "multinomial", out, False)
 
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
@@ -333,7 +333,7 @@ def _wide(x: Tensor) -> Any:
 
 
 @public("", method=True)
-def uniform_(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
+def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
              **bounds: float) -> Tensor:
     """Fill with numbers uniform in [low, high); PyTorch's names ``from`` and ``to`` work as well.
 
@@ -341,20 +341,20 @@ def uniform_(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Gener
     tensor([3., 3.])
     """
     low, high = _bounds(low, high, bounds, "uniform_")
-    _real(x, "uniform_")
+    _real(input, "uniform_")
     if not low <= high:
         raise ValueError(f"uniform_: wanted from <= to, got from={low}, to={high}")
-    if not np.isfinite(high - low) or high - low > np.finfo(x.dtype.numpy).max:
-        raise ValueError(f"uniform_: the range from {low} to {high} is wider than {x.dtype} holds")
+    if not np.isfinite(high - low) or high - low > np.finfo(input.dtype.numpy).max:
+        raise ValueError(f"uniform_: the range from {low} to {high} is wider than {input.dtype} holds")
 
     def draw() -> Any:
-        u = uniform_array(x.shape, x.dtype.numpy, x.device, generator, host=True)
+        u = uniform_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
         array = u * (high - low) + low
         if low < high:  # rounding may reach the upper end, which is excluded
-            kind = x.dtype.numpy.type
+            kind = input.dtype.numpy.type
             array = np.clip(array, low, float(np.nextafter(kind(high), kind(low))))
-        return _moved(array, x)
-    return _fill(x, "uniform_", draw)
+        return _moved(array, input)
+    return _fill(input, "uniform_", draw)
 
 
 def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
@@ -365,18 +365,18 @@ def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
 
 
 @public("", method=True)
-def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *,
+def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
             generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers. Raises ValueError for a negative std.
 
     >>> fw.zeros(2).normal_(3.0, 0.0)
     tensor([3., 3.])
     """
-    floating(x, "normal_")
+    floating(input, "normal_")
     if not std >= 0:
         raise ValueError(f"normal_: std must not be negative, got {std}")
-    return _fill(x, "normal_", lambda: _moved(normal_array(
-        x.shape, x.dtype.numpy, x.device, generator, host=True) * float(std) + float(mean), x))
+    return _fill(input, "normal_", lambda: _moved(normal_array(
+        input.shape, input.dtype.numpy, input.device, generator, host=True) * float(std) + float(mean), input))
 
 
 def _moved(array: Any, x: Tensor) -> Any:
@@ -385,7 +385,7 @@ def _moved(array: Any, x: Tensor) -> Any:
 
 
 @public("", method=True)
-def random_(x: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None,
+def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None,
             **bounds: int) -> Tensor:
     """Fill with integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to).
 
@@ -395,13 +395,13 @@ def random_(x: Tensor, low: Any = None, high: Any = None, *, generator: Generato
     tensor([3., 3.])
     """
     low, high = _bounds(low, high, bounds, "random_")
-    kind = x.dtype
+    kind = input.dtype
     if low is None and high is None:
         low, high = 0, _exact_integers(kind)
     elif high is None:
         low, high = (0, low) if "from" not in bounds else (low, _exact_integers(kind))
     low, high = _range(0 if low is None else low, high, kind, "random_")
-    return _fill(x, "random_", lambda: integers_array(low, high, x.shape, kind.numpy, x.device, generator))
+    return _fill(input, "random_", lambda: integers_array(low, high, input.shape, kind.numpy, input.device, generator))
 
 
 def _exact_integers(kind: DType) -> int:
@@ -413,28 +413,28 @@ def _exact_integers(kind: DType) -> int:
 
 
 @public("", method=True)
-def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of density ``lambd * exp(-lambd * x)``; 0 never occurs in float32 and float64.
+def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of density ``lambd * exp(-lambd * input)``; 0 never occurs in float32 and float64.
 
     Raises ValueError unless lambd > 0.
 
     >>> bool((fw.zeros(100).exponential_() > 0).all())
     True
     """
-    _real(x, "exponential_")
+    _real(input, "exponential_")
     if not lambd > 0:
         raise ValueError(f"exponential_: lambd must be positive, got {lambd}")
-    kind = _wide(x)
+    kind = _wide(input)
 
     def draw() -> Any:
-        u = uniform_array(x.shape, kind, x.device, generator, host=True)
+        u = uniform_array(input.shape, kind, input.device, generator, host=True)
         u = np.maximum(u, np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
-        return _moved(-np.log1p(-u) / float(lambd), x)
-    return _fill(x, "exponential_", draw)
+        return _moved(-np.log1p(-u) / float(lambd), input)
+    return _fill(input, "exponential_", draw)
 
 
 @public("", method=True)
-def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill with 1 at probability ``p`` (a number, or a tensor that broadcasts), else 0.
 
     Raises ValueError for a probability outside [0, 1].
@@ -444,7 +444,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
     """
     if isinstance(p, Tensor):
         floating(p, "bernoulli_", "p")
-        if p.ndim > x.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], x.shape[::-1])):
+        if p.ndim > input.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], input.shape[::-1])):
             raise ShapeError(f"bernoulli_: p of shape {list(p.shape)} does not broadcast to "
-                             f"{list(x.shape)}")
-    return _fill(x, "bernoulli_", lambda: _coin(x, p, generator, "bernoulli_"))
+                             f"{list(input.shape)}")
+    return _fill(input, "bernoulli_", lambda: _coin(input, p, generator, "bernoulli_"))

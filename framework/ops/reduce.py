@@ -71,7 +71,7 @@ mean_op = Op("mean", "x", jvp="linear", kernel=_mean_kernel, infer=_same, vjp={"
 
 
 @public(method=True, op=sum_op)
-def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` (an int, several, or None for all).
 
     Integers and bools are summed as int64 unless ``dtype`` says otherwise. The sum of nothing is 0.
@@ -79,8 +79,8 @@ def sum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     >>> fw.sum(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.])
     """
-    x = as_summed(x, dtype, "sum")
-    return sum_op.run(x, dims=many_dims(dim, x.ndim, "sum"), keepdim=keepdim)
+    input = as_summed(input, dtype, "sum")
+    return sum_op.run(input, dims=many_dims(dim, input.ndim, "sum"), keepdim=keepdim)
 
 
 def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
@@ -93,7 +93,7 @@ def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
 
 
 @public(method=True, op=mean_op)
-def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` (an int, several, or None for all) of a floating tensor.
 
     Raises DTypeError for integers unless ``dtype`` is given. The mean of nothing is nan.
@@ -101,11 +101,11 @@ def mean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
     >>> fw.mean(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
     tensor([1.5000, 3.5000])
     """
-    tensor_arg(x, "mean")
+    tensor_arg(input, "mean")
     if dtype is not None:
-        x = cast.run(x, dtype=dtypes.as_dtype(dtype))
-    floating(x, "mean")
-    return mean_op.run(x, dims=many_dims(dim, x.ndim, "mean"), keepdim=keepdim)
+        input = cast.run(input, dtype=dtypes.as_dtype(dtype))
+    floating(input, "mean")
+    return mean_op.run(input, dims=many_dims(dim, input.ndim, "mean"), keepdim=keepdim)
 
 
 def _ignored_nan(x: Tensor) -> Tensor:
@@ -113,17 +113,17 @@ def _ignored_nan(x: Tensor) -> Tensor:
 
 
 @public(method=True)
-def nansum(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` of what is not nan.
 
     >>> fw.nansum(fw.tensor([1.0, float("nan"), 3.0]))
     tensor(4.)
     """
-    return sum(_ignored_nan(tensor_arg(x, "nansum")), dim, keepdim, dtype=dtype)
+    return sum(_ignored_nan(tensor_arg(input, "nansum")), dim, keepdim, dtype=dtype)
 
 
 @public(method=True)
-def nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` of what is not nan; nan where nothing is left.
 
     Raises DTypeError for integers.
@@ -131,9 +131,9 @@ def nanmean(x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> fw.nanmean(fw.tensor([1.0, float("nan"), 3.0]))
     tensor(2.)
     """
-    floating(tensor_arg(x, "nanmean"), "nanmean")
-    total = nansum(x, dim, keepdim, dtype=dtype)
-    return total / sum(x == x, dim, keepdim)  # type: ignore[operator]
+    floating(tensor_arg(input, "nanmean"), "nanmean")
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return total / sum(input == input, dim, keepdim)  # type: ignore[operator]
 
 
 # -- products ------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ prod_op = Op("prod", "x", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1]
 
 
 @public(method=True, op=prod_op)
-def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over one dimension, or of all elements.
 
     Integers and bools are multiplied as int64 unless ``dtype`` says otherwise. The product of nothing
@@ -199,14 +199,14 @@ def prod(x: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any
     >>> fw.prod(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([3., 8.])
     """
-    x = as_summed(x, dtype, "prod")
+    input = as_summed(input, dtype, "prod")
     if dim is None:
-        return prod_op.run(reshape_op.run(x, shape=(x.numel(),)))
-    at = one_dim(dim, x.ndim, "prod")
-    if not x.ndim:
-        return prod_op.run(reshape_op.run(x, shape=(1,)))
-    y = prod_op.run(last(x, at))
-    return reshape_op.run(y, shape=kept_shape(x.shape, (at,))) if keepdim else y
+        return prod_op.run(reshape_op.run(input, shape=(input.numel(),)))
+    at = one_dim(dim, input.ndim, "prod")
+    if not input.ndim:
+        return prod_op.run(reshape_op.run(input, shape=(1,)))
+    y = prod_op.run(last(input, at))
+    return reshape_op.run(y, shape=kept_shape(input.shape, (at,))) if keepdim else y
 
 
 def last(x: Tensor, dim: int) -> Tensor:
@@ -259,7 +259,7 @@ def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
 
 
 @public(method=True, op=amax_op)
-def amax(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The largest element over ``dim`` (an int, several, or None for all); nan wins.
 
     Equal elements share the gradient. Raises ShapeError for an empty dimension.
@@ -267,11 +267,11 @@ def amax(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     >>> fw.amax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
     tensor([3., 5.])
     """
-    return _extreme(amax_op, x, dim, keepdim, "amax")
+    return _extreme(amax_op, input, dim, keepdim, "amax")
 
 
 @public(method=True, op=amin_op)
-def amin(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The smallest element over ``dim`` (an int, several, or None for all); nan wins.
 
     Equal elements share the gradient. Raises ShapeError for an empty dimension.
@@ -279,22 +279,22 @@ def amin(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     >>> fw.amin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
     tensor([1., 4.])
     """
-    return _extreme(amin_op, x, dim, keepdim, "amin")
+    return _extreme(amin_op, input, dim, keepdim, "amin")
 
 
 @public(method=True)
-def aminmax(x: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """(min, max): the smallest and the largest element, of all or along one dimension.
 
     >>> fw.aminmax(fw.tensor([3.0, 1.0, 2.0]))
     aminmax(min=tensor(1.), max=tensor(3.))
     """
-    tensor_arg(x, "aminmax")
-    dims = tuple(range(x.ndim)) if dim is None else many_dims(
-        one_dim(dim, x.ndim, "aminmax"), x.ndim, "aminmax")
-    need_elements(x, dims, "aminmax")
-    return return_types.aminmax(amin_op.run(x, dims=dims, keepdim=keepdim),
-                                amax_op.run(x, dims=dims, keepdim=keepdim))
+    tensor_arg(input, "aminmax")
+    dims = tuple(range(input.ndim)) if dim is None else many_dims(
+        one_dim(dim, input.ndim, "aminmax"), input.ndim, "aminmax")
+    need_elements(input, dims, "aminmax")
+    return return_types.aminmax(amin_op.run(input, dims=dims, keepdim=keepdim),
+                                amax_op.run(input, dims=dims, keepdim=keepdim))
 
 
 def best_kernel(method: str) -> Any:
@@ -330,7 +330,7 @@ min_op = Op("min", "x", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
 
 
 @public(method=True, op=max_op)
-def max(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The largest element; along ``dim``: (values, indices); with another tensor: ``maximum``.
 
     Without ``dim`` equal elements share the gradient; with it, the element at the index gets it.
@@ -343,14 +343,14 @@ def max(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | No
     tensor([1, 1])
     """
     if isinstance(dim, Tensor) or other is not None:
-        return maximum(x, dim if other is None else other)
+        return maximum(input, dim if other is None else other)
     if dim is None:
-        return _extreme(amax_op, x, None, keepdim, "max")
-    return return_types.max(*_best(max_op, x, dim, keepdim))
+        return _extreme(amax_op, input, None, keepdim, "max")
+    return return_types.max(*_best(max_op, input, dim, keepdim))
 
 
 @public(method=True, op=min_op)
-def min(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The smallest element; along ``dim``: (values, indices); with another tensor: ``minimum``.
 
     Without ``dim`` equal elements share the gradient; with it, the element at the index gets it.
@@ -363,10 +363,10 @@ def min(x: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | No
     tensor([0, 0])
     """
     if isinstance(dim, Tensor) or other is not None:
-        return minimum(x, dim if other is None else other)
+        return minimum(input, dim if other is None else other)
     if dim is None:
-        return _extreme(amin_op, x, None, keepdim, "min")
-    return return_types.min(*_best(min_op, x, dim, keepdim))
+        return _extreme(amin_op, input, None, keepdim, "min")
+    return return_types.min(*_best(min_op, input, dim, keepdim))
 
 
 def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
@@ -376,7 +376,7 @@ def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
 
 
 @public(method=True)
-def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index (int64) of the largest element along ``dim``, or in the flattened tensor.
 
     Raises ShapeError for an empty dimension.
@@ -384,11 +384,11 @@ def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     >>> fw.argmax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
     tensor([1, 1])
     """
-    return _arg(max_op, x, dim, keepdim, "argmax")
+    return _arg(max_op, input, dim, keepdim, "argmax")
 
 
 @public(method=True)
-def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index (int64) of the smallest element along ``dim``, or in the flattened tensor.
 
     Raises ShapeError for an empty dimension.
@@ -396,7 +396,7 @@ def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     >>> fw.argmin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
     tensor([0, 0])
     """
-    return _arg(min_op, x, dim, keepdim, "argmin")
+    return _arg(min_op, input, dim, keepdim, "argmin")
 
 
 def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
@@ -430,35 +430,35 @@ count_op = Op("count_nonzero", "x", infer=lambda x, *, dims: reduced(x, dims, Fa
 
 
 @public(method=True, op=all_op)
-def all(x: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def all(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether every element over ``dim`` is true (not 0); true of nothing. Gives bool (uint8 of uint8).
 
     >>> fw.all(fw.tensor([[True, False], [True, True]]), dim=1)
     tensor([False,  True])
     """
-    result = all_op.run(x, dims=many_dims(dim, tensor_arg(x, "all").ndim, "all"), keepdim=keepdim)
+    result = all_op.run(input, dims=many_dims(dim, tensor_arg(input, "all").ndim, "all"), keepdim=keepdim)
     return result if out is None else check_out(out, result, "all")
 
 
 @public(method=True, op=any_op)
-def any(x: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+def any(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
     """Whether an element over ``dim`` is true (not 0); false of nothing. Gives bool (uint8 of uint8).
 
     >>> fw.any(fw.tensor([[True, False], [False, False]]), dim=1)
     tensor([ True, False])
     """
-    result = any_op.run(x, dims=many_dims(dim, tensor_arg(x, "any").ndim, "any"), keepdim=keepdim)
+    result = any_op.run(input, dims=many_dims(dim, tensor_arg(input, "any").ndim, "any"), keepdim=keepdim)
     return result if out is None else check_out(out, result, "any")
 
 
 @public(method=True, op=count_op)
-def count_nonzero(x: Tensor, dim: Any = None) -> Tensor:
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements over ``dim`` are not 0, as int64.
 
     >>> fw.count_nonzero(fw.tensor([[0, 1], [2, 3]]), dim=0)
     tensor([1, 2])
     """
-    return count_op.run(x, dims=many_dims(dim, tensor_arg(x, "count_nonzero").ndim, "count_nonzero"))
+    return count_op.run(input, dims=many_dims(dim, tensor_arg(input, "count_nonzero").ndim, "count_nonzero"))
 
 
 # -- log-sum-exp ---------------------------------------------------------------------------------
@@ -485,17 +485,17 @@ logsumexp_op = Op("logsumexp", "x", kernel=_logsumexp_kernel, infer=_same,
 
 
 @public(method=True, op=logsumexp_op)
-def logsumexp(x: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """``log(sum(exp(x)))`` over ``dim``, without overflow. Of nothing: -inf.
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """``log(sum(exp(input)))`` over ``dim``, without overflow. Of nothing: -inf.
 
     Integers become the default float dtype.
 
     >>> fw.logsumexp(fw.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6932)
     """
-    tensor_arg(x, "logsumexp")
-    if x.dtype.is_complex:
-        raise DTypeError(f"logsumexp: argument 'x' must be real, got {x.dtype}")
-    if not x.dtype.is_floating_point:
-        x = cast.run(x, dtype=dtypes.get_default_dtype())
-    return logsumexp_op.run(x, dims=many_dims(dim, x.ndim, "logsumexp"), keepdim=keepdim)
+    tensor_arg(input, "logsumexp")
+    if input.dtype.is_complex:
+        raise DTypeError(f"logsumexp: argument 'input' must be real, got {input.dtype}")
+    if not input.dtype.is_floating_point:
+        input = cast.run(input, dtype=dtypes.get_default_dtype())
+    return logsumexp_op.run(input, dims=many_dims(dim, input.ndim, "logsumexp"), keepdim=keepdim)

@@ -35,16 +35,16 @@ cumsum_op = Op("cumsum", "x", kernel=_cumsum_kernel, infer=lambda x, *, dim, rev
 
 
 @public(method=True, inplace=True, op=cumsum_op)
-def cumsum(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The running sum along ``dim``: ``y[i] = x[0] + ... + x[i]``.
+def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The running sum along ``dim``: ``y[i] = input[0] + ... + input[i]``.
 
     Integers and bools are summed as int64 unless ``dtype`` says otherwise.
 
     >>> fw.cumsum(fw.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 3., 6.])
     """
-    x = as_summed(x, dtype, "cumsum")
-    return cumsum_op.run(x, dim=one_dim(dim, x.ndim, "cumsum"), reverse=False)
+    input = as_summed(input, dtype, "cumsum")
+    return cumsum_op.run(input, dim=one_dim(dim, input.ndim, "cumsum"), reverse=False)
 
 
 # -- products ------------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def _on_last(op: Op, x: Tensor, dim: int) -> Tensor:
 
 
 @public(method=True, inplace=True, op=cumprod_op)
-def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
-    """The running product along ``dim``: ``y[i] = x[0] * ... * x[i]``.
+def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
+    """The running product along ``dim``: ``y[i] = input[0] * ... * input[i]``.
 
     Integers and bools are multiplied as int64 unless ``dtype`` says otherwise. The derivative is right
     where factors are 0.
@@ -93,8 +93,8 @@ def cumprod(x: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     >>> fw.cumprod(fw.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.])
     """
-    x = as_summed(x, dtype, "cumprod")
-    return _on_last(cumprod_op, x, one_dim(dim, x.ndim, "cumprod"))
+    input = as_summed(input, dtype, "cumprod")
+    return _on_last(cumprod_op, input, one_dim(dim, input.ndim, "cumprod"))
 
 
 # -- extremes ------------------------------------------------------------------------------------
@@ -141,25 +141,25 @@ cummin_op = Op("cummin", "x", kernel=_running_kernel("minimum"), infer=_running_
 
 
 @public(method=True, op=cummax_op)
-def cummax(x: Tensor, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> Any:
     """(values, indices) of the largest element so far along ``dim``; of equal ones, the last.
 
     >>> fw.cummax(fw.tensor([1.0, 3.0, 2.0]), dim=0).values
     tensor([1., 3., 3.])
     """
-    return return_types.cummax(*cummax_op.run(x, dim=one_dim(
-        dim, tensor_arg(x, "cummax").ndim, "cummax")))
+    return return_types.cummax(*cummax_op.run(input, dim=one_dim(
+        dim, tensor_arg(input, "cummax").ndim, "cummax")))
 
 
 @public(method=True, op=cummin_op)
-def cummin(x: Tensor, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> Any:
     """(values, indices) of the smallest element so far along ``dim``; of equal ones, the last.
 
     >>> fw.cummin(fw.tensor([3.0, 1.0, 2.0]), dim=0).values
     tensor([3., 1., 1.])
     """
-    return return_types.cummin(*cummin_op.run(x, dim=one_dim(
-        dim, tensor_arg(x, "cummin").ndim, "cummin")))
+    return return_types.cummin(*cummin_op.run(input, dim=one_dim(
+        dim, tensor_arg(input, "cummin").ndim, "cummin")))
 
 
 # -- log-sum-exp ---------------------------------------------------------------------------------
@@ -196,16 +196,16 @@ logcumsumexp_op = Op("logcumsumexp", "x", kernel=_logcumsumexp_kernel, infer=lam
 
 
 @public(method=True, op=logcumsumexp_op)
-def logcumsumexp(x: Tensor, dim: int) -> Tensor:
-    """``log(exp(x[0]) + ... + exp(x[i]))`` along ``dim``, without overflow.
+def logcumsumexp(input: Tensor, dim: int) -> Tensor:
+    """``log(exp(input[0]) + ... + exp(input[i]))`` along ``dim``, without overflow.
 
     Raises DTypeError for integers.
 
     >>> fw.logcumsumexp(fw.tensor([0.0, 0.0, 0.0]), dim=0)
     tensor([0.0000, 0.6931, 1.0986])
     """
-    floating(tensor_arg(x, "logcumsumexp"), "logcumsumexp")
-    return _on_last(logcumsumexp_op, x, one_dim(dim, x.ndim, "logcumsumexp"))
+    floating(tensor_arg(input, "logcumsumexp"), "logcumsumexp")
+    return _on_last(logcumsumexp_op, input, one_dim(dim, input.ndim, "logcumsumexp"))
 
 
 # -- differences ---------------------------------------------------------------------------------
@@ -230,23 +230,23 @@ def _joined(parts: list[Tensor], dim: int) -> Tensor:
 
 
 @public(method=True)
-def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
+def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
-    """The ``n``-th difference along ``dim``: ``y[i] = x[i + 1] - x[i]``, n times.
+    """The ``n``-th difference along ``dim``: ``y[i] = input[i + 1] - input[i]``, n times.
 
-    prepend, append: tensors to put before and after ``x`` first. Bools give whether neighbours differ.
+    prepend, append: tensors to put before and after ``input`` first. Bools give whether neighbours differ.
 
     >>> fw.diff(fw.tensor([1.0, 4.0, 9.0]))
     tensor([3., 5.])
     """
-    if tensor_arg(x, "diff").ndim == 0:
+    if tensor_arg(input, "diff").ndim == 0:
         raise ShapeError("diff: wanted at least 1 dimension, got a 0-dim tensor")
     if n < 0:
         raise ValueError(f"diff: n must not be negative, got {n}")
-    at = one_dim(dim, x.ndim, "diff")
-    parts = [tensor_arg(p, "diff", w) for p, w in ((prepend, "prepend"), (x, "x"), (append, "append"))
+    at = one_dim(dim, input.ndim, "diff")
+    parts = [tensor_arg(p, "diff", w) for p, w in ((prepend, "prepend"), (input, "input"), (append, "append"))
              if p is not None]
-    y = x if len(parts) == 1 else _joined(parts, at)
+    y = input if len(parts) == 1 else _joined(parts, at)
     for _ in range(min(n, y.shape[at])):
         later = slice_along(y, at, slice(1, None))
         before = slice_along(y, at, slice(0, max(y.shape[at] - 1, 0)))

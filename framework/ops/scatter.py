@@ -83,28 +83,28 @@ def _at_least_1d(x: Any) -> Any:
 
 
 @public(method=True, op=gather_op)
-def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements named by ``index`` along ``dim``, each at its own position along the others.
 
-    Formula (2 dimensions, dim=1): ``out[i, j] = x[i, index[i, j]]``; the result has the shape of
+    Formula (2 dimensions, dim=1): ``out[i, j] = input[i, index[i, j]]``; the result has the shape of
     ``index``. Raises ShapeError, or IndexError for a position out of range.
 
     >>> fw.gather(fw.tensor([[1, 2], [3, 4]]), 1, fw.tensor([[1], [0]]))
     tensor([[2],
             [3]])
     """
-    at, index = _check(x, dim, index, "gather")
-    if index.ndim != x.ndim or not x.ndim:
-        if index.ndim == x.ndim or index.numel():
-            out = gather_op.run(_at_least_1d(x), _at_least_1d(index), dim=at)
+    at, index = _check(input, dim, index, "gather")
+    if index.ndim != input.ndim or not input.ndim:
+        if index.ndim == input.ndim or index.numel():
+            out = gather_op.run(_at_least_1d(input), _at_least_1d(index), dim=at)
             return reshape_op.run(out, shape=index.shape)
-        return reshape_op.run(slice_op.run(_at_least_1d(x), key=(Ellipsis, slice(0, 0)))
+        return reshape_op.run(slice_op.run(_at_least_1d(input), key=(Ellipsis, slice(0, 0)))
                               .reshape(-1), shape=index.shape)  # type: ignore[attr-defined]
-    return gather_op.run(x, index, dim=at)
+    return gather_op.run(input, index, dim=at)
 
 
 @public(method=True)
-def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """``gather`` with the other dimensions broadcast; without ``dim``, from the flattened tensor.
 
     >>> x = fw.tensor([[3, 1], [0, 2]])
@@ -112,19 +112,19 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     tensor([[1],
             [0]])
     """
-    tensor_arg(x, "take_along_dim"), tensor_arg(indices, "take_along_dim", "indices")
+    tensor_arg(input, "take_along_dim"), tensor_arg(indices, "take_along_dim", "indices")
     if dim is None:
-        x, indices, dim = x.reshape(-1), indices.reshape(-1), 0  # type: ignore[attr-defined]
-    at = one_dim(dim, x.ndim, "take_along_dim")
-    if indices.ndim != x.ndim:
+        input, indices, dim = input.reshape(-1), indices.reshape(-1), 0  # type: ignore[attr-defined]
+    at = one_dim(dim, input.ndim, "take_along_dim")
+    if indices.ndim != input.ndim:
         raise ShapeError(f"take_along_dim: indices must have as many dimensions as the tensor, got shapes "
-                         f"{list(indices.shape)} and {list(x.shape)}")
-    others = [s[:at] + (1,) + s[at + 1:] for s in (x.shape, indices.shape)] if x.ndim else [(), ()]
+                         f"{list(indices.shape)} and {list(input.shape)}")
+    others = [s[:at] + (1,) + s[at + 1:] for s in (input.shape, indices.shape)] if input.ndim else [(), ()]
     both = broadcast_shape(others, "take_along_dim")
-    if x.ndim:
-        x = expand.run(x, size=both[:at] + x.shape[at:at + 1] + both[at + 1:])
+    if input.ndim:
+        input = expand.run(input, size=both[:at] + input.shape[at:at + 1] + both[at + 1:])
         indices = expand.run(indices, size=both[:at] + indices.shape[at:at + 1] + both[at + 1:])
-    return gather(x, at, indices)
+    return gather(input, at, indices)
 
 
 def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
@@ -142,9 +142,9 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
 
 
 @public(method=True, inplace=True, op=scatter_op)
-def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
+def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
             reduce: str | None = None) -> Tensor:
-    """``x`` with the elements named by ``index`` along ``dim`` replaced by those of ``src`` (or a number).
+    """``input`` with the elements named by ``index`` along ``dim`` replaced by those of ``src`` (or a number).
 
     Formula (2 dimensions, dim=1): ``out[i, index[i, j]] = src[i, j]``. reduce: "add" or "multiply"
     combines instead of replacing. Where a place is named twice, one of the values stays. Raises
@@ -158,17 +158,17 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
         raise TypeError("scatter: exactly one of src and value is wanted")
     if reduce not in (None, "add", "multiply"):
         raise ValueError(f"scatter: reduce must be 'add' or 'multiply', got {reduce!r}")
-    at, index = _check(x, dim, index, "scatter")
+    at, index = _check(input, dim, index, "scatter")
     if not index.numel():
-        return x.clone()  # type: ignore[attr-defined]
-    given = _sources(x, value if src is None else src, index, "scatter")
+        return input.clone()  # type: ignore[attr-defined]
+    given = _sources(input, value if src is None else src, index, "scatter")
     if reduce == "add":
-        return _add(x, at, index, given)
+        return _add(input, at, index, given)
     record = scatter_op if reduce is None else scatter_multiply
-    if reduce == "multiply" and any(isinstance(t, Tensor) and t.requires_grad for t in (x, given)):
+    if reduce == "multiply" and any(isinstance(t, Tensor) and t.requires_grad for t in (input, given)):
         raise AutogradError("scatter: reduce='multiply' has no derivative; use it on detached tensors")
-    out = record.run(_at_least_1d(x), given, _at_least_1d(index), dim=at)
-    return out if x.ndim else reshape_op.run(out, shape=())
+    out = record.run(_at_least_1d(input), given, _at_least_1d(index), dim=at)
+    return out if input.ndim else reshape_op.run(out, shape=())
 
 
 def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
@@ -182,16 +182,16 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
 
 
 @public(method=True, inplace=True)
-def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """``x`` with the elements of ``src`` added at the places named by ``index`` along ``dim``.
+def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """``input`` with the elements of ``src`` added at the places named by ``index`` along ``dim``.
 
     Formula (2 dimensions, dim=1): ``out[i, index[i, j]] += src[i, j]``.
 
     >>> fw.scatter_add(fw.zeros(3), 0, fw.tensor([0, 2, 2]), fw.ones(3))
     tensor([1., 0., 2.])
     """
-    at, index = _check(x, dim, index, "scatter_add")
+    at, index = _check(input, dim, index, "scatter_add")
     tensor_arg(src, "scatter_add", "src")
     if not index.numel():
-        return x.clone()  # type: ignore[attr-defined]
-    return _add(x, at, index, _sources(x, src, index, "scatter_add"))
+        return input.clone()  # type: ignore[attr-defined]
+    return _add(input, at, index, _sources(input, src, index, "scatter_add"))

@@ -43,7 +43,7 @@ sort_op = Op("sort", "x", kernel=_sort_kernel, outputs="values indices", differe
 
 
 @public(method=True, op=sort_op)
-def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """(values, indices) sorted along ``dim``. Equal elements keep their order, ``stable`` or not.
 
     nan counts as the largest.
@@ -53,29 +53,29 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = F
     >>> fw.sort(fw.tensor([3, 1, 2]), descending=True).indices
     tensor([0, 2, 1])
     """
-    at = one_dim(dim, tensor_arg(x, "sort").ndim, "sort")
-    return return_types.sort(*sort_op.run(x, dim=at, descending=bool(descending)))
+    at = one_dim(dim, tensor_arg(input, "sort").ndim, "sort")
+    return return_types.sort(*sort_op.run(input, dim=at, descending=bool(descending)))
 
 
 @public(method=True, op=sort_op)
-def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The indices (int64) that sort along ``dim``; see ``sort``.
 
     >>> fw.argsort(fw.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    return sort(tensor_arg(x, "argsort").detach(), dim, descending).indices
+    return sort(tensor_arg(input, "argsort").detach(), dim, descending).indices
 
 
 @public(method=True, op=sort_op)
-def msort(x: Tensor) -> Tensor:
+def msort(input: Tensor) -> Tensor:
     """The values sorted along the first dimension.
 
     >>> fw.msort(fw.tensor([[3, 1], [2, 4]]))
     tensor([[2, 1],
             [3, 4]])
     """
-    return sort(tensor_arg(x, "msort"), 0).values
+    return sort(tensor_arg(input, "msort"), 0).values
 
 
 # -- the k-th --------------------------------------------------------------------------------------
@@ -108,19 +108,19 @@ topk_op = Op("topk", "x", kernel=_topk_kernel, infer=_topk_infer, outputs="value
 
 
 @public(method=True, op=topk_op)
-def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """(values, indices) of the ``k`` largest elements along ``dim`` (or smallest), the best first.
 
-    Raises ShapeError unless ``0 <= k <= x.size(dim)``.
+    Raises ShapeError unless ``0 <= k <= input.size(dim)``.
 
     >>> fw.topk(fw.tensor([1.0, 4.0, 3.0]), 2).values
     tensor([4., 3.])
     """
-    at = one_dim(dim, tensor_arg(x, "topk").ndim, "topk")
-    n = x.shape[at] if x.ndim else 1
-    if not (0 if x.ndim else 1) <= k <= n:
+    at = one_dim(dim, tensor_arg(input, "topk").ndim, "topk")
+    n = input.shape[at] if input.ndim else 1
+    if not (0 if input.ndim else 1) <= k <= n:
         raise ShapeError(f"topk: k={k} is out of range for dimension {at} of size {n}")
-    return return_types.topk(*topk_op.run(x, k=int(k), dim=at, largest=bool(largest)))
+    return return_types.topk(*topk_op.run(input, k=int(k), dim=at, largest=bool(largest)))
 
 
 def _kth(xp: Any, x: Any, k: int, dim: int, nan_wins: bool) -> Any:
@@ -151,25 +151,25 @@ median_all = Op("median", "x", infer=lambda x: Meta((), x.dtype),
 
 
 @public(method=True, op=kthvalue_op)
-def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """(values, indices) of the ``k``-th smallest element along ``dim``; ``k`` counts from 1.
 
-    Raises ShapeError unless ``1 <= k <= x.size(dim)``.
+    Raises ShapeError unless ``1 <= k <= input.size(dim)``.
 
     >>> fw.kthvalue(fw.tensor([3.0, 1.0, 2.0]), 2)
     kthvalue(values=tensor(2.), indices=tensor(2))
     """
-    at = one_dim(dim, tensor_arg(x, "kthvalue").ndim, "kthvalue")
-    n = x.shape[at] if x.ndim else 1
+    at = one_dim(dim, tensor_arg(input, "kthvalue").ndim, "kthvalue")
+    n = input.shape[at] if input.ndim else 1
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} is out of range for dimension {at} of size {n}; it counts "
                          f"from 1")
-    return return_types.kthvalue(*kthvalue_op.run(x, dim=at, keepdim=keepdim, k=int(k) - 1,
+    return return_types.kthvalue(*kthvalue_op.run(input, dim=at, keepdim=keepdim, k=int(k) - 1,
                                                   nan_wins=False))
 
 
 @public(method=True, op=median_all)
-def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two middle ones the lower; along ``dim``: (values, indices). nan wins.
 
     Of all elements, equal ones share the gradient; along ``dim`` the element at the index gets it. The
@@ -180,15 +180,15 @@ def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> fw.median(fw.tensor([[1.0, 5.0, 3.0]]), dim=1).values
     tensor([3.])
     """
-    tensor_arg(x, "median")
+    tensor_arg(input, "median")
     if dim is None:
-        if not x.numel():
-            return from_array(np.asarray(_no_median(x), x.dtype.numpy), x)
-        return median_all.run(x)
-    at = one_dim(dim, x.ndim, "median")
-    need_elements(x, (at,) if x.ndim else (), "median")
-    middle = (x.shape[at] - 1) // 2 if x.ndim else 0
-    return return_types.median(*kthvalue_op.run(x, dim=at, keepdim=keepdim, k=middle, nan_wins=True))
+        if not input.numel():
+            return from_array(np.asarray(_no_median(input), input.dtype.numpy), input)
+        return median_all.run(input)
+    at = one_dim(dim, input.ndim, "median")
+    need_elements(input, (at,) if input.ndim else (), "median")
+    middle = (input.shape[at] - 1) // 2 if input.ndim else 0
+    return return_types.median(*kthvalue_op.run(input, dim=at, keepdim=keepdim, k=middle, nan_wins=True))
 
 
 def _no_median(x: Tensor) -> float:
@@ -212,7 +212,7 @@ unique_op = Op("_unique", "x", kernel=_unique_kernel, outputs="values inverse co
 
 
 @public(method=True, op=unique_op)
-def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
     """The different elements, sorted; with ``dim``, the different slices along it.
 
@@ -224,10 +224,10 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     >>> fw.unique(fw.tensor([3, 1, 3]), return_counts=True)[1]
     tensor([1, 2])
     """
-    at = None if dim is None else one_dim(dim, tensor_arg(x, "unique").ndim, "unique")
-    if at is not None and not x.ndim:
+    at = None if dim is None else one_dim(dim, tensor_arg(input, "unique").ndim, "unique")
+    if at is not None and not input.ndim:
         raise ShapeError("unique: dim is for a tensor with dimensions, this one is 0-dim")
-    values, inverse, counts = unique_op.run(tensor_arg(x, "unique").detach(), dim=at)
+    values, inverse, counts = unique_op.run(tensor_arg(input, "unique").detach(), dim=at)
     result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
     return values if len(result) == 1 else result
 

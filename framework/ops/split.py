@@ -34,7 +34,7 @@ def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
 
 
 @public(method=True)
-def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of pieces of that size along ``dim`` (the last may be shorter), or of the listed sizes.
 
     Raises ShapeError if listed sizes do not sum to the dimension's.
@@ -44,40 +44,40 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     >>> fw.split(fw.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    at = _dim_of(x, dim, "split")
+    at = _dim_of(input, dim, "split")
     if isinstance(split_size_or_sections, (tuple, list)):
-        return _by_sizes(x, split_size_or_sections, at, "split")
-    size, length = split_size_or_sections.__index__(), x.shape[at]
+        return _by_sizes(input, split_size_or_sections, at, "split")
+    size, length = split_size_or_sections.__index__(), input.shape[at]
     if size < 0 or (size == 0 and length):
         raise ShapeError(f"split: split_size must be positive, got {size}")
-    return _pieces(x, at, [*range(0, length, max(size, 1)), length] if length else [0, 0])
+    return _pieces(input, at, [*range(0, length, max(size, 1)), length] if length else [0, 0])
 
 
 @public(method=True)
-def split_with_sizes(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of pieces of the listed sizes along ``dim``.
 
     >>> fw.split_with_sizes(fw.arange(3), [1, 2])
     (tensor([0]), tensor([1, 2]))
     """
-    return _by_sizes(x, split_sizes, _dim_of(x, dim, "split_with_sizes"), "split_with_sizes")
+    return _by_sizes(input, split_sizes, _dim_of(input, dim, "split_with_sizes"), "split_with_sizes")
 
 
 @public(method=True)
-def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` views of equal size along ``dim``, the last one perhaps shorter.
 
     >>> fw.chunk(fw.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
-    at = _dim_of(x, dim, "chunk")
+    at = _dim_of(input, dim, "chunk")
     if chunks <= 0:
         raise ValueError(f"chunk: chunks must be positive, got {chunks}")
-    length = x.shape[at]
+    length = input.shape[at]
     if not length:
-        return _pieces(x, at, [0] * (chunks + 1))
+        return _pieces(input, at, [0] * (chunks + 1))
     size = -(-length // chunks)
-    return _pieces(x, at, [*range(0, length, size), length])
+    return _pieces(input, at, [*range(0, length, size), length])
 
 
 def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
@@ -98,7 +98,7 @@ def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]
 
 
 @public(method=True)
-def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of nearly equal pieces along ``dim``, or cut at the listed places.
 
     >>> fw.tensor_split(fw.arange(5), 3)
@@ -106,7 +106,7 @@ def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Ten
     >>> fw.tensor_split(fw.arange(5), (1, 3))
     (tensor([0]), tensor([1, 2]), tensor([3, 4]))
     """
-    return _sections(x, indices_or_sections, _dim_of(x, dim, "tensor_split"), "tensor_split")
+    return _sections(input, indices_or_sections, _dim_of(input, dim, "tensor_split"), "tensor_split")
 
 
 def _even(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
@@ -118,55 +118,55 @@ def _even(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
 
 
 @public(method=True)
-def hsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 1 (0 for a vector).
 
     >>> fw.hsplit(fw.tensor([[1, 2], [3, 4]]), 2)[1].shape
     (2, 1)
     """
-    if tensor_arg(x, "hsplit").ndim < 1:
+    if tensor_arg(input, "hsplit").ndim < 1:
         raise ShapeError("hsplit: wanted at least 1 dimension, got a tensor of 0 dimensions")
-    return _even(x, indices_or_sections, 0 if x.ndim == 1 else 1, "hsplit")
+    return _even(input, indices_or_sections, 0 if input.ndim == 1 else 1, "hsplit")
 
 
 @public(method=True)
-def vsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 0 of at least two.
 
     >>> fw.vsplit(fw.tensor([[1, 2], [3, 4]]), 2)[1]
     tensor([[3, 4]])
     """
-    if tensor_arg(x, "vsplit").ndim < 2:
-        raise ShapeError(f"vsplit: wanted at least 2 dimensions, got shape {list(x.shape)}")
-    return _even(x, indices_or_sections, 0, "vsplit")
+    if tensor_arg(input, "vsplit").ndim < 2:
+        raise ShapeError(f"vsplit: wanted at least 2 dimensions, got shape {list(input.shape)}")
+    return _even(input, indices_or_sections, 0, "vsplit")
 
 
 @public(method=True)
-def dsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 2 of at least three.
 
     >>> fw.dsplit(fw.ones(1, 2, 4), 2)[0].shape
     (1, 2, 2)
     """
-    if tensor_arg(x, "dsplit").ndim < 3:
-        raise ShapeError(f"dsplit: wanted at least 3 dimensions, got shape {list(x.shape)}")
-    return _even(x, indices_or_sections, 2, "dsplit")
+    if tensor_arg(input, "dsplit").ndim < 3:
+        raise ShapeError(f"dsplit: wanted at least 3 dimensions, got shape {list(input.shape)}")
+    return _even(input, indices_or_sections, 2, "dsplit")
 
 
 @public(method=True)
-def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
+def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """A view of every position along ``dim``, which is dropped.
 
     >>> fw.unbind(fw.tensor([[1, 2], [3, 4]]), 1)
     (tensor([1, 3]), tensor([2, 4]))
     """
-    at = _dim_of(x, dim, "unbind")
-    return tuple(slice_along(x, at, i) for i in range(x.shape[at]))
+    at = _dim_of(input, dim, "unbind")
+    return tuple(slice_along(input, at, i) for i in range(input.shape[at]))
 
 
 @public("", method="__iter__", name="__iter__")
-def _iterate(x: Tensor) -> Iterator[Tensor]:
+def _iterate(input: Tensor) -> Iterator[Tensor]:
     """The positions along dimension 0, as views."""
-    if x.ndim == 0:
+    if input.ndim == 0:
         raise TypeError("iteration over a tensor of 0 dimensions; use .item()")
-    return iter([take_slice(x, (i,)) for i in range(x.shape[0])])
+    return iter([take_slice(input, (i,)) for i in range(input.shape[0])])

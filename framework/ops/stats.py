@@ -86,9 +86,9 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
 
 
 @public(method=True, op=var_op)
-def var(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
-    """The variance over ``dim``: ``sum((x - mean(x)) ** 2) / max(0, n - correction)``.
+    """The variance over ``dim``: ``sum((input - mean(input)) ** 2) / max(0, n - correction)``.
 
     ``correction`` is 1 unless given; ``unbiased=False`` is ``correction=0``. Raises DTypeError for
     integers.
@@ -96,11 +96,11 @@ def var(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool 
     >>> fw.var(fw.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
     tensor(1.2500)
     """
-    return _spread_of(var_op, x, dim, unbiased, keepdim, correction)
+    return _spread_of(var_op, input, dim, unbiased, keepdim, correction)
 
 
 @public(method=True, op=std_op)
-def std(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
     """The standard deviation over ``dim``, the square root of ``var``.
 
@@ -109,31 +109,31 @@ def std(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool 
     >>> fw.std(fw.tensor([1.0, 2.0, 3.0]))
     tensor(1.)
     """
-    return _spread_of(std_op, x, dim, unbiased, keepdim, correction)
+    return _spread_of(std_op, input, dim, unbiased, keepdim, correction)
 
 
 @public()
-def var_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def var_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:
     """(var, mean) over ``dim``; see ``var``.
 
     >>> fw.var_mean(fw.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    return (_spread_of(var_op, x, dim, unbiased, keepdim, correction),
-            mean(x, None if isinstance(dim, bool) else dim, keepdim))
+    return (_spread_of(var_op, input, dim, unbiased, keepdim, correction),
+            mean(input, None if isinstance(dim, bool) else dim, keepdim))
 
 
 @public()
-def std_mean(x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
+def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
              correction: float | None = None) -> tuple[Tensor, Tensor]:
     """(std, mean) over ``dim``; see ``std``.
 
     >>> fw.std_mean(fw.tensor([1.0, 2.0, 3.0]))
     (tensor(1.), tensor(2.))
     """
-    return (_spread_of(std_op, x, dim, unbiased, keepdim, correction),
-            mean(x, None if isinstance(dim, bool) else dim, keepdim))
+    return (_spread_of(std_op, input, dim, unbiased, keepdim, correction),
+            mean(input, None if isinstance(dim, bool) else dim, keepdim))
 
 
 # -- norms ---------------------------------------------------------------------------------------
@@ -165,9 +165,9 @@ norm_op = Op("vector_norm", "x", kernel=_norm_kernel, vjp={"x": _norm_vjp},
 
 
 @public("linalg", op=norm_op)
-def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
+def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: Any = None) -> Tensor:
-    """``sum(|x| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).
+    """``sum(|input| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).
 
     ``ord`` inf and -inf give the largest and the smallest absolute value, 0 the number of elements
     that are not 0. The derivative at the zero vector is 0. Raises DTypeError for integers, ShapeError
@@ -178,7 +178,7 @@ def vector_norm(x: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False,
     >>> fw.linalg.vector_norm(fw.tensor([3.0, -4.0]), ord=float("inf"))
     tensor(4.)
     """
-    return _norm(x, ord, dim, keepdim, dtype, "vector_norm")
+    return _norm(input, ord, dim, keepdim, dtype, "vector_norm")
 
 
 def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
@@ -202,7 +202,7 @@ def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> T
 
 
 @public(method=True, op=norm_op)
-def norm(x: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
+def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Tensor:
     """The norm of order ``p`` over ``dim`` of the elements as a vector; "fro" is ``p=2``.
 
@@ -214,7 +214,7 @@ def norm(x: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
     if isinstance(p, str) and p != "fro":
         raise ValueError(f"norm: p must be a number or 'fro', got {p!r}; for norms by singular values "
                          f"see linalg")
-    return _norm(x, 2 if isinstance(p, str) or p is None else p, dim, keepdim, dtype, "norm")
+    return _norm(input, 2 if isinstance(p, str) or p is None else p, dim, keepdim, dtype, "norm")
 
 
 # -- histograms ----------------------------------------------------------------------------------
@@ -237,26 +237,26 @@ bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincou
 
 
 @public(method=True, op=bincount_op)
-def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each number 0, 1, ... occurs in a vector of integers, or the sum of its weights.
 
-    The result has ``max(max(x) + 1, minlength)`` elements: int64, or floating with weights. Raises
+    The result has ``max(max(input) + 1, minlength)`` elements: int64, or floating with weights. Raises
     ValueError for negative numbers.
 
     >>> fw.bincount(fw.tensor([0, 2, 2]), minlength=4)
     tensor([1, 0, 2, 0])
     """
-    if tensor_arg(x, "bincount")._array.dtype.kind not in "iu":
-        raise DTypeError(f"bincount: argument 'x' must be integer, got {x.dtype}")
-    if x.ndim != 1:
-        raise ShapeError(f"bincount: wanted a vector, got shape {list(x.shape)}; use x.flatten()")
-    if weights is not None and tensor_arg(weights, "bincount", "weights").shape != x.shape:
-        raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for x of shape "
-                         f"{list(x.shape)}; they must be equal")
-    if minlength < 0 or (x.numel() and int(x._array.min()) < 0):
-        raise ValueError("bincount: the elements of x and minlength must not be negative")
-    most = int(x._array.max()) + 1 if x.numel() else 0
-    return bincount_op.run(cast.run(x, dtype=dtypes.int64),
+    if tensor_arg(input, "bincount")._array.dtype.kind not in "iu":
+        raise DTypeError(f"bincount: argument 'input' must be integer, got {input.dtype}")
+    if input.ndim != 1:
+        raise ShapeError(f"bincount: wanted a vector, got shape {list(input.shape)}; use input.flatten()")
+    if weights is not None and tensor_arg(weights, "bincount", "weights").shape != input.shape:
+        raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for input of shape "
+                         f"{list(input.shape)}; they must be equal")
+    if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
+        raise ValueError("bincount: the elements of input and minlength must not be negative")
+    most = int(input._array.max()) + 1 if input.numel() else 0
+    return bincount_op.run(cast.run(input, dtype=dtypes.int64),
                            None if weights is None else weights.detach(),
                            size=most if most > minlength else int(minlength))
 
@@ -273,8 +273,8 @@ histc_op = Op("histc", "x", kernel=_histc_kernel,
 
 
 @public(method=True, op=histc_op)
-def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``x``.
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``input``.
 
     If min and max are equal, the smallest and the largest element are taken. Elements outside do not
     count. Raises DTypeError for integers, ValueError for a wrong range.
@@ -282,15 +282,15 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
-    if tensor_arg(x, "histc")._array.dtype.kind != "f":
-        raise DTypeError(f"histc: argument 'x' must be floating, got {x.dtype}")
+    if tensor_arg(input, "histc")._array.dtype.kind != "f":
+        raise DTypeError(f"histc: argument 'input' must be floating, got {input.dtype}")
     if bins <= 0:
         raise ValueError(f"histc: bins must be positive, got {bins}")
     low, high = float(min), float(max)
-    if low == high and x.numel():
-        low, high = float(x._array.min()), float(x._array.max())
+    if low == high and input.numel():
+        low, high = float(input._array.min()), float(input._array.max())
     if low == high:
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"histc: the range [{low}, {high}] must be finite, with min below max")
-    return histc_op.run(x.detach(), bins=int(bins), low=low, high=high)
+    return histc_op.run(input.detach(), bins=int(bins), low=low, high=high)

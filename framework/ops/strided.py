@@ -94,20 +94,20 @@ def _storage(x: Tensor) -> tuple[int, int]:
 
 
 @public("", method=True)
-def storage_offset(x: Tensor) -> int:
+def storage_offset(input: Tensor) -> int:
     """How many elements of the underlying memory lie before the tensor's first.
 
     >>> fw.arange(5)[2:].storage_offset()
     2
     """
-    return _storage(x)[0]
+    return _storage(input)[0]
 
 
 @public(method=True, op=as_strided_op)
-def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """A view of the memory behind ``x`` with any size and strides, counted in elements.
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the memory behind ``input`` with any size and strides, counted in elements.
 
-    storage_offset: where it starts in that memory (default: where ``x`` does). Raises ShapeError if it
+    storage_offset: where it starts in that memory (default: where ``input`` does). Raises ShapeError if it
     would reach outside of the memory. Prefer ``unfold``, ``diagonal`` or slices where they do.
 
     >>> fw.as_strided(fw.arange(5), (3, 2), (1, 1))
@@ -115,19 +115,19 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
             [1, 2],
             [2, 3]])
     """
-    tensor_arg(x, "as_strided")
+    tensor_arg(input, "as_strided")
     sizes, steps = size_args((size,), "as_strided"), size_args((stride,), "as_strided", "stride")
     if len(sizes) != len(steps) or any(s < 0 for s in (*sizes, *steps)):
         raise ShapeError(f"as_strided: size {list(sizes)} and stride {list(steps)} must be equally many "
                          f"numbers, none negative")
-    layout, (here, total) = _strides(x._array), _storage(x)
+    layout, (here, total) = _strides(input._array), _storage(input)
     start = here if storage_offset is None else int(storage_offset)
     if start < 0 or _span(sizes, steps, start) > total:
         raise ShapeError(f"as_strided: size {list(sizes)} with stride {list(steps)} from {start} reaches "
                          f"outside of the memory, which holds {total} elements")
-    if x.requires_grad and any(n > 1 and s <= 0 for n, s in zip(x.shape, layout)):
+    if input.requires_grad and any(n > 1 and s <= 0 for n, s in zip(input.shape, layout)):
         raise ShapeError("as_strided: this tensor is an expanded view; clone() it first")
-    return as_strided_op.run(x, size=sizes, stride=steps, offset=start - here, layout=layout)
+    return as_strided_op.run(input, size=sizes, stride=steps, offset=start - here, layout=layout)
 
 
 # -- with a part replaced ------------------------------------------------------------------------
@@ -143,42 +143,42 @@ def _replace(x: Tensor, src: Tensor, record: Op, settings: dict, op: str) -> Ten
 
 
 @public(method=True, op=put_view)
-def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """A copy of ``x`` with ``x.select(dim, index)`` replaced by ``src``.
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``input`` with ``input.select(dim, index)`` replaced by ``src``.
 
     >>> fw.select_scatter(fw.zeros(2, 2), fw.ones(2), 0, 1)
     tensor([[0., 0.],
             [1., 1.]])
     """
-    at = one_dim(dim, tensor_arg(x, "select_scatter").ndim, "select_scatter")
-    return _replace(x, src, slice_op, {"key": (slice(None),) * at + (int(index),)}, "select_scatter")
+    at = one_dim(dim, tensor_arg(input, "select_scatter").ndim, "select_scatter")
+    return _replace(input, src, slice_op, {"key": (slice(None),) * at + (int(index),)}, "select_scatter")
 
 
 @public(method=True, op=put_view)
-def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:
-    """A copy of ``x`` with the positions ``start:end:step`` along ``dim`` replaced by ``src``.
+    """A copy of ``input`` with the positions ``start:end:step`` along ``dim`` replaced by ``src``.
 
     >>> fw.slice_scatter(fw.zeros(4), fw.ones(2), start=1, end=3)
     tensor([0., 1., 1., 0.])
     """
-    at = one_dim(dim, tensor_arg(x, "slice_scatter").ndim, "slice_scatter")
+    at = one_dim(dim, tensor_arg(input, "slice_scatter").ndim, "slice_scatter")
     if step <= 0:
         raise ValueError(f"slice_scatter: step must be positive, got {step}")
-    return _replace(x, src, slice_op, {"key": (slice(None),) * at + (slice(start, end, step),)},
+    return _replace(input, src, slice_op, {"key": (slice(None),) * at + (slice(start, end, step),)},
                     "slice_scatter")
 
 
 @public(method=True, op=put_view)
-def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A copy of ``x`` with ``x.diagonal(offset, dim1, dim2)`` replaced by ``src``.
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of ``input`` with ``input.diagonal(offset, dim1, dim2)`` replaced by ``src``.
 
     >>> fw.diagonal_scatter(fw.zeros(2, 2), fw.ones(2))
     tensor([[1., 0.],
             [0., 1.]])
     """
-    ndim = tensor_arg(x, "diagonal_scatter").ndim
+    ndim = tensor_arg(input, "diagonal_scatter").ndim
     dims = one_dim(dim1, ndim, "diagonal_scatter", "dim1"), one_dim(dim2, ndim, "diagonal_scatter", "dim2")
     if dims[0] == dims[1]:
         raise ShapeError(f"diagonal_scatter: dim1={dim1} and dim2={dim2} are the same dimension")
-    return _replace(x, src, diagonal_op, {"offset": int(offset), "dims": dims}, "diagonal_scatter")
+    return _replace(input, src, diagonal_op, {"offset": int(offset), "dims": dims}, "diagonal_scatter")

@@ -60,7 +60,7 @@ permute_op = Op("permute", "x", kernel=lambda xp, x, *, dims: x.transpose(dims),
 
 
 @public(method=True, op=reshape_op)
-def reshape(x: Tensor, *shape: Any) -> Tensor:
+def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The elements in another shape: a view where memory allows, else a copy. One size may be -1.
 
     Raises ShapeError if the number of elements differs.
@@ -69,204 +69,204 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return reshape_op.run(tensor_arg(x, "reshape"), shape=size_args(shape, "reshape", "shape"))
+    return reshape_op.run(tensor_arg(input, "reshape"), shape=size_args(shape, "reshape", "shape"))
 
 
 @public("", method=True)
-def view(x: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: Any) -> Tensor:
     """The same memory in another shape; raises ShapeError where that needs a copy (use reshape).
 
-    ``x.view(dtype)`` reads the bytes as another dtype of the same size.
+    ``input.view(dtype)`` reads the bytes as another dtype of the same size.
 
     >>> fw.arange(4).view(2, 2)
     tensor([[0, 1],
             [2, 3]])
     """
     if len(shape) == 1 and isinstance(shape[0], DType):
-        out = wrap(x._array.view(shape[0].numpy))
-        out._counter = counter_of(x)
+        out = wrap(input._array.view(shape[0].numpy))
+        out._counter = counter_of(input)
         return out
-    out = reshape_op.run(x, shape=size_args(shape, "view", "shape"))
+    out = reshape_op.run(input, shape=size_args(shape, "view", "shape"))
     if out._base is None and out._array.size:
-        raise ShapeError(f"view: a tensor of shape {list(x.shape)} and strides {list(x.stride())} cannot "
+        raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides {list(input.stride())} cannot "
                          f"be seen as {list(out.shape)} without a copy; use reshape()")
     return out
 
 
 @public("", method=True)
-def view_as(x: Tensor, other: Tensor) -> Tensor:
+def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of ``other``.
 
     >>> fw.arange(4).view_as(fw.ones(2, 2))
     tensor([[0, 1],
             [2, 3]])
     """
-    return view(x, other.shape)
+    return view(input, other.shape)
 
 
 @public("", method=True)
-def reshape_as(x: Tensor, other: Tensor) -> Tensor:
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements in the shape of ``other``.
 
     >>> fw.arange(4).reshape_as(fw.ones(2, 2))
     tensor([[0, 1],
             [2, 3]])
     """
-    return reshape(x, other.shape)
+    return reshape(input, other.shape)
 
 
 @public("", method=True)
-def expand_as(x: Tensor, other: Tensor) -> Tensor:
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor expanded to the shape of ``other``, without copying.
 
     >>> fw.tensor([1.0]).expand_as(fw.ones(2))
     tensor([1., 1.])
     """
-    return x.expand(other.shape)  # type: ignore[attr-defined]
+    return input.expand(other.shape)  # type: ignore[attr-defined]
 
 
 @public(method=True, op=permute_op)
-def permute(x: Tensor, *dims: Any) -> Tensor:
+def permute(input: Tensor, *dims: Any) -> Tensor:
     """A view with the dimensions in another order.
 
     >>> fw.permute(fw.ones(2, 3, 4), (2, 0, 1)).shape
     (4, 2, 3)
     """
-    tensor_arg(x, "permute")
-    order = tuple(one_dim(d, x.ndim, "permute", "dims") for d in size_args(dims, "permute", "dims"))
+    tensor_arg(input, "permute")
+    order = tuple(one_dim(d, input.ndim, "permute", "dims") for d in size_args(dims, "permute", "dims"))
     if len(set(order)) != len(order):
         raise ShapeError(f"permute: dims {list(order)} names a dimension twice")
-    return permute_op.run(x, dims=order)
+    return permute_op.run(input, dims=order)
 
 
 @public(method="transpose swapaxes swapdims", alias="swapaxes swapdims")
-def transpose(x: Tensor, dim0: int, dim1: int) -> Tensor:
+def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dimensions swapped.
 
     >>> fw.transpose(fw.tensor([[1, 2], [3, 4]]), 0, 1)
     tensor([[1, 3],
             [2, 4]])
     """
-    tensor_arg(x, "transpose")
-    a, b = one_dim(dim0, x.ndim, "transpose", "dim0"), one_dim(dim1, x.ndim, "transpose", "dim1")
-    order = list(range(x.ndim))
+    tensor_arg(input, "transpose")
+    a, b = one_dim(dim0, input.ndim, "transpose", "dim0"), one_dim(dim1, input.ndim, "transpose", "dim1")
+    order = list(range(input.ndim))
     if order:
         order[a], order[b] = order[b], order[a]
-    return permute_op.run(x, dims=tuple(order))
+    return permute_op.run(input, dims=tuple(order))
 
 
 @public(method=True)
-def t(x: Tensor) -> Tensor:
+def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; a vector or number is returned as it is.
 
     >>> fw.t(fw.tensor([[1, 2], [3, 4]]))
     tensor([[1, 3],
             [2, 4]])
     """
-    if tensor_arg(x, "t").ndim > 2:
-        raise ShapeError(f"t: wanted at most 2 dimensions, got shape {list(x.shape)}; use transpose()")
-    return permute_op.run(x, dims=tuple(range(x.ndim))[::-1])
+    if tensor_arg(input, "t").ndim > 2:
+        raise ShapeError(f"t: wanted at most 2 dimensions, got shape {list(input.shape)}; use transpose()")
+    return permute_op.run(input, dims=tuple(range(input.ndim))[::-1])
 
 
 @public("", method="T", as_property=True)
-def T(x: Tensor) -> Tensor:
+def T(input: Tensor) -> Tensor:
     """The transpose: all dimensions in reverse order."""
-    return permute_op.run(x, dims=tuple(range(x.ndim))[::-1])
+    return permute_op.run(input, dims=tuple(range(input.ndim))[::-1])
 
 
 @public("", method="mT", as_property=True)
-def mT(x: Tensor) -> Tensor:
+def mT(input: Tensor) -> Tensor:
     """The last two dimensions swapped: the transpose of every matrix of a batch."""
-    if x.ndim < 2:
-        raise ShapeError(f"mT: wanted at least 2 dimensions, got shape {list(x.shape)}")
-    return transpose(x, -2, -1)
+    if input.ndim < 2:
+        raise ShapeError(f"mT: wanted at least 2 dimensions, got shape {list(input.shape)}")
+    return transpose(input, -2, -1)
 
 
 @public(method="movedim moveaxis", alias="moveaxis")
-def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
+def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """A view with some dimensions moved to other places, the rest in order.
 
     >>> fw.movedim(fw.ones(2, 3, 4), 0, -1).shape
     (3, 4, 2)
     """
-    tensor_arg(x, "movedim")
+    tensor_arg(input, "movedim")
     given = [d if isinstance(d, (tuple, list)) else (d,) for d in (source, destination)]
     if len(given[0]) != len(given[1]):
         raise ShapeError(f"movedim: {len(given[0])} source dims but {len(given[1])} destinations")
-    src = [one_dim(d, x.ndim, "movedim", "source") for d in given[0]]
-    dst = [one_dim(d, x.ndim, "movedim", "destination") for d in given[1]]
+    src = [one_dim(d, input.ndim, "movedim", "source") for d in given[0]]
+    dst = [one_dim(d, input.ndim, "movedim", "destination") for d in given[1]]
     if len(set(src)) != len(src) or len(set(dst)) != len(dst):
         raise ShapeError("movedim: a dimension is named twice")
-    order = [d for d in range(x.ndim) if d not in src]
+    order = [d for d in range(input.ndim) if d not in src]
     for d, s in sorted(zip(dst, src)):
         order.insert(d, s)
-    return permute_op.run(x, dims=tuple(order))
+    return permute_op.run(input, dims=tuple(order))
 
 
 @public(method=True, inplace=False)
-def unsqueeze(x: Tensor, dim: int) -> Tensor:
+def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 at ``dim``.
 
     >>> fw.unsqueeze(fw.ones(3), 0).shape
     (1, 3)
     """
-    at = one_dim(dim, tensor_arg(x, "unsqueeze").ndim + 1, "unsqueeze")
-    return reshape_op.run(x, shape=x.shape[:at] + (1,) + x.shape[at:])
+    at = one_dim(dim, tensor_arg(input, "unsqueeze").ndim + 1, "unsqueeze")
+    return reshape_op.run(input, shape=input.shape[:at] + (1,) + input.shape[at:])
 
 
 @public(method=True)
-def squeeze(x: Tensor, dim: Any = None) -> Tensor:
+def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """A view without the dimensions of size 1, or without those of ``dim`` that have size 1.
 
     >>> fw.squeeze(fw.ones(1, 3, 1)).shape
     (3,)
     """
-    tensor_arg(x, "squeeze")
-    drop = range(x.ndim) if dim is None else many_dims(dim, x.ndim, "squeeze") if dim != () else ()
-    kept = tuple(s for i, s in enumerate(x.shape) if s != 1 or i not in drop)
-    return reshape_op.run(x, shape=kept)
+    tensor_arg(input, "squeeze")
+    drop = range(input.ndim) if dim is None else many_dims(dim, input.ndim, "squeeze") if dim != () else ()
+    kept = tuple(s for i, s in enumerate(input.shape) if s != 1 or i not in drop)
+    return reshape_op.run(input, shape=kept)
 
 
 @public(method=True)
-def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions ``start_dim`` to ``end_dim`` as one.
 
     >>> fw.flatten(fw.ones(2, 3, 4), 1).shape
     (2, 12)
     """
-    tensor_arg(x, "flatten")
-    if x.ndim == 0:
-        return reshape_op.run(x, shape=(1,))
-    start = one_dim(start_dim, x.ndim, "flatten", "start_dim")
-    end = one_dim(end_dim, x.ndim, "flatten", "end_dim")
+    tensor_arg(input, "flatten")
+    if input.ndim == 0:
+        return reshape_op.run(input, shape=(1,))
+    start = one_dim(start_dim, input.ndim, "flatten", "start_dim")
+    end = one_dim(end_dim, input.ndim, "flatten", "end_dim")
     if start > end:
         raise ShapeError(f"flatten: start_dim={start_dim} comes after end_dim={end_dim}")
     if start == end:
-        return x
-    middle = math.prod(x.shape[start:end + 1])
-    return reshape_op.run(x, shape=x.shape[:start] + (middle,) + x.shape[end + 1:])
+        return input
+    middle = math.prod(input.shape[start:end + 1])
+    return reshape_op.run(input, shape=input.shape[:start] + (middle,) + input.shape[end + 1:])
 
 
 @public(method=True)
-def ravel(x: Tensor) -> Tensor:
+def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension.
 
     >>> fw.ravel(fw.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return reshape_op.run(tensor_arg(x, "ravel"), shape=(-1,) if x.numel() else (0,))
+    return reshape_op.run(tensor_arg(input, "ravel"), shape=(-1,) if input.numel() else (0,))
 
 
 @public(method=True)
-def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several; one of ``sizes`` may be -1.
 
     >>> fw.unflatten(fw.ones(2, 12), 1, (3, -1)).shape
     (2, 3, 4)
     """
-    at = one_dim(dim, tensor_arg(x, "unflatten").ndim, "unflatten")
-    inner = full_shape((x.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
-    return reshape_op.run(x, shape=x.shape[:at] + inner + x.shape[at + 1:])
+    at = one_dim(dim, tensor_arg(input, "unflatten").ndim, "unflatten")
+    inner = full_shape((input.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
+    return reshape_op.run(input, shape=input.shape[:at] + inner + input.shape[at + 1:])
 
 
 # -- basic slices --------------------------------------------------------------------------------
@@ -338,33 +338,33 @@ def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
 
 
 @public(method=True)
-def select(x: Tensor, dim: int, index: int) -> Tensor:
+def select(input: Tensor, dim: int, index: int) -> Tensor:
     """A view of one position along a dimension, which is dropped.
 
     >>> fw.select(fw.tensor([[1, 2], [3, 4]]), 1, 0)
     tensor([1, 3])
     """
-    at = one_dim(dim, tensor_arg(x, "select").ndim, "select")
-    size = x.shape[at] if x.ndim else 0
+    at = one_dim(dim, tensor_arg(input, "select").ndim, "select")
+    size = input.shape[at] if input.ndim else 0
     if not -size <= index < size:
         raise IndexError(f"select: index={index} is out of range for dimension {dim} of size {size}")
-    return slice_along(x, at, int(index))
+    return slice_along(input, at, int(index))
 
 
 @public(method=True)
-def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A view of ``length`` positions from ``start`` along a dimension.
 
     >>> fw.narrow(fw.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
-    at = one_dim(dim, tensor_arg(x, "narrow").ndim, "narrow")
-    size = x.shape[at] if x.ndim else 0
+    at = one_dim(dim, tensor_arg(input, "narrow").ndim, "narrow")
+    size = input.shape[at] if input.ndim else 0
     begin = int(start) + size if start < 0 else int(start)
     if length < 0 or not 0 <= begin <= size or begin + length > size:
         raise IndexError(f"narrow: start={start}, length={length} does not fit dimension {dim} of size "
                          f"{size}")
-    return slice_along(x, at, slice(begin, begin + length))
+    return slice_along(input, at, slice(begin, begin + length))
 
 
 # -- diagonals and windows -----------------------------------------------------------------------
@@ -399,7 +399,7 @@ put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear"
 
 
 @public(method=True, op=diagonal_op)
-def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A view of the diagonal of dimensions ``dim1`` and ``dim2``, which becomes the last dimension.
 
     offset: 0 for the main diagonal, positive above it, negative below.
@@ -407,12 +407,12 @@ def diagonal(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor
     >>> fw.diagonal(fw.arange(9).view(3, 3))
     tensor([0, 4, 8])
     """
-    ndim = tensor_arg(x, "diagonal").ndim
+    ndim = tensor_arg(input, "diagonal").ndim
     dims = one_dim(dim1, ndim, "diagonal", "dim1"), one_dim(dim2, ndim, "diagonal", "dim2")
     if dims[0] == dims[1] or ndim < 2:
         raise ShapeError(f"diagonal: dim1={dim1} and dim2={dim2} must be two dimensions of a tensor, this "
-                         f"one has shape {list(x.shape)}")
-    return diagonal_op.run(x, offset=int(offset), dims=dims)
+                         f"one has shape {list(input.shape)}")
+    return diagonal_op.run(input, offset=int(offset), dims=dims)
 
 
 def _unfold_kernel(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
@@ -460,7 +460,7 @@ fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear",
 
 
 @public("", method=True, op=unfold_op)
-def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
+def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A view of all windows of ``size`` along a dimension, ``step`` apart; a last dimension holds them.
 
     Raises ShapeError if a window is longer than the dimension.
@@ -469,6 +469,6 @@ def unfold(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
-    dim = one_dim(dimension, x.ndim, "unfold", "dimension")
-    _unfold_infer(Meta(x.shape, x.dtype), dim=dim, size=size, step=step)
-    return unfold_op.run(x, dim=dim, size=int(size), step=int(step))
+    dim = one_dim(dimension, input.ndim, "unfold", "dimension")
+    _unfold_infer(Meta(input.shape, input.dtype), dim=dim, size=size, step=step)
+    return unfold_op.run(input, dim=dim, size=int(size), step=int(step))
