@@ -8,6 +8,7 @@ Every epoch ends with a checkpoint of everything the run depends on; Ctrl-C make
 """
 
 import argparse
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -69,7 +70,8 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
-    parser.add_argument("--out", type=Path, default=Path("runs/digits"), help="folder for checkpoint and pictures")
+    parser.add_argument("--out", type=Path, default=Path("runs/digits"),
+                        help="folder for checkpoint and pictures")
     parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
     args = parser.parse_args()
     epochs = args.epochs or (2 if args.mnist else 15)
@@ -117,7 +119,8 @@ def main() -> None:
             if stop:
                 bar.close()
                 save()
-                print(f"\ninterrupted; go on with: {' '.join(sys.argv)}" + " --resume" * (not args.resume))
+                again = shlex.join(sys.argv) + " --resume" * (not args.resume)
+                print(f"\ninterrupted; go on with: python {again}")
                 sys.exit(130)
         run["losses"].append(run["loss"] / run["seen"])
         run["accuracies"].append(float((predict(model, test, args.device) == test.tensors[1]).float().mean()))
@@ -133,4 +136,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (fw.errors.FrameworkError, FileNotFoundError) as error:
+        sys.exit(f"digits.py: {error}")

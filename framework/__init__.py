@@ -58,15 +58,6 @@ from .dtypes import set_default_dtype as set_default_dtype
 from .dtypes import uint8 as uint8
 from .io import load as load
 from .io import save as save
-from .printing import set_printoptions as set_printoptions
-from .random import Generator as Generator
-from .random import default_generator as default_generator
-from .random import get_rng_state as get_rng_state
-from .random import initial_seed as initial_seed
-from .random import manual_seed as manual_seed
-from .random import seed as seed
-from .random import set_rng_state as set_rng_state
-from .tensor import Tensor as Tensor
 
 # functions of the rooms, written by framework.ops.stub
 from .ops.activations import _relu as relu
@@ -149,6 +140,24 @@ from .ops.compare import lt as lt
 from .ops.compare import ne as ne
 from .ops.compare import ne as not_equal
 from .ops.compare import signbit as signbit
+from .ops.elements import bitwise_left_shift as bitwise_left_shift
+from .ops.elements import bitwise_right_shift as bitwise_right_shift
+from .ops.elements import copysign as copysign
+from .ops.elements import deg2rad as deg2rad
+from .ops.elements import float_power as float_power
+from .ops.elements import fmax as fmax
+from .ops.elements import fmin as fmin
+from .ops.elements import gcd as gcd
+from .ops.elements import heaviside as heaviside
+from .ops.elements import hypot as hypot
+from .ops.elements import isneginf as isneginf
+from .ops.elements import isposinf as isposinf
+from .ops.elements import lcm as lcm
+from .ops.elements import logaddexp as logaddexp
+from .ops.elements import logaddexp2 as logaddexp2
+from .ops.elements import positive as positive
+from .ops.elements import rad2deg as rad2deg
+from .ops.extras import unique_consecutive as unique_consecutive
 from .ops.getitem import index_put as index_put
 from .ops.index import argwhere as argwhere
 from .ops.index import index_add as index_add
@@ -161,6 +170,12 @@ from .ops.index import masked_select as masked_select
 from .ops.index import nonzero as nonzero
 from .ops.index import take as take
 from .ops.inplace import fill as fill
+from .ops.integrals import cdist as cdist
+from .ops.integrals import cumulative_trapezoid as cumulative_trapezoid
+from .ops.integrals import dist as dist
+from .ops.integrals import gradient as gradient
+from .ops.integrals import trapezoid as trapezoid
+from .ops.integrals import trapezoid as trapz
 from .ops.join import block_diag as block_diag
 from .ops.join import cartesian_prod as cartesian_prod
 from .ops.join import cat as cat
@@ -223,9 +238,9 @@ from .ops.pointwise import expm1 as expm1
 from .ops.pointwise import floor as floor
 from .ops.pointwise import frac as frac
 from .ops.pointwise import log as log
-from .ops.pointwise import log10 as log10
 from .ops.pointwise import log1p as log1p
 from .ops.pointwise import log2 as log2
+from .ops.pointwise import log10 as log10
 from .ops.pointwise import masked_fill as masked_fill
 from .ops.pointwise import nan_to_num as nan_to_num
 from .ops.pointwise import round as round
@@ -239,6 +254,13 @@ from .ops.pointwise import tanh as tanh
 from .ops.pointwise import trunc as fix
 from .ops.pointwise import trunc as trunc
 from .ops.pointwise import where as where
+from .ops.quantiles import corrcoef as corrcoef
+from .ops.quantiles import cov as cov
+from .ops.quantiles import histogram as histogram
+from .ops.quantiles import mode as mode
+from .ops.quantiles import nanmedian as nanmedian
+from .ops.quantiles import nanquantile as nanquantile
+from .ops.quantiles import quantile as quantile
 from .ops.random import bernoulli as bernoulli
 from .ops.random import multinomial as multinomial
 from .ops.random import normal as normal
@@ -275,8 +297,12 @@ from .ops.scatter import gather as gather
 from .ops.scatter import scatter as scatter
 from .ops.scatter import scatter_add as scatter_add
 from .ops.scatter import take_along_dim as take_along_dim
+from .ops.scatter_reduce import index_reduce as index_reduce
+from .ops.scatter_reduce import scatter_reduce as scatter_reduce
 from .ops.softmax import log_softmax as log_softmax
 from .ops.softmax import softmax as softmax
+from .ops.solvers import cholesky_solve as cholesky_solve
+from .ops.solvers import matrix_exp as matrix_exp
 from .ops.sort import argsort as argsort
 from .ops.sort import bucketize as bucketize
 from .ops.sort import kthvalue as kthvalue
@@ -286,6 +312,14 @@ from .ops.sort import searchsorted as searchsorted
 from .ops.sort import sort as sort
 from .ops.sort import topk as topk
 from .ops.sort import unique as unique
+from .ops.special import digamma as digamma
+from .ops.special import erfinv as erfinv
+from .ops.special import i0 as i0
+from .ops.special import lgamma as lgamma
+from .ops.special import logit as logit
+from .ops.special import polygamma as polygamma
+from .ops.special import sinc as sinc
+from .ops.special import xlogy as xlogy
 from .ops.split import chunk as chunk
 from .ops.split import dsplit as dsplit
 from .ops.split import hsplit as hsplit
@@ -315,17 +349,27 @@ from .ops.view import ravel as ravel
 from .ops.view import reshape as reshape
 from .ops.view import select as select
 from .ops.view import squeeze as squeeze
+from .ops.view import swapaxes as swapaxes
 from .ops.view import t as t
-from .ops.view import transpose as swapaxes
 from .ops.view import transpose as swapdims
 from .ops.view import transpose as transpose
 from .ops.view import unflatten as unflatten
 from .ops.view import unsqueeze as unsqueeze
+
 # end of the functions
+from .printing import set_printoptions as set_printoptions
+from .random import Generator as Generator
+from .random import default_generator as default_generator
+from .random import get_rng_state as get_rng_state
+from .random import initial_seed as initial_seed
+from .random import manual_seed as manual_seed
+from .random import seed as seed
+from .random import set_rng_state as set_rng_state
+from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("autograd", "cuda", "data", "linalg", "nn", "optim")
+_LAZY = ("autograd", "cuda", "data", "fft", "linalg", "nn", "optim", "special")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,14 +1,17 @@
 """Making tensors: from data, filled, in ranges, from NumPy and through DLPack."""
 
+import inspect
 from typing import Any
 
 import numpy as np
 
 from . import dtypes
-from .backends import backend_for, cuda, move
-from .device import as_device
+from .backends import array_module, backend_for, cuda, move
+from .device import CPU, as_device
 from .errors import DTypeError, ShapeError
 from .ops.args import size_args
+from .ops.op import quietly
+from .ops.public import bare, by_keyword, with_out
 from .tensor import Tensor, wrap
 
 
@@ -52,7 +55,7 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
         if wanted is None:
             raise DTypeError(f"{op}: elements of dtype {array.dtype} are not supported; choose one of "
                              f"{', '.join(d.name for d in dtypes.ALL)}, e.g. array.astype('int64')")
-    return array if wanted is None or array.dtype == wanted.numpy else array.astype(wanted.numpy)
+    return array if wanted is None or array.dtype == wanted.numpy else quietly(array.astype, wanted.numpy)
 
 
 def _has_arrays(data: Any) -> bool:
@@ -61,9 +64,19 @@ def _has_arrays(data: Any) -> bool:
     return isinstance(data, (np.ndarray, np.generic, Tensor))
 
 
+def _without_tensors(data: Any, held: list) -> Any:
+    """``data`` with arrays in place of the tensors in it, whose dtypes are noted in ``held``."""
+    if isinstance(data, Tensor):
+        held.append(data._array.dtype)
+        return move(data._array, CPU)
+    if isinstance(data, (list, tuple)) and data and isinstance(data[0], (Tensor, list, tuple)):
+        return [_without_tensors(d, held) for d in data]
+    return data
+
+
 def _from_sequence(data: Any, op: str) -> np.ndarray:
-    if isinstance(data, (list, tuple)) and any(isinstance(d, Tensor) for d in data):
-        data = [d.tolist() if isinstance(d, Tensor) else d for d in data]
+    held: list[np.dtype] = []
+    data = _without_tensors(data, held)
     if isinstance(data, (str, bytes, dict, set)) or data is None:
         raise TypeError(f"{op}: data must be numbers, sequences of numbers or arrays, got "
                         f"{type(data).__name__}")
@@ -72,8 +85,10 @@ def _from_sequence(data: Any, op: str) -> np.ndarray:
     try:
         array = np.array(data)
     except ValueError as error:
-        raise ShapeError(f"{op}: the nested sequences differ in length, so they form no array ({error})"
-                         ) from None
+        raise ShapeError(f"{op}: the nested sequences differ in length, so they form no array; pad them "
+                         f"to one length") from error
+    if held and array.dtype == np.float64 and np.float64 not in held:  # the Python floats among them
+        array = array.astype(dtypes.get_default_dtype().numpy)
     if array.dtype.kind not in "biufc":
         raise DTypeError(f"{op}: data must hold numbers, found elements of type "
                          f"{type(np.ravel(array)[0]).__name__ if array.size else array.dtype}")
@@ -97,36 +112,58 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return wrap(array)
 
 
-asarray = as_tensor
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Tensor:
+    """A tensor over ``obj``, sharing memory where dtype and device allow, outside the graph.
+
+    copy: True for memory of its own, False to raise ValueError where sharing is not possible.
+
+    >>> fw.asarray(np.ones(2, np.float32), copy=True)
+    tensor([1., 1.])
+    """
+    result = as_tensor(obj, dtype, device).detach()
+    source = obj._array if isinstance(obj, Tensor) else obj
+    shared = hasattr(source, "__dlpack__") and type(source) is type(result._array) and array_module(
+        source).may_share_memory(source, result._array)
+    if copy is False and not shared:
+        raise ValueError("asarray: copy=False, but this object, dtype or device needs a copy")
+    if copy and shared:
+        result = result.clone()  # type: ignore[attr-defined]
+    return result.requires_grad_(requires_grad)
 
 
-def from_numpy(array: np.ndarray) -> Tensor:
+def from_numpy(ndarray: np.ndarray) -> Tensor:
     """A tensor over the memory of a NumPy array: changes to one show in the other.
 
     >>> fw.from_numpy(np.zeros(2))
     tensor([0., 0.], dtype=framework.float64)
     """
-    if not isinstance(array, np.ndarray):
-        raise TypeError(f"from_numpy: wanted a numpy.ndarray, got {type(array).__name__}; use tensor()")
-    if array.dtype not in dtypes.BY_NUMPY:
-        hint = "use array.astype(array.dtype.newbyteorder('='))" if array.dtype.kind in "biufc" and \
-            array.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with array.astype(...)"
-        raise DTypeError(f"from_numpy: dtype {array.dtype} is not supported; {hint}")
-    return wrap(array)
+    if not isinstance(ndarray, np.ndarray):
+        raise TypeError(f"from_numpy: wanted a numpy.ndarray, got {type(ndarray).__name__}; use tensor()")
+    if ndarray.dtype not in dtypes.BY_NUMPY:
+        hint = "use ndarray.astype(ndarray.dtype.newbyteorder('='))" if ndarray.dtype.kind in "biufc" and \
+            ndarray.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with ndarray.astype(...)"
+        raise DTypeError(f"from_numpy: dtype {ndarray.dtype} is not supported; {hint}")
+    return wrap(ndarray)
 
 
-def from_dlpack(source: Any) -> Tensor:
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of an object with ``__dlpack__`` (NumPy, CuPy, PyTorch ...).
+
+    device: where the tensor shall be. copy: True for memory of its own, False to raise ValueError where
+    that device needs a copy.
 
     >>> fw.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    if not hasattr(source, "__dlpack_device__"):
-        raise TypeError(f"from_dlpack: {type(source).__name__} does not export DLPack")
-    kind = source.__dlpack_device__()[0]
-    if kind in (2, 13):
-        return wrap(cuda.cupy().from_dlpack(source))
-    return wrap(np.from_dlpack(source))
+    if not hasattr(ext_tensor, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not export DLPack")
+    kind = ext_tensor.__dlpack_device__()[0]
+    result = wrap(cuda.cupy().from_dlpack(ext_tensor) if kind in (2, 13) else np.from_dlpack(ext_tensor))
+    moved = result if device is None else result.to(device)  # type: ignore[attr-defined]
+    if copy is False and moved is not result:
+        raise ValueError(f"from_dlpack: copy=False, but the memory is on {result.device}, not on {device}")
+    return moved.clone() if copy and moved is result else moved
 
 
 def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
@@ -137,7 +174,7 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     target = as_device(device)
     if target.type == "cpu":
         array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
-                 if fill == 0 else np.full(shape, fill, kind.numpy))
+                 if fill == 0 else quietly(np.full, shape, fill, kind.numpy))
     else:
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
@@ -145,6 +182,8 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     return wrap(array).requires_grad_(requires_grad)
 
 
+@with_out
+@by_keyword
 def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of zeros.
 
@@ -155,6 +194,8 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return _filled("zeros", size, 0, dtype, device, requires_grad)
 
 
+@with_out
+@by_keyword
 def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of ones.
 
@@ -164,6 +205,8 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
     return _filled("ones", size, 1, dtype, device, requires_grad)
 
 
+@with_out
+@by_keyword
 def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A tensor of uninitialised memory.
 
@@ -173,6 +216,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return _filled("empty", size, None, dtype, device, requires_grad)
 
 
+@with_out
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:
     """A tensor filled with one number, whose type decides the dtype.
@@ -196,48 +240,51 @@ def _like(x: Tensor, dtype: Any, device: Any) -> dict:
     return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
 
 
-def zeros_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Zeros in the shape, dtype and device of ``x``.
+def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> Tensor:
+    """Zeros in the shape, dtype and device of ``input``.
 
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
-    return zeros(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
+    return zeros(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
 
 
-def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones in the shape, dtype and device of ``x``.
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """Ones in the shape, dtype and device of ``input``.
 
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
-    return ones(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
+    return ones(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
 
 
-def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Uninitialised memory in the shape, dtype and device of ``x``.
+def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory in the shape, dtype and device of ``input``.
 
     >>> fw.empty_like(fw.ones(2, 3)).shape
     (2, 3)
     """
-    return empty(_shape(x), requires_grad=requires_grad, **_like(x, dtype, device))
+    return empty(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
 
 
-def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
+def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
               requires_grad: bool = False) -> Tensor:
-    """One number in the shape, dtype and device of ``x``.
+    """One number in the shape, dtype and device of ``input``.
 
     >>> fw.full_like(fw.ones(2), 5.0)
     tensor([5., 5.])
     """
-    return full(_shape(x), fill_value, requires_grad=requires_grad, **_like(x, dtype, device))
+    return full(_shape(input), fill_value, requires_grad=requires_grad, **_like(input, dtype, device))
 
 
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, (Tensor, np.generic)) else value
 
 
-def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+@with_out
+def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:
     """Numbers from ``start`` (default 0) up to but without ``end``, in steps.
 
@@ -246,7 +293,10 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
     """
     start, end, step = _number(start), _number(end), _number(step)
     if end is None:
-        start, end = 0, start
+        start, end = None, start
+    if end is None:
+        raise TypeError("arange: no end was given; write arange(end) or arange(start, end, step)")
+    start = 0 if start is None else start
     if step == 0:
         raise ValueError("arange: step must not be 0")
     if (end - start) * step < 0:
@@ -254,10 +304,11 @@ def arange(start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, dev
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = dtypes.as_dtype(dtype) if dtype is not None else (
         dtypes.int64 if whole else dtypes.get_default_dtype())
-    array = np.arange(start, end, step).astype(kind.numpy)
+    array = quietly(np.arange(start, end, step).astype, kind.numpy)
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
+@with_out
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
@@ -268,10 +319,11 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     if steps < 0:
         raise ValueError(f"linspace: steps must not be negative, got {steps}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    array = np.linspace(_number(start), _number(end), steps).astype(kind.numpy)
+    array = quietly(np.linspace(_number(start), _number(end), steps).astype, kind.numpy)
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
+@with_out
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
              device: Any = None, requires_grad: bool = False) -> Tensor:
     """``base`` to the powers of ``linspace(start, end, steps)``.
@@ -280,10 +332,12 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     tensor([  1.,  10., 100.])
     """
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    array = np.power(float(base), np.linspace(_number(start), _number(end), steps)).astype(kind.numpy)
+    exponents = np.linspace(_number(start), _number(end), steps)
+    array = quietly(lambda: np.power(float(base), exponents).astype(kind.numpy))
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
+@with_out
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
         requires_grad: bool = False) -> Tensor:
     """The identity matrix of n rows and m (default n) columns.
@@ -297,24 +351,30 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
-def scalar_tensor(value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-dim tensor of the default dtype.
 
     >>> fw.scalar_tensor(2)
     tensor(2.)
     """
-    return full((), value, dtype=dtypes.get_default_dtype() if dtype is None else dtype, device=device)
+    kind = dtypes.get_default_dtype() if dtype is None else dtype
+    return full((), s, dtype=kind, device=device, requires_grad=requires_grad)
 
 
 def _new(name: str, make: Any) -> None:
     def method(self: Tensor, *args: Any, dtype: Any = None, device: Any = None,
-               requires_grad: bool = False) -> Tensor:
-        return make(*args, requires_grad=requires_grad, **_like(self, dtype, device))
+               requires_grad: bool = False, **named: Any) -> Tensor:
+        return make(*args, **named, requires_grad=requires_grad, **_like(self, dtype, device))
     method.__name__ = method.__qualname__ = name
+    signature = inspect.signature(make)
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Tensor)
+    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[own, *(p for p in signature.parameters.values() if p.name != "out")])
     method.__doc__ = f"``framework.{name[4:]}`` in the dtype and on the device of this tensor."
     setattr(Tensor, name, method)
 
 
-for _name, _make in (("new_zeros", zeros), ("new_ones", ones), ("new_empty", empty), ("new_full", full),
+for _name, _make in (("new_zeros", bare(zeros)), ("new_ones", bare(ones)), ("new_empty", bare(empty)),
+                     ("new_full", bare(full)),
                      ("new_tensor", tensor)):
     _new(_name, _make)

@@ -16,6 +16,19 @@ from .ops.linalg import slogdet as slogdet
 from .ops.linalg import solve as solve
 from .ops.linalg import svd as svd
 from .ops.linalg import svdvals as svdvals
-from .ops.matmul import _linalg_cross as cross
+from .ops.matmul import _linalg_cross as cross  # noqa: F401
+from .ops.solvers import _diagonal as diagonal  # noqa: F401
+from .ops.solvers import cond as cond
+from .ops.solvers import eig as eig
+from .ops.solvers import eigvals as eigvals
+from .ops.solvers import lstsq as lstsq
+from .ops.solvers import lu as lu
+from .ops.solvers import lu_factor as lu_factor
+from .ops.solvers import lu_solve as lu_solve
+from .ops.solvers import matrix_exp as matrix_exp
+from .ops.solvers import matrix_rank as matrix_rank
+from .ops.solvers import solve_triangular as solve_triangular
+from .ops.solvers import vecdot as vecdot
 from .ops.stats import vector_norm as vector_norm
+
 # end of the functions

@@ -119,7 +119,8 @@ def tensor_repr(x: Tensor, name: str = "tensor") -> str:
         notes.append(f"size={x.shape}")
     if x.is_cuda:
         notes.append(f"device='{x.device}'")
-    if x.dtype is not get_default_dtype() and (array.size == 0 or x.dtype.name not in ("int64", "bool", "complex64")):
+    told = array.size and x.dtype.name in ("int64", "bool", "complex64")
+    if x.dtype is not get_default_dtype() and not told:
         notes.append(f"dtype={x.dtype}")
     if x.grad_fn is not None:
         notes.append(f"grad_fn=<{x.grad_fn.name}>")

@@ -128,7 +128,7 @@ def on_cuda(row, sample, device):
     found = [numpy_of(y) for y in flat(out)]
     if leaves and any(is_floating(a) for a in sample.inputs):
         wanted = [x for x in inputs if isinstance(x, fw.Tensor) and x.requires_grad]
-        seeds = [fw.tensor(g, dtype=y.dtype, device=device) for g, y in zip(cotangents(leaves), leaves)]
+        seeds = [fw.tensor(g, dtype=y.dtype, device=y.device) for g, y in zip(cotangents(leaves), leaves)]
         found += [numpy_of(g) for g in fw.autograd.grad(leaves, wanted, seeds, materialize_grads=True)]
     return found
 

@@ -539,3 +539,19 @@ def test_a_state_goes_through_a_file(tmp_path):
     again = DataLoader(Squares(9), 2, shuffle=True)
     again.load_state_dict(state["loader"])
     assert flat(again) == rest and fw.rand(3).tolist() == numbers
+
+
+def test_a_dataset_without_length_is_named():
+    class Endless(fw.data.Dataset):
+        def __getitem__(self, i):
+            return i
+
+    for shuffle in (False, True):
+        with pytest.raises(TypeError, match="Endless, has no __len__; .*IterableDataset"):
+            len(fw.data.DataLoader(Endless(), shuffle=shuffle))
+
+
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_weights_of_a_sampler_are_checked_at_once(bad):
+    with pytest.raises(ValueError, match=r"weights\[1\] is "):
+        fw.data.WeightedRandomSampler([1.0, bad], 2)

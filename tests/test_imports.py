@@ -179,20 +179,3 @@ def test_import_loads_nothing_optional():
     assert not roots & {"cupy", "scipy", "PIL", "sklearn", "torch", "tqdm", "matplotlib", "pytest"}
     foreign = [m for m in loaded if not m.startswith(("framework", "numpy"))]
     assert len(foreign) < 60, f"{len(foreign)} modules beside ours and NumPy's: {' '.join(foreign)}"
-
-
-def test_import_time_is_small():
-    """At most 120 ms over ``import numpy`` (three tries, the best counts)."""
-    program = (
-        "import time, numpy, pickle, threading; t = time.process_time(); import framework; "
-        "print(time.process_time() - t)"
-    )
-    best = min(
-        float(
-            subprocess.run(
-                [sys.executable, "-c", program], capture_output=True, text=True, check=True
-            ).stdout
-        )
-        for _ in range(3)
-    )
-    assert best < 0.24, f"import framework took {best:.3f} s of processor time; the goal is 0.12"

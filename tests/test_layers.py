@@ -120,6 +120,7 @@ def near(a: Any, b: Any) -> None:
 def test_starts_distributed_as_torch(name: str, args: tuple) -> None:
     torch = pytest.importorskip("torch")
     fw.manual_seed(1)
+    torch.manual_seed(1)
     ours, theirs = getattr(nn, name)(*args), getattr(torch.nn, name)(*args)
     for (k, a), (_, b) in zip(ours.state_dict().items(), theirs.state_dict().items()):
         a, b = a.numpy(), b.numpy()

@@ -554,3 +554,42 @@ def test_clip_rest_and_vectors() -> None:
     assert net.weight.tolist() == [[1.0, 2.0]] and net.bias.tolist() == [3.0] and net.bias.is_leaf
     with pytest.raises(ValueError):
         nn.utils.vector_to_parameters(fw.ones(4), net.parameters())
+
+
+def test_pad_sequence() -> None:
+    torch = pytest.importorskip("torch")
+    rows = [np.arange(2.0 * n).reshape(n, 2) for n in (1, 3, 2)]
+    for options in ({}, {"batch_first": True}, {"padding_value": -1.0, "padding_side": "left"}):
+        ours = [fw.tensor(r, requires_grad=True) for r in rows]
+        y = nn.utils.rnn.pad_sequence(ours, **options)
+        wanted = torch.nn.utils.rnn.pad_sequence([torch.tensor(r) for r in rows], **options)
+        assert y.tolist() == wanted.tolist() and y.dtype is fw.float64
+        y.sum().backward()
+        assert all(x.grad.tolist() == np.ones(r.shape).tolist() for x, r in zip(ours, rows))
+    pad = nn.utils.rnn.pad_sequence
+    for bad, error, words in [([], ValueError, "empty"), ([fw.ones(1), 2], TypeError, r"sequences\[1\]"),
+                              ([fw.ones(1, 2), fw.ones(1, 3)], fw.errors.ShapeError, "first size only")]:
+        with pytest.raises(error, match=words):
+            pad(bad)
+    with pytest.raises(ValueError, match="'left' or 'right'"):
+        pad([fw.ones(1)], padding_side="top")
+
+
+@pytest.mark.parametrize("call, error, words", [
+    (lambda: nn.Sequential([nn.Identity()]), TypeError, r"Sequential: .* list; .*Sequential\(\*layers\)"),
+    (lambda: nn.Sequential(nn.ReLU), TypeError, r"got ReLU; make one: ReLU\("),
+    (lambda: nn.Sequential(nn.functional.gelu), TypeError, r"got gelu; .*nn.ReLU\(\)"),
+    (lambda: nn.ModuleList([nn.Identity()])(fw.ones(1)), NotImplementedError, "ModuleList .*loop over"),
+    (lambda: nn.ModuleDict({"a": nn.Identity()})(fw.ones(1)), NotImplementedError, "ModuleDict .*call one"),
+    (lambda: nn.CrossEntropyLoss(fw.ones(2, 3), fw.tensor([0, 1])), TypeError,
+     r"CrossEntropyLoss\(\)\(input, target\)"),
+    (lambda: nn.MSELoss(fw.ones(2), fw.ones(2)), TypeError, r"MSELoss\(\)\(input, target\)"),
+    (lambda: nn.Linear(10 / 2, 1), TypeError, "in_features=5.0 .*//"),
+    (lambda: nn.init.xavier_uniform_(fw.empty(3)), fw.errors.ShapeError, r"xavier_uniform_: .*\[3\]"),
+    (lambda: nn.utils.clip_grad_norm_(nn.Linear(1, 1), 1.0), TypeError, r"got Linear; .*\.parameters\(\)"),
+    (lambda: fw.optim.SGD(nn.Linear(1, 1), lr=0.1), TypeError, r"got Linear; .*\.parameters\(\)"),
+], ids=lambda v: v if isinstance(v, str) else "")
+def test_mistakes_of_the_first_day(call, error, words) -> None:
+    """The message names what came and the remedy."""
+    with pytest.raises(error, match=words):
+        call()

@@ -189,3 +189,14 @@ def test_repr_of_recorded_tensors():
     assert repr(x * 2) == "tensor([2.], grad_fn=<mul>)"
     assert repr(fw.zeros(0, 3)) == "tensor([], size=(0, 3))"
     assert repr(fw.tensor([1.0], dtype=fw.float64)) == "tensor([1.], dtype=framework.float64)"
+
+
+def test_sequences_of_tensors_take_their_dtypes():
+    """Losses gathered in a list are float32; the Python floats beside them take the default dtype."""
+    t = fw.tensor
+    for data, dtype in [([t(1.0), t(2.0)], fw.float32), ([t(1), 2.5], fw.float32), ([t(1), t(2)], fw.int64),
+                        ([[t(1.0)], [t(2)]], fw.float32), ([t(1.0, dtype=fw.float64), 2], fw.float64),
+                        ([t(1.0, requires_grad=True), 2.0], fw.float32), ([t([1.0, 2.0])], fw.float32)]:
+        y = fw.tensor(data)
+        assert y.dtype is dtype and not y.requires_grad
+    assert fw.tensor([[t(1.0)], [t(2)]]).tolist() == [[1.0], [2.0]]

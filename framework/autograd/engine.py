@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ..backends import cuda, move
-from ..errors import AutogradError, DTypeError, ShapeError
+from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, wrap
-from .mode import set_grad_enabled
+from .mode import state
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
@@ -49,18 +49,25 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, allow_unused: bool | None = None,
-         materialize_grads: bool = False) -> tuple:
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> tuple:
     """The gradients of ``outputs`` with respect to ``inputs``, as a tuple; ``.grad`` is not touched.
 
     allow_unused: None for an input that the outputs do not depend on, instead of an error.
     materialize_grads: zeros for it.
+    only_inputs, is_grads_batched: PyTorch's; only their defaults are possible.
 
     >>> x = fw.tensor(3.0, requires_grad=True)
     >>> (g,) = fw.autograd.grad(x ** 3, x, create_graph=True)
     >>> fw.autograd.grad(g, x)
     (tensor(18.),)
     """
+    if not only_inputs:
+        raise ValueError(f"grad: only_inputs={only_inputs!r} is not possible; to add to .grad of other "
+                         f"leaves use backward()")
+    if is_grads_batched:
+        raise ValueError(f"grad: is_grads_batched={is_grads_batched!r} is not supported; call grad once for "
+                         f"each of grad_outputs, with retain_graph=True")
     roots = _sequence(outputs, "grad", "outputs")
     wanted = _sequence(inputs, "grad", "inputs")
     seeds = _seeds(roots, grad_outputs, create_graph, "grad")
@@ -88,8 +95,13 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, live: bool,
             _add(pending, heap, root._node, seed, set())
     needed = None if targets is None else _needed([r._node for r in roots], set(targets))
     caught: dict[Any, Any] = {}
-    with set_grad_enabled(live), np.errstate(all="ignore"), cuda.current_device_kept():
-        _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught)
+    enabled = state.enabled
+    try:
+        state.enabled = live
+        with np.errstate(all="ignore"), cuda.current_device_kept():
+            _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught)
+    finally:
+        state.enabled = enabled
     return [] if targets is None else [caught.get(t) for t in targets]
 
 
@@ -110,7 +122,9 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             caught[node] = g
         edges = node.edges
         if needed is not None:
-            edges = tuple([e if e in needed else None for e in edges]) if node in needed else ()
+            edges = tuple([e if e in needed else None for e in edges])
+            if not any(edges):  # the walk ends here, and what the node keeps stays for another one
+                edges = ()
         kind = type(node)
         if kind is Leaf:
             if needed is None:
@@ -122,7 +136,10 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
                 _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
-        grads = node.op.pull(node, g, edges, live) if edges else ()
+        if not edges:
+            node = None
+            continue
+        grads = node.op.pull(node, g, edges, live)
         if not retain and node.versions:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
@@ -193,7 +210,14 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
         if result.shape != before.shape:
             raise ShapeError(f"a gradient hook turned a gradient of shape {list(before.shape)} into one "
                              f"of shape {list(result.shape)}")
+        if result.dtype is not before.dtype:
+            raise DTypeError(f"a gradient hook turned a gradient of {before.dtype} into one of "
+                             f"{result.dtype}; convert it back with .to({before.dtype})")
+        if result.device != before.device:
+            raise DeviceError(f"a gradient hook moved a gradient from {before.device} to {result.device}")
         g = result if live else result._array
+    if type(node) is Leaf and node.hooks and not live:
+        g = g.copy()  # a hook may have kept it, or given a tensor of its own
     return g
 
 
@@ -214,6 +238,8 @@ def _store(t: Tensor, g: Tensor, live: bool) -> None:
         g = wrap(g._array.copy(), node=g._node if live else None)
     if type(t._node) is Leaf:
         t._node.grad = g
+        for hook in t._node.after or ():
+            hook()
     else:
         t._extras().grad = g
 
@@ -247,7 +273,7 @@ def _place(t: Tensor, op: str) -> Any:
 def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
     """The gradient of each root as array (or tensor, if live); ones for roots of one element."""
     given = [None] * len(roots) if grads is None else (
-        [grads] if isinstance(grads, Tensor) else list(grads))
+        list(grads) if isinstance(grads, (tuple, list)) else [grads])
     if len(given) != len(roots):
         raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
     seeds = []
@@ -262,11 +288,15 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
                                     f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
                                     f"the gradient")
             g = wrap(move(np.ones(root.shape, root._array.dtype), root.device))
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"{op}: a gradient must be a Tensor or None, got {type(g).__name__}")
         elif g.shape != root.shape:
             raise ShapeError(f"{op}: a gradient of shape {list(g.shape)} does not fit a tensor of shape "
                              f"{list(root.shape)}")
         elif g.dtype is not root.dtype:
             raise DTypeError(f"{op}: a gradient of {g.dtype} does not fit a tensor of {root.dtype}")
+        elif g.device != root.device:
+            raise DeviceError(f"{op}: a gradient on {g.device} does not fit a tensor on {root.device}")
         seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
     return seeds
 
@@ -279,10 +309,14 @@ class RemovableHandle:
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        if isinstance(self._hooks, dict):
-            self._hooks.pop(self._key, None)
-        elif self._key in self._hooks:
-            self._hooks.remove(self._key)
+        hooks, self._hooks = self._hooks, {}
+        if isinstance(hooks, dict):
+            hooks.pop(self._key, None)
+            return
+        for i, hook in enumerate(hooks):
+            if hook is self._key:
+                del hooks[i]
+                return
 
     def __enter__(self) -> "RemovableHandle":
         return self
@@ -308,7 +342,8 @@ def _register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
     hooks = self._node.hooks
     if hooks is None:
         hooks = self._node.hooks = []
-    hooks.append(hook)
+    last = len(hooks) - 1 if hooks and getattr(hooks[-1], "retains", False) else len(hooks)
+    hooks.insert(last, hook)  # a retained gradient is the one that all hooks have seen
     return RemovableHandle(hooks, hook)
 
 
@@ -341,7 +376,7 @@ def _retain_grad(self: Tensor) -> None:
         tensor = me()
         if tensor is not None:
             more = tensor._extras()
-            more.grad = g if more.grad is None else more.grad + g  # type: ignore[operator]
+            more.grad = g.clone() if more.grad is None else more.grad + g  # type: ignore
     keep.retains = True  # type: ignore[attr-defined]
     _register_hook(self, keep)
 

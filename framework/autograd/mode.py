@@ -3,8 +3,8 @@
 import threading
 from collections.abc import Callable
 from functools import wraps
-from inspect import isgeneratorfunction
-from types import TracebackType
+from inspect import iscoroutinefunction, isgeneratorfunction
+from types import TracebackType, coroutine
 from typing import Any
 
 
@@ -56,19 +56,36 @@ class _Mode:
     def _fresh(self) -> "_Mode":
         return type(self)()
 
+    @coroutine
+    def _stepped(self, source: Any) -> Any:
+        """Run a generator or coroutine in this mode, and its consumer, between the steps, in its own."""
+        step, value = source.send, None
+        while True:
+            try:
+                with self._fresh():
+                    item = step(value)
+            except StopIteration as stop:
+                return stop.value
+            try:
+                step, value = source.send, (yield item)
+            except GeneratorExit:
+                with self._fresh():
+                    source.close()
+                raise
+            except BaseException as error:
+                step, value = source.throw, error
+
     def __call__(self, function: Callable) -> Callable:
         if isgeneratorfunction(function):
             @wraps(function)
             def generate(*args: Any, **kwargs: Any) -> Any:
-                source, sent = function(*args, **kwargs), None
-                while True:
-                    try:
-                        with self._fresh():
-                            item = source.send(sent)
-                    except StopIteration as stop:
-                        return stop.value
-                    sent = yield item
+                return (yield from self._stepped(function(*args, **kwargs)))
             return generate
+        if iscoroutinefunction(function):
+            @wraps(function)
+            async def awaited(*args: Any, **kwargs: Any) -> Any:
+                return await self._stepped(function(*args, **kwargs))
+            return awaited
 
         @wraps(function)
         def run(*args: Any, **kwargs: Any) -> Any:
@@ -120,10 +137,12 @@ class set_grad_enabled(_Mode):
         self._switch()
 
     def __enter__(self) -> None:
-        pass
+        if not self._before:  # not the first block with it
+            self._switch()
 
     def __call__(self, function: Callable) -> Callable:
-        self.__exit__(None, None, None)
+        if self._before:  # it was made to decorate, not to switch
+            self.__exit__(None, None, None)
         return super().__call__(function)
 
     def _fresh(self) -> "_Mode":

@@ -12,7 +12,7 @@ from . import cuda as cuda
 
 def backend_of(array: Any) -> ModuleType:
     """The backend module (``cpu`` or ``cuda``) that owns ``array``."""
-    return cpu if isinstance(array, np.ndarray) else cuda
+    return cpu if isinstance(array, (np.ndarray, np.generic)) else cuda
 
 
 def backend_for(device: Device) -> ModuleType:
@@ -25,6 +25,8 @@ def backend_for(device: Device) -> ModuleType:
 
 def move(array: Any, device: Device) -> Any:
     """``array`` on ``device``: the same object when it is there already, else a copy."""
+    if isinstance(array, np.generic):  # NumPy's result where no dimension is left
+        array = np.asarray(array)
     source = backend_of(array)
     if source is cpu and device.type == "cpu":
         return array

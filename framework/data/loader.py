@@ -15,6 +15,7 @@ from .sampler import (
     SequentialSampler,
     boolean,
     is_random,
+    length,
     ordered,
     positive,
 )
@@ -99,7 +100,7 @@ class DataLoader:
     def __len__(self) -> int:
         """The number of batches; TypeError where the dataset or sampler has no length."""
         if self._streams:
-            n = len(self.dataset)
+            n = length(self.dataset, "DataLoader")
             if self.batch_size is None:
                 return n
             return n // self.batch_size if self.drop_last else -(-n // self.batch_size)

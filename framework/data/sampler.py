@@ -4,6 +4,7 @@ A sampler whose order is random has ``draw(generator)``, an order made from that
 loader calls it with the generator of (seed, epoch), which is what makes resuming exact.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from types import GenericAlias
@@ -44,6 +45,14 @@ class Sampler:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
 
+def length(data_source: Any, what: str) -> int:
+    """How many samples there are; TypeError says what a dataset without a length can do."""
+    if not hasattr(type(data_source), "__len__"):
+        raise TypeError(f"{what}: the dataset, a {type(data_source).__name__}, has no __len__; define it, or "
+                        f"make it an IterableDataset with __iter__")
+    return len(data_source)
+
+
 class SequentialSampler(Sampler):
     """0, 1, 2 and so on.
 
@@ -55,10 +64,10 @@ class SequentialSampler(Sampler):
         self.data_source = data_source
 
     def __iter__(self) -> Iterator[int]:
-        return iter(range(len(self.data_source)))
+        return iter(range(len(self)))
 
     def __len__(self) -> int:
-        return len(self.data_source)
+        return length(self.data_source, "SequentialSampler")
 
 
 class _Random(Sampler):
@@ -93,11 +102,13 @@ class RandomSampler(_Random):
     @property
     def num_samples(self) -> int:
         """How many indices one pass gives."""
-        return len(self.data_source) if self._num_samples is None else self._num_samples
+        if self._num_samples is None:
+            return length(self.data_source, "RandomSampler")
+        return self._num_samples
 
     def draw(self, generator: Generator) -> Iterator[int]:
         """The indices, drawn from ``generator`` as they are needed."""
-        n, left = len(self.data_source), self.num_samples
+        n, left = length(self.data_source, "RandomSampler"), self.num_samples
         while left > 0 and n > 0:
             if self.replacement:
                 batch = integers_array(0, n, (min(left, 4096),), "int64", CPU, generator)
@@ -144,6 +155,10 @@ class WeightedRandomSampler(_Random):
         if self.weights.ndim != 1:
             raise ValueError(f"WeightedRandomSampler: weights must be one row, got shape "
                              f"{list(self.weights.shape)}")
+        for i, w in enumerate(values):
+            if not 0 <= w < math.inf:
+                raise ValueError(f"WeightedRandomSampler: weights must be finite and not negative, but "
+                                 f"weights[{i}] is {w}")
         self.num_samples = positive(num_samples, "WeightedRandomSampler", "num_samples")
         self.replacement = boolean(replacement, "WeightedRandomSampler", "replacement")
         self.generator = generator

@@ -202,11 +202,12 @@ def _remedy(x: Any) -> str:
 # -- loading ---------------------------------------------------------------------------------------
 
 
-def load(f: Any, map_location: Any = None) -> Any:
+def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None) -> Any:
     """What ``save`` wrote to a path or binary file.
 
     map_location: the device for all tensors, or a dict from saved to wanted device names; by default
     each returns to the device it was saved from. Parameters come back as tensors that require grad.
+    weights_only: changes nothing: no file can run code here.
 
     Everything is checked before memory is taken, and a checksum after reading. Raises CheckpointError
     for a file that is damaged, cut short or of another program, FileNotFoundError where there is none,

@@ -31,41 +31,41 @@ class ReLU(_Inplace):
     tensor([0., 2.])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.relu(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.relu(input, inplace=self.inplace)
 
 
 class ReLU6(_Inplace):
     """``min(max(x, 0), 6)``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.relu6(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.relu6(input, inplace=self.inplace)
 
 
 class SELU(_Inplace):
     """Scaled ELU that keeps mean 0 and variance 1 (Klambauer et al. 2017)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.selu(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.selu(input, inplace=self.inplace)
 
 
 class SiLU(_Inplace):
     """``x * sigmoid(x)``, also called swish."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.silu(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.silu(input, inplace=self.inplace)
 
 
 class Mish(_Inplace):
     """``x * tanh(softplus(x))`` (Misra 2019)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.mish(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.mish(input, inplace=self.inplace)
 
 
 class Hardswish(_Inplace):
@@ -73,9 +73,9 @@ class Hardswish(_Inplace):
 
     shows_inplace = False
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.hardswish(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.hardswish(input, inplace=self.inplace)
 
 
 class Hardsigmoid(_Inplace):
@@ -83,9 +83,9 @@ class Hardsigmoid(_Inplace):
 
     shows_inplace = False
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.hardsigmoid(x, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.hardsigmoid(input, inplace=self.inplace)
 
 
 class ELU(Module):
@@ -96,9 +96,9 @@ class ELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.elu(x, self.alpha, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.elu(input, self.alpha, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -113,9 +113,9 @@ class CELU(Module):
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.celu(x, self.alpha, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.celu(input, self.alpha, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -130,9 +130,9 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.leaky_relu(x, self.negative_slope, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.leaky_relu(input, self.negative_slope, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -153,9 +153,9 @@ class PReLU(Module):
         self.init = init
         self.weight = Parameter(full((num_parameters,), float(init), device=device, dtype=dtype))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``; channels are dimension 1."""
-        return F.prelu(x, self.weight)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``; channels are dimension 1."""
+        return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -173,9 +173,9 @@ class GELU(Module):
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.gelu(x, approximate=self.approximate)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.gelu(input, approximate=self.approximate)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -193,9 +193,9 @@ class Hardtanh(Module):
         self.max_val = max_val
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.hardtanh(x, self.min_val, self.max_val, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.hardtanh(input, self.min_val, self.max_val, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -210,9 +210,9 @@ class Hardshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.hardshrink(x, self.lambd)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -226,9 +226,9 @@ class Softshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.softshrink(x, self.lambd)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.softshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -238,9 +238,9 @@ class Softshrink(Module):
 class Tanhshrink(Module):
     """``x - tanh(x)``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.tanhshrink(x)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.tanhshrink(input)
 
 
 class Softplus(Module):
@@ -251,9 +251,9 @@ class Softplus(Module):
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.softplus(x, self.beta, self.threshold)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.softplus(input, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -263,33 +263,33 @@ class Softplus(Module):
 class Softsign(Module):
     """``x / (1 + |x|)``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.softsign(x)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.softsign(input)
 
 
 class Sigmoid(Module):
     """``1 / (1 + exp(-x))``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return x.sigmoid()  # type: ignore[attr-defined]
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return input.sigmoid()  # type: ignore[attr-defined]
 
 
 class Tanh(Module):
     """``tanh(x)``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return x.tanh()  # type: ignore[attr-defined]
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return input.tanh()  # type: ignore[attr-defined]
 
 
 class LogSigmoid(Module):
     """``log(1 / (1 + exp(-x)))``"""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.logsigmoid(x)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.logsigmoid(input)
 
 
 class Threshold(Module):
@@ -301,9 +301,9 @@ class Threshold(Module):
         self.value = value
         self.inplace = inplace
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The activation of ``x``, elementwise."""
-        return F.threshold(x, self.threshold, self.value, inplace=self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.threshold(input, self.threshold, self.value, inplace=self.inplace)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -318,9 +318,9 @@ class GLU(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The gated first half of ``x``."""
-        return F.glu(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """The gated first half of ``input``."""
+        return F.glu(input, self.dim)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -338,9 +338,9 @@ class Softmax(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The softmax of ``x``."""
-        return F.softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """The softmax of ``input``."""
+        return F.softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -354,9 +354,9 @@ class LogSoftmax(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The log-softmax of ``x``."""
-        return F.log_softmax(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """The log-softmax of ``input``."""
+        return F.log_softmax(input, self.dim)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -370,9 +370,9 @@ class Softmin(Module):
         super().__init__()
         self.dim = dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The softmax of ``-x``."""
-        return F.softmin(x, self.dim)
+    def forward(self, input: Tensor) -> Tensor:
+        """The softmax of ``-input``."""
+        return F.softmin(input, self.dim)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -382,8 +382,8 @@ class Softmin(Module):
 class Softmax2d(Module):
     """The softmax over the channels at every place of x (N, C, H, W) or (C, H, W)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The softmax of ``x`` along its third dimension from the end."""
-        if x.ndim not in (3, 4):
-            raise ShapeError(f"Softmax2d: wanted an input (N, C, H, W) or (C, H, W), got {list(x.shape)}")
-        return F.softmax(x, -3)
+    def forward(self, input: Tensor) -> Tensor:
+        """The softmax of ``input`` along its third dimension from the end."""
+        if input.ndim not in (3, 4):
+            raise ShapeError(f"Softmax2d: wanted an input (N, C, H, W) or (C, H, W), got {list(input.shape)}")
+        return F.softmax(input, -3)

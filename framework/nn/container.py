@@ -9,6 +9,19 @@ from .module import MODULE, PARAMETER, Module, _indent
 from .parameter import Parameter
 
 
+def _module(container: Module, value: Any) -> Module:
+    if isinstance(value, Module):
+        return value
+    kind = type(container).__name__
+    hint = ""
+    if isinstance(value, type) and issubclass(value, Module):
+        hint = f"; make one: {value.__name__}(...)"
+    elif isinstance(container, Sequential):
+        hint = "; pass the layers one by one: Sequential(*layers)" if isinstance(value, (list, tuple)) else \
+            "; functions have modules of their own, e.g. nn.ReLU(), nn.Flatten()" if callable(value) else ""
+    raise TypeError(f"{kind}: wanted a Module, got {getattr(value, '__name__', type(value).__name__)}{hint}")
+
+
 class _List(Module):
     """Registered values under the names '0', '1', ...; the base of the list-like containers."""
 
@@ -22,9 +35,7 @@ class _List(Module):
         return [n for n, kind in self._kinds.items() if kind == self._kind]
 
     def _checked(self, value: Any) -> Any:
-        if not isinstance(value, Module):
-            raise TypeError(f"{type(self).__name__}: wanted a Module, got {type(value).__name__}")
-        return value
+        return _module(self, value)
 
     def _put(self, name: str, value: Any) -> None:
         self._register(name, value, self._kind)
@@ -123,11 +134,11 @@ class Sequential(_List):
             for i, module in enumerate(args):
                 self._put(str(i), self._checked(module))
 
-    def forward(self, x: Any) -> Any:
-        """``modules[-1](... modules[0](x))``"""
+    def forward(self, input: Any) -> Any:
+        """``modules[-1](... modules[0](input))``"""
         for module in self._items():
-            x = module(x)
-        return x
+            input = module(input)
+        return input
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
@@ -157,6 +168,8 @@ class ModuleList(_List):
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         super().__init__()
         self.extend(modules or ())
+
+    _no_forward = "loop over its modules and call them, or use Sequential to run one after another"
 
     def _child_lines(self) -> list[str]:
         lines: list[str] = []
@@ -205,9 +218,7 @@ class _Dict(Module):
             self.update(values)
 
     def _checked(self, value: Any) -> Any:
-        if not isinstance(value, Module):
-            raise TypeError(f"{type(self).__name__}: wanted a Module, got {type(value).__name__}")
-        return value
+        return _module(self, value)
 
     def __getitem__(self, key: str) -> Any:
         if self._kinds.get(key) != self._kind:
@@ -271,6 +282,8 @@ class ModuleDict(_Dict):
     >>> list(heads)
     ['a', 'b']
     """
+
+    _no_forward = "call one of its modules, e.g. modules['name'](x)"
 
 
 class ParameterDict(_Dict):

@@ -105,12 +105,12 @@ class _Conv(_ConvNd):
                 borders += [self.padding[i]] * 2
         return borders
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The convolution of ``x``."""
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution of ``input``."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
-            x, padding = F.pad(x, self._borders(), mode=self.padding_mode), 0
-        return self._function(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+            input, padding = F.pad(input, self._borders(), mode=self.padding_mode), 0
+        return self._function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
     def _function(self, *args: Any) -> Tensor:
         raise NotImplementedError
@@ -167,10 +167,10 @@ class _ConvTranspose(_ConvNd):
         super().__init__(in_channels, out_channels, kernel_size, stride, padding, output_padding,
                          dilation, groups, bias, padding_mode, device, dtype)
 
-    def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
-        """The transposed convolution of ``x``; output_size chooses among the sizes that fit."""
-        extra = self.output_padding if output_size is None else self._extra(x, output_size)
-        return self._function(x, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        """The transposed convolution of ``input``; output_size chooses among the sizes that fit."""
+        extra = self.output_padding if output_size is None else self._extra(input, output_size)
+        return self._function(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups,
                               self.dilation)
 
     def _function(self, *args: Any) -> Tensor:

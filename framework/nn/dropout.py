@@ -27,46 +27,46 @@ class Dropout(_Dropout):
     tensor([1., 1.])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with elements dropped in training mode."""
-        return F.dropout(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with elements dropped in training mode."""
+        return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Dropout):
     """Whole channels of x (N, C, L) are 0 with probability p."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with channels dropped in training mode."""
-        return F.dropout1d(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with channels dropped in training mode."""
+        return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
 class Dropout2d(_Dropout):
     """Whole channels of x (N, C, H, W) are 0 with probability p."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with channels dropped in training mode."""
-        return F.dropout2d(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with channels dropped in training mode."""
+        return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
 class Dropout3d(_Dropout):
     """Whole channels of x (N, C, D, H, W) are 0 with probability p."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with channels dropped in training mode."""
-        return F.dropout3d(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with channels dropped in training mode."""
+        return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
 class AlphaDropout(_Dropout):
     """Dropout that keeps mean 0 and variance 1, for SELU networks (Klambauer et al. 2017)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with elements dropped in training mode."""
-        return F.alpha_dropout(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with elements dropped in training mode."""
+        return F.alpha_dropout(input, self.p, self.training, self.inplace)
 
 
 class FeatureAlphaDropout(_Dropout):
     """AlphaDropout of whole channels of x (N, C, ...)."""
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x`` with channels dropped in training mode."""
-        return F.feature_alpha_dropout(x, self.p, self.training, self.inplace)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input`` with channels dropped in training mode."""
+        return F.feature_alpha_dropout(input, self.p, self.training, self.inplace)

@@ -73,9 +73,9 @@ class Embedding(Module):
         return cls(rows, columns, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse,
                    _weight=embeddings, _freeze=freeze)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The rows at the numbers ``x``."""
-        return F.embedding(x, self.weight, self.padding_idx, self.max_norm, self.norm_type,
+    def forward(self, input: Tensor) -> Tensor:
+        """The rows at the numbers ``input``."""
+        return F.embedding(input, self.weight, self.padding_idx, self.max_norm, self.norm_type,
                            self.scale_grad_by_freq, self.sparse)
 
     def extra_repr(self) -> str:

@@ -20,9 +20,9 @@ class Flatten(Module):
         self.start_dim = start_dim
         self.end_dim = end_dim
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The flattened ``x``."""
-        return x.flatten(self.start_dim, self.end_dim)  # type: ignore[attr-defined]
+    def forward(self, input: Tensor) -> Tensor:
+        """The flattened ``input``."""
+        return input.flatten(self.start_dim, self.end_dim)  # type: ignore[attr-defined]
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -45,9 +45,9 @@ class Unflatten(Module):
         self.dim = dim
         self.unflattened_size = unflattened_size
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The unflattened ``x``."""
-        return x.unflatten(self.dim, self.unflattened_size)  # type: ignore[attr-defined]
+    def forward(self, input: Tensor) -> Tensor:
+        """The unflattened ``input``."""
+        return input.unflatten(self.dim, self.unflattened_size)  # type: ignore[attr-defined]
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -64,9 +64,9 @@ class _Pad(Module):
         super().__init__()
         self.padding = pair(padding, 2 * self.n, type(self).__name__, "padding")
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The padded ``x``."""
-        return F.pad(x, self.padding, mode=self.mode)
+    def forward(self, input: Tensor) -> Tensor:
+        """The padded ``input``."""
+        return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -102,9 +102,9 @@ class _ConstantPad(_Pad):
         super().__init__(padding)
         self.value = value
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The padded ``x``."""
-        return F.pad(x, self.padding, mode="constant", value=self.value)
+    def forward(self, input: Tensor) -> Tensor:
+        """The padded ``input``."""
+        return F.pad(input, self.padding, mode="constant", value=self.value)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -180,9 +180,9 @@ class PixelShuffle(Module):
         super().__init__()
         self.upscale_factor = upscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The shuffled ``x``."""
-        return F.pixel_shuffle(x, self.upscale_factor)
+    def forward(self, input: Tensor) -> Tensor:
+        """The shuffled ``input``."""
+        return F.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -196,9 +196,9 @@ class PixelUnshuffle(Module):
         super().__init__()
         self.downscale_factor = downscale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The unshuffled ``x``."""
-        return F.pixel_unshuffle(x, self.downscale_factor)
+    def forward(self, input: Tensor) -> Tensor:
+        """The unshuffled ``input``."""
+        return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -219,9 +219,9 @@ class Unfold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The columns of ``x``."""
-        return F.unfold(x, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input: Tensor) -> Tensor:
+        """The columns of ``input``."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -247,9 +247,9 @@ class Fold(Module):
         self.padding = padding
         self.stride = stride
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The image of the columns ``x``."""
-        return F.fold(x, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+    def forward(self, input: Tensor) -> Tensor:
+        """The image of the columns ``input``."""
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -277,9 +277,9 @@ class Upsample(Module):
         self.align_corners = align_corners
         self.recompute_scale_factor = recompute_scale_factor
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The resized ``x``."""
-        return F.interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners,
+    def forward(self, input: Tensor) -> Tensor:
+        """The resized ``input``."""
+        return F.interpolate(input, self.size, self.scale_factor, self.mode, self.align_corners,
                              self.recompute_scale_factor)
 
     def extra_repr(self) -> str:

@@ -49,6 +49,10 @@ from ..ops.dropout import dropout3d as dropout3d
 from ..ops.dropout import feature_alpha_dropout as feature_alpha_dropout
 from ..ops.embedding import embedding as embedding
 from ..ops.embedding import one_hot as one_hot
+from ..ops.extras import adaptive_max_pool3d as adaptive_max_pool3d
+from ..ops.extras import embedding_bag as embedding_bag
+from ..ops.extras import local_response_norm as local_response_norm
+from ..ops.extras import multilabel_soft_margin_loss as multilabel_soft_margin_loss
 from ..ops.losses import binary_cross_entropy as binary_cross_entropy
 from ..ops.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from ..ops.losses import cross_entropy as cross_entropy
@@ -85,4 +89,5 @@ from ..ops.pool import max_pool3d as max_pool3d
 from ..ops.softmax import log_softmax as log_softmax
 from ..ops.softmax import softmax as softmax
 from ..ops.softmax import softmin as softmin
+
 # end of the functions

@@ -116,11 +116,11 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, array)
 
 
-def fans(tensor: Tensor) -> tuple[int, int]:
+def fans(tensor: Tensor, op: str = "fans") -> tuple[int, int]:
     """(fan in, fan out) of a weight (out, in, *kernel): how many numbers each unit reads and feeds."""
     if tensor.ndim < 2:
-        raise ShapeError(f"fan in and fan out need a weight of at least 2 dimensions, got "
-                         f"{list(tensor.shape)}")
+        raise ShapeError(f"{op}: fan in and fan out need a weight of at least 2 dimensions, got shape "
+                         f"{list(tensor.shape)}; use another rule for it, e.g. zeros_ for a bias")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
@@ -130,19 +130,20 @@ _calculate_fan_in_and_fan_out = fans
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """U(-a, a) with a = gain * sqrt(6 / (fan in + fan out)) (Glorot and Bengio 2010)."""
-    bound = gain * math.sqrt(6.0 / max(sum(fans(tensor)), 1))
+    bound = gain * math.sqrt(6.0 / max(sum(fans(tensor, "xavier_uniform_")), 1))
     return uniform_(tensor, -bound, bound, generator)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """N(0, std) with std = gain * sqrt(2 / (fan in + fan out)) (Glorot and Bengio 2010)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(sum(fans(tensor)), 1)), generator)
+    fan = sum(fans(tensor, "xavier_normal_"))
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / max(fan, 1)), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"kaiming: mode must be 'fan_in' or 'fan_out', got {mode!r}")
-    fan = fans(tensor)[mode == "fan_out"]
+    fan = fans(tensor, "kaiming")[mode == "fan_out"]
     return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
 
 

@@ -21,9 +21,9 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x``"""
-        return x
+    def forward(self, input: Tensor) -> Tensor:
+        """``input``"""
+        return input
 
 
 class Linear(Module):
@@ -39,6 +39,9 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None,
                  dtype: Any = None) -> None:
         super().__init__()
+        for name, value in (("in_features", in_features), ("out_features", out_features)):
+            if isinstance(value, float):
+                raise TypeError(f"Linear: {name}={value!r} must be an int; divide sizes with // instead of /")
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))
@@ -53,9 +56,9 @@ class Linear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """``x w^T + b``"""
-        return F.linear(x, self.weight, self.bias)
+    def forward(self, input: Tensor) -> Tensor:
+        """``input w^T + b``"""
+        return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -93,9 +96,9 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """``x1^T w x2 + b``"""
-        return F.bilinear(x1, x2, self.weight, self.bias)
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """``input1^T w input2 + b``"""
+        return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """The settings."""

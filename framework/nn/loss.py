@@ -18,6 +18,10 @@ class _Loss(Module):
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
         super().__init__()
+        if isinstance(size_average, Tensor) or isinstance(reduce, Tensor):
+            kind = type(self).__name__
+            raise TypeError(f"{kind}: takes settings, got a Tensor; a loss is built first and then called: "
+                            f"{kind}()(input, target)")
         if size_average is not None or reduce is not None:
             reduction = ("none" if reduce is False else "mean" if size_average is not False else "sum")
             warnings.warn(f"{type(self).__name__}: size_average and reduce are old; use "

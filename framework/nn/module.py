@@ -79,8 +79,9 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass that is called defines it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward(); define "
-                                  f"'def forward(self, x): ...' in it")
+        raise NotImplementedError(f"{type(self).__name__} has no forward(); {self._no_forward}")
+
+    _no_forward = "define 'def forward(self, x): ...' in it"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:

@@ -79,9 +79,9 @@ class _BatchNorm(_Norm):
                  dtype: Any = None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised ``x``; in training mode, the running statistics move."""
-        self._check(x, 1)
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``; in training mode, the running statistics move."""
+        self._check(input, 1)
         factor = 0.0 if self.momentum is None else self.momentum
         moving = self.training and self.track_running_stats
         if moving and self.num_batches_tracked is not None:
@@ -90,7 +90,7 @@ class _BatchNorm(_Norm):
                 factor = 1.0 / float(self.num_batches_tracked)
         by_batch = self.training or self.running_mean is None
         use = not self.training or self.track_running_stats
-        return F.batch_norm(x, self.running_mean if use else None, self.running_var if use else None,
+        return F.batch_norm(input, self.running_mean if use else None, self.running_var if use else None,
                             self.weight, self.bias, by_batch, factor, self.eps)
 
 
@@ -132,11 +132,11 @@ class _InstanceNorm(_Norm):
                  bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised ``x``."""
-        alone = x.ndim == self.ranks[0]  # one sample without the batch dimension
-        self._check(x, 0 if alone else 1)
-        y = F.instance_norm(x.unsqueeze(0) if alone else x,  # type: ignore[attr-defined]
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``."""
+        alone = input.ndim == self.ranks[0]  # one sample without the batch dimension
+        self._check(input, 0 if alone else 1)
+        y = F.instance_norm(input.unsqueeze(0) if alone else input,  # type: ignore[attr-defined]
                             self.running_mean, self.running_var, self.weight, self.bias,
                             self.training or not self.track_running_stats,
                             0.0 if self.momentum is None else self.momentum, self.eps)
@@ -203,9 +203,9 @@ class LayerNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised ``x``."""
-        return F.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -244,9 +244,9 @@ class GroupNorm(Module):
         if self.bias is not None:
             init.zeros_(self.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised ``x``."""
-        return F.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -278,9 +278,9 @@ class RMSNorm(Module):
         if self.weight is not None:
             init.ones_(self.weight)
 
-    def forward(self, x: Tensor) -> Tensor:
-        """The normalised ``x``."""
-        return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
         """The settings."""

@@ -39,9 +39,9 @@ class MaxPool1d(_MaxPool):
     tensor([[[3., 2.]]])
     """
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
-        return F.max_pool1d(x, **self._arguments())
+        return F.max_pool1d(input, **self._arguments())
 
 
 class MaxPool2d(_MaxPool):
@@ -51,17 +51,17 @@ class MaxPool2d(_MaxPool):
     (1, 1, 2, 3)
     """
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
-        return F.max_pool2d(x, **self._arguments())
+        return F.max_pool2d(input, **self._arguments())
 
 
 class MaxPool3d(_MaxPool):
     """The largest of each window of x (N, C, D, H, W)."""
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
-        return F.max_pool3d(x, **self._arguments())
+        return F.max_pool3d(input, **self._arguments())
 
 
 class AvgPool1d(Module):
@@ -80,9 +80,9 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.avg_pool1d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad)
 
     def extra_repr(self) -> str:
@@ -115,18 +115,18 @@ class AvgPool2d(_AvgPool):
     (1, 1, 2, 3)
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+        return F.avg_pool2d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad, self.divisor_override)
 
 
 class AvgPool3d(_AvgPool):
     """The mean of each window of x (N, C, D, H, W); divisor_override replaces the window's size."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.avg_pool3d(x, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+        return F.avg_pool3d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
                             self.count_include_pad, self.divisor_override)
 
 
@@ -149,25 +149,25 @@ class AdaptiveAvgPool1d(_AdaptivePool):
     tensor([[[2.]]])
     """
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.adaptive_avg_pool1d(x, self.output_size)
+        return F.adaptive_avg_pool1d(input, self.output_size)
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
     """Means over windows that split x (N, C, H, W) into output_size; None keeps a size."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.adaptive_avg_pool2d(x, self.output_size)
+        return F.adaptive_avg_pool2d(input, self.output_size)
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
     """Means over windows that split x (N, C, D, H, W) into output_size; None keeps a size."""
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
-        return F.adaptive_avg_pool3d(x, self.output_size)
+        return F.adaptive_avg_pool3d(input, self.output_size)
 
 
 class _AdaptiveMaxPool(_AdaptivePool):
@@ -181,14 +181,14 @@ class _AdaptiveMaxPool(_AdaptivePool):
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """The largest of windows that split x (N, C, L) into output_size parts."""
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
-        return F.adaptive_max_pool1d(x, self.output_size, return_indices=self.return_indices)
+        return F.adaptive_max_pool1d(input, self.output_size, return_indices=self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """The largest of windows that split x (N, C, H, W) into output_size; None keeps a size."""
 
-    def forward(self, x: Tensor) -> Any:
+    def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
-        return F.adaptive_max_pool2d(x, self.output_size, return_indices=self.return_indices)
+        return F.adaptive_max_pool2d(input, self.output_size, return_indices=self.return_indices)

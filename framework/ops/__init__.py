@@ -14,23 +14,31 @@ from . import compare as compare
 from . import conv as conv
 from . import distances as distances
 from . import dropout as dropout
+from . import elements as elements
 from . import embedding as embedding
+from . import extras as extras
+from . import fft as fft
 from . import getitem as getitem
 from . import index as index
+from . import integrals as integrals
 from . import join as join
-from . import losses as losses
 from . import linalg as linalg
+from . import losses as losses
 from . import matmul as matmul
 from . import norm as norm
 from . import pad as pad
 from . import pointwise as pointwise
 from . import pool as pool
+from . import quantiles as quantiles
 from . import random as random
 from . import reduce as reduce
 from . import scan as scan
 from . import scatter as scatter
-from . import sort as sort
+from . import scatter_reduce as scatter_reduce
 from . import softmax as softmax
+from . import solvers as solvers
+from . import sort as sort
+from . import special as special
 from . import split as split
 from . import stats as stats
 from . import strided as strided
@@ -38,6 +46,7 @@ from . import view as view
 from .inplace import inplace
 from .op import OPS as OPS
 from .public import PUBLIC as PUBLIC
+from .public import bare
 
 
 def namespace(name: str) -> dict[str, Any]:
@@ -47,12 +56,13 @@ def namespace(name: str) -> dict[str, Any]:
 
 def _bind() -> None:
     for p in PUBLIC:
+        function = bare(p.function)
         for method in p.methods:
-            setattr(Tensor, method, property(p.function) if p.property else p.function)
+            setattr(Tensor, method, property(function) if p.property else function)
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
-                    setattr(Tensor, f"{method}_", inplace(p.function, method, p.op))
+                    setattr(Tensor, f"{method}_", inplace(function, method, p.op))
     for name, symbol in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", "itruediv"),
                          ("floor_divide", "ifloordiv"), ("remainder", "imod"), ("pow", "ipow"),
                          ("bitwise_and", "iand"), ("bitwise_or", "ior"), ("bitwise_xor", "ixor")):

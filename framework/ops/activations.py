@@ -37,7 +37,7 @@ _relu = elementwise("relu", "x", "maximum(x, 0)", """The element, or 0 where it 
 
 @public("nn.functional", op=_relu.op)
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``max(x, 0)``; its derivative at 0 is 0.
+    """``max(input, 0)``; its derivative at 0 is 0.
 
     >>> fw.nn.functional.relu(fw.tensor([-1.0, 2.0]))
     tensor([0., 2.])
@@ -68,7 +68,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
 
 @public("nn.functional")
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(x, 0), 6)``.
+    """``min(max(input, 0), 6)``.
 
     >>> fw.nn.functional.relu6(fw.tensor([-1.0, 2.0, 8.0]))
     tensor([0., 2., 6.])
@@ -83,7 +83,7 @@ _elu = _record("elu", "where(x > 0, scale * x, (scale * alpha) * expm1(rate * mi
 
 @public("nn.functional", op=_elu)
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``alpha * (exp(x) - 1)`` (Clevert et al., arXiv:1511.07289).
+    """``input`` where positive, else ``alpha * (exp(input) - 1)`` (Clevert et al., arXiv:1511.07289).
 
     >>> fw.nn.functional.elu(fw.tensor([-1.0, 2.0]))
     tensor([-0.6321,  2.0000])
@@ -93,7 +93,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public("nn.functional")
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """``max(x, 0) + min(0, alpha * (exp(x / alpha) - 1))`` (Barron, arXiv:1704.07483).
+    """``max(input, 0) + min(0, alpha * (exp(input / alpha) - 1))`` (Barron, arXiv:1704.07483).
 
     Raises ValueError if alpha is 0.
 
@@ -107,7 +107,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @public("nn.functional")
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``scale * elu(x, alpha)`` with the constants of self-normalising nets (arXiv:1706.02515).
+    """``scale * elu(input, alpha)`` with the constants of self-normalising nets (arXiv:1706.02515).
 
     >>> fw.nn.functional.selu(fw.tensor([-1.0, 2.0]))
     tensor([-1.1113,  2.1014])
@@ -121,7 +121,7 @@ _leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(x > 0, g, sl
 
 @public("nn.functional", op=_leaky)
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """``x`` where positive, else ``negative_slope * x``.
+    """``input`` where positive, else ``negative_slope * input``.
 
     >>> fw.nn.functional.leaky_relu(fw.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
@@ -135,7 +135,7 @@ _prelu = Elementwise("prelu", "x weight", "where(x > 0, x, weight * x)", result=
 
 @public("nn.functional", op=_prelu)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """``x`` where positive, else ``weight * x``, the weight being learned (arXiv:1502.01852).
+    """``input`` where positive, else ``weight * input``, the weight being learned (arXiv:1502.01852).
 
     weight: one element, or one per channel (dimension 1 of the input). Raises ShapeError otherwise.
 
@@ -165,10 +165,10 @@ _gelu_tanh = _record("gelu_tanh", f"x * {_S}", f"g * ({_S} + out * (1 - {_S})"
 
 @public("nn.functional", op=_gelu)
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """``x * P(Z <= x)`` for standard normal Z (Hendrycks and Gimpel, arXiv:1606.08415).
+    """``input * P(Z <= input)`` for standard normal Z (Hendrycks and Gimpel, arXiv:1606.08415).
 
     approximate: "none" for the exact function, "tanh" for
-    ``0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3)))``.
+    ``0.5 * input * (1 + tanh(sqrt(2 / pi) * (input + 0.044715 * input**3)))``.
 
     >>> fw.nn.functional.gelu(fw.tensor([-1.0, 2.0]))
     tensor([-0.1587,  1.9545])
@@ -183,7 +183,7 @@ _silu = _record("silu", "x * sigmoid(x)", "g * (sigmoid(x) + out * sigmoid(-x))"
 
 @public("nn.functional", op=_silu)
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * sigmoid(x)``, also called swish (arXiv:1606.08415).
+    """``input * sigmoid(input)``, also called swish (arXiv:1606.08415).
 
     >>> fw.nn.functional.silu(fw.tensor([-1.0, 2.0]))
     tensor([-0.2689,  1.7616])
@@ -197,7 +197,7 @@ _mish = _record("mish", f"x * {_T}", f"g * ({_T} + x * (1 - square({_T})) * sigm
 
 @public("nn.functional", op=_mish)
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * tanh(softplus(x))`` (Misra, arXiv:1908.08681).
+    """``input * tanh(softplus(input))`` (Misra, arXiv:1908.08681).
 
     >>> fw.nn.functional.mish(fw.tensor([-1.0, 2.0]))
     tensor([-0.3034,  1.9440])
@@ -211,7 +211,7 @@ _hardswish = _record("hardswish", "x * (minimum(maximum(x + 3, 0), 6) / 6)",
 
 @public("nn.functional", op=_hardswish)
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """``x * min(max(x + 3, 0), 6) / 6`` (Howard et al., arXiv:1905.02244).
+    """``input * min(max(input + 3, 0), 6) / 6`` (Howard et al., arXiv:1905.02244).
 
     >>> fw.nn.functional.hardswish(fw.tensor([-4.0, 0.0, 4.0]))
     tensor([-0., 0., 4.])
@@ -225,7 +225,7 @@ _hardsigmoid = _record("hardsigmoid", "minimum(maximum(x + 3, 0), 6) / 6",
 
 @public("nn.functional", op=_hardsigmoid)
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """``min(max(x + 3, 0), 6) / 6``.
+    """``min(max(input + 3, 0), 6) / 6``.
 
     >>> fw.nn.functional.hardsigmoid(fw.tensor([-4.0, 0.0, 4.0]))
     tensor([0.0000, 0.5000, 1.0000])
@@ -239,7 +239,7 @@ _hardshrink = _record("hardshrink", "where(abs(x) <= lambd, 0.0, x)",
 
 @public("nn.functional", op=_hardshrink)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """``x`` where ``|x| > lambd``, else 0.
+    """``input`` where ``|input| > lambd``, else 0.
 
     >>> fw.nn.functional.hardshrink(fw.tensor([-1.0, 0.3]))
     tensor([-1.,  0.])
@@ -253,7 +253,7 @@ _softshrink = _record("softshrink", "x - minimum(maximum(x, -lambd), lambd)",
 
 @public("nn.functional", op=_softshrink)
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """``x`` moved towards 0 by ``lambd``, at most to 0. Raises ValueError if lambd is negative.
+    """``input`` moved towards 0 by ``lambd``, at most to 0. Raises ValueError if lambd is negative.
 
     >>> fw.nn.functional.softshrink(fw.tensor([-2.0, 0.25, 1.0]))
     tensor([-1.5000,  0.0000,  0.5000])
@@ -268,7 +268,7 @@ _tanhshrink = _record("tanhshrink", "x - tanh(x)", "g * square(tanh(x))")
 
 @public("nn.functional", op=_tanhshrink)
 def tanhshrink(input: Tensor) -> Tensor:
-    """``x - tanh(x)``.
+    """``input - tanh(input)``.
 
     >>> fw.nn.functional.tanhshrink(fw.tensor([0.0, 2.0]))
     tensor([0.0000, 1.0360])
@@ -282,7 +282,7 @@ _softplus = _record("softplus", "where(beta * x > threshold, x, logaddexp(beta *
 
 @public("nn.functional", op=_softplus)
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """``log(1 + exp(beta * x)) / beta``, and ``x`` itself where ``beta * x > threshold``.
+    """``log(1 + exp(beta * input)) / beta``, and ``input`` itself where ``beta * input > threshold``.
 
     >>> fw.nn.functional.softplus(fw.tensor([-1.0, 100.0]))
     tensor([  0.3133, 100.0000])
@@ -295,7 +295,7 @@ _softsign = _record("softsign", "x / (1 + abs(x))", "g / square(1 + abs(x))")
 
 @public("nn.functional", op=_softsign)
 def softsign(input: Tensor) -> Tensor:
-    """``x / (1 + |x|)``.
+    """``input / (1 + |input|)``.
 
     >>> fw.nn.functional.softsign(fw.tensor([-1.0, 3.0]))
     tensor([-0.5000,  0.7500])
@@ -308,7 +308,7 @@ logsigmoid_op = _record("logsigmoid", "minimum(x, 0) - log1p(exp(-abs(x)))", "g 
 
 @public("nn.functional", op=logsigmoid_op)
 def logsigmoid(input: Tensor) -> Tensor:
-    """``log(sigmoid(x))``, without overflow or loss of digits.
+    """``log(sigmoid(input))``, without overflow or loss of digits.
 
     >>> fw.nn.functional.logsigmoid(fw.tensor([-100.0, 0.0]))
     tensor([-100.0000,   -0.6931])
@@ -322,7 +322,7 @@ _threshold = _record("threshold", "where(x <= threshold, value, x)",
 
 @public("nn.functional", op=_threshold)
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """``x`` where ``x > threshold``, else ``value``.
+    """``input`` where ``input > threshold``, else ``value``.
 
     >>> fw.nn.functional.threshold(fw.tensor([0.1, 2.0]), 1.0, -5.0)
     tensor([-5.,  2.])

@@ -9,7 +9,7 @@ from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 
 
-def tensor_arg(x: Any, op: str, name: str = "x") -> Tensor:
+def tensor_arg(x: Any, op: str, name: str = "input") -> Tensor:
     """``x`` if it is a Tensor, else a TypeError that names the argument."""
     if isinstance(x, Tensor):
         return x
@@ -53,13 +53,13 @@ def pair(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
     """An int, or a sequence of n ints (or of one), as a tuple of n."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return (value.__index__(),) * n
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (1, n):
-        if all(hasattr(v, "__index__") for v in value):
-            return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
+    if (isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (1, n)
+            and all(hasattr(v, "__index__") for v in value)):
+        return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
     raise TypeError(f"{op}: {name} must be an int or {n} ints, got {value!r}")
 
 
-def floating(x: Any, op: str, name: str = "x") -> None:
+def floating(x: Any, op: str, name: str = "input") -> None:
     """Raise unless the tensor (or Meta) ``x`` is floating or complex."""
     if x.dtype.category < 2:
         raise DTypeError(f"{op}: argument '{name}' must be floating, got {x.dtype}; convert it, "

@@ -16,7 +16,7 @@ from .public import check_out, public
 gate = Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(x, g)"},
                    jvp="multilinear")
 over = Elementwise("over", "x y", "over(x, y)",
-                   vjp={"x": "over(g, y)", "y": "gate(-g, over(over(x, y), y))"})
+                   vjp={"x": "over(g, y)", "y": "over(over(gate(x, -g), y), y)"})
 
 _plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))
@@ -61,9 +61,9 @@ fmod = elementwise("fmod", "x y", "fmod(x, y)",
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
-    """, ufunc="power", namespace="", method=False,
-    vjp={"x": "gate(g, where((x == 0) & (y == 0), 0.0, y * pow(x, y - 1)))",
-         "y": "gate(g, out * log(where(x == 0, 1.0, x)))"})
+    """, ufunc="power", namespace="", method=False, arguments="input exponent",
+    vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
+         "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
@@ -80,7 +80,7 @@ sign = elementwise("sign", "x", "sign(x)", """-1, 0 or 1 by the sign.
 reciprocal = elementwise("reciprocal", "x", "1 / x", """One over the element.
     >>> fw.reciprocal(fw.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
-    """, result="float", vjp={"x": "gate(-g, out * out)"}, jvp="symmetric")
+    """, result="float", vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric")
 square = elementwise("square", "x", "x * x", """The element times itself.
     >>> fw.square(fw.tensor([2.0, -3.0]))
     tensor([4., 9.])
@@ -124,13 +124,13 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
 
 
 @public(method="__rsub__", name="rsub")
-def rsub(input: Any, other: Any) -> Tensor:
-    """``other - input``.
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``other - alpha * input``.
 
     >>> fw.rsub(fw.tensor([1.0, 2.0]), 5.0)
     tensor([4., 3.])
     """
-    return _minus(other, input)
+    return _minus(other, input if alpha == 1 else mul(input, alpha))
 
 
 @public(method="div divide true_divide", inplace=True, alias="divide true_divide", op=_quotient.op)
@@ -198,8 +198,8 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
         if exponent == 0.5:
             return sqrt(input, out=out)
         if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
-            raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; convert it "
-                             f"first, e.g. input.float()")
+            raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
+                             f"convert it first, e.g. input.float()")
     return _power(_base(input, exponent), exponent, out=out)
 
 
@@ -207,7 +207,7 @@ def _at_least_float(x: Tensor) -> Tensor:
     return x if x._array.dtype.kind in "fc" else to(x, get_default_dtype())
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation ``input + weight * (end - input)``.
 
@@ -217,7 +217,7 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     return _plus(input, mul(weight, _minus(end, input)))
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``.
 
@@ -228,7 +228,7 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     return _plus(input, product if value == 1 else mul(product, value))
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 

@@ -38,7 +38,7 @@ def _matrix(x: Any, op: str) -> Tensor:
     return x
 
 
-@public(method=True, inplace=True, op=tril_op)
+@public(method=True, inplace=True, op=tril_op, out=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the matrix (or batch of them), 0 above the given diagonal.
 
@@ -49,7 +49,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return tril_op.run(_matrix(input, "tril"), k=int(diagonal))
 
 
-@public(method=True, inplace=True, op=triu_op)
+@public(method=True, inplace=True, op=triu_op, out=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the matrix (or batch of them), 0 below the given diagonal.
 
@@ -80,7 +80,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     return put_diagonal.run(input, shape=tuple(shape), offset=int(offset), dims=(a, b))
 
 
-@public(method=True)
+@public(method=True, out=True)
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with the vector on its diagonal, or a copy of the diagonal of a matrix.
 
@@ -398,7 +398,7 @@ def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
     return reshape_op.run(wide * tall, shape=tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
 
 
-@public(method=True)
+@public(method=True, out=True)
 def kron(input: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: every element of ``input`` times the whole of ``other``, as blocks.
 

@@ -45,13 +45,15 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
     >>> fw.tensor([1, 2]).to(fw.float64)
     tensor([1., 2.], dtype=framework.float64)
     """
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
+    copy = flags[1] if len(flags) > 1 else copy
     for arg in args:
         if isinstance(arg, Tensor):
             dtype, device = arg.dtype, arg.device
-        elif isinstance(arg, (str, Device, int)) and not isinstance(arg, bool):
-            device = arg
         elif isinstance(arg, bool):
-            non_blocking = arg
+            continue
+        elif isinstance(arg, (str, Device, int)):
+            device = arg
         elif arg is not None:
             dtype = arg
     result = input

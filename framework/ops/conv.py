@@ -328,7 +328,7 @@ def batched(x: Tensor, d: int, op: str) -> tuple[Tensor, bool]:
     if tensor_arg(x, op).ndim == d + 1:
         return reshape_op.run(x, shape=(1, *x.shape)), True
     if x.ndim != d + 2:
-        raise ShapeError(f"{op}: wanted x of {d + 2} dimensions (batch, channels, {d} sizes), or {d + 1} "
+        raise ShapeError(f"{op}: wanted input of {d + 2} dimensions (batch, channels, {d} sizes), or {d + 1} "
                          f"without the batch, got shape {list(x.shape)}")
     return x, False
 
@@ -372,8 +372,8 @@ def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
             b is None or tensor_arg(b, op, "bias")._array.dtype is dtype):
         return x, w, b
     if b is None:
-        return (*promoted(op, x=x, weight=w), None)
-    return tuple(promoted(op, x=x, weight=w, bias=b))
+        return (*promoted(op, input=x, weight=w), None)
+    return tuple(promoted(op, input=x, weight=w, bias=b))
 
 
 @public("nn.functional", op=conv)
@@ -382,7 +382,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     """Convolution (as in neural networks: without flipping the kernel) over one dimension.
 
     ``y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * input[n, c, i * stride + k * dilation]``.
-    Shapes: x (n, c, l) or (c, l), weight (o, c/groups, k), bias (o) -> (n, o, l'), l' =
+    Shapes: input (n, c, l) or (c, l), weight (o, c/groups, k), bias (o) -> (n, o, l'), l' =
     (l + 2 padding - dilation (k - 1) - 1) // stride + 1. padding: a number, "valid" or "same".
     Raises ShapeError where sizes do not fit.
 
@@ -395,7 +395,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
 @public("nn.functional")
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
-    """Convolution over images: x (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).
+    """Convolution over images: input (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).
 
     The formula is that of ``conv1d``, over two dimensions; stride, padding and dilation are a number or
     one per dimension. Gives (n, o, h', w'). Raises ShapeError where sizes do not fit.
@@ -409,7 +409,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
 @public("nn.functional")
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
-    """Convolution over volumes: x (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
+    """Convolution over volumes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
 
     The formula is that of ``conv1d``, over three dimensions. Raises ShapeError where sizes do not fit.
 
@@ -458,7 +458,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
                      dilation: Any = 1) -> Tensor:
     """Transposed convolution: the gradient of ``conv1d`` with respect to its input, as a map.
 
-    Every element of x adds a copy of the kernel, times itself, to the output. Shapes: x (n, c, l) or
+    Every element of input adds a copy of the kernel, times itself, to the output. Shapes: input (n, c, l) or
     (c, l), weight (c, o/groups, k), bias (o) -> (n, o, l'), l' = (l - 1) stride - 2 padding +
     dilation (k - 1) + output_padding + 1. Raises ShapeError where sizes do not fit.
 
@@ -472,7 +472,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
-    """Transposed convolution over images: x (n, c, h, w), weight (c, o/groups, kh, kw), bias (o).
+    """Transposed convolution over images: input (n, c, h, w), weight (c, o/groups, kh, kw), bias (o).
 
     See ``conv_transpose1d``.
 
@@ -486,7 +486,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
-    """Transposed convolution over volumes: x (n, c, d, h, w), weight (c, o/groups, kd, kh, kw).
+    """Transposed convolution over volumes: input (n, c, d, h, w), weight (c, o/groups, kd, kh, kw).
 
     See ``conv_transpose1d``.
 

@@ -66,9 +66,9 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return _p_norm(difference, p, difference.ndim - 1, keepdim)
 
 
-@public("nn.functional")
+@public("nn.functional", out=True)
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``x / max(|x|_p, eps)`` with the p-norm along ``dim``.
+    """``input / max(|input|_p, eps)`` with the p-norm along ``dim``.
 
     >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
@@ -99,7 +99,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
 @public("nn.functional")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
                          reduction: str = "mean") -> Tensor:
-    """``x`` where the target is 1, ``max(0, margin - x)`` where it is -1.
+    """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
 
     Raises ShapeError unless both have one shape.
 

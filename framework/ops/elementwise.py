@@ -4,6 +4,7 @@
 public function. Both texts are in the language of ``expression.py``.
 """
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -13,13 +14,13 @@ import numpy as np
 from .. import dtypes
 from ..autograd.mode import state
 from ..backends import cuda
-from ..errors import DTypeError
+from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
 from ..tensor import Tensor, as_array, wrap
 from .broadcast import broadcast_shape, sum_to
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, array_function
-from .op import Meta, Op, quiet
+from .op import Meta, Op, describe_call, quiet
 from .public import check_out, public
 
 ndarray = np.ndarray
@@ -38,7 +39,7 @@ class Elementwise(Op):
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | None = None, jvp: str | None = None,
-                 onnx: Any = None) -> None:
+                 onnx: Any = None, arguments: str | None = None) -> None:
         self.expr = expr
         self.result = result
         self.ufunc = ufunc
@@ -47,7 +48,7 @@ class Elementwise(Op):
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
-                         infer=self._infer)
+                         infer=self._infer, arguments=arguments)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu: Callable = getattr(np, ufunc) if ufunc else self._first_cpu
@@ -92,7 +93,7 @@ class Elementwise(Op):
         inputs = tuple([self._operand(x, i) for i, x in enumerate(inputs)])
         if not any(isinstance(x, Tensor) for x in inputs):
             raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
-                f"{self.name}: argument '{self.inputs[0]}' must be a Tensor, got "
+                f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
                 f"{type(inputs[0]).__name__}; convert it with framework.tensor(...)")
         dtype = self.result_dtype(inputs)[0]
         first = 1 if self.result == "select" else 0
@@ -120,11 +121,16 @@ class Elementwise(Op):
             return wrap(x.astype(dtypes.as_dtype(x.dtype).numpy, copy=False))
         if isinstance(x, (bool, int, float, complex)):
             return x
-        raise TypeError(f"{self.name}: argument '{self.inputs[position]}' must be a Tensor or a number, "
+        raise TypeError(f"{self.name}: argument '{self.arguments[position]}' must be a Tensor or a number, "
                         f"got {type(x).__name__}")
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
-        return super().run(*self.promote(inputs), **settings)
+        try:
+            ready = self.promote(inputs)
+        except (FrameworkError, TypeError) as error:
+            error.add_note(f"while running {describe_call(self, inputs, settings)}")
+            raise
+        return super().run(*ready, **settings)
 
     def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
         node = super().node(inputs, arrays, results, settings)
@@ -160,13 +166,13 @@ def unary(op: Elementwise) -> Callable:
     kinds = {"float": "fc", "integer": "iub"}.get(op.result, "fciub")
     differentiable = op.has_vjp
 
-    def function(x: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if not isinstance(x, Tensor) or x._array.dtype.kind not in kinds:
-            result = op.run(x)
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if not isinstance(input, Tensor) or input._array.dtype.kind not in kinds:
+            result = op.run(input)
         else:
-            result = _finish(op, (x,), [x._array], _NO_SETTINGS)
-            if x._node is not None and differentiable and state.enabled:
-                op.record((x,), [x._array], result, _NO_SETTINGS)
+            result = _finish(op, (input,), [input._array], _NO_SETTINGS)
+            if input._node is not None and differentiable and state.enabled:
+                op.record((input,), [input._array], result, _NO_SETTINGS)
         return result if out is None else check_out(out, result, op.name)
     return function
 
@@ -177,31 +183,31 @@ def binary(op: Elementwise) -> Callable:
     differentiable = op.has_vjp
     plain = differentiable and op.keeps_nothing
 
-    def function(x: Any, y: Any, *, out: Tensor | None = None) -> Tensor:
-        if isinstance(x, Tensor):
-            a = x._array
-            if isinstance(y, Tensor):
-                b, node = y._array, y._node
+    def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if isinstance(input, Tensor):
+            a = input._array
+            if isinstance(other, Tensor):
+                b, node = other._array, other._node
                 quick = (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
                          and (cuda._cupy is None or type(a) is type(b)))  # a 0-dim one may have to move
             else:
-                b, node = y, None
-                quick = type(y) is float and a.dtype.kind == "f"
+                b, node = other, None
+                quick = type(other) is float and a.dtype.kind == "f"
         else:
             quick = False
         if not quick:
-            result = op.run(x, y)
+            result = op.run(input, other)
             return result if out is None else check_out(out, result, op.name)
         try:
             c = quiet.run(op.cpu if cuda._cupy is None else op.kernel_for((a, b)), a, b)
         except Exception as error:
-            c = op._rescue(error, (x, y), [a, b], _NO_SETTINGS)
+            c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
         result = wrap(c if type(c) is ndarray else as_array(c))
-        if (x._node is not None or node is not None) and differentiable and state.enabled:
+        if (input._node is not None or node is not None) and differentiable and state.enabled:
             if plain and (type(b) is float or a.shape == b.shape):
-                result._node = PlainNode(op, (x._node, node))
+                result._node = PlainNode(op, (input._node, node))
             else:
-                op.record((x, y), [a, b], result, _NO_SETTINGS)
+                op.record((input, other), [a, b], result, _NO_SETTINGS)
         return result if out is None else check_out(out, result, op.name)
     return function
 
@@ -219,14 +225,21 @@ def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str =
     summary, _, example = doc.partition("\n")
     takes = {"float": "floating; integers become the default float dtype",
              "integer": "integer or bool", "bool": "any; the result is bool"}
+    formula = expr
+    for own, shown in zip(op.inputs, op.arguments):
+        formula = re.sub(rf"\b{own}\b", shown, formula)
+    shapes, fails = "that of the input", ""
+    if len(op.inputs) > 1:
+        shapes = f"{' and '.join(op.arguments)} broadcast to the result"
+        fails = " Raises ShapeError if they do not broadcast."
     function.__doc__ = (
-        f"{summary}\n\n    Formula: ``{expr}`` on each element. Shapes: {', '.join(op.inputs)} broadcast "
-        f"to the result.\n    Dtypes: {takes.get(op.result, 'any, promoted to a common one')}. Raises "
-        f"ShapeError if the shapes do not broadcast.\n\n{example}")
+        f"{summary}\n\n    Formula: ``{formula}`` on each element. Shapes: {shapes}.{fails}\n"
+        f"    Dtypes: {takes.get(op.result, 'any, promoted to a common one')}.\n\n{example}")
     function.__name__ = function.__qualname__ = name
     function.__module__ = sys._getframe(1).f_globals["__name__"]  # the room, for readers and doctests
     function.op = op  # type: ignore[attr-defined]
     can = op.result != "bool" if inplace is None else inplace
     methods = f"{name} {method}" if isinstance(method, str) else method
-    public(namespace, method=methods, inplace=can and bool(method), op=op, alias=alias)(function)
-    return function
+    also = "" if not namespace or op.arguments[1:] in ((), ("other",)) else f"{op.arguments[1]}=other"
+    return public(namespace, method=methods, inplace=can and bool(method), op=op, alias=alias,
+                  also=also)(function)

@@ -5,6 +5,7 @@ same text is bound to NumPy, to CuPy, or to the ops themselves (then it is recor
 first use.
 """
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -35,9 +36,16 @@ def _over(xp: Any) -> Callable:
 
 
 def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
-    if xp is np and np.isfinite(result.sum()):  # one cheap pass tells that nothing needs mending
+    if xp is np and _all_finite(result):  # one cheap pass tells that nothing needs mending
         return result
     return xp.where(x == 0, xp.zeros_like(result), result)
+
+
+def _all_finite(x: Any) -> bool:
+    """Whether no element is inf or nan; False also where a sum of large elements overflows."""
+    if x.dtype.char in "fd":
+        return math.isfinite(np.vdot(x, x))
+    return bool(np.isfinite(np.add.reduce(x, axis=None)))
 
 
 def _trunc_divide(xp: Any) -> Callable:
@@ -54,9 +62,23 @@ def _sigmoid(xp: Any) -> Callable:
     return sigmoid
 
 
-# functions of the language that no array module has: name -> maker of the function for a module
+def _step(name: str) -> Callable:
+    """floor, ceil or trunc: integers stay what they are, where NumPy 2.0 and CuPy make floats of them."""
+    def make(xp: Any) -> Callable:
+        rounded = getattr(xp, name)
+
+        def step(x: Any) -> Any:
+            return x.copy() if x.dtype.kind in "biu" else rounded(x)
+        return step
+    return make
+
+
+# functions of the language that no array module has, or not as it is wanted:
+# name -> maker of the function for a module
 _OWN: dict[str, Callable] = {
-    "gate": _gate, "over": _over, "trunc_divide": _trunc_divide, "sigmoid": _sigmoid, "erf": erf_.erf, "erfc": erf_.erfc,
+    "floor": _step("floor"), "ceil": _step("ceil"), "trunc": _step("trunc"),
+    "gate": _gate, "over": _over, "trunc_divide": _trunc_divide, "sigmoid": _sigmoid,
+    "erf": erf_.erf, "erfc": erf_.erfc,
 }
 
 # the language bound to ops, filled by the rooms as they are defined

@@ -31,6 +31,7 @@ from .index import (
     unindex,
 )
 from .inplace import fill_op, fitted, guard, overwrite, store
+from .op import quietly
 from .public import public
 from .view import reshape_op, slice_op, take_slice
 
@@ -82,7 +83,10 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     basic = _basic(key)
     if basic is not None:
         return take_slice(input, basic)
-    choice = _read(input, key) if not _is_positions(key, input) else Choice(None, places=one_index(key), dims=(0,))
+    if _is_positions(key, input):
+        choice = Choice(None, places=one_index(key), dims=(0,))
+    else:
+        choice = _read(input, key)
     y = input if choice.basic is None else slice_op.run(input, key=choice.basic)
     if choice.mask is not None:
         return mask_op.run(y, choice.mask, count=count_true(choice.mask))
@@ -271,8 +275,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
             overwrite(y, Ellipsis, value, fill_op, (y, value), {}, "__setitem__")
         return
     if isinstance(value, Tensor) and not can_cast(value.dtype, input.dtype):
-        raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {input.dtype}; convert "
-                         f"them first")
+        raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {input.dtype}; "
+                         f"convert them first")
     if choice.mask is not None:
         count = count_true(choice.mask)
         value = _shaped(value, (count, *input.shape[choice.mask.ndim:]), y)
@@ -320,7 +324,7 @@ def _value(x: Tensor, value: Any) -> Any:
     except (TypeError, ValueError) as error:
         raise TypeError(f"__setitem__: value must be a number, a tensor, or an array, got "
                         f"{type(value).__name__}") from error
-    return from_array(array.astype(x.dtype.numpy), x)
+    return from_array(quietly(array.astype, x.dtype.numpy), x)
 
 
 def _shaped(value: Any, shape: tuple[int, ...], x: Tensor) -> Any:

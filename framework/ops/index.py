@@ -184,7 +184,7 @@ def _line(x: Any, dim: int, index: Any, op: str) -> tuple[int, Tensor]:
 # -- along one dimension -------------------------------------------------------------------------
 
 
-@public(method=True, op=index_op)
+@public(method=True, op=index_op, out=True)
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The entries at the positions ``index`` (one dimension of integers) along ``dim``, as a copy.
 
@@ -211,7 +211,7 @@ def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
     return reshape_op.run(source, shape=want) if source.shape != want else source
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
     """``input`` with ``alpha * source`` added at the positions ``index`` along ``dim``; repeats add up.
 
@@ -229,7 +229,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return input + unindex.run(source, one_index(index), dims=(at,), shape=input.shape)  # type: ignore[operator]
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the entries at the positions ``index`` along ``dim`` replaced by those of ``source``.
 
@@ -257,7 +257,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return index_put_op.run(input, value, one_index(index), dims=(at,))
 
 
-@public(method=True, op=index_op)
+@public(method=True, op=index_op, out=True)
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at positions ``index`` of the flattened tensor, in the shape of ``index``.
 
@@ -283,7 +283,7 @@ def _same_shape(x: Tensor, mask: Tensor, op: str) -> tuple[Tensor, Tensor]:
             mask if mask.shape == shape else expand.run(mask, size=shape))
 
 
-@public(method=True, op=mask_op)
+@public(method=True, op=mask_op, out=True)
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where the bool ``mask`` holds, in one dimension; the two shapes broadcast.
 
@@ -296,7 +296,7 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
 @public(method=True, inplace=True)
 def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """``input`` with the elements where ``mask`` holds replaced by the first elements of ``source``, in order.
+    """``input`` with the elements where ``mask`` holds replaced by the first of ``source``, in order.
 
     Raises ShapeError if ``source`` has too few.
 
@@ -314,7 +314,7 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     return mask_put.run(input, value, mask, count=count)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not 0: an int64 tensor with a row of positions for each.
 
@@ -341,7 +341,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(tensor_arg(input, "argwhere"))
 
 
-@public()
+@public(out=True, also="element=elements test_element=test_elements")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
     """Whether each element is among ``test_elements``; either argument may be a number.

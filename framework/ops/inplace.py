@@ -19,9 +19,9 @@ from ..node import Leaf, Node
 from ..tensor import Tensor, counter_of, wrap
 from .args import tensor_arg
 from .broadcast import broadcast_shape, sum_to
-from .cast import cast, to
+from .cast import cast, clone_op, to
 from .elementwise import Elementwise
-from .op import Meta, Op, quiet
+from .op import Meta, Op, quietly
 from .public import public
 from .views import overlaps_itself
 
@@ -57,9 +57,13 @@ def guard(x: Tensor, name: str) -> None:
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
     memory = _memory(x, name)
-    if x.is_cuda and hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
-        array = array.copy()  # NumPy takes care of overlap, CuPy does not
-    memory[key] = array
+    if not x.is_cuda:
+        quietly(memory.__setitem__, key, array)
+    else:
+        with memory.device:
+            if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
+                array = array.copy()  # NumPy takes care of overlap, CuPy does not
+            memory[key] = array
     _bump(x, name)
 
 
@@ -201,22 +205,23 @@ def fitted(x: Tensor, value: Tensor) -> Tensor:
 
 
 @public("", method=True, op=fill_op)
-def copy_(input: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """Write the elements of ``src``, broadcast and converted, into this tensor; returns it.
+def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write the elements of ``other``, broadcast and converted, into this tensor; returns it.
 
-    Gradients flow to ``src`` and no longer to the old values. Raises ShapeError if ``src`` does not
+    Gradients flow to ``other`` and no longer to the old values. Raises ShapeError if ``other`` does not
     broadcast to this tensor's shape, AutogradError for a leaf that requires grad.
 
     >>> fw.zeros(2, 2).copy_(fw.tensor([1, 2]))
     tensor([[1., 2.],
             [1., 2.]])
     """
-    tensor_arg(src, "copy_", "src")
-    _overwrite_infer(Meta(input.shape, input.dtype), src)
-    if src is input:
+    tensor_arg(other, "copy_", "other")
+    _overwrite_infer(Meta(input.shape, input.dtype), other)
+    if other is input:
+        guard(input, "copy_")
         return input
-    src = fitted(input, src)
-    return overwrite(input, Ellipsis, src, fill_op, (input, src), {}, "copy_")
+    other = fitted(input, other)
+    return overwrite(input, Ellipsis, other, fill_op, (input, other), {}, "copy_")
 
 
 def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
@@ -283,8 +288,9 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
         if state.enabled and not keeps_nothing and (x._node is not None or any(
                 isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
             guard(x, method)
-            source = wrap(x._array.copy(), node=x._node)  # what backward keeps must survive the write
+            source = wrap(clone_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])
+            kwargs = {k: source if a is x else a for k, a in kwargs.items()}
         return write(x, function(source, *args, **kwargs), method)
 
     form.__name__ = form.__qualname__ = method
@@ -303,7 +309,8 @@ def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
         if isinstance(other, Tensor):
             b = other._array
             if (b.dtype is not array.dtype or (state.enabled and other._node is not None)
-                    or type(b) is not type(array) or (b.shape != array.shape and b.ndim)):
+                    or type(b) is not type(array) or (b.shape != array.shape and b.ndim)
+                    or x.is_cuda and b is not array and array_module(b).may_share_memory(b, array)):
                 return False
             operands.append(b)
         elif type(other) is float and array.dtype.kind == "f":
@@ -311,6 +318,10 @@ def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
         else:
             return False
     guard(x, name)
-    quiet.run(op.kernel_for(operands), *operands, out=_memory(x, name))
+    memory = _memory(x, name)
+    try:
+        quietly(op.kernel_for(operands), *operands, out=memory)
+    except Exception as error:
+        op._rescue(error, (x, *args), operands, {})
     _bump(x, name)
     return True

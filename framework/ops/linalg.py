@@ -102,7 +102,7 @@ slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign"
                 vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
 
 
-@public("linalg", op=inv_op)
+@public("linalg", op=inv_op, out=True)
 def inv(A: Tensor) -> Tensor:
     """The inverse of every matrix: (*, n, n) -> (*, n, n). Raises LinAlgError where there is none.
 
@@ -113,7 +113,7 @@ def inv(A: Tensor) -> Tensor:
     return inv_op.run(matrix(A, "inv"))
 
 
-@public(method=True)
+@public(method=True, out=True)
 def inverse(input: Tensor) -> Tensor:
     """The inverse of every matrix; ``linalg.inv``.
 
@@ -123,7 +123,7 @@ def inverse(input: Tensor) -> Tensor:
     return inv(input)
 
 
-@public("linalg", op=solve_op)
+@public("linalg", op=solve_op, out=True)
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with ``A @ X = B`` (or ``X @ A = B`` if not left): A (*, n, n), B (*, n, k) or (*, n).
 
@@ -148,7 +148,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     return X if left else swap_last(X)
 
 
-@public("linalg", op=det_op)
+@public("linalg", op=det_op, out=True, also="input=A")
 def det(A: Tensor) -> Tensor:
     """The determinant of every matrix: (*, n, n) -> (*).
 
@@ -158,7 +158,7 @@ def det(A: Tensor) -> Tensor:
     return det_op.run(matrix(A, "det"))
 
 
-@public("linalg", op=slogdet_op)
+@public("linalg", op=slogdet_op, out=True, also="input=A")
 def slogdet(A: Tensor) -> SlogDet:
     """Sign and logarithm of the absolute determinant: (*, n, n) -> ((*), (*)), safe from overflow.
 
@@ -187,9 +187,9 @@ def logdet(input: Tensor) -> Tensor:
 # -- factorisations ------------------------------------------------------------------------------
 
 
-@public("linalg", op=cholesky_op)
-def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``L @ L.T = A``, for symmetric positive definite A (*, n, n).
+@public("linalg", op=cholesky_op, out=True)
+def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
+    """The lower triangular L with ``L @ L.T = input``, for symmetric positive definite A (*, n, n).
 
     Only the lower triangle of A is read. upper: gives L.T. Raises LinAlgError for another matrix.
 
@@ -197,11 +197,11 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     tensor([[2., 0.],
             [1., 1.]])
     """
-    L = cholesky_op.run(matrix(A, "cholesky"))
+    L = cholesky_op.run(matrix(input, "cholesky"))
     return swap_last(L) if upper else L
 
 
-@public(method=True, name="cholesky")
+@public(method=True, name="cholesky", out=True)
 def _cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The Cholesky factor of every matrix; ``linalg.cholesky``.
 
@@ -211,7 +211,7 @@ def _cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky(input, upper=upper)
 
 
-@public("linalg", op=qr_op)
+@public("linalg", op=qr_op, out=True)
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and upper triangular R with ``Q @ R = A``: A (*, m, n).
 
@@ -226,7 +226,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     return QR(*qr_op.run(matrix(A, "qr", square=False), mode=mode))
 
 
-@public("linalg", op=svd_op)
+@public("linalg", op=svd_op, out=True)
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """``A = U @ diag(S) @ Vh``: orthonormal U, Vh, and singular values S, largest first; A (*, m, n).
 
@@ -238,7 +238,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     return SVD(*svd_op.run(matrix(A, "svd", square=False), full=bool(full_matrices)))
 
 
-@public("linalg")
+@public("linalg", out=True)
 def svdvals(A: Tensor) -> Tensor:
     """The singular values of every matrix, largest first: (*, m, n) -> (*, min(m, n)).
 
@@ -248,8 +248,8 @@ def svdvals(A: Tensor) -> Tensor:
     return svd_op.run(matrix(A, "svdvals", square=False), full=False)[1]
 
 
-@public("linalg", op=eigh_op)
-def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
+@public("linalg", op=eigh_op, out=True)
+def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
     """Eigenvalues, smallest first, and orthonormal eigenvectors (columns) of symmetric matrices.
 
     A (*, n, n) -> (*, n), (*, n, n). Only the lower (UPLO="L") or upper ("U") triangle is read.
@@ -259,17 +259,17 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigh:
     """
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"eigh: UPLO must be 'L' or 'U', got {UPLO!r}")
-    return Eigh(*eigh_op.run(matrix(A, "eigh"), uplo=UPLO.upper()))
+    return Eigh(*eigh_op.run(matrix(input, "eigh"), uplo=UPLO.upper()))
 
 
-@public("linalg")
-def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
+@public("linalg", out=True)
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices, smallest first: (*, n, n) -> (*, n).
 
     >>> fw.linalg.eigvalsh(fw.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.])
     """
-    return eigh(A, UPLO)[0]
+    return eigh(input, UPLO)[0]
 
 
 # -- pseudo-inverse and powers -------------------------------------------------------------------
@@ -284,32 +284,38 @@ def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
     return total
 
 
-def _pinv_kernel(xp: Any, A: Any, *, rtol: float) -> Any:
+def _pinv_kernel(xp: Any, A: Any, *, rtol: float, atol: float) -> Any:
     u, s, vh = xp.linalg.svd(A, full_matrices=False)
     largest = s.max(axis=-1, keepdims=True) if s.shape[-1] else s
-    keep = s > largest * rtol
+    keep = s > xp.maximum(largest * rtol, atol)
     inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
     return xp.matmul(vh.swapaxes(-1, -2) * inverse[..., None, :], u.swapaxes(-1, -2))
 
 
 pinv_op = Op("pinv", "A", kernel=_pinv_kernel, vjp={"A": _pinv_vjp},
-             infer=lambda A, *, rtol: Meta((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype))
+             infer=lambda A, *, rtol, atol: Meta((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype))
 
 
-@public("linalg", op=pinv_op)
-def pinv(A: Tensor, *, rtol: float | None = None) -> Tensor:
+@public("linalg", op=pinv_op, out=True)
+def pinv(input: Tensor, rcond: float | None = None, hermitian: bool = False, *, atol: float | None = None,
+         rtol: float | None = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse of every matrix: (*, m, n) -> (*, n, m).
 
-    Singular values below rtol times the largest count as 0 (default: max(m, n) times the dtype's eps).
+    Singular values up to the greater of ``atol`` and ``rtol`` times the largest count as 0; rtol is
+    max(m, n) times the dtype's eps unless one of them is given. rcond: another name of rtol. hermitian: a
+    promise, not needed here.
     The derivative holds while the rank does not change.
 
     >>> fw.linalg.pinv(fw.tensor([[2.0, 0.0], [0.0, 0.0]]))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
-    matrix(A, "pinv", square=False)
-    eps = float(np.finfo(A._array.dtype).eps)
-    return pinv_op.run(A, rtol=max(A.shape[-2:]) * eps if rtol is None else float(rtol))
+    matrix(input, "pinv", square=False)
+    eps = float(np.finfo(input._array.dtype).eps)
+    rtol = rcond if rtol is None else rtol
+    if rtol is None:
+        rtol = 0.0 if atol else max(input.shape[-2:]) * eps
+    return pinv_op.run(input, rtol=float(rtol), atol=float(atol or 0.0))
 
 
 @public(method=True)
@@ -322,8 +328,8 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rtol=rcond)
 
 
-@public("linalg")
-def matrix_power(A: Tensor, n: int) -> Tensor:
+@public("linalg", out=True)
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """Every matrix times itself, n times; for negative n its inverse: (*, k, k) -> (*, k, k).
 
     >>> fw.linalg.matrix_power(fw.tensor([[2.0]]), 3)
@@ -331,26 +337,26 @@ def matrix_power(A: Tensor, n: int) -> Tensor:
     """
     if isinstance(n, bool) or not hasattr(n, "__index__"):
         raise TypeError(f"matrix_power: n must be an int, got {type(n).__name__}")
-    if tensor_arg(A, "matrix_power", "A").ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise ShapeError(f"matrix_power: wanted square matrices (*, k, k), got shape {list(A.shape)}")
+    if tensor_arg(input, "matrix_power", "input").ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise ShapeError(f"matrix_power: wanted square matrices (*, k, k), got shape {list(input.shape)}")
     if n < 0:
-        A, n = inv(A), -n
+        input, n = inv(input), -n
     if n == 0:
-        return A * 0 + eye(A, A.shape[-1])  # type: ignore[operator]
+        return input * 0 + eye(input, input.shape[-1])  # type: ignore[operator]
     result = None
     while n:
         if n & 1:
-            result = A if result is None else matmul(result, A)
+            result = input if result is None else matmul(result, input)
         n >>= 1
         if n:
-            A = matmul(A, A)
-    return result.clone() if result is A else result  # type: ignore[union-attr,return-value]
+            input = matmul(input, input)
+    return result.clone() if result is input else result  # type: ignore[union-attr,return-value]
 
 
 public(method=True, name="matrix_power")(matrix_power)
 
 
-@public("linalg")
+@public("linalg", out=True)
 def multi_dot(tensors: Any) -> Tensor:
     """The product of two or more matrices in the order that needs the fewest multiplications.
 
@@ -398,8 +404,8 @@ def _cheapest(xs: list) -> Tensor:
 # -- norms ---------------------------------------------------------------------------------------
 
 
-@public("linalg")
-def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
+@public("linalg", out=True)
+def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *,
                 dtype: Any = None) -> Tensor:
     """A norm of every matrix: (*, m, n) -> (*).
 
@@ -411,32 +417,32 @@ def matrix_norm(A: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool 
     tensor(5.)
     """
     if dtype is not None:
-        A = A.to(dtype)  # type: ignore[attr-defined]
-    matrix(A, "matrix_norm", square=False)
-    if not isinstance(dim, (tuple, list)) or len(many_dims(dim, A.ndim, "matrix_norm")) != 2:
+        input = input.to(dtype)  # type: ignore[attr-defined]
+    matrix(input, "matrix_norm", square=False)
+    if not isinstance(dim, (tuple, list)) or len(many_dims(dim, input.ndim, "matrix_norm")) != 2:
         raise ValueError(f"matrix_norm: dim must name two dimensions, got {dim!r}")
-    row, column = (one_dim(d, A.ndim, "matrix_norm") for d in dim)
+    row, column = (one_dim(d, input.ndim, "matrix_norm") for d in dim)
     if ord == "fro":
-        squares = sum_op.run(A * A, dims=tuple(sorted((row, column))), keepdim=keepdim)  # type: ignore[operator]
+        squares = sum_op.run(input * input, dims=tuple(sorted((row, column))), keepdim=keepdim)  # type: ignore[operator]
         return squares.sqrt()  # type: ignore[attr-defined]
-    rest = tuple(d for d in range(A.ndim) if d not in (row, column))
-    A = permute_op.run(A, dims=(*rest, row, column))
+    rest = tuple(d for d in range(input.ndim) if d not in (row, column))
+    input = permute_op.run(input, dims=(*rest, row, column))
     if ord in ("nuc", 2, -2):
-        s = svdvals(A)
+        s = svdvals(input)
         out = (s.sum(-1) if ord == "nuc" else s.amax(-1) if ord == 2 else s.amin(-1))  # type: ignore[attr-defined]
     elif ord in (1, -1, math.inf, -math.inf):
-        sums = A.abs().sum(-2 if abs(ord) == 1 else -1)  # type: ignore[attr-defined]
+        sums = input.abs().sum(-2 if abs(ord) == 1 else -1)  # type: ignore[attr-defined]
         out = sums.amax(-1) if ord > 0 else sums.amin(-1)
     else:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got {ord!r}")
     if keepdim:
         out = reshape_op.run(out, shape=tuple(1 if d in (row, column) else s
-                                              for d, s in enumerate(_restored(A, rest, row, column))))
+                                              for d, s in enumerate(_restored(input, rest, row, column))))
     return out
 
 
-@public("linalg")
-def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
+@public("linalg", out=True)
+def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Tensor:
     """``vector_norm`` or ``matrix_norm``, by what ``dim`` and ``ord`` name.
 
@@ -446,15 +452,15 @@ def norm(A: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *,
     >>> fw.linalg.norm(fw.tensor([3.0, 4.0]))
     tensor(5.)
     """
-    tensor_arg(A, "norm", "A")
-    if dim is None and ord is not None and A.ndim == 2:
+    tensor_arg(input, "norm", "input")
+    if dim is None and ord is not None and input.ndim == 2:
         dim = (0, 1)
-    elif dim is None and ord is not None and A.ndim != 1:
+    elif dim is None and ord is not None and input.ndim != 1:
         raise ShapeError(f"norm: ord={ord!r} without dim wants a vector or a matrix, got shape "
-                         f"{list(A.shape)}")
+                         f"{list(input.shape)}")
     if isinstance(ord, str) or (isinstance(dim, (tuple, list)) and len(dim) == 2 and ord is not None):
-        return matrix_norm(A, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
-    return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
+        return matrix_norm(input, ord, (-2, -1) if dim is None else dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
 def _restored(A: Tensor, rest: tuple, row: int, column: int) -> list[int]:

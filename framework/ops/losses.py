@@ -83,7 +83,7 @@ _huber = Elementwise(
 @public("nn.functional", op=_mse)
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
              weight: Tensor | None = None) -> Tensor:
-    """``(x - t)**2``, by ``reduction`` "mean", "sum" or "none" (one loss per element).
+    """``(input - t)**2``, by ``reduction`` "mean", "sum" or "none" (one loss per element).
 
     weight: factors of the elements; their weighted mean is then taken. Raises ShapeError unless both
     have one shape.
@@ -99,7 +99,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
 @public("nn.functional", op=_l1)
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
             weight: Tensor | None = None) -> Tensor:
-    """``|x - t|``. Arguments and errors as ``mse_loss``.
+    """``|input - t|``. Arguments and errors as ``mse_loss``.
 
     >>> fw.nn.functional.l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
     tensor(1.)
@@ -112,7 +112,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
 @public("nn.functional", op=_smooth)
 def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
                    beta: float = 1.0) -> Tensor:
-    """``(x - t)**2 / (2 beta)`` where ``|x - t| < beta``, else ``|x - t| - beta / 2``.
+    """``(input - t)**2 / (2 beta)`` where ``|input - t| < beta``, else ``|input - t| - beta / 2``.
 
     Raises ShapeError unless both have one shape, ValueError for a negative beta.
 
@@ -129,7 +129,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
 @public("nn.functional", op=_huber)
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
-    """``(x - t)**2 / 2`` where ``|x - t| <= delta``, else ``delta * (|x - t| - delta / 2)``.
+    """``(input - t)**2 / 2`` where ``|input - t| <= delta``, else ``delta * (|input - t| - delta / 2)``.
 
     Raises ShapeError unless both have one shape, ValueError for a delta that is not positive.
 
@@ -159,10 +159,10 @@ _bce_logits = Elementwise(
 @public("nn.functional", op=_bce)
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                          reduction: str = "mean") -> Tensor:
-    """``-(t * log(x) + (1 - t) * log(1 - x))`` for probabilities x, the logs at least -100.
+    """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.
 
     weight: factors, broadcast to the losses. Raises ShapeError unless both have one shape, ValueError
-    for x outside [0, 1].
+    for input outside [0, 1].
 
     >>> fw.nn.functional.binary_cross_entropy(fw.tensor([0.5, 0.5]), fw.tensor([0.0, 1.0]))
     tensor(0.6931)
@@ -183,7 +183,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                                      reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
-    """``-(p * t * log(s) + (1 - t) * log(1 - s))`` with ``s = sigmoid(x)``, without overflow.
+    """``-(p * t * log(s) + (1 - t) * log(1 - s))`` with ``s = sigmoid(input)``, without overflow.
 
     weight: factors, broadcast to the losses. pos_weight: p, broadcast to the input. Raises ShapeError
     unless input and target have one shape.
@@ -214,7 +214,7 @@ _kl_log = Elementwise(
 @public("nn.functional", op=_kl)
 def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
-    """``t * (log(t) - x)`` for log-probabilities x; the sum is the Kullback-Leibler divergence.
+    """``t * (log(t) - input)`` for log-probabilities; the sum is the Kullback-Leibler divergence.
 
     reduction: also "batchmean", the sum divided by the first size, which is the mathematical value.
     log_target: the target holds log-probabilities too. Raises ShapeError unless both have one shape.
@@ -233,7 +233,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
 
 @public("nn.functional")
 def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
-    """``log(1 + exp(-t * x))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
+    """``log(1 + exp(-t * input))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
 
     >>> fw.nn.functional.soft_margin_loss(fw.tensor([0.0]), fw.tensor([1.0]))
     tensor(0.6931)
@@ -245,7 +245,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") 
 @public("nn.functional")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
                      eps: float = 1e-8, reduction: str = "mean") -> Tensor:
-    """``exp(x) - t * x``, or ``x - t * log(x + eps)`` with ``log_input=False``.
+    """``exp(input) - t * input``, or ``input - t * log(input + eps)`` with ``log_input=False``.
 
     full: add Stirling's ``t log(t) - t + log(2 pi t) / 2`` where t > 1. Raises ShapeError unless both
     have one shape.
@@ -267,7 +267,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
 @public("nn.functional")
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
-    """``(log(v) + (x - t)**2 / v) / 2`` with ``v = max(var, eps)``.
+    """``(log(v) + (input - t)**2 / v) / 2`` with ``v = max(var, eps)``.
 
     var: a number, or a tensor of the input's shape, or that with a last size of 1 or without the last
     dimension. full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
@@ -418,7 +418,7 @@ def _shares(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None
 @public("nn.functional", op=pick_class)
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
              ignore_index: int = -100, reduction: str = "mean") -> Tensor:
-    """``-w[t] * x[t]`` for log-probabilities x: (N, C), (C) or (N, C, d1...), classes t without C.
+    """``-w[t] * input[t]`` for log-probabilities: (N, C), (C) or (N, C, d1...), classes t without C.
 
     "mean" divides by the sum of the weights. Targets of ``ignore_index`` count nothing. Raises
     IndexError for a target that is no class, ShapeError or DTypeError for wrong tensors.
@@ -438,7 +438,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                   ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:
-    """``-w[t] * log_softmax(x)[t]`` for scores x: (N, C), (C) or (N, C, d1...).
+    """``-w[t] * log_softmax(input)[t]`` for scores: (N, C), (C) or (N, C, d1...).
 
     target: class numbers (the input's shape without C), or class probabilities (the input's shape).
     label_smoothing: that share of each target is spread evenly over the classes. "mean" divides by

@@ -132,7 +132,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[11.]])
     """
-    _of_ndim("mm", x=(input, 2), mat2=(mat2, 2))
+    _of_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return matmul(input, mat2, out=out)
 
 
@@ -145,36 +145,36 @@ def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
     tensor([3., 3.])
     """
-    _of_ndim("bmm", x=(input, 3), mat2=(mat2, 3))
+    _of_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
     if input.shape[0] != mat2.shape[0]:
         raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "
                          f"{mat2.shape[0]} matrices, and the numbers must be equal; matmul broadcasts")
     return matmul(input, mat2, out=out)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
 
     >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
-    _of_ndim("mv", x=(input, 2), vec=(vec, 1))
+    _of_ndim("mv", input=(input, 2), vec=(vec, 1))
     return matmul(input, vec)
 
 
-@public(method=True, alias="vdot")
-def dot(input: Tensor, other: Tensor) -> Tensor:
+@public(method=True, alias="vdot", out=True, also="other=tensor")
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The inner product of two vectors: (n), (n) -> (). Raises ShapeError for other shapes.
 
     >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor(11.)
     """
-    _of_ndim("dot", x=(input, 1), other=(other, 1))
-    return matmul(input, other)
+    _of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
+    return matmul(input, tensor)
 
 
-@public(method="outer ger", alias="ger")
+@public(method="outer ger", alias="ger", out=True)
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
 
@@ -182,12 +182,12 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     tensor([[3., 4.],
             [6., 8.]])
     """
-    _of_ndim("outer", x=(input, 1), vec2=(vec2, 1))
+    _of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
     input, vec2 = promoted("outer", input=input, vec2=vec2)
     return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
-@public(method=True)
+@public(method=True, out=True)
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
 
@@ -216,9 +216,9 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which x expands.
+    """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
 
     >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
     tensor([[12.]])
@@ -226,9 +226,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which x expands.
+    """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which input expands.
 
     >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
     tensor([12.])
@@ -236,9 +236,9 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
-    """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which x expands.
+    """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which input expands.
 
     >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
     tensor([[4., 5.]])
@@ -246,7 +246,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
 
@@ -256,7 +256,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
 
@@ -283,7 +283,7 @@ def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
 def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
     if not x.ndim or w.ndim != 2 or x.shape[-1] != w.shape[1]:
         raise ShapeError(f"linear: x of shape {list(x.shape)} does not fit a weight of shape "
-                         f"{list(w.shape)}: wanted x (*, in) and weight (out, in), with equal 'in'"
+                         f"{list(w.shape)}: wanted input (*, in) and weight (out, in), with equal 'in'"
                          + (f", got {x.shape[-1]} and {w.shape[1]}" if x.ndim and w.ndim == 2 else ""))
     if b is not None and b.shape not in ((w.shape[0],), (1,), ()):
         raise ShapeError(f"linear: bias of shape {list(b.shape)} does not fit a weight of shape "
@@ -304,7 +304,7 @@ linear_op = Op("linear", "x w b", kernel=_linear_kernel, infer=_linear_infer,
 
 @public("nn.functional", op=linear_op)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``input @ weight.T + bias``: x (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
+    """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
 
     Dtypes are promoted. Raises ShapeError where the sizes differ.
 
@@ -325,18 +325,19 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 
 @public("nn.functional")
-def bilinear(x1: Tensor, x2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """``y[o] = x1 . weight[o] . x2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
 
     >>> fw.nn.functional.bilinear(fw.ones(1, 2), fw.ones(1, 3), fw.ones(1, 2, 3))
     tensor([[6.]])
     """
     _of_ndim("bilinear", weight=(weight, 3))
-    tensor_arg(x1, "bilinear", "x1"), tensor_arg(x2, "bilinear", "x2")
-    if not x1.ndim or not x2.ndim or (x1.shape[-1], x2.shape[-1]) != weight.shape[1:]:
-        raise ShapeError(f"bilinear: x1 of shape {list(x1.shape)} and x2 of shape {list(x2.shape)} do not "
-                         f"fit a weight of shape {list(weight.shape)}; wanted (*, i), (*, j), (o, i, j)")
-    out = einsum("...i,oij,...j->...o", x1, weight, x2)
+    tensor_arg(input1, "bilinear", "input1"), tensor_arg(input2, "bilinear", "input2")
+    if not input1.ndim or not input2.ndim or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
+        raise ShapeError(f"bilinear: input1 of shape {list(input1.shape)} and input2 of shape "
+                         f"{list(input2.shape)} do not fit a weight of shape {list(weight.shape)}; "
+                         f"wanted (*, i), (*, j), (o, i, j)")
+    out = einsum("...i,oij,...j->...o", input1, weight, input2)
     return out if bias is None else out + bias  # type: ignore[operator]
 
 
@@ -400,7 +401,7 @@ def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> An
 
 
 einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
-               jvp="multilinear")
+               jvp="multilinear", arguments="operands")
 
 
 @public(op=einsum_op)
@@ -437,36 +438,36 @@ def _from_sublists(args: tuple) -> tuple[str, tuple]:
     return equation, args[:2 * pairs:2]
 
 
-@public()
-def tensordot(input: Tensor, other: Tensor, dims: Any = 2) -> Tensor:
-    """Sums over pairs of dimensions: the last ``dims`` of x with the first of other, or two lists.
+@public(out=True)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
 
     Raises ShapeError where paired sizes differ.
 
     >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
     (2, 5)
     """
-    input, other = promoted("tensordot", input=input, other=other)
+    a, b = promoted("tensordot", a=a, b=b)
     if isinstance(dims, (tuple, list)):
         first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
     else:
-        if not 0 <= dims <= min(input.ndim, other.ndim):
+        if not 0 <= dims <= min(a.ndim, b.ndim):
             raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
-                             f"{input.ndim} and {other.ndim}")
-        first, second = list(range(input.ndim - dims, input.ndim)), list(range(dims))
-    a = [one_dim(d, input.ndim, "tensordot", "dims[0]") for d in first]
-    b = [one_dim(d, other.ndim, "tensordot", "dims[1]") for d in second]
-    if [input.shape[d] for d in a] != [other.shape[d] for d in b]:
-        raise ShapeError(f"tensordot: dims {a} of shape {list(input.shape)} have sizes "
-                         f"{[input.shape[d] for d in a]}, dims {b} of shape {list(other.shape)} have sizes "
-                         f"{[other.shape[d] for d in b]}, and they must be equal")
-    rows = [d for d in range(input.ndim) if d not in a]
-    columns = [d for d in range(other.ndim) if d not in b]
-    size = math.prod(input.shape[d] for d in a)
-    x_shape, y_shape = tuple(input.shape[d] for d in rows), tuple(other.shape[d] for d in columns)
-    left = reshape_op.run(permute_op.run(input, dims=(*rows, *a)), shape=(math.prod(x_shape), size))
-    right = reshape_op.run(permute_op.run(other, dims=(*b, *columns)), shape=(size, math.prod(y_shape)))
-    return reshape_op.run(matmul_op.run(left, right), shape=x_shape + y_shape)
+                             f"{a.ndim} and {b.ndim}")
+        first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    m = [one_dim(d, a.ndim, "tensordot", "dims[0]") for d in first]
+    n = [one_dim(d, b.ndim, "tensordot", "dims[1]") for d in second]
+    if [a.shape[d] for d in m] != [b.shape[d] for d in n]:
+        raise ShapeError(f"tensordot: dims {m} of shape {list(a.shape)} have sizes "
+                         f"{[a.shape[d] for d in m]}, dims {n} of shape {list(b.shape)} have sizes "
+                         f"{[b.shape[d] for d in n]}, and they must be equal")
+    rows = [d for d in range(a.ndim) if d not in m]
+    columns = [d for d in range(b.ndim) if d not in n]
+    size = math.prod(a.shape[d] for d in m)
+    rest_a, rest_b = tuple(a.shape[d] for d in rows), tuple(b.shape[d] for d in columns)
+    left = reshape_op.run(permute_op.run(a, dims=(*rows, *m)), shape=(math.prod(rest_a), size))
+    right = reshape_op.run(permute_op.run(b, dims=(*n, *columns)), shape=(size, math.prod(rest_b)))
+    return reshape_op.run(matmul_op.run(left, right), shape=rest_a + rest_b)
 
 
 # -- cross ---------------------------------------------------------------------------------------
@@ -482,7 +483,7 @@ cross_op = Op("cross", "x y", kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axi
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
 
 
-@public("linalg", name="cross")
+@public("linalg", name="cross", out=True)
 def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
 
@@ -497,7 +498,7 @@ def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     return cross_op.run(input, other, dim=at - input.ndim)
 
 
-@public(method=True, op=cross_op)
+@public(method=True, op=cross_op, out=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
 

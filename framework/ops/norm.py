@@ -120,7 +120,7 @@ def _last_dims(x: Any, normalized_shape: Any, op: str) -> tuple[tuple[int, ...],
 @public("nn.functional")
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """``(x - mean) / sqrt(var + eps) * w + b`` over the last dimensions (arXiv:1607.06450).
+    """``(input - mean) / sqrt(var + eps) * w + b`` over the last dimensions (arXiv:1607.06450).
 
     normalized_shape: their sizes, and the shape of weight and bias. Raises ShapeError if it does not
     fit the input.
@@ -136,7 +136,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
 @public("nn.functional")
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
-    """``x / sqrt(mean(x**2) + eps) * w`` over the last dimensions (arXiv:1910.07467).
+    """``input / sqrt(mean(input**2) + eps) * w`` over the last dimensions (arXiv:1910.07467).
 
     eps: by default the machine epsilon of the input's dtype. Raises ShapeError if normalized_shape
     does not fit the input.
@@ -190,7 +190,7 @@ def _with_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: f
 def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
                weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
                momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """``(x - mean) / sqrt(var + eps) * w + b`` per channel of (N, C, ...) (arXiv:1502.03167).
+    """``(input - mean) / sqrt(var + eps) * w + b`` per channel of (N, C, ...) (arXiv:1502.03167).
 
     training: use the batch's mean and variance, and move the running ones (if given) towards them by
     ``momentum``, in place, the variance unbiased. Otherwise use the running ones. Raises ShapeError
@@ -252,7 +252,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
 @public("nn.functional")
 def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """``(x - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
+    """``(input - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
 
     Raises ShapeError unless C is a multiple of ``num_groups``, ValueError for one value per group.
 

@@ -29,6 +29,7 @@ from .views import link_view
 
 ndarray = np.ndarray
 NUMBERS = (int, float, bool, complex, np.generic, type(None))
+PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
 
 
 class Meta(NamedTuple):
@@ -59,6 +60,17 @@ class _Quiet(threading.local):
 quiet = _Quiet()
 
 
+def quietly(function: Callable, *args: Any, **settings: Any) -> Any:
+    """``quiet.run``, also where a signal handler or finalizer interrupted another one."""
+    try:
+        return quiet.run(function, *args, **settings)
+    except RuntimeError as error:
+        if "cannot enter context" not in str(error):
+            raise
+        with np.errstate(all="ignore"):
+            return function(*args, **settings)
+
+
 class Rule:
     """A vjp rule: a function ``(g, names...)``; ``names`` are read from its signature."""
 
@@ -87,6 +99,7 @@ class Op:
     outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
         gradients and rules get a list (None where an output was not used).
     view: True if the output shares the input's memory, "maybe" if that depends.
+    arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
     broadcasts = False
@@ -94,10 +107,12 @@ class Op:
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
-                 view: bool | str = False, onnx: Any = None) -> None:
+                 view: bool | str = False, onnx: Any = None, arguments: str | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
+        self.arguments = tuple(arguments.split() if arguments else
+                               [PUBLIC_NAMES.get(name, name) for name in self.inputs])
         self.outputs = tuple(outputs.split())
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
@@ -116,7 +131,7 @@ class Op:
             assert set(vjp) <= set(self.inputs), f"{self.name}: rules for unknown inputs {set(vjp)}"
             self.rules = [self._rule(vjp[i]) if i in vjp else None for i in self.inputs]
         self.has_vjp = vjp is not None
-        rules = [self.joint] if self.joint else [r for r in self.rules or ()]
+        rules = [self.joint] if self.joint else list(self.rules or ())
         self.wanted = [tuple(self._source(n) for n in rule.names) if rule else () for rule in rules]
         self.keeps_nothing = not any(s for sources in self.wanted for s in sources if s)
 
@@ -215,7 +230,10 @@ class Op:
     def _keep(kept: dict, versions: list, name: str, x: Any) -> None:
         if isinstance(x, Tensor):
             kept[name] = x._array
-            versions.append(_stamp(x))
+            counter = x._counter  # counter_of, written out: this runs for every kept value
+            if counter is None:
+                counter = x._counter = [0, None]
+            versions.append((counter, counter[0]))
         else:
             kept[name] = x
 
@@ -292,7 +310,7 @@ class Op:
     def _not_a_tensor(self, inputs: tuple) -> TypeError:
         position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))
         bad = inputs[position]
-        name = f"{self.inputs[0]}[{position}]" if self.variadic else self.inputs[position]
+        name = f"{self.arguments[0]}[{position}]" if self.variadic else self.arguments[position]
         return TypeError(f"{self.name}: argument '{name}' must be a Tensor, got "
                          f"{type(bad).__name__}; convert it with framework.tensor(...)")
 
@@ -302,7 +320,7 @@ class Op:
             with np.errstate(all="ignore"):  # a signal handler or finalizer interrupted a kernel
                 return self.kernel_for(arrays)(*arrays, **settings)
         if not any(isinstance(x, Tensor) for x in inputs):
-            raise TypeError(f"{self.name}: argument '{self.inputs[0]}' must be a Tensor, got "
+            raise TypeError(f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
                             f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
         call = describe_call(self, inputs, settings)
         try:

@@ -221,12 +221,14 @@ _MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", 
 
 @public("nn.functional", op=resample)
 def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
-                align_corners: bool | None = None, recompute_scale_factor: bool | None = None) -> Tensor:
-    """The image resized to ``size`` or by ``scale_factor``; x is (n, c, sizes...) with 1 to 3 sizes.
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
+    """The image resized to ``size`` or by ``scale_factor``; it is (n, c, sizes...) with 1 to 3.
 
     mode: "nearest", "nearest-exact", "area" for any, "linear" for 1, "bilinear" and "bicubic" for 2,
     "trilinear" for 3 sizes. align_corners: the corner elements' centres stay at the corners (linear
-    kinds and bicubic). Raises ShapeError or ValueError for what does not fit.
+    kinds and bicubic). Raises ShapeError or ValueError for what does not fit, and for ``antialias=True``:
+    every output is taken from its nearest inputs, however much the image shrinks.
 
     >>> fw.nn.functional.interpolate(fw.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
@@ -234,10 +236,13 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     d = tensor_arg(input, "interpolate").ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if antialias:
+        raise ValueError("interpolate: antialias=True is not offered; shrink with avg_pool2d or mode='area'")
     kind, takes = _MODES[mode]
     if d not in takes:
-        raise ShapeError(f"interpolate: mode={mode!r} wants input of {' or '.join(str(t + 2) for t in takes)} "
-                         f"dimensions (n, c, sizes...), got shape {list(input.shape)}")
+        sizes = " or ".join(str(t + 2) for t in takes)
+        raise ShapeError(f"interpolate: mode={mode!r} wants input of {sizes} dimensions (n, c, sizes...), "
+                         f"got shape {list(input.shape)}")
     if align_corners is not None and kind not in ("linear", "cubic"):
         raise ValueError(f"interpolate: align_corners does not apply to mode={mode!r}")
     if kind in ("linear", "cubic", "area"):
@@ -410,7 +415,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """
     r = _factor(downscale_factor, "pixel_unshuffle", "downscale_factor")
     if tensor_arg(input, "pixel_unshuffle").ndim < 3 or input.shape[-1] % r or input.shape[-2] % r:
-        raise ShapeError(f"pixel_unshuffle: wanted input (*, c, h * {r}, w * {r}), got shape {list(input.shape)}")
+        raise ShapeError(f"pixel_unshuffle: wanted input (*, c, h * {r}, w * {r}), got shape "
+                         f"{list(input.shape)}")
     *lead, c, h, w = input.shape
     n = len(lead)
     y = reshape_op.run(input, shape=(*lead, c, h // r, r, w // r, r))

@@ -19,10 +19,10 @@ def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, shown: str,
                        ufunc=ufunc, alias=alias, method=alias or True, **_FLOAT)
 
 
-exp = _unary("exp", "The exponential function.", "g * out", ufunc="exp", shown="[1.6487, 2.7183]")
-exp2 = _unary("exp2", "Two to the power of the element.", "g * (out * 0.6931471805599453)",
+exp = _unary("exp", "The exponential function.", "gate(g, out)", ufunc="exp", shown="[1.6487, 2.7183]")
+exp2 = _unary("exp2", "Two to the power of the element.", "gate(g * 0.6931471805599453, out)",
               ufunc="exp2", shown="[1.4142, 2.0000]")
-expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "g * (out + 1)", ufunc="expm1",
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "gate(g, out + 1)", ufunc="expm1",
                shown="[0.6487, 1.7183]")
 log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log", shown="[-0.6931,  0.0000]")
 log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2",
@@ -33,7 +33,7 @@ log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc=
                shown="[0.4055, 0.6931]")
 sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]",
               shown="[2., 3.]")
-rsqrt = _unary("rsqrt", "One over the square root.", "gate(g, -0.5 * (out * out * out))", ufunc=None,
+rsqrt = _unary("rsqrt", "One over the square root.", "gate(gate(gate(-0.5 * g, out), out), out)", ufunc=None,
                expr="1 / sqrt(x)", values="[4.0, 16.0]", shown="[0.5000, 0.2500]")
 sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin",
              shown="[0.4794, 0.8415]")
@@ -47,8 +47,8 @@ acos = _unary("acos", "The angle whose cosine is the element.", "over(-g, sqrt(1
               ufunc="arccos", alias="arccos", shown="[1.0472, 0.0000]")
 atan = _unary("atan", "The angle whose tangent is the element.", "g / (1 + x * x)", ufunc="arctan",
               alias="arctan", shown="[0.4636, 0.7854]")
-sinh = _unary("sinh", "The hyperbolic sine.", "g * cosh(x)", ufunc="sinh", shown="[0.5211, 1.1752]")
-cosh = _unary("cosh", "The hyperbolic cosine.", "g * sinh(x)", ufunc="cosh",
+sinh = _unary("sinh", "The hyperbolic sine.", "gate(g, cosh(x))", ufunc="sinh", shown="[0.5211, 1.1752]")
+cosh = _unary("cosh", "The hyperbolic cosine.", "gate(g, sinh(x))", ufunc="cosh",
               shown="[1.1276, 1.5431]")
 tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh",
               shown="[0.4621, 0.7616]")
@@ -66,18 +66,18 @@ erfc = _unary("erfc", "One minus the error function, accurate for large x.",
               "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]")
 
 
-def _step(name: str, line: str, ufunc: str, values: str, shown: str) -> Any:
+def _step(name: str, line: str, values: str, shown: str) -> Any:
     example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
-    return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}", ufunc=ufunc,
+    return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}",
                        vjp={"x": "g * 0.0"}, jvp="symmetric", alias="fix" if name == "trunc" else "",
                        method="fix" if name == "trunc" else True)
 
 
-floor = _step("floor", "The largest integer that is not larger.", "floor", "[1.7, -1.2]",
+floor = _step("floor", "The largest integer that is not larger.", "[1.7, -1.2]",
               "[ 1., -2.]")
-ceil = _step("ceil", "The smallest integer that is not smaller.", "ceil", "[1.2, -1.7]",
+ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
              "[ 2., -1.]")
-trunc = _step("trunc", "The integer part.", "trunc", "[1.7, -1.7]", "[ 1., -1.]")
+trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
 _round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
                      ufunc="rint", vjp={"x": "g * 0.0"}, jvp="symmetric", namespace="", method=False)
 frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
@@ -86,7 +86,7 @@ frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the
     """, vjp={"x": "g"}, jvp="symmetric")
 
 
-@public(method=True, inplace=True, op=_round.op)
+@public(method=True, inplace=True, op=_round.op, out=True)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
 
@@ -110,7 +110,7 @@ _where = Elementwise("where", "condition x y", "where(condition, x, y)", result=
                      jvp="linear")
 
 
-@public(op=_where)
+@public(op=_where, out=True)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where the condition holds, else ``other``; with the condition alone, where it holds.
 
@@ -164,7 +164,7 @@ _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high",
                           vjp={"x": "where(x > high, 0.0, g)"})
 
 
-@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low)
+@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """The element limited to [min, max]; each a number, a tensor or None.
 
@@ -193,7 +193,7 @@ def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
     return op.run(x, **{setting: limit})
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
@@ -203,7 +203,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return clamp(input, min=min)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 
@@ -213,7 +213,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     return clamp(input, max=max)
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.

@@ -86,7 +86,7 @@ def randn(*size: Any, generator: Generator | None = None, out: Tensor | None = N
 
 
 @public()
-def randint(low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None,
+def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Generator | None = None,
             out: Tensor | None = None, dtype: Any = None, device: Any = None,
             requires_grad: bool = False) -> Tensor:
     """Integers uniform in [low, high): ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -98,9 +98,11 @@ def randint(low: int, high: Any = None, size: Any = None, *, generator: Generato
     """
     if size is None:
         low, high, size = 0, low, high
-        if size is None:
-            raise TypeError("randint: no size was given; write randint(high, size) or "
-                            "randint(low, high, size)")
+    elif high is None:
+        low, high = 0, low
+    if size is None:
+        raise TypeError("randint: no size was given; write randint(high, size) or "
+                        "randint(low, high, size)")
     dtype, place = _kind_and_place(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint")
@@ -175,7 +177,7 @@ def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any 
 
 
 @public()
-def randint_like(input: Tensor, low: int, high: Any = None, *, generator: Generator | None = None,
+def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Generator | None = None,
                  dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """Integers uniform in [low, high) (or [0, low)) in the shape, dtype and device of ``input``.
 
@@ -267,7 +269,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     Without replacement no index comes twice. Raises ValueError for weights that are negative, not
     finite or all 0, and where fewer than ``num_samples`` are above 0 without replacement.
 
-    Without replacement, the k smallest of Exp(1) / x are taken: P. Efraimidis and P. Spirakis,
+    Without replacement, the k smallest of Exp(1) / input are taken: P. Efraimidis and P. Spirakis,
     "Weighted random sampling with a reservoir", 2006.
 
     >>> fw.multinomial(fw.tensor([0.0, 3.0]), 4, replacement=True)
@@ -375,8 +377,11 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
     floating(input, "normal_")
     if not std >= 0:
         raise ValueError(f"normal_: std must not be negative, got {std}")
-    return _fill(input, "normal_", lambda: _moved(normal_array(
-        input.shape, input.dtype.numpy, input.device, generator, host=True) * float(std) + float(mean), input))
+
+    def draw() -> Any:
+        standard = normal_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        return _moved(standard * float(std) + float(mean), input)
+    return _fill(input, "normal_", draw)
 
 
 def _moved(array: Any, x: Tensor) -> Any:
@@ -401,7 +406,8 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
     elif high is None:
         low, high = (0, low) if "from" not in bounds else (low, _exact_integers(kind))
     low, high = _range(0 if low is None else low, high, kind, "random_")
-    return _fill(input, "random_", lambda: integers_array(low, high, input.shape, kind.numpy, input.device, generator))
+    return _fill(input, "random_", lambda: integers_array(low, high, input.shape, kind.numpy, input.device,
+                                                          generator))
 
 
 def _exact_integers(kind: DType) -> int:
@@ -414,7 +420,7 @@ def _exact_integers(kind: DType) -> int:
 
 @public("", method=True)
 def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    """Fill with numbers of density ``lambd * exp(-lambd * input)``; 0 never occurs in float32 and float64.
+    """Fill with numbers of density ``lambd * exp(-lambd * t)``; 0 never occurs in float32 and float64.
 
     Raises ValueError unless lambd > 0.
 

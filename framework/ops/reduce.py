@@ -70,7 +70,7 @@ sum_op = Op("sum", "x", jvp="linear", kernel=_sum_kernel, infer=_same,
 mean_op = Op("mean", "x", jvp="linear", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
 
 
-@public(method=True, op=sum_op)
+@public(method=True, op=sum_op, out=True)
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` (an int, several, or None for all).
 
@@ -92,7 +92,7 @@ def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
     return x if x.dtype is wanted else cast.run(x, dtype=wanted)
 
 
-@public(method=True, op=mean_op)
+@public(method=True, op=mean_op, out=True)
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` (an int, several, or None for all) of a floating tensor.
 
@@ -112,7 +112,7 @@ def _ignored_nan(x: Tensor) -> Tensor:
     return where_op.run(x != x, 0.0, x) if x.dtype.is_floating_point else x
 
 
-@public(method=True)
+@public(method=True, out=True)
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` of what is not nan.
 
@@ -122,7 +122,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
     return sum(_ignored_nan(tensor_arg(input, "nansum")), dim, keepdim, dtype=dtype)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` of what is not nan; nan where nothing is left.
 
@@ -189,7 +189,7 @@ prod_op = Op("prod", "x", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1]
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
 
-@public(method=True, op=prod_op)
+@public(method=True, op=prod_op, out=True)
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over one dimension, or of all elements.
 
@@ -258,7 +258,7 @@ def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
     return op.run(x, dims=dims, keepdim=keepdim)
 
 
-@public(method=True, op=amax_op)
+@public(method=True, op=amax_op, out=True)
 def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The largest element over ``dim`` (an int, several, or None for all); nan wins.
 
@@ -270,7 +270,7 @@ def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _extreme(amax_op, input, dim, keepdim, "amax")
 
 
-@public(method=True, op=amin_op)
+@public(method=True, op=amin_op, out=True)
 def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The smallest element over ``dim`` (an int, several, or None for all); nan wins.
 
@@ -282,7 +282,7 @@ def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _extreme(amin_op, input, dim, keepdim, "amin")
 
 
-@public(method=True)
+@public(method=True, out=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """(min, max): the smallest and the largest element, of all or along one dimension.
 
@@ -329,7 +329,7 @@ min_op = Op("min", "x", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 
 
-@public(method=True, op=max_op)
+@public(method=True, op=max_op, out=True)
 def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The largest element; along ``dim``: (values, indices); with another tensor: ``maximum``.
 
@@ -349,7 +349,7 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
     return return_types.max(*_best(max_op, input, dim, keepdim))
 
 
-@public(method=True, op=min_op)
+@public(method=True, op=min_op, out=True)
 def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The smallest element; along ``dim``: (values, indices); with another tensor: ``minimum``.
 
@@ -375,7 +375,7 @@ def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
     return op.run(x, dim=at, keepdim=keepdim)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index (int64) of the largest element along ``dim``, or in the flattened tensor.
 
@@ -387,7 +387,7 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return _arg(max_op, input, dim, keepdim, "argmax")
 
 
-@public(method=True)
+@public(method=True, out=True)
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The index (int64) of the smallest element along ``dim``, or in the flattened tensor.
 
@@ -484,7 +484,7 @@ logsumexp_op = Op("logsumexp", "x", kernel=_logsumexp_kernel, infer=_same,
                   vjp={"x": _logsumexp_vjp})
 
 
-@public(method=True, op=logsumexp_op)
+@public(method=True, op=logsumexp_op, out=True)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, without overflow. Of nothing: -inf.
 

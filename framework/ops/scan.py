@@ -34,7 +34,7 @@ cumsum_op = Op("cumsum", "x", kernel=_cumsum_kernel, infer=lambda x, *, dim, rev
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 
 
-@public(method=True, inplace=True, op=cumsum_op)
+@public(method=True, inplace=True, op=cumsum_op, out=True)
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running sum along ``dim``: ``y[i] = input[0] + ... + input[i]``.
 
@@ -83,7 +83,7 @@ def _on_last(op: Op, x: Tensor, dim: int) -> Tensor:
     return permute_op.run(y, dims=(*range(dim), x.ndim - 1, *range(dim, x.ndim - 1)))
 
 
-@public(method=True, inplace=True, op=cumprod_op)
+@public(method=True, inplace=True, op=cumprod_op, out=True)
 def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The running product along ``dim``: ``y[i] = input[0] * ... * input[i]``.
 
@@ -140,7 +140,7 @@ cummin_op = Op("cummin", "x", kernel=_running_kernel("minimum"), infer=_running_
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 
 
-@public(method=True, op=cummax_op)
+@public(method=True, op=cummax_op, out=True)
 def cummax(input: Tensor, dim: int) -> Any:
     """(values, indices) of the largest element so far along ``dim``; of equal ones, the last.
 
@@ -151,7 +151,7 @@ def cummax(input: Tensor, dim: int) -> Any:
         dim, tensor_arg(input, "cummax").ndim, "cummax")))
 
 
-@public(method=True, op=cummin_op)
+@public(method=True, op=cummin_op, out=True)
 def cummin(input: Tensor, dim: int) -> Any:
     """(values, indices) of the smallest element so far along ``dim``; of equal ones, the last.
 
@@ -195,7 +195,7 @@ logcumsumexp_op = Op("logcumsumexp", "x", kernel=_logcumsumexp_kernel, infer=lam
                      vjp={"x": _logcumsumexp_vjp})
 
 
-@public(method=True, op=logcumsumexp_op)
+@public(method=True, op=logcumsumexp_op, out=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """``log(exp(input[0]) + ... + exp(input[i]))`` along ``dim``, without overflow.
 
@@ -220,7 +220,7 @@ def _joined(parts: list[Tensor], dim: int) -> Tensor:
     for part, size in zip(parts, sizes):
         if part.ndim != len(shape) or part.shape[:dim] + part.shape[dim + 1:] != (
                 shape[:dim] + shape[dim + 1:]):
-            raise ShapeError(f"diff: prepend and append must have the shape of x except along dimension "
+            raise ShapeError(f"diff: prepend and append must have the shape of input except along dimension "
                              f"{dim}, got {list(part.shape)}")
         key = (slice(None),) * dim + (slice(start, start + size),)
         placed = put_slice.run(part, key=key, shape=shape)
@@ -229,7 +229,7 @@ def _joined(parts: list[Tensor], dim: int) -> Tensor:
     return result  # type: ignore[return-value]
 
 
-@public(method=True)
+@public(method=True, out=True)
 def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None,
          append: Tensor | None = None) -> Tensor:
     """The ``n``-th difference along ``dim``: ``y[i] = input[i + 1] - input[i]``, n times.

@@ -82,7 +82,7 @@ def _at_least_1d(x: Any) -> Any:
     return reshape_op.run(x, shape=(1,)) if isinstance(x, Tensor) and x.ndim == 0 else x
 
 
-@public(method=True, op=gather_op)
+@public(method=True, op=gather_op, out=True)
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements named by ``index`` along ``dim``, each at its own position along the others.
 
@@ -103,7 +103,7 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     return gather_op.run(input, index, dim=at)
 
 
-@public(method=True)
+@public(method=True, out=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """``gather`` with the other dimensions broadcast; without ``dim``, from the flattened tensor.
 
@@ -141,10 +141,10 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
     return _at_least_1d(src)
 
 
-@public(method=True, inplace=True, op=scatter_op)
+@public(method=True, inplace=True, op=scatter_op, out=True)
 def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None,
             reduce: str | None = None) -> Tensor:
-    """``input`` with the elements named by ``index`` along ``dim`` replaced by those of ``src`` (or a number).
+    """``input`` with the elements that ``index`` names along ``dim`` replaced by ``src`` (or a number).
 
     Formula (2 dimensions, dim=1): ``out[i, index[i, j]] = src[i, j]``. reduce: "add" or "multiply"
     combines instead of replacing. Where a place is named twice, one of the values stays. Raises
@@ -181,7 +181,7 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     return x + (added if x.ndim else reshape_op.run(added, shape=()))  # type: ignore[operator]
 
 
-@public(method=True, inplace=True)
+@public(method=True, inplace=True, out=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added at the places named by ``index`` along ``dim``.
 

@@ -66,7 +66,7 @@ def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
 
 
 @public(method=True, op=softmax_op)
-@public("nn.functional", op=softmax_op)
+@public("nn.functional", op=softmax_op, out=True)
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``.
 
@@ -80,7 +80,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @public(method=True, op=log_softmax_op)
-@public("nn.functional", op=log_softmax_op)
+@public("nn.functional", op=log_softmax_op, out=True)
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``x_i - log(sum_j exp(x_j))`` along ``dim``; more exact than the log of softmax.
 
@@ -94,7 +94,7 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
 
 @public("nn.functional")
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """``softmax(-x)`` along ``dim``.
+    """``softmax(-input)`` along ``dim``.
 
     >>> fw.nn.functional.softmin(fw.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])

@@ -42,7 +42,7 @@ sort_op = Op("sort", "x", kernel=_sort_kernel, outputs="values indices", differe
              vjp={"x": _put_back})
 
 
-@public(method=True, op=sort_op)
+@public(method=True, op=sort_op, out=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Any:
     """(values, indices) sorted along ``dim``. Equal elements keep their order, ``stable`` or not.
 
@@ -57,7 +57,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     return return_types.sort(*sort_op.run(input, dim=at, descending=bool(descending)))
 
 
-@public(method=True, op=sort_op)
+@public(method=True, op=sort_op, out=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """The indices (int64) that sort along ``dim``; see ``sort``.
 
@@ -67,7 +67,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     return sort(tensor_arg(input, "argsort").detach(), dim, descending).indices
 
 
-@public(method=True, op=sort_op)
+@public(method=True, op=sort_op, out=True)
 def msort(input: Tensor) -> Tensor:
     """The values sorted along the first dimension.
 
@@ -107,7 +107,7 @@ topk_op = Op("topk", "x", kernel=_topk_kernel, infer=_topk_infer, outputs="value
              differentiable=1, vjp={"x": _put_back})
 
 
-@public(method=True, op=topk_op)
+@public(method=True, op=topk_op, out=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """(values, indices) of the ``k`` largest elements along ``dim`` (or smallest), the best first.
 
@@ -150,7 +150,7 @@ median_all = Op("median", "x", infer=lambda x: Meta((), x.dtype),
                 vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})
 
 
-@public(method=True, op=kthvalue_op)
+@public(method=True, op=kthvalue_op, out=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """(values, indices) of the ``k``-th smallest element along ``dim``; ``k`` counts from 1.
 
@@ -168,7 +168,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
                                                   nan_wins=False))
 
 
-@public(method=True, op=median_all)
+@public(method=True, op=median_all, out=True)
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, of two middle ones the lower; along ``dim``: (values, indices). nan wins.
 
@@ -250,7 +250,7 @@ searchsorted_op = Op("searchsorted", "sorted_sequence input", kernel=_searchsort
                      infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
 
 
-@public(op=searchsorted_op)
+@public(op=searchsorted_op, out=True)
 def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
                  side: str | None = None, sorter: Tensor | None = None) -> Tensor:
     """Where to insert the numbers of ``input`` to keep the last dimension of the sequence sorted.
@@ -288,7 +288,7 @@ def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:
     return tensor_arg(input, op, "input").detach()
 
 
-@public(op=searchsorted_op)
+@public(op=searchsorted_op, out=True)
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False,
               right: bool = False) -> Tensor:
     """The number of the bucket, between sorted ``boundaries`` (a vector), of each element.

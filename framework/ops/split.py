@@ -33,8 +33,8 @@ def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     return _pieces(x, dim, bounds)
 
 
-@public(method=True)
-def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+@public(method=True, also="split_size=split_size_or_sections")
+def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of pieces of that size along ``dim`` (the last may be shorter), or of the listed sizes.
 
     Raises ShapeError if listed sizes do not sum to the dimension's.
@@ -44,13 +44,13 @@ def split(input: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Ten
     >>> fw.split(fw.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    at = _dim_of(input, dim, "split")
+    at = _dim_of(tensor, dim, "split")
     if isinstance(split_size_or_sections, (tuple, list)):
-        return _by_sizes(input, split_size_or_sections, at, "split")
-    size, length = split_size_or_sections.__index__(), input.shape[at]
+        return _by_sizes(tensor, split_size_or_sections, at, "split")
+    size, length = split_size_or_sections.__index__(), tensor.shape[at]
     if size < 0 or (size == 0 and length):
         raise ShapeError(f"split: split_size must be positive, got {size}")
-    return _pieces(input, at, [*range(0, length, max(size, 1)), length] if length else [0, 0])
+    return _pieces(tensor, at, [*range(0, length, max(size, 1)), length] if length else [0, 0])
 
 
 @public(method=True)
@@ -97,7 +97,8 @@ def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]
     return _pieces(x, dim, bounds)
 
 
-@public(method=True)
+@public(method=True, also="indices=indices_or_sections sections=indices_or_sections "
+                          "tensor_indices_or_sections=indices_or_sections")
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of nearly equal pieces along ``dim``, or cut at the listed places.
 
@@ -117,7 +118,7 @@ def _even(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     return _sections(x, sections, dim, op)
 
 
-@public(method=True)
+@public(method=True, also="indices=indices_or_sections sections=indices_or_sections")
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 1 (0 for a vector).
 
@@ -129,7 +130,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _even(input, indices_or_sections, 0 if input.ndim == 1 else 1, "hsplit")
 
 
-@public(method=True)
+@public(method=True, also="indices=indices_or_sections sections=indices_or_sections")
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 0 of at least two.
 
@@ -141,7 +142,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _even(input, indices_or_sections, 0, "vsplit")
 
 
-@public(method=True)
+@public(method=True, also="indices=indices_or_sections sections=indices_or_sections")
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """``tensor_split`` into equal pieces along dimension 2 of at least three.
 

@@ -79,13 +79,13 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
                         f"correction=1)")
     floating(tensor_arg(x, op.name), op.name)
     if x.dtype.is_complex:
-        raise DTypeError(f"{op.name}: argument 'x' must be real, got {x.dtype}")
+        raise DTypeError(f"{op.name}: argument 'input' must be real, got {x.dtype}")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     return op.run(x, dims=many_dims(dim, x.ndim, op.name), correction=correction, keepdim=keepdim)
 
 
-@public(method=True, op=var_op)
+@public(method=True, op=var_op, out=True)
 def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
     """The variance over ``dim``: ``sum((input - mean(input)) ** 2) / max(0, n - correction)``.
@@ -99,7 +99,7 @@ def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
     return _spread_of(var_op, input, dim, unbiased, keepdim, correction)
 
 
-@public(method=True, op=std_op)
+@public(method=True, op=std_op, out=True)
 def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
     """The standard deviation over ``dim``, the square root of ``var``.
@@ -164,7 +164,7 @@ norm_op = Op("vector_norm", "x", kernel=_norm_kernel, vjp={"x": _norm_vjp},
              infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim))
 
 
-@public("linalg", op=norm_op)
+@public("linalg", op=norm_op, out=True)
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
                 dtype: Any = None) -> Tensor:
     """``sum(|input| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).
@@ -201,7 +201,7 @@ def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> T
     return norm_op.run(x, ord=float(ord), dims=dims, keepdim=keepdim)
 
 
-@public(method=True, op=norm_op)
+@public(method=True, op=norm_op, out=True)
 def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
          dtype: Any = None) -> Tensor:
     """The norm of order ``p`` over ``dim`` of the elements as a vector; "fro" is ``p=2``.
@@ -272,7 +272,7 @@ histc_op = Op("histc", "x", kernel=_histc_kernel,
               infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype))
 
 
-@public(method=True, op=histc_op)
+@public(method=True, op=histc_op, out=True)
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``input``.
 

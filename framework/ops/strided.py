@@ -154,7 +154,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     return _replace(input, src, slice_op, {"key": (slice(None),) * at + (int(index),)}, "select_scatter")
 
 
-@public(method=True, op=put_view)
+@public(method=True, op=put_view, out=True)
 def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
                   step: int = 1) -> Tensor:
     """A copy of ``input`` with the positions ``start:end:step`` along ``dim`` replaced by ``src``.

@@ -16,6 +16,7 @@ from .public import PUBLIC
 
 INIT = Path(__file__).parents[1] / "__init__.py"
 FILES = {"framework": INIT, "linalg": INIT.parent / "linalg.py",
+         "fft": INIT.parent / "fft.py", "special": INIT.parent / "special.py",
          "nn.functional": INIT.parent / "nn" / "functional.py"}
 BEGIN, END = "# functions of the rooms, written by framework.ops.stub", "# end of the functions"
 PATH = Path(__file__).parents[1] / "tensor.pyi"
@@ -135,14 +136,22 @@ def function_imports(namespace: str) -> str:
             continue
         module = sys.modules[p.function.__module__]
         name = next(n for n, v in vars(module).items() if v is p.function)
-        lines.append(f"from {dots}{module.__name__.removeprefix('framework.')} import {name} as {p.name}")
-    return "\n".join(sorted(lines))
+        note = "  # noqa: F401" if name != p.name and home != INIT else ""
+        room = module.__name__.removeprefix("framework.")
+        lines.append(f"from {dots}{room} import {name} as {p.name}{note}")
+    return "\n".join(sorted(lines, key=_natural))
+
+
+def _natural(line: str) -> list:
+    """The order of linters, word by word: log, log2, log10."""
+    return [[int(part) if part.isdigit() else part for part in re.split(r"(\d+)", word)]
+            for word in line.split()]
 
 
 def with_functions(namespace: str) -> str:
     """The text of a namespace's file with its list of functions brought up to date."""
     head, rest = FILES[namespace].read_text().split(BEGIN)
-    return f"{head}{BEGIN}\n{function_imports(namespace)}\n{END}{rest.split(END)[1]}"
+    return f"{head}{BEGIN}\n{function_imports(namespace)}\n\n{END}{rest.split(END)[1]}"
 
 
 if __name__ == "__main__":

@@ -72,8 +72,8 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     return reshape_op.run(tensor_arg(input, "reshape"), shape=size_args(shape, "reshape", "shape"))
 
 
-@public("", method=True)
-def view(input: Tensor, *shape: Any) -> Tensor:
+@public("", method=True, also="dtype=size")
+def view(input: Tensor, *size: Any) -> Tensor:
     """The same memory in another shape; raises ShapeError where that needs a copy (use reshape).
 
     ``input.view(dtype)`` reads the bytes as another dtype of the same size.
@@ -82,14 +82,15 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    if len(shape) == 1 and isinstance(shape[0], DType):
-        out = wrap(input._array.view(shape[0].numpy))
+    if len(size) == 1 and isinstance(size[0], DType):
+        out = wrap(input._array.view(size[0].numpy))
         out._counter = counter_of(input)
         return out
-    out = reshape_op.run(input, shape=size_args(shape, "view", "shape"))
+    out = reshape_op.run(input, shape=size_args(size, "view"))
     if out._base is None and out._array.size:
-        raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides {list(input.stride())} cannot "
-                         f"be seen as {list(out.shape)} without a copy; use reshape()")
+        raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides "
+                         f"{list(input.stride())} cannot be seen as {list(out.shape)} without a copy; "
+                         f"use reshape()")
     return out
 
 
@@ -139,7 +140,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     return permute_op.run(input, dims=order)
 
 
-@public(method="transpose swapaxes swapdims", alias="swapaxes swapdims")
+@public(method="transpose swapdims", alias="swapdims")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dimensions swapped.
 
@@ -153,6 +154,16 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     if order:
         order[a], order[b] = order[b], order[a]
     return permute_op.run(input, dims=tuple(order))
+
+
+@public(method=True)
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
+    """``transpose`` by NumPy's name.
+
+    >>> fw.swapaxes(fw.ones(2, 3), 0, 1).shape
+    (3, 2)
+    """
+    return transpose(input, axis0, axis1)
 
 
 @public(method=True)

@@ -131,8 +131,9 @@ class Optimizer:
 
     def _groups_of(self, params: Any) -> list[dict[str, Any]]:
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
+            hint = "pass its .parameters()" if hasattr(params, "parameters") else "wrap it in a list"
             raise TypeError(f"{type(self).__name__}: params must be an iterable of tensors or of dicts, "
-                            f"got {type(params).__name__}; wrap it in a list")
+                            f"got {type(params).__name__}; {hint}")
         if isinstance(params, (set, frozenset)):
             raise TypeError(f"{type(self).__name__}: params must be ordered, got a set; use a list")
         items = list(params)

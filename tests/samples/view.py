@@ -51,9 +51,12 @@ row("permute",
 row("transpose",
     _one("two dims", lambda M, x: M.transpose(x, 0, -1), lambda x: x.swapaxes(0, 2)),
     _one("number", lambda M, x: M.transpose(x, 0, 0), lambda x: x, np.array(1.5)),
-    _one("swapaxes", lambda M, x: M.swapaxes(x, 0, 1), lambda x: x.swapaxes(0, 1)),
     _one("swapdims", lambda M, x: x.swapdims(0, 1), lambda x: x.swapaxes(0, 1)),
     errors=[("range", lambda M: M.ones(2, 3).transpose(0, 2), IndexError, "dim1=2")])
+row("swapaxes",
+    _one("two dims", lambda M, x: M.swapaxes(x, 0, 1), lambda x: x.swapaxes(0, 1)),
+    _one("by name", lambda M, x: x.swapaxes(axis0=-1, axis1=0), lambda x: x.swapaxes(0, 2)),
+    errors=[("range", lambda M: M.ones(2, 3).swapaxes(0, 2), IndexError, "dim1=2")])
 row("t",
     _one("matrix", lambda M, x: M.t(x), lambda x: x.T, M23),
     _one("vector", lambda M, x: x.t(), lambda x: x, normal(3)),

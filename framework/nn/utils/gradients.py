@@ -4,15 +4,19 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..autograd.mode import no_grad
-from ..backends import array_module
-from ..creation import zeros
-from ..errors import ShapeError
-from ..ops.join import cat
-from ..tensor import Tensor, wrap
+from ...autograd.mode import no_grad
+from ...backends import array_module
+from ...creation import zeros
+from ...errors import ShapeError
+from ...ops.join import cat
+from ...tensor import Tensor, wrap
 
 
 def _gradients(parameters: Any, op: str) -> list[Tensor]:
+    if not isinstance(parameters, Iterable):
+        hint = "; pass its .parameters()" if hasattr(parameters, "parameters") else ""
+        raise TypeError(f"{op}: parameters must be an iterable of Tensors, got "
+                        f"{type(parameters).__name__}{hint}")
     items = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     for p in items:
         if not isinstance(p, Tensor):

@@ -1,0 +1,119 @@
+"""More functions on elements: angles, signs, extremes that pass over nan, bits, whole numbers, logs."""
+
+from typing import Any
+
+from ..dtypes import complex128, float64
+from ..errors import DTypeError
+from ..tensor import Tensor
+from .args import tensor_arg
+from .arithmetic import pow as pow_
+from .elementwise import elementwise
+from .public import public
+
+deg2rad = elementwise("deg2rad", "x", "x * 0.017453292519943295", """Degrees in radians.
+    >>> fw.deg2rad(fw.tensor([180.0, 90.0]))
+    tensor([3.1416, 1.5708])
+    """, result="float", vjp={"x": "g * 0.017453292519943295"}, jvp="linear")
+rad2deg = elementwise("rad2deg", "x", "x * 57.29577951308232", """Radians in degrees.
+    >>> fw.rad2deg(fw.tensor([0.0, 3.1415927]))
+    tensor([  0., 180.])
+    """, result="float", vjp={"x": "g * 57.29577951308232"}, jvp="linear")
+hypot = elementwise("hypot", "x y", "hypot(x, y)",
+    """The length of the vector (x, y), safe from overflow.
+    >>> fw.hypot(fw.tensor([3.0]), fw.tensor([4.0]))
+    tensor([5.])
+    """, ufunc="hypot", vjp={"x": "gate(over(g, out), x)", "y": "gate(over(g, out), y)"})
+copysign = elementwise("copysign", "x y", "copysign(x, y)", """The first element with the sign of the second.
+    >>> fw.copysign(fw.tensor([1.0, -2.0]), -1.0)
+    tensor([-1., -2.])
+    """, ufunc="copysign", result="float",
+    vjp={"x": "g * (sign(x) * sign(out))", "y": "g * 0.0"})
+_FIRST = "where(({} {} {}) | (y != y), {}, {})"
+fmax = elementwise("fmax", "x y", "fmax(x, y)",
+    """The larger of two elements; nan loses. Of equal ones the first gets the gradient.
+    >>> fw.fmax(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
+    tensor([3., 2.])
+    """, ufunc="fmax", vjp={"x": _FIRST.format("x", ">=", "y", "g", "0.0"),
+                            "y": _FIRST.format("x", ">=", "y", "0.0", "g")})
+fmin = elementwise("fmin", "x y", "fmin(x, y)",
+    """The smaller of two elements; nan loses. Of equal ones the first gets the gradient.
+    >>> fw.fmin(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
+    tensor([1., 2.])
+    """, ufunc="fmin", vjp={"x": _FIRST.format("x", "<=", "y", "g", "0.0"),
+                            "y": _FIRST.format("x", "<=", "y", "0.0", "g")})
+heaviside = elementwise("heaviside", "x y", "where(x == 0, y, where(x < 0, 0.0, where(x > 0, 1.0, x)))",
+    """The step function: 0 below 0, 1 above, ``values`` at 0. It carries no gradient.
+    >>> fw.heaviside(fw.tensor([-1.0, 0.0, 2.0]), fw.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """, ufunc="heaviside", arguments="input values")
+logaddexp = elementwise("logaddexp", "x y", "logaddexp(x, y)", """log(exp(x) + exp(y)), safe from overflow.
+    >>> fw.logaddexp(fw.tensor([0.0]), fw.tensor([0.0]))
+    tensor([0.6931])
+    """, ufunc="logaddexp", result="float", method="logaddexp",
+    vjp={"x": "g * sigmoid(x - y)", "y": "g * sigmoid(y - x)"})
+logaddexp2 = elementwise("logaddexp2", "x y", "logaddexp2(x, y)",
+    """log2(2**x + 2**y), safe from overflow.
+    >>> fw.logaddexp2(fw.tensor([0.0]), fw.tensor([0.0]))
+    tensor([1.])
+    """, ufunc="logaddexp2", result="float",
+    vjp={"x": "g * sigmoid((x - y) * 0.6931471805599453)",
+         "y": "g * sigmoid((y - x) * 0.6931471805599453)"})
+gcd = elementwise("gcd", "x y", "gcd(x, y)", """The greatest common divisor of two integers.
+    >>> fw.gcd(fw.tensor([12, 18]), fw.tensor([8, 27]))
+    tensor([4, 9])
+    """, ufunc="gcd", result="integer")
+lcm = elementwise("lcm", "x y", "lcm(x, y)", """The least common multiple of two integers.
+    >>> fw.lcm(fw.tensor([4, 6]), fw.tensor([6, 15]))
+    tensor([12, 30])
+    """, ufunc="lcm", result="integer")
+bitwise_left_shift = elementwise("bitwise_left_shift", "x y", "left_shift(x, y)",
+    """The bits moved towards the high end: x * 2**y.
+    >>> fw.bitwise_left_shift(fw.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """, ufunc="left_shift", result="integer", method="__lshift__")
+bitwise_right_shift = elementwise("bitwise_right_shift", "x y", "right_shift(x, y)",
+    """The bits moved towards the low end, the sign kept: floor(x / 2**y).
+    >>> fw.bitwise_right_shift(fw.tensor([8, -3]), 1)
+    tensor([ 4, -2])
+    """, ufunc="right_shift", result="integer", method="__rshift__")
+isposinf = elementwise("isposinf", "x", "isinf(x) & (x > 0)", """Whether the element is +inf.
+    >>> fw.isposinf(fw.tensor([1.0, float("inf"), -float("inf")]))
+    tensor([False,  True, False])
+    """, result="bool")
+isneginf = elementwise("isneginf", "x", "isinf(x) & (x < 0)", """Whether the element is -inf.
+    >>> fw.isneginf(fw.tensor([1.0, float("inf"), -float("inf")]))
+    tensor([False, False,  True])
+    """, result="bool")
+
+
+@public(method=True)
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself: the operator ``+input``. Raises DTypeError for bools.
+
+    >>> fw.positive(fw.tensor([1, -2]))
+    tensor([ 1, -2])
+    """
+    if tensor_arg(input, "positive")._array.dtype.kind == "b":
+        raise DTypeError("positive: input must hold numbers, got bool; convert it, e.g. with .int()")
+    return input
+
+
+@public(method=True, inplace=True, out=True)
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """``pow`` computed in double precision: float64, or complex128 if either is complex.
+
+    >>> fw.float_power(fw.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=framework.float64)
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise TypeError(f"float_power: input or exponent must be a Tensor, got {type(input).__name__} and "
+                        f"{type(exponent).__name__}")
+    either = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.dtype.is_complex)
+                 for v in (input, exponent))
+    dtype = complex128 if either else float64
+
+    def wide(v: Any) -> Any:
+        return v.to(dtype) if isinstance(v, Tensor) else v  # type: ignore[attr-defined]
+    if not isinstance(input, Tensor):
+        return pow_(exponent.new_full((), input, dtype=dtype), wide(exponent))
+    return pow_(wide(input), wide(exponent))

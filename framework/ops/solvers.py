@@ -1,0 +1,440 @@
+"""More linear algebra: triangular systems, LU, least squares, eigenvalues, rank and condition, matrix_exp.
+
+LU's derivative follows S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra
+functions", 2010; that of the matrix exponential is a block of the exponential of a block matrix
+(I. Najfeld and T. Havel, "Derivatives of the matrix exponential and their computation", 1995).
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..autograd.mode import state
+from ..dtypes import BY_NUMPY, finfo, int32, int64
+from ..errors import AutogradError, DTypeError, ShapeError
+from ..tensor import Tensor
+from .args import one_dim, tensor_arg
+from .arrange import tril, triu
+from .factor import column, eye, like, lower_mask, matrix, solve_op
+from .join import cat
+from .linalg import inv, matrix_norm, pinv, solve, svdvals
+from .matmul import promoted, swap_last
+from .op import Meta, Op
+from .public import public
+from .scatter import take_along_dim
+from .view import diagonal as diagonal_
+from .view import put_slice, slice_op
+
+
+class LU(NamedTuple):
+    """What ``lu`` gives."""
+
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+class LUFactor(NamedTuple):
+    """What ``lu_factor`` gives."""
+
+    LU: Tensor
+    pivots: Tensor
+
+
+class Lstsq(NamedTuple):
+    """What ``lstsq`` gives."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+class Eig(NamedTuple):
+    """What ``eig`` gives."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+# -- triangular systems ----------------------------------------------------------------------------
+
+
+def _unit(A: Any) -> Any:
+    """A with ones on its diagonal."""
+    one = eye(A, A.shape[-1])
+    return A * (1 - one) + one
+
+
+@public("linalg", out=True)
+def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
+                     unitriangular: bool = False) -> Tensor:
+    """X with ``A @ X = B`` (or ``X @ A = B`` if not left) for triangular A (*, n, n) and B (*, n, k).
+
+    Only the named triangle of A is read; unitriangular: its diagonal counts as ones. Batches broadcast.
+    Raises LinAlgError where there is a 0 on the diagonal.
+
+    >>> A = fw.tensor([[2.0, 0.0], [1.0, 4.0]])
+    >>> fw.linalg.solve_triangular(A, fw.tensor([[2.0], [5.0]]), upper=False)
+    tensor([[1.],
+            [1.]])
+    """
+    A, B = promoted("solve_triangular", A=A, B=B)
+    matrix(A, "solve_triangular")
+    matrix(B, "solve_triangular", square=False, name="B")
+    A = triu(A) if upper else tril(A)
+    return solve(_unit(A) if unitriangular else A, B, left=left)
+
+
+@public(method=True, out=True)
+def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
+    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper: (*, n, k), (*, n, n) -> (*, n, k).
+
+    >>> fw.cholesky_solve(fw.tensor([[4.0]]), fw.tensor([[2.0]]))
+    tensor([[1.]])
+    """
+    B, L = promoted("cholesky_solve", input=input, L=L)
+    matrix(B, "cholesky_solve", square=False, name="input")
+    L = swap_last(triu(matrix(L, "cholesky_solve", name="L"))) if upper else tril(
+        matrix(L, "cholesky_solve", name="L"))
+    return solve(swap_last(L), solve(L, B))
+
+
+# -- LU --------------------------------------------------------------------------------------------
+
+
+def _pivot_kernel(xp: Any, A: Any) -> tuple:
+    """Gaussian elimination with row exchanges: the exchanges (from 1) and the order of rows they give."""
+    *batch, m, n = A.shape
+    A = A.reshape(-1, m, n).copy()
+    count, k = len(A), min(m, n)
+    order = xp.broadcast_to(xp.arange(m), (count, m)).copy()
+    pivots, each = xp.zeros((count, k), "int32"), xp.arange(count)
+    for i in range(k):
+        p = xp.argmax(xp.abs(A[:, i:, i]), axis=1) + i
+        pivots[:, i] = p + 1
+        for rows in (A, order):
+            kept = rows[each, p].copy()
+            rows[each, p] = rows[:, i]
+            rows[:, i] = kept
+        top = A[:, i, i]
+        A[:, i + 1:, i] /= xp.where(top == 0, xp.ones_like(top), top)[:, None]
+        A[:, i + 1:, i + 1:] -= A[:, i + 1:, i, None] * A[:, i, None, i + 1:]
+    return pivots.reshape(*batch, k), order.reshape(*batch, m).astype("int64")
+
+
+def _pivot_infer(A: Meta) -> tuple[Meta, Meta]:
+    *batch, m, n = A.shape
+    return Meta((*batch, min(m, n)), int32), Meta((*batch, m), int64)
+
+
+def _eliminate_kernel(xp: Any, A: Any) -> Any:
+    A = A.copy()
+    for i in range(A.shape[-1] - 1):
+        top = A[..., i, i]
+        A[..., i + 1:, i] /= xp.where(top == 0, xp.ones_like(top), top)[..., None]
+        A[..., i + 1:, i + 1:] -= A[..., i + 1:, i, None] * A[..., i, None, i + 1:]
+    return A
+
+
+def _eliminate_vjp(g: Any, out: Any) -> Any:
+    n = out.shape[-1]
+    strict = lower_mask(out, n, 0.0)
+    L, U = out * strict + eye(out, n), out * (1 - strict)
+    phi = (swap_last(L) @ (g * strict)) * strict + ((g * (1 - strict)) @ swap_last(U)) * (1 - strict)
+    return swap_last(solve_op(U, swap_last(solve_op(swap_last(L), phi))))
+
+
+pivot_op = Op("lu_pivots", "A", kernel=_pivot_kernel, outputs="pivots order", infer=_pivot_infer)
+eliminate = Op("lu_eliminate", "A", kernel=_eliminate_kernel, infer=lambda A: A,
+               vjp={"A": _eliminate_vjp})
+
+
+def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Tensor, Tensor | None]:
+    """LU (packed), pivots and the order of rows. What lies outside the leading square is solved for."""
+    matrix(A, op, square=False)
+    if A.dtype.is_complex:
+        raise DTypeError(f"{op}: A must be real, got {A.dtype}")
+    m, n = A.shape[-2:]
+    k, order, pivots = min(m, n), None, None
+    if pivot:
+        pivots, order = pivot_op.run(A.detach())
+        A = take_along_dim(A, column(order), -2)
+    packed: Any = eliminate.run(A[..., :k, :k])
+    if m > n:
+        return cat([packed, solve(triu(packed), A[..., k:, :], left=False)], -2), pivots, order
+    if n > m:
+        return cat([packed, solve(_unit(tril(packed)), A[..., k:])], -1), pivots, order
+    return packed, pivots, order  # type: ignore[return-value]
+
+
+@public("linalg")
+def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
+    """L and U in one matrix, and the exchanges of rows: (*, m, n) -> (*, m, n), int32 (*, min(m, n)).
+
+    Row i was exchanged with row ``pivots[i] - 1`` in step i. For ``lu_solve``. Raises LinAlgError in
+    backward where A is singular; pivot=False is not offered here (ValueError): use ``lu``.
+
+    >>> fw.linalg.lu_factor(fw.tensor([[1.0, 2.0], [2.0, 2.0]])).pivots
+    tensor([2, 2], dtype=framework.int32)
+    """
+    if not pivot:
+        raise ValueError("lu_factor: pivot=False is not offered; linalg.lu has it")
+    packed, pivots, _ = _lu(tensor_arg(A, "lu_factor"), True, "lu_factor")
+    return LUFactor(packed, pivots)
+
+
+@public("linalg")
+def lu(A: Tensor, *, pivot: bool = True) -> LU:
+    """``A = P @ L @ U``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
+
+    A (*, m, n), P (*, m, m), L (*, m, k), U (*, k, n), k = min(m, n). pivot=False: no rows are exchanged
+    and P is empty.
+
+    >>> fw.linalg.lu(fw.tensor([[1.0, 2.0], [2.0, 2.0]])).U
+    tensor([[2., 2.],
+            [0., 1.]])
+    """
+    packed, _, order = _lu(tensor_arg(A, "lu"), pivot, "lu")
+    m, n = A.shape[-2:]
+    k = min(m, n)
+    L = tril(packed[..., :k], -1) + like(packed, lambda xp, dtype: xp.eye(m, k, dtype=dtype))
+    if order is None:
+        return LU(packed.new_empty((0,)), L, triu(packed[..., :k, :]))
+    P = (order.unsqueeze(-2) == order.new_ones(()) * _count(order, m)).to(packed.dtype)  # type: ignore
+    return LU(P, L, triu(packed[..., :k, :]))
+
+
+def _count(order: Any, m: int) -> Any:
+    """0 to m - 1 as a column."""
+    return column(order.new_ones((m,)).cumsum(0) - 1)
+
+
+def _undo(pivots: Any, n: int) -> Any:
+    """The order of rows that the exchanges give."""
+    rows = pivots.to(int64) - 1
+    start = _count(rows, n).squeeze(-1).expand(*rows.shape[:-1], n).contiguous()
+    for i in range(rows.shape[-1]):
+        p = rows[..., i:i + 1]
+        moved = start.gather(-1, p)
+        start = start.scatter(-1, p, start[..., i:i + 1])
+        start = cat([start[..., :i], moved, start[..., i + 1:]], -1)
+    return start
+
+
+@public("linalg", out=True)
+def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
+             adjoint: bool = False) -> Tensor:
+    """X with ``A @ X = B`` from ``LU, pivots = lu_factor(A)``: LU (*, n, n), B (*, n, k).
+
+    left=False: ``X @ A = B``; adjoint: A is transposed.
+
+    >>> LU, pivots = fw.linalg.lu_factor(fw.tensor([[1.0, 2.0], [2.0, 2.0]]))
+    >>> fw.linalg.lu_solve(LU, pivots, fw.tensor([[3.0], [4.0]]))
+    tensor([[1.],
+            [1.]])
+    """
+    packed, B = promoted("lu_solve", LU=LU, B=B)
+    matrix(packed, "lu_solve", name="LU")
+    matrix(B, "lu_solve", square=False, name="B")
+    order: Any = column(_undo(tensor_arg(pivots, "lu_solve", "pivots"), packed.shape[-1]))
+    L, U = _unit(tril(packed)), triu(packed)
+    if not left:
+        B = swap_last(B)
+    if adjoint is left:  # the transposed system: U.T L.T P.T X = B
+        X = solve(swap_last(L), solve(swap_last(U), B))
+        X = take_along_dim(X, order.argsort(-2), -2)
+    else:
+        X = solve(U, solve(L, take_along_dim(B, order, -2)))
+    return X if left else swap_last(X)
+
+
+# -- rank, condition, least squares ----------------------------------------------------------------
+
+
+@public("linalg", out=True, also="input=A")
+def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None,
+                hermitian: bool = False) -> Tensor:
+    """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).
+
+    rtol is max(m, n) times the dtype's eps unless a positive atol is given. hermitian: not needed here.
+
+    >>> fw.linalg.matrix_rank(fw.tensor([[1.0, 2.0], [2.0, 4.0]]))
+    tensor(1)
+    """
+    s: Any = svdvals(matrix(A, "matrix_rank", square=False).detach())
+    if not s.shape[-1]:
+        return s.sum(-1).long()
+    if rtol is None:
+        rtol = 0.0 if atol else max(A.shape[-2:]) * finfo(A.dtype).eps
+    limit = (s[..., :1] * rtol).clamp(min=atol or 0.0)
+    return (s > limit).sum(-1)
+
+
+@public("linalg", out=True, also="input=A")
+def cond(A: Tensor, p: Any = None) -> Tensor:
+    """The condition number ``|A| * |inv(A)|`` in the matrix norm p: (*, n, n) -> (*).
+
+    p None or 2: the largest by the smallest singular value, also for (*, m, n); -2: the inverse of that;
+    "fro", "nuc", inf, -inf, 1, -1: as in ``matrix_norm``.
+
+    >>> fw.linalg.cond(fw.tensor([[2.0, 0.0], [0.0, 1.0]]))
+    tensor(2.)
+    """
+    if p in (None, 2, -2):
+        s: Any = svdvals(matrix(A, "cond", square=False))
+        return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
+    matrix(A, "cond")
+    return matrix_norm(A, p) * matrix_norm(inv(A), p)  # type: ignore[operator]
+
+
+@public("linalg")
+def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """The X that makes ``|A @ X - B|`` smallest, the least of several: A (*, m, n), B (*, m, k).
+
+    Computed and differentiated as ``pinv(A, rtol=rcond) @ B``. residuals (*, k): the squared errors, empty
+    unless m > n and every rank is n; rank (*); singular_values: those of A for drivers "gelsd" and
+    "gelss", else empty.
+
+    >>> fw.linalg.lstsq(fw.tensor([[1.0], [1.0]]), fw.tensor([[1.0], [3.0]])).solution
+    tensor([[2.0000]])
+    """
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise ValueError(f"lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
+    A, B = promoted("lstsq", A=A, B=B)
+    matrix(A, "lstsq", square=False)
+    matrix(B, "lstsq", square=False, name="B")
+    m, n = A.shape[-2:]
+    if B.shape[-2] != m:
+        raise ShapeError(f"lstsq: A of shape {list(A.shape)} and B of shape {list(B.shape)} must have as "
+                         f"many rows")
+    X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
+    rank: Any = matrix_rank(A, rtol=rcond)
+    residuals = ((A @ X - B) ** 2).sum(-2) if m > n and bool((rank == n).all()) else A.new_empty((0,))
+    values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_empty((0,))
+    return Lstsq(X, residuals, rank, values)
+
+
+# -- eigenvalues of any matrix ---------------------------------------------------------------------
+
+
+def _eig_kernel(xp: Any, A: Any) -> tuple:
+    to = xp.result_type(A.dtype, xp.complex64)
+    if hasattr(xp.linalg, "eig"):
+        values, vectors = xp.linalg.eig(A)
+    else:  # older CuPy: by way of the host
+        values, vectors = (xp.asarray(part) for part in np.linalg.eig(xp.asnumpy(A)))
+    return values.astype(to), vectors.astype(to)
+
+
+def _eig_infer(A: Meta) -> tuple[Meta, Meta]:
+    to = BY_NUMPY[np.result_type(A.dtype.numpy, np.complex64)]
+    return Meta(A.shape[:-1], to), Meta(A.shape, to)
+
+
+eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues eigenvectors", infer=_eig_infer)
+
+
+@public("linalg", op=eig_op)
+def eig(A: Tensor) -> Eig:
+    """Eigenvalues and eigenvectors (columns of length 1), complex, in no order: (*, n, n) -> (*, n), (*, n, n).
+
+    No gradient, as there is none of complex tensors: raises AutogradError for an A that requires grad.
+    For symmetric matrices use ``eigh``.
+
+    >>> fw.linalg.eig(fw.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+    tensor([0.+1.j, 0.-1.j])
+    """
+    A = matrix(A, "eig")
+    if A._node is not None and state.enabled:
+        raise AutogradError("eig: the results are complex and have no gradient in this release; pass "
+                            "A.detach(), or use eigh for a symmetric matrix")
+    return Eig(*eig_op.run(A))
+
+
+@public("linalg", op=eig_op)
+def eigvals(A: Tensor) -> Tensor:
+    """The eigenvalues of every matrix, complex, in no order: (*, n, n) -> (*, n). No gradient.
+
+    >>> fw.linalg.eigvals(fw.tensor([[2.0, 0.0], [0.0, 1.0]])).shape
+    (2,)
+    """
+    return eig(A).eigenvalues
+
+
+# -- the matrix exponential ------------------------------------------------------------------------
+
+_DEGREE = 15  # of the Taylor polynomial, for norms up to 1/2: its error is below 1e-17
+
+
+def _exp_kernel(xp: Any, A: Any) -> Any:
+    if not A.size:
+        return A.copy()
+    largest = float(xp.abs(A).sum(axis=-2).max())
+    squarings = max(0, math.ceil(math.log2(largest / 0.5))) if 0.5 < largest < math.inf else 0
+    A = A / 2 ** squarings
+    one = xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+    out = one
+    for k in range(_DEGREE, 0, -1):
+        out = one + xp.matmul(A, out) / k
+    for _ in range(squarings):
+        out = xp.matmul(out, out)
+    return out
+
+
+def _exp_vjp(g: Any, A: Any) -> Any:
+    """The upper right block of exp([[A.T, g], [0, A.T]])."""
+    n, shape = A.shape[-1], (*A.shape[:-2], 2 * A.shape[-1], 2 * A.shape[-1])
+    first, second = slice(0, n), slice(n, 2 * n)
+    At = swap_last(A)
+    block = (put_slice(At, key=(Ellipsis, first, first), shape=shape)
+             + put_slice(At, key=(Ellipsis, second, second), shape=shape)
+             + put_slice(g, key=(Ellipsis, first, second), shape=shape))
+    return slice_op(matrix_exp_op(block), key=(Ellipsis, first, second))
+
+
+matrix_exp_op = Op("matrix_exp", "A", kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp})
+
+
+@public(method=True, op=matrix_exp_op)
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential ``sum_k A**k / k!`` of every matrix: (*, n, n) -> (*, n, n).
+
+    By scaling, a Taylor polynomial, and squaring; a batch shares the scaling of its largest matrix.
+
+    >>> fw.matrix_exp(fw.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return matrix_exp_op.run(matrix(input, "matrix_exp", name="input"))
+
+
+public("linalg", name="matrix_exp")(matrix_exp)
+
+
+# -- small ones ------------------------------------------------------------------------------------
+
+
+@public("linalg", out=True)
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot products along ``dim`` of real vectors; shapes broadcast.
+
+    >>> fw.linalg.vecdot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    a, b = promoted("vecdot", x=x, y=y)
+    if a.dtype.is_complex:
+        raise DTypeError(f"vecdot: x and y must be real, got {a.dtype}")
+    product = a * b
+    return product.sum(one_dim(dim, product.ndim, "vecdot"))
+
+
+@public("linalg", name="diagonal")
+def _diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonal of every matrix, a view: (*, m, n) -> (*, min(m, n)) for offset 0.
+
+    >>> fw.linalg.diagonal(fw.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
+    return diagonal_(tensor_arg(A, "diagonal", "A"), offset, dim1, dim2)

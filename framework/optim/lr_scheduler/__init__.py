@@ -1,0 +1,20 @@
+"""Learning-rate schedules: change ``lr`` of an optimizer's groups from epoch to epoch.
+
+Most rules give the next rate from the present one, so that schedulers can be combined on one
+optimizer: call ``step()`` of each, after ``optimizer.step()``.
+"""
+
+from .base import LRScheduler as LRScheduler
+from .cosine import CosineAnnealingLR as CosineAnnealingLR
+from .cosine import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
+from .cosine import OneCycleLR as OneCycleLR
+from .decay import ConstantLR as ConstantLR
+from .decay import ExponentialLR as ExponentialLR
+from .decay import LambdaLR as LambdaLR
+from .decay import LinearLR as LinearLR
+from .decay import MultiplicativeLR as MultiplicativeLR
+from .decay import MultiStepLR as MultiStepLR
+from .decay import PolynomialLR as PolynomialLR
+from .decay import ReduceLROnPlateau as ReduceLROnPlateau
+from .decay import StepLR as StepLR
+from .sequential import SequentialLR as SequentialLR

@@ -1,0 +1,28 @@
+"""Special functions: ``framework.special``."""
+
+# functions of the rooms, written by framework.ops.stub
+from .ops.pointwise import erf as erf
+from .ops.pointwise import erfc as erfc
+from .ops.pointwise import exp2 as exp2
+from .ops.pointwise import expm1 as expm1
+from .ops.pointwise import log1p as log1p
+from .ops.pointwise import round as round
+from .ops.pointwise import sigmoid as expit  # noqa: F401
+from .ops.special import digamma as digamma
+from .ops.special import digamma as psi  # noqa: F401
+from .ops.special import entr as entr
+from .ops.special import erfcx as erfcx
+from .ops.special import erfinv as erfinv
+from .ops.special import i0 as i0
+from .ops.special import lgamma as gammaln  # noqa: F401
+from .ops.special import lgamma as lgamma
+from .ops.special import log_ndtr as log_ndtr
+from .ops.special import logit as logit
+from .ops.special import ndtr as ndtr
+from .ops.special import ndtri as ndtri
+from .ops.special import polygamma as polygamma
+from .ops.special import sinc as sinc
+from .ops.special import xlog1py as xlog1py
+from .ops.special import xlogy as xlogy
+
+# end of the functions
