@@ -1,6 +1,10 @@
 """A deep-learning research framework with PyTorch's public API, over NumPy and CuPy."""
 
 from importlib import import_module as _import_module
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from typing import Any as _Any
 
 from . import errors as errors
@@ -21,8 +25,11 @@ from .creation import from_dlpack as from_dlpack
 from .creation import from_numpy as from_numpy
 from .creation import full as full
 from .creation import full_like as full_like
+from .creation import is_floating_point as is_floating_point
+from .creation import is_tensor as is_tensor
 from .creation import linspace as linspace
 from .creation import logspace as logspace
+from .creation import numel as numel
 from .creation import ones as ones
 from .creation import ones_like as ones_like
 from .creation import scalar_tensor as scalar_tensor
@@ -369,7 +376,7 @@ from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("autograd", "cuda", "data", "fft", "linalg", "nn", "optim", "special")
+_LAZY = ("autograd", "cuda", "data", "fft", "linalg", "nn", "optim", "special", "utils")
 
 
 def __getattr__(name: str) -> _Any:

@@ -378,3 +378,30 @@ for _name, _make in (("new_zeros", bare(zeros)), ("new_ones", bare(ones)), ("new
                      ("new_full", bare(full)),
                      ("new_tensor", tensor)):
     _new(_name, _make)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is a Tensor.
+
+    >>> fw.is_tensor(fw.ones(1)), fw.is_tensor([1.0])
+    (True, False)
+    """
+    return isinstance(obj, Tensor)
+
+
+def numel(input: Tensor) -> int:
+    """The number of elements.
+
+    >>> fw.numel(fw.ones(2, 3))
+    6
+    """
+    return input.numel()
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is floating.
+
+    >>> fw.is_floating_point(fw.ones(1))
+    True
+    """
+    return input.is_floating_point()

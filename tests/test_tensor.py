@@ -200,3 +200,20 @@ def test_sequences_of_tensors_take_their_dtypes():
         y = fw.tensor(data)
         assert y.dtype is dtype and not y.requires_grad
     assert fw.tensor([[t(1.0)], [t(2)]]).tolist() == [[1.0], [2.0]]
+
+
+def test_pytorchs_place_for_data():
+    import framework.data
+    import framework.utils.data as theirs
+
+    public = {n: v for n, v in vars(framework.data).items() if isinstance(v, type) or callable(v)}
+    assert all(getattr(theirs, n) is v for n, v in public.items())
+
+
+def test_products_refuse_mixed_dtypes():
+    x, w = fw.ones(2, 3, dtype=fw.float64), fw.ones(3, 3)
+    for product in (lambda: x @ w, lambda: fw.einsum("ij,jk->ik", x, w),
+                    lambda: fw.nn.functional.linear(x, w), lambda: fw.nn.Linear(3, 2)(x),
+                    lambda: fw.nn.Conv1d(2, 1, 1)(x)):
+        with pytest.raises(fw.errors.DTypeError, match="is framework.float64 but .* convert one"):
+            product()

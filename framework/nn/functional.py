@@ -34,6 +34,7 @@ from ..ops.conv import conv3d as conv3d
 from ..ops.conv import conv_transpose1d as conv_transpose1d
 from ..ops.conv import conv_transpose2d as conv_transpose2d
 from ..ops.conv import conv_transpose3d as conv_transpose3d
+from ..ops.ctc import ctc_loss as ctc_loss
 from ..ops.distances import cosine_embedding_loss as cosine_embedding_loss
 from ..ops.distances import cosine_similarity as cosine_similarity
 from ..ops.distances import hinge_embedding_loss as hinge_embedding_loss

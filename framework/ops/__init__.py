@@ -12,6 +12,7 @@ from . import broadcast as broadcast
 from . import cast as cast
 from . import compare as compare
 from . import conv as conv
+from . import ctc as ctc
 from . import distances as distances
 from . import dropout as dropout
 from . import elements as elements

@@ -20,7 +20,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import pair, tensor_arg
-from .matmul import promoted
+from .matmul import same_dtype
 from .op import Meta, Op
 from .public import public
 from .reduce import sum_op
@@ -372,8 +372,8 @@ def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
             b is None or tensor_arg(b, op, "bias")._array.dtype is dtype):
         return x, w, b
     if b is None:
-        return (*promoted(op, input=x, weight=w), None)
-    return tuple(promoted(op, input=x, weight=w, bias=b))
+        return (*same_dtype(op, input=x, weight=w), None)
+    return tuple(same_dtype(op, input=x, weight=w, bias=b))
 
 
 @public("nn.functional", op=conv)

@@ -108,6 +108,10 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise TypeError(f"float_power: input or exponent must be a Tensor, got {type(input).__name__} and "
                         f"{type(exponent).__name__}")
+    for name, given in (("input", input), ("exponent", exponent)):
+        if not isinstance(given, (Tensor, int, float, complex)):
+            raise TypeError(f"float_power: argument '{name}' must be a Tensor or a number, got "
+                            f"{type(given).__name__}; convert it with framework.tensor(...)")
     either = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.dtype.is_complex)
                  for v in (input, exponent))
     dtype = complex128 if either else float64

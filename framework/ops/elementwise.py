@@ -25,6 +25,7 @@ from .public import check_out, public
 
 ndarray = np.ndarray
 _NO_SETTINGS: dict = {}
+_WEAK = (float, int)  # Python numbers that take the dtype of a floating array
 
 
 class Elementwise(Op):
@@ -51,7 +52,7 @@ class Elementwise(Op):
                          infer=self._infer, arguments=arguments)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
-        self.cpu: Callable = getattr(np, ufunc) if ufunc else self._first_cpu
+        self.cpu = getattr(np, ufunc) if ufunc else self._first_cpu
         OPS_BY_NAME.setdefault(name, self)
 
     def _rule(self, text: str) -> Any:
@@ -192,7 +193,7 @@ def binary(op: Elementwise) -> Callable:
                          and (cuda._cupy is None or type(a) is type(b)))  # a 0-dim one may have to move
             else:
                 b, node = other, None
-                quick = type(other) is float and a.dtype.kind == "f"
+                quick = type(other) in _WEAK and a.dtype.kind == "f"
         else:
             quick = False
         if not quick:
@@ -204,7 +205,7 @@ def binary(op: Elementwise) -> Callable:
             c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
         result = wrap(c if type(c) is ndarray else as_array(c))
         if (input._node is not None or node is not None) and differentiable and state.enabled:
-            if plain and (type(b) is float or a.shape == b.shape):
+            if plain and (type(b) in _WEAK or a.shape == b.shape):
                 result._node = PlainNode(op, (input._node, node))
             else:
                 op.record((input, other), [a, b], result, _NO_SETTINGS)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..backends import array_module
 from ..dtypes import promote_types
-from ..errors import ShapeError
+from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor, wrap
 from .args import one_dim, tensor_arg
 from .broadcast import broadcast_shape, expand, sum_to
@@ -17,6 +17,17 @@ from .op import Meta, Op
 from .public import check_out, public
 from .reduce import sum_op
 from .view import permute_op, reshape_op
+
+
+def same_dtype(op: str, **tensors: Any) -> list:
+    """The tensors, if their dtypes are equal; a product does not promote, so that a float64 batch does
+    not turn the training of a float32 model into float64 unnoticed."""
+    xs = [tensor_arg(x, op, name) for name, x in tensors.items()]
+    for name, x in tensors.items():
+        if x.dtype is not xs[0].dtype:
+            raise DTypeError(f"{op}: '{next(iter(tensors))}' is {xs[0].dtype} but '{name}' is {x.dtype}; "
+                             f"convert one with .to(dtype)")
+    return xs
 
 
 def promoted(op: str, **tensors: Any) -> list:
@@ -93,15 +104,15 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """The matrix product ``input @ other``.
 
     Shapes: (n) @ (n) -> (); (m, n) @ (n) -> (m); (n) @ (n, p) -> (p); (*b, m, n) @ (*b, n, p) ->
-    (*b, m, p), where the batch dimensions broadcast. Dtypes are promoted. Raises ShapeError where the
-    inner sizes differ.
+    (*b, m, p), where the batch dimensions broadcast. Raises ShapeError where the inner sizes differ,
+    DTypeError where the dtypes do.
 
     >>> fw.matmul(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
     if not (isinstance(input, Tensor) and isinstance(other, Tensor)
             and input._array.dtype is other._array.dtype):
-        input, other = promoted("matmul", input=input, other=other)
+        input, other = same_dtype("matmul", input=input, other=other)
     result = matmul_op.run(input, other)
     return result if out is None else check_out(out, result, "matmul")
 
@@ -194,7 +205,7 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     >>> fw.inner(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
-    input, other = promoted("inner", input=input, other=other)
+    input, other = same_dtype("inner", input=input, other=other)
     if not input.ndim or not other.ndim:
         return input * other  # type: ignore[operator]
     if input.shape[-1] != other.shape[-1]:
@@ -306,7 +317,7 @@ linear_op = Op("linear", "x w b", kernel=_linear_kernel, infer=_linear_infer,
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
 
-    Dtypes are promoted. Raises ShapeError where the sizes differ.
+    Raises ShapeError where the sizes differ, DTypeError where the dtypes do.
 
     >>> fw.nn.functional.linear(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0, 4.0], [5.0, 6.0]]))
     tensor([[11., 17.]])
@@ -315,9 +326,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     dtype = input._array.dtype
     if bias is not None:
         if dtype is not weight._array.dtype or tensor_arg(bias, "linear", "bias")._array.dtype != dtype:
-            input, weight, bias = promoted("linear", input=input, weight=weight, bias=bias)
+            input, weight, bias = same_dtype("linear", input=input, weight=weight, bias=bias)
     elif dtype is not weight._array.dtype:
-        input, weight = promoted("linear", input=input, weight=weight)
+        input, weight = same_dtype("linear", input=input, weight=weight)
     if weight.ndim == 1:
         out = matmul_op.run(input, weight)
         return out if bias is None else out + bias  # type: ignore[operator]
@@ -424,7 +435,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
         operands = tuple(operands[0])
     if not operands:
         raise ValueError("einsum: wanted at least one operand")
-    xs = promoted("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
+    xs = same_dtype("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
     return einsum_op.run(*xs, equation=parse(equation, tuple(x.ndim for x in xs)))
 
 
@@ -447,7 +458,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
     (2, 5)
     """
-    a, b = promoted("tensordot", a=a, b=b)
+    a, b = same_dtype("tensordot", a=a, b=b)
     if isinstance(dims, (tuple, list)):
         first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
     else:

@@ -14,6 +14,7 @@ recorded again (``create_graph=True``), so one formula gives derivatives of ever
 import threading
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,6 +117,7 @@ class Op:
         self.outputs = tuple(outputs.split())
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
+        self.cpu: Callable = partial(kernel, np)
         self.cuda_kernel = cuda_kernel or kernel
         self.jvp = jvp
         self.infer = infer
@@ -175,7 +177,8 @@ class Op:
             else:
                 raise self._not_a_tensor(inputs)
         try:
-            out = quiet.run(self.kernel_for(arrays), *arrays, **settings)
+            kernel = self.cpu if cuda._cupy is None else self.kernel_for(arrays)
+            out = quiet.run(kernel, *arrays, **settings)
         except Exception as error:
             out = self._rescue(error, inputs, arrays, settings)
         if len(self.outputs) > 1:
@@ -290,9 +293,6 @@ class Op:
         return revived
 
     # -- kernels and failures --------------------------------------------------------------------
-
-    def cpu(self, *arrays: Any, **settings: Any) -> Any:
-        return self.kernel(np, *arrays, **settings)
 
     def cuda(self, *arrays: Any, **settings: Any) -> Any:
         device = _common_device(self, arrays)

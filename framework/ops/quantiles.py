@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import linspace
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .along import kept_shape
@@ -18,9 +17,9 @@ from .reduce import chosen_infer, chosen_vjp, need_elements
 from .scatter import gather
 from .sort import median, sort
 
-_nanmedian = namedtuple("nanmedian", "values indices")
-_mode = namedtuple("mode", "values indices")
-_histogram = namedtuple("histogram", "hist bin_edges")
+_nanmedian = namedtuple("nanmedian", "values indices")  # type: ignore[name-match]
+_mode = namedtuple("mode", "values indices")  # type: ignore[name-match]
+_histogram = namedtuple("histogram", "hist bin_edges")  # type: ignore[name-match]
 NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -33,6 +32,9 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
     if how not in NEAREST:
         raise ValueError(f"{name}: interpolation must be one of {', '.join(NEAREST)}, got {how!r}")
     if not isinstance(q, Tensor):
+        if not isinstance(q, (int, float)):
+            raise TypeError(f"{name}: argument 'q' must be a number or a Tensor, got {type(q).__name__}; "
+                            f"convert it with framework.tensor(...)")
         q = from_array(np.asarray(q, x.dtype.numpy), x)
     if q.ndim > 1:
         raise ShapeError(f"{name}: q must be a number or have 1 dimension, got shape {list(q.shape)}")
@@ -241,6 +243,9 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
         weight = weight.detach()
     edges: Any = bins
     if not isinstance(bins, Tensor):
+        if isinstance(bins, bool) or not isinstance(bins, int):
+            raise TypeError(f"histogram: argument 'bins' must be an int or a Tensor, got "
+                            f"{type(bins).__name__}; convert edges with framework.tensor(...)")
         low, high = range if range is not None else (
             (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
         if bins < 1 or not low <= high:
@@ -248,7 +253,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
                              f"range={(low, high)}")
         if low == high:
             low, high = low - 0.5, high + 0.5
-        edges = linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
+        edges = from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
     elif bins.ndim != 1 or bins.shape[0] < 2:
         raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
     hist: Any = histogram_op.run(x, weight, edges)

@@ -7,6 +7,7 @@ from ..tensor import Tensor
 from .args import one_dim, tensor_arg
 from .broadcast import expand
 from .expression import OPS_BY_NAME
+from .factor import like
 from .op import Op
 from .public import public
 from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
@@ -28,11 +29,12 @@ def _extreme_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int, largest:
 def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tuple:
     """Equal ones share the gradient."""
     choose = OPS_BY_NAME["where"]
-    won = choose(src == gather_op(out, index, dim=dim), 1.0 + 0.0 * src, 0.0 * src)
-    own = choose(x == out, 1.0 + 0.0 * x, 0.0 * x)
-    share = g / (own + ungather(won, index, dim=dim, shape=out.shape))
-    return choose(x == out, share, 0.0 * g), choose(
-        src == gather_op(out, index, dim=dim), gather_op(share, index, dim=dim), 0.0 * src)
+    ones, own = like(g, lambda xp, dtype: xp.ones(out.shape, dtype)), x == out
+    won = src == gather_op(out, index, dim=dim)
+    winners = choose(own, ones, 0.0) + ungather(
+        choose(won, gather_op(ones, index, dim=dim), 0.0), index, dim=dim, shape=out.shape)
+    share = OPS_BY_NAME["over"](g, winners)
+    return choose(own, share, 0.0), choose(won, gather_op(share, index, dim=dim), 0.0)
 
 
 extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,

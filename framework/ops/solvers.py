@@ -151,7 +151,7 @@ eliminate = Op("lu_eliminate", "A", kernel=_eliminate_kernel, infer=lambda A: A,
                vjp={"A": _eliminate_vjp})
 
 
-def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Tensor, Tensor | None]:
+def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
     """LU (packed), pivots and the order of rows. What lies outside the leading square is solved for."""
     matrix(A, op, square=False)
     if A.dtype.is_complex:
@@ -166,7 +166,7 @@ def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Tensor, Tensor | None]:
         return cat([packed, solve(triu(packed), A[..., k:, :], left=False)], -2), pivots, order
     if n > m:
         return cat([packed, solve(_unit(tril(packed)), A[..., k:])], -1), pivots, order
-    return packed, pivots, order  # type: ignore[return-value]
+    return packed, pivots, order
 
 
 @public("linalg")
@@ -338,10 +338,10 @@ eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues eigenvectors", 
 
 @public("linalg", op=eig_op)
 def eig(A: Tensor) -> Eig:
-    """Eigenvalues and eigenvectors (columns of length 1), complex, in no order: (*, n, n) -> (*, n), (*, n, n).
+    """Eigenvalues and eigenvectors (columns of length 1), complex, in no order.
 
-    No gradient, as there is none of complex tensors: raises AutogradError for an A that requires grad.
-    For symmetric matrices use ``eigh``.
+    A (*, n, n) -> (*, n), (*, n, n). No gradient, as there is none of complex tensors: raises
+    AutogradError for an A that requires grad. For symmetric matrices use ``eigh``.
 
     >>> fw.linalg.eig(fw.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])

@@ -21,7 +21,7 @@ _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
 _polygamma = Elementwise("polygamma", "x", "polygamma(x, n)", settings="n", result="float",
                          vjp={"x": "gate(g, polygamma(x, n=n + 1))"}, jvp="symmetric")
 _bessel = Elementwise("bessel_i", "x", "bessel_i(x, n)", settings="n", result="float", jvp="symmetric",
-                      vjp={"x": "gate(g, 0.5 * (bessel_i(x, n=abs(n - 1)) + bessel_i(x, n=n + 1)))"})
+                      vjp={"x": "gate(g, 0.5 * (bessel_i(x, n=n - 1) + bessel_i(x, n=n + 1)))"})
 _sinc = Elementwise("sinc", "x", "sinc_slope(x, n)", settings="n", result="float", jvp="symmetric",
                     vjp={"x": "g * sinc(x, n=n + 1)"})
 

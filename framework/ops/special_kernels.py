@@ -191,7 +191,7 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
 
 def _bessel_i(xp: Any, x: Any, n: int) -> Any:
     """I_n: the trapezoid rule on the circle up to 25, which converges geometrically, then a series."""
-    y = xp.abs(x)
+    y, n = xp.abs(x), abs(n)
     near = xp.minimum(y, 25.0)
     points = 64 + 2 * n
     total = xp.zeros_like(y)

@@ -6,7 +6,7 @@ import numpy as np
 
 from .base import Sample, masks, normal, positive, row
 
-V, I = normal(1, 2, 3, 2, 3), normal(2, 4, 3)
+V, CHANNELS = normal(1, 2, 3, 2, 3), normal(2, 4, 3)
 
 
 def _pooled(x: Any) -> Any:
@@ -37,12 +37,13 @@ def _response(size: int, alpha: float, beta: float, k: float) -> Any:
 
 
 row("local_response_norm",
-    *[Sample(f"size {n}", lambda M, x, n=n: M.nn.functional.local_response_norm(x, n, 0.5, 0.6, 2.0), (I,),
+    *[Sample(f"size {n}", lambda M, x, n=n: M.nn.functional.local_response_norm(x, n, 0.5, 0.6, 2.0),
+             (CHANNELS,),
              _response(n, 0.5, 0.6, 2.0)) for n in (1, 2, 3)],
     Sample("image", lambda M, x: M.nn.functional.local_response_norm(x, 3), (normal(1, 3, 2, 2),),
            _response(3, 1e-4, 0.75, 1.0)),
-    namespace="nn.functional",
-    errors=[("dims", lambda M: M.nn.functional.local_response_norm(M.ones(2, 2), 1), ValueError, "(n, c, *)")])
+    namespace="nn.functional", errors=[(
+        "dims", lambda M: M.nn.functional.local_response_norm(M.ones(2, 2), 1), ValueError, "(n, c, *)")])
 
 X, T = normal(3, 4), masks(3, 4).astype(float)
 
@@ -75,7 +76,8 @@ def _bagged(way: Any) -> Any:
 _WAYS = {"sum": lambda r: r.sum(0), "mean": lambda r: r.mean(0), "max": lambda r: r.max(0)}
 row("embedding_bag",
     *[Sample(way, lambda M, i, w, o, way=way: M.nn.functional.embedding_bag(i, w, o, mode=way),
-             (IDS[[0, 1, 3, 4]] if way == "max" else IDS, W, OFFSETS), _bagged(f)) for way, f in _WAYS.items()],
+             (IDS[[0, 1, 3, 4]] if way == "max" else IDS, W, OFFSETS), _bagged(f))
+      for way, f in _WAYS.items()],
     Sample("matrix", lambda M, i, w: M.nn.functional.embedding_bag(i, w), (IDS[:4].reshape(2, 2), W),
            lambda i, w: w[i].mean(1)),
     Sample("weights", lambda M, i, w, p: M.nn.functional.embedding_bag(

@@ -38,7 +38,8 @@ for _name in ("fftshift", "ifftshift"):
 
     def _dim(M: Any, x: Any, name: str = _name) -> Any:
         return getattr(M.fft, name)(x, dim=0)
-    row(_name, Sample("all", _call, (A,), getattr(np.fft, _name)),
-        Sample("dim", _dim, (A,), lambda x, f=getattr(np.fft, _name): f(x, axes=0)),
+    _ref = getattr(np.fft, _name)
+    row(_name, Sample("all", _call, (A,), _ref),
+        Sample("dim", _dim, (A,), lambda x, f=_ref: f(x, axes=0)),
         Sample("int", _call, (N,), getattr(np.fft, _name)), namespace="fft",
         errors=[("dim", lambda M, f=_call: M.fft.fftshift(M.ones(2), dim=3), IndexError, "dim=3")])

@@ -32,7 +32,8 @@ for _name, _ref in (("trapezoid", np.trapezoid), ("cumulative_trapezoid", _cumul
 
 row("gradient",
     Sample("plain", lambda M, x: M.gradient(x), (Y,), lambda x: tuple(np.gradient(x))),
-    Sample("dim", lambda M, x: M.gradient(x, dim=1, spacing=0.5), (Y,), lambda x: np.gradient(x, 0.5, axis=1)),
+    Sample("dim", lambda M, x: M.gradient(x, dim=1, spacing=0.5), (Y,),
+           lambda x: np.gradient(x, 0.5, axis=1)),
     Sample("second", lambda M, x: M.gradient(x, edge_order=2), (Y,),
            lambda x: tuple(np.gradient(x, edge_order=2))),
     Sample("spacings", lambda M, x: M.gradient(x, spacing=(2.0, 0.5)), (Y,),
