@@ -36,6 +36,7 @@ LACKING = {
     "Tensor.to": {"other": "PyTorch's parser does not take this name either"},
     "framework.tril_indices": {"requires_grad": "integers have no gradient"},
     "framework.triu_indices": {"requires_grad": "integers have no gradient"},
+    "framework.unique_consecutive": {"out": "a slip of the schema: PyTorch's parser takes none"},
     "nn.functional.one_hot": {"tensor": "a slip of the stub: PyTorch's parser wants input"},
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm"), {"out_dtype": GPU_ONLY}),
     **dict.fromkeys(("linalg.svd", "linalg.svdvals"), {"driver": GPU_ONLY}),
@@ -66,7 +67,7 @@ FURTHER = {
     "Tensor.to": {"args": "told apart by what they are"},
     "true_divide": {"rounding_mode": "an alias of div"},
     "nn.functional.one_hot": {"input": "a slip of the stub: PyTorch's parser wants input"},
-    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "max_pool1d", "max_pool2d", "max_pool3d"),
+    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"),
                     {"return_indices": "PyTorch chooses between two functions by it"}),
 }
 

@@ -75,7 +75,7 @@ def _step(name: str) -> Callable:
 
 # functions of the language that no array module has, or not as it is wanted:
 # name -> maker of the function for a module
-_OWN: dict[str, Callable] = {
+FUNCTIONS: dict[str, Callable] = {
     "floor": _step("floor"), "ceil": _step("ceil"), "trunc": _step("trunc"),
     "gate": _gate, "over": _over, "trunc_divide": _trunc_divide, "sigmoid": _sigmoid,
     "erf": erf_.erf, "erfc": erf_.erfc,
@@ -87,7 +87,7 @@ OPS_BY_NAME: dict[str, Any] = {}
 
 def vocabulary(xp: Any, names: Any) -> dict[str, Any]:
     """What the given names of the language mean for an array module."""
-    return {n: _OWN[n](xp) if n in _OWN else getattr(xp, _SPELLING.get(n, n)) for n in names}
+    return {n: FUNCTIONS[n](xp) if n in FUNCTIONS else getattr(xp, _SPELLING.get(n, n)) for n in names}
 
 
 def array_function(text: str, parameters: str, xp: Any) -> Callable:

@@ -1,12 +1,12 @@
 """Order and spread of samples: quantiles, medians that ignore nan, modes, covariance, histograms."""
 
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
 
 from ..errors import ShapeError
 from ..tensor import Tensor
+from . import return_types
 from .along import kept_shape
 from .args import floating, one_dim, tensor_arg
 from .cast import from_array
@@ -17,9 +17,6 @@ from .reduce import chosen_infer, chosen_vjp, need_elements
 from .scatter import gather
 from .sort import median, sort
 
-_nanmedian = namedtuple("nanmedian", "values indices")  # type: ignore[name-match]
-_mode = namedtuple("mode", "values indices")  # type: ignore[name-match]
-_histogram = namedtuple("histogram", "hist bin_edges")  # type: ignore[name-match]
 NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
@@ -106,19 +103,19 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     tensor(3.)
     """
     if not tensor_arg(input, "nanmedian").dtype.is_floating_point:
-        return median(input) if dim is None else _nanmedian(*median(input, dim, keepdim))
+        return median(input) if dim is None else return_types.nanmedian(*median(input, dim, keepdim))
     if dim is None:
         kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
         return median(kept) if kept.numel() else median(input)
     at = one_dim(dim, input.ndim, "nanmedian")
     need_elements(input, (at,) if input.ndim else (), "nanmedian")
     if not input.ndim:
-        return _nanmedian(*median(input, dim, keepdim))
+        return return_types.nanmedian(*median(input, dim, keepdim))
     values, indices = sort(input, at)
     count = (~values.isnan()).sum(at, keepdim=True)
     k = ((count - 1) // 2).clamp(min=0)
     found = gather(values, at, k), gather(indices, at, k)
-    return _nanmedian(*(t if keepdim else t.squeeze(at) for t in found))  # type: ignore[attr-defined]
+    return return_types.nanmedian(*(t if keepdim else t.squeeze(at) for t in found))  # type: ignore[attr-defined]
 
 
 def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
@@ -156,7 +153,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """
     at = one_dim(dim, tensor_arg(input, "mode").ndim, "mode")
     need_elements(input, (at,) if input.ndim else (), "mode")
-    return _mode(*mode_op.run(input, dim=at, keepdim=bool(keepdim)))
+    return return_types.mode(*mode_op.run(input, dim=at, keepdim=bool(keepdim)))
 
 
 # -- covariance ------------------------------------------------------------------------------------
@@ -257,4 +254,4 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     elif bins.ndim != 1 or bins.shape[0] < 2:
         raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
     hist: Any = histogram_op.run(x, weight, edges)
-    return _histogram(hist / hist.sum() / edges.diff() if density else hist, edges)
+    return return_types.histogram(hist / hist.sum() / edges.diff() if density else hist, edges)

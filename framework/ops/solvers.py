@@ -68,9 +68,9 @@ def _unit(A: Any) -> Any:
 
 
 @public("linalg", out=True)
-def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
+def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Tensor:
-    """X with ``A @ X = B`` (or ``X @ A = B`` if not left) for triangular A (*, n, n) and B (*, n, k).
+    """X with ``A @ X = B`` (or ``X @ A = B`` if not left) for triangular A = input (*, n, n) and B (*, n, k).
 
     Only the named triangle of A is read; unitriangular: its diagonal counts as ones. Batches broadcast.
     Raises LinAlgError where there is a 0 on the diagonal.
@@ -80,24 +80,24 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True,
     tensor([[1.],
             [1.]])
     """
-    A, B = promoted("solve_triangular", A=A, B=B)
-    matrix(A, "solve_triangular")
+    A, B = promoted("solve_triangular", input=input, B=B)
+    matrix(A, "solve_triangular", name="input")
     matrix(B, "solve_triangular", square=False, name="B")
     A = triu(A) if upper else tril(A)
     return solve(_unit(A) if unitriangular else A, B, left=left)
 
 
 @public(method=True, out=True)
-def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
-    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper: (*, n, k), (*, n, n) -> (*, n, k).
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper, L = input2: (*, n, k), (*, n, n) -> (*, n, k).
 
     >>> fw.cholesky_solve(fw.tensor([[4.0]]), fw.tensor([[2.0]]))
     tensor([[1.]])
     """
-    B, L = promoted("cholesky_solve", input=input, L=L)
+    B, L = promoted("cholesky_solve", input=input, input2=input2)
     matrix(B, "cholesky_solve", square=False, name="input")
-    L = swap_last(triu(matrix(L, "cholesky_solve", name="L"))) if upper else tril(
-        matrix(L, "cholesky_solve", name="L"))
+    L = swap_last(triu(matrix(L, "cholesky_solve", name="input2"))) if upper else tril(
+        matrix(L, "cholesky_solve", name="input2"))
     return solve(swap_last(L), solve(L, B))
 
 
@@ -169,7 +169,7 @@ def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
     return packed, pivots, order
 
 
-@public("linalg")
+@public("linalg", out=True)
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L and U in one matrix, and the exchanges of rows: (*, m, n) -> (*, m, n), int32 (*, min(m, n)).
 
@@ -185,7 +185,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(packed, pivots)
 
 
-@public("linalg")
+@public("linalg", out=True)
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """``A = P @ L @ U``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
@@ -254,15 +254,18 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
 
 
 @public("linalg", out=True, also="input=A")
-def matrix_rank(A: Tensor, *, atol: float | None = None, rtol: float | None = None,
-                hermitian: bool = False) -> Tensor:
+def matrix_rank(A: Tensor, tol: float | None = None, hermitian: bool = False, *,
+                atol: float | None = None, rtol: float | None = None) -> Tensor:
     """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).
 
-    rtol is max(m, n) times the dtype's eps unless a positive atol is given. hermitian: not needed here.
+    rtol is max(m, n) times the dtype's eps unless a positive atol is given. tol: an older name for atol without rtol. hermitian: not
+    needed here.
 
     >>> fw.linalg.matrix_rank(fw.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
     """
+    if tol is not None:
+        atol, rtol = tol, 0.0
     s: Any = svdvals(matrix(A, "matrix_rank", square=False).detach())
     if not s.shape[-1]:
         return s.sum(-1).long()
@@ -289,9 +292,9 @@ def cond(A: Tensor, p: Any = None) -> Tensor:
     return matrix_norm(A, p) * matrix_norm(inv(A), p)  # type: ignore[operator]
 
 
-@public("linalg")
-def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
-    """The X that makes ``|A @ X - B|`` smallest, the least of several: A (*, m, n), B (*, m, k).
+@public("linalg", out=True)
+def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """The X that makes ``|A @ X - B|`` smallest, the least of several: A = input (*, m, n), B = b (*, m, k).
 
     Computed and differentiated as ``pinv(A, rtol=rcond) @ B``. residuals (*, k): the squared errors, empty
     unless m > n and every rank is n; rank (*); singular_values: those of A for drivers "gelsd" and
@@ -302,12 +305,12 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     """
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ValueError(f"lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
-    A, B = promoted("lstsq", A=A, B=B)
-    matrix(A, "lstsq", square=False)
-    matrix(B, "lstsq", square=False, name="B")
+    A, B = promoted("lstsq", input=input, b=b)
+    matrix(A, "lstsq", square=False, name="input")
+    matrix(B, "lstsq", square=False, name="b")
     m, n = A.shape[-2:]
     if B.shape[-2] != m:
-        raise ShapeError(f"lstsq: A of shape {list(A.shape)} and B of shape {list(B.shape)} must have as "
+        raise ShapeError(f"lstsq: input of shape {list(A.shape)} and b of shape {list(B.shape)} must have as "
                          f"many rows")
     X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
     rank: Any = matrix_rank(A, rtol=rcond)
@@ -336,31 +339,31 @@ def _eig_infer(A: Meta) -> tuple[Meta, Meta]:
 eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues eigenvectors", infer=_eig_infer)
 
 
-@public("linalg", op=eig_op)
-def eig(A: Tensor) -> Eig:
+@public("linalg", op=eig_op, out=True)
+def eig(input: Tensor) -> Eig:
     """Eigenvalues and eigenvectors (columns of length 1), complex, in no order.
 
     A (*, n, n) -> (*, n), (*, n, n). No gradient, as there is none of complex tensors: raises
-    AutogradError for an A that requires grad. For symmetric matrices use ``eigh``.
+    AutogradError for an input that requires grad. For symmetric matrices use ``eigh``.
 
     >>> fw.linalg.eig(fw.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])
     """
-    A = matrix(A, "eig")
+    A = matrix(input, "eig", name="input")
     if A._node is not None and state.enabled:
         raise AutogradError("eig: the results are complex and have no gradient in this release; pass "
-                            "A.detach(), or use eigh for a symmetric matrix")
+                            "input.detach(), or use eigh for a symmetric matrix")
     return Eig(*eig_op.run(A))
 
 
-@public("linalg", op=eig_op)
-def eigvals(A: Tensor) -> Tensor:
+@public("linalg", op=eig_op, out=True)
+def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues of every matrix, complex, in no order: (*, n, n) -> (*, n). No gradient.
 
     >>> fw.linalg.eigvals(fw.tensor([[2.0, 0.0], [0.0, 1.0]])).shape
     (2,)
     """
-    return eig(A).eigenvalues
+    return eig(input).eigenvalues
 
 
 # -- the matrix exponential ------------------------------------------------------------------------
@@ -397,7 +400,7 @@ def _exp_vjp(g: Any, A: Any) -> Any:
 matrix_exp_op = Op("matrix_exp", "A", kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp})
 
 
-@public(method=True, op=matrix_exp_op)
+@public(method=True, op=matrix_exp_op, out=True)
 def matrix_exp(input: Tensor) -> Tensor:
     """The exponential ``sum_k A**k / k!`` of every matrix: (*, n, n) -> (*, n, n).
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import erf as erf_
-from .expression import _OWN
+from .expression import FUNCTIONS
 
 # Lanczos' coefficients for g = 607 / 128 (P. Godfrey, "A note on the computation of the convergent
 # Lanczos complex Gamma approximation", 2001)
@@ -228,7 +228,7 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     return xp.where(xp.abs(t) <= reach, series, slope) * math.pi ** n
 
 
-_OWN.update({
+FUNCTIONS.update({
     "lgamma": _wide(_lgamma), "polygamma": _wide(_polygamma), "erfcx": _wide(_erfcx),
     "erfinv": _wide(_erfinv), "ndtri": _wide(_ndtri), "log_ndtr": _wide(_log_ndtr),
     "bessel_i": _wide(_bessel_i), "sinc_slope": _wide(_sinc_slope), "sinc": _wide(_sinc_slope),
