@@ -67,7 +67,8 @@ FURTHER = {
     "Tensor.to": {"args": "told apart by what they are"},
     "true_divide": {"rounding_mode": "an alias of div"},
     "nn.functional.one_hot": {"input": "a slip of the stub: PyTorch's parser wants input"},
-    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"),
+    **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d",
+                     "max_pool2d", "max_pool3d"),
                     {"return_indices": "PyTorch chooses between two functions by it"}),
 }
 

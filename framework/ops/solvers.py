@@ -89,7 +89,9 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
 
 @public(method=True, out=True)
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper, L = input2: (*, n, k), (*, n, n) -> (*, n, k).
+    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper, and L = input2.
+
+    Shapes: (*, n, k), (*, n, n) -> (*, n, k).
 
     >>> fw.cholesky_solve(fw.tensor([[4.0]]), fw.tensor([[2.0]]))
     tensor([[1.]])
@@ -258,8 +260,8 @@ def matrix_rank(A: Tensor, tol: float | None = None, hermitian: bool = False, *,
                 atol: float | None = None, rtol: float | None = None) -> Tensor:
     """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).
 
-    rtol is max(m, n) times the dtype's eps unless a positive atol is given. tol: an older name for atol without rtol. hermitian: not
-    needed here.
+    rtol is max(m, n) times the dtype's eps unless a positive atol is given. tol: an older name for atol
+    without rtol. hermitian: not needed here.
 
     >>> fw.linalg.matrix_rank(fw.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
