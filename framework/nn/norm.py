@@ -176,7 +176,28 @@ def _shape(normalized_shape: Any) -> tuple[int, ...]:
     return tuple(normalized_shape)
 
 
-class LayerNorm(Module):
+class _Affine(Module):
+    """What the norms over a sample's own numbers share: a scale and a shift."""
+
+    weight: Any
+    bias: Any
+
+    def _scale_and_shift(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any,
+                         dtype: Any) -> None:
+        for name, there in (("weight", weight), ("bias", weight and bias)):
+            self.register_parameter(name, Parameter(empty(shape, device=device, dtype=dtype))
+                                    if there else None)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Scale 1, shift 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias`` over the last dimensions, normalized_shape.
 
     weight and bias have that shape (Ba et al. 2016).
@@ -191,17 +212,7 @@ class LayerNorm(Module):
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps
         self.elementwise_affine = elementwise_affine
-        for name, there in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
-            self.register_parameter(name, Parameter(empty(self.normalized_shape, device=device,
-                                                          dtype=dtype)) if there else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale 1, shift 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._scale_and_shift(self.normalized_shape, elementwise_affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised ``input``."""
@@ -213,7 +224,7 @@ class LayerNorm(Module):
                 f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}")
 
 
-class GroupNorm(Module):
+class GroupNorm(_Affine):
     """``y = (x - mean) / sqrt(var + eps) * weight + bias`` over each of num_groups groups of channels.
 
     x: (N, C, ...), weight and bias: (C,) (Wu and He 2018).
@@ -232,17 +243,7 @@ class GroupNorm(Module):
         self.num_channels = num_channels
         self.eps = eps
         self.affine = affine
-        for name, there in (("weight", affine), ("bias", affine and bias)):
-            self.register_parameter(name, Parameter(empty(num_channels, device=device, dtype=dtype))
-                                    if there else None)
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        """Scale 1, shift 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        self._scale_and_shift((num_channels,), affine, bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised ``input``."""
