@@ -14,13 +14,6 @@ MODULES = [m.name for m in pkgutil.walk_packages(fw.__path__, "framework.")]
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-class NothingShown(doctest.OutputChecker):
-    """An example that states no output shows that the call works; its value is the table's business."""
-
-    def check_output(self, want, got, optionflags):
-        return not want or super().check_output(want, got, optionflags)
-
-
 def examples(module):
     """The doctests of a module; also those of public functions made by a factory, whose code is elsewhere."""
     found = doctest.DocTestFinder(exclude_empty=True).find(module, module.__name__)
@@ -38,7 +31,7 @@ def examples(module):
 @pytest.mark.parametrize("name", MODULES)
 def test_examples(name):
     module = importlib.import_module(name)
-    runner = doctest.DocTestRunner(NothingShown(), optionflags=FLAGS, verbose=False)
+    runner = doctest.DocTestRunner(optionflags=FLAGS, verbose=False)
     report = []
     for test in examples(module):
         test.globs.update({"fw": fw, "framework": fw, "np": np})

@@ -36,8 +36,6 @@ class Elementwise(Op):
     "select": the first input is a condition that takes no part in promotion.
     """
 
-    broadcasts = True
-
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | None = None, jvp: str | None = None,
                  onnx: Any = None, arguments: str | None = None) -> None:

@@ -103,8 +103,6 @@ class Op:
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
-    broadcasts = False
-
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
