@@ -511,7 +511,7 @@ def test_mnist_directory(tmp_path):
     assert x.dtype is fw.float32 and x.tolist() == (images[:2] / 2).tolist() and y.tolist() == [10, 20]
     with pytest.raises(FileNotFoundError, match="t10k-images-idx3-ubyte"):
         MNIST(tmp_path, train=False)
-    for labels, text in ((np.array([1, 2], np.uint8), "3 train images but 2 labels"),
+    for labels, text in ((np.array([1, 2], np.uint8), "3 images in train-images-idx3-ubyte but 2 labels"),
                          (np.array([1, 2, 10], np.uint8), "hold 10"),
                          (np.ones((3, 1), np.uint8), "1 dimensions, found")):
         write_digits(tmp_path / "bad", images, labels)

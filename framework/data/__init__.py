@@ -1,5 +1,11 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
+from . import transforms as transforms
+from .arrays import ArrayDataset as ArrayDataset
+from .arrays import TextLineDataset as TextLineDataset
+from .arrays import TokenDataset as TokenDataset
+from .cifar import CIFAR10 as CIFAR10
+from .cifar import CIFAR100 as CIFAR100
 from .collate import default_collate as default_collate
 from .collate import default_convert as default_convert
 from .dataset import ChainDataset as ChainDataset
@@ -13,9 +19,13 @@ from .dataset import random_split as random_split
 from .datasets import MNIST as MNIST
 from .datasets import FashionMNIST as FashionMNIST
 from .datasets import read_idx as read_idx
+from .folder import DatasetFolder as DatasetFolder
+from .folder import ImageFolder as ImageFolder
 from .loader import DataLoader as DataLoader
 from .loader import get_worker_info as get_worker_info
+from .packed import PackedList as PackedList
 from .sampler import BatchSampler as BatchSampler
+from .sampler import DistributedSampler as DistributedSampler
 from .sampler import RandomSampler as RandomSampler
 from .sampler import Sampler as Sampler
 from .sampler import SequentialSampler as SequentialSampler

@@ -5,6 +5,7 @@ loader calls it with the generator of (seed, epoch), which is what makes resumin
 """
 
 import math
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from types import GenericAlias
@@ -14,7 +15,7 @@ import numpy as np
 
 from ..device import CPU
 from ..ops.random import multinomial
-from ..random import Generator, default_generator, integers_array, permutation_array
+from ..random import Generator, check_seed, default_generator, integers_array, permutation_array, stream
 from ..tensor import Tensor, wrap
 
 
@@ -170,6 +171,63 @@ class WeightedRandomSampler(_Random):
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+class DistributedSampler(Sampler):
+    """This process's share of the indices: every ``num_replicas``-th of one order that all agree on.
+
+    num_replicas, rank: the number of processes and which one this is; by default from the environment
+    variables WORLD_SIZE and RANK. shuffle: a new order per epoch, a function of (seed, epoch) alone; the
+    loader counts epochs, elsewhere call ``set_epoch``. drop_last: leave out what does not divide evenly,
+    else the first indices are taken twice, so that all processes have equally many.
+
+    >>> [list(fw.data.DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in (0, 1)]
+    [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None,
+                 shuffle: bool = True, seed: int = 0, drop_last: bool = False) -> None:
+        self.dataset = dataset
+        self.num_replicas = _from_environment(num_replicas, "WORLD_SIZE", "num_replicas")
+        self.rank = _from_environment(rank, "RANK", "rank")
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(f"DistributedSampler: rank must be in [0, num_replicas={self.num_replicas}), "
+                             f"got {self.rank}")
+        self.shuffle = boolean(shuffle, "DistributedSampler", "shuffle")
+        self.drop_last = boolean(drop_last, "DistributedSampler", "drop_last")
+        self.seed = check_seed(seed, "DistributedSampler")
+        self.epoch = 0
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices each process gets."""
+        n = length(self.dataset, "DistributedSampler")
+        return n // self.num_replicas if self.drop_last else -(-n // self.num_replicas)
+
+    @property
+    def total_size(self) -> int:
+        """How many indices all processes get together."""
+        return self.num_samples * self.num_replicas
+
+    def set_epoch(self, epoch: int) -> None:
+        """Which epoch's order the next pass takes."""
+        self.epoch = epoch
+
+    def __iter__(self) -> Iterator[int]:
+        n = length(self.dataset, "DistributedSampler")
+        order = (permutation_array(n, CPU, stream(self.seed, self.epoch)) if self.shuffle
+                 else np.arange(n))
+        return iter(np.resize(order, self.total_size)[self.rank::self.num_replicas].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+def _from_environment(value: int | None, variable: str, name: str) -> int:
+    if value is None and variable not in os.environ:
+        raise ValueError(f"DistributedSampler: {name} is not given and the environment variable {variable} "
+                         f"is not set; pass {name}=")
+    return int(os.environ[variable] if value is None else value)
 
 
 class BatchSampler(Sampler):

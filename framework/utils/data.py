@@ -16,6 +16,7 @@ from ..data.datasets import read_idx as read_idx
 from ..data.loader import DataLoader as DataLoader
 from ..data.loader import get_worker_info as get_worker_info
 from ..data.sampler import BatchSampler as BatchSampler
+from ..data.sampler import DistributedSampler as DistributedSampler
 from ..data.sampler import RandomSampler as RandomSampler
 from ..data.sampler import Sampler as Sampler
 from ..data.sampler import SequentialSampler as SequentialSampler
