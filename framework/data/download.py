@@ -25,7 +25,7 @@ def fetch(urls: Sequence[str], path: Any, checksum: str, timeout: float = 60.0) 
     >>> folder = tempfile.mkdtemp(); source = os.path.join(folder, "a")
     >>> with open(source, "wb") as f: n = f.write(b"abc")
     >>> fetch(["file://" + source], os.path.join(folder, "b"), "md5:900150983cd24fb0d6963f7d28e17f72")
-    >>> open(os.path.join(folder, "b"), "rb").read()
+    >>> with open(os.path.join(folder, "b"), "rb") as f: f.read()
     b'abc'
     """
     import urllib.request
