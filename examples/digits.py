@@ -71,11 +71,10 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--out", type=Path, default=Path("runs/digits"),
-                        help="folder for checkpoint and pictures")
-    parser.add_argument("--resume", action="store_true", help="go on from the checkpoint in --out")
+                        help="folder for checkpoints and pictures")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
     args = parser.parse_args()
     epochs = args.epochs or (2 if args.mnist else 15)
-    checkpoint = args.out / "checkpoint.safetensors"
     args.out.mkdir(parents=True, exist_ok=True)
 
     fw.manual_seed(args.seed)
@@ -84,19 +83,15 @@ def main() -> None:
     optimizer = fw.optim.Adam(model.named_parameters(), lr=args.lr)
     loader = DataLoader(train, batch_size=args.batch_size, shuffle=True)
     # what the loop has gathered: finished epochs, and sums over the epoch that is under way
-    run = {"epoch": 0, "loss": 0.0, "right": 0, "seen": 0, "losses": [], "accuracies": []}
-
-    def save() -> None:
-        fw.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "run": run,
-                 "loader": loader.state_dict(), "random": fw.get_rng_state()}, checkpoint)
+    run = {"step": 0, "epoch": 0, "loss": 0.0, "right": 0, "seen": 0, "losses": [], "accuracies": []}
+    parts = {"model": model, "optimizer": optimizer, "loader": loader}
+    checkpoints = fw.io.Checkpointer(args.out / "checkpoints", keep=2)
 
     if args.resume:
-        state = fw.load(checkpoint, map_location=args.device)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        loader.load_state_dict(state["loader"])
-        fw.set_rng_state(state["random"].cpu())
-        run.update(state["run"])
+        found = checkpoints.resume(**parts)
+        if found is None:
+            sys.exit(f"digits.py: there is no checkpoint in {args.out}/checkpoints; run without --resume")
+        run.update(found["run"])
 
     stop = []  # Ctrl-C is answered between two steps, so that what is saved is whole
     signal.signal(signal.SIGINT, lambda *_: stop.append(True))
@@ -114,25 +109,26 @@ def main() -> None:
             run["loss"] += loss.item() * len(x)
             run["right"] += int((logits.argmax(1) == y).sum())
             run["seen"] += len(x)
+            run["step"] += 1
             bar.set_postfix(loss=f"{run['loss'] / run['seen']:.4f}", acc=f"{run['right'] / run['seen']:.2%}",
                             refresh=False)
             if stop:
                 bar.close()
-                save()
+                checkpoints.save(run["step"], run=run, **parts)
                 again = shlex.join(sys.argv) + " --resume" * (not args.resume)
                 print(f"\ninterrupted; go on with: python {again}")
                 sys.exit(130)
         run["losses"].append(run["loss"] / run["seen"])
         run["accuracies"].append(float((predict(model, test, args.device) == test.tensors[1]).float().mean()))
         run.update(epoch=run["epoch"] + 1, loss=0.0, right=0, seen=0)
-        save()
+        checkpoints.save(run["step"], run=run, **parts)
 
     guesses, truth = predict(model, test, args.device), test.tensors[1]
     accuracy = float((guesses == truth).float().mean())
     draw_digits(test.tensors[0], guesses, truth, args.out / "digits.png")
     draw_curves(run["losses"], run["accuracies"], args.out / "curves.png")
     print(f"test accuracy {accuracy:.2%} on {len(truth)} images the training never saw")
-    print(f"checkpoint and pictures are in {args.out}/")
+    print(f"checkpoints and pictures are in {args.out}/")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,17 @@ from typing import Any as _Any
 
 from . import errors as errors
 from . import ops as ops
+from . import protocols as _protocols
+from .autograd.anomaly import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from .autograd.anomaly import is_anomaly_enabled as is_anomaly_enabled
 from .autograd.mode import enable_grad as enable_grad
 from .autograd.mode import inference_mode as inference_mode
 from .autograd.mode import is_grad_enabled as is_grad_enabled
 from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .backends.threads import get_num_threads as get_num_threads
+from .backends.threads import set_num_threads as set_num_threads
 from .creation import arange as arange
 from .creation import as_tensor as as_tensor
 from .creation import asarray as asarray
@@ -23,6 +28,7 @@ from .creation import empty_like as empty_like
 from .creation import eye as eye
 from .creation import from_dlpack as from_dlpack
 from .creation import from_numpy as from_numpy
+from .creation import frombuffer as frombuffer
 from .creation import full as full
 from .creation import full_like as full_like
 from .creation import is_floating_point as is_floating_point
@@ -38,6 +44,7 @@ from .creation import zeros as zeros
 from .creation import zeros_like as zeros_like
 from .device import Device as device
 from .dtypes import DType as dtype
+from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool
 from .dtypes import can_cast as can_cast
 from .dtypes import complex64 as cfloat
@@ -63,6 +70,9 @@ from .dtypes import int64 as long
 from .dtypes import promote_types as promote_types
 from .dtypes import set_default_dtype as set_default_dtype
 from .dtypes import uint8 as uint8
+from .dtypes import uint16 as uint16
+from .dtypes import uint32 as uint32
+from .dtypes import uint64 as uint64
 from .io import load as load
 from .io import save as save
 
@@ -91,7 +101,6 @@ from .ops.arithmetic import pow as pow
 from .ops.arithmetic import reciprocal as reciprocal
 from .ops.arithmetic import remainder as remainder
 from .ops.arithmetic import rsub as rsub
-from .ops.arithmetic import sign as sgn
 from .ops.arithmetic import sign as sign
 from .ops.arithmetic import square as square
 from .ops.arithmetic import sub as sub
@@ -147,6 +156,23 @@ from .ops.compare import lt as lt
 from .ops.compare import ne as ne
 from .ops.compare import ne as not_equal
 from .ops.compare import signbit as signbit
+from .ops.complexes import adjoint as adjoint
+from .ops.complexes import angle as angle
+from .ops.complexes import complex as complex
+from .ops.complexes import conj as conj
+from .ops.complexes import conj_physical as conj_physical
+from .ops.complexes import imag as imag
+from .ops.complexes import is_complex as is_complex
+from .ops.complexes import is_conj as is_conj
+from .ops.complexes import is_neg as is_neg
+from .ops.complexes import isreal as isreal
+from .ops.complexes import polar as polar
+from .ops.complexes import real as real
+from .ops.complexes import resolve_conj as resolve_conj
+from .ops.complexes import resolve_neg as resolve_neg
+from .ops.complexes import sgn as sgn
+from .ops.complexes import view_as_complex as view_as_complex
+from .ops.complexes import view_as_real as view_as_real
 from .ops.elements import bitwise_left_shift as bitwise_left_shift
 from .ops.elements import bitwise_right_shift as bitwise_right_shift
 from .ops.elements import copysign as copysign
@@ -162,6 +188,7 @@ from .ops.elements import isposinf as isposinf
 from .ops.elements import lcm as lcm
 from .ops.elements import logaddexp as logaddexp
 from .ops.elements import logaddexp2 as logaddexp2
+from .ops.elements import nextafter as nextafter
 from .ops.elements import positive as positive
 from .ops.elements import rad2deg as rad2deg
 from .ops.extras import unique_consecutive as unique_consecutive
@@ -177,6 +204,67 @@ from .ops.index import masked_select as masked_select
 from .ops.index import nonzero as nonzero
 from .ops.index import take as take
 from .ops.inplace import fill as fill
+from .ops.inplace_forms import abs_ as abs_
+from .ops.inplace_forms import acos_ as acos_
+from .ops.inplace_forms import acosh_ as acosh_
+from .ops.inplace_forms import addmv_ as addmv_
+from .ops.inplace_forms import arccos_ as arccos_
+from .ops.inplace_forms import arccosh_ as arccosh_
+from .ops.inplace_forms import arcsin_ as arcsin_
+from .ops.inplace_forms import arcsinh_ as arcsinh_
+from .ops.inplace_forms import arctan_ as arctan_
+from .ops.inplace_forms import arctanh_ as arctanh_
+from .ops.inplace_forms import as_strided_ as as_strided_
+from .ops.inplace_forms import asin_ as asin_
+from .ops.inplace_forms import asinh_ as asinh_
+from .ops.inplace_forms import atan_ as atan_
+from .ops.inplace_forms import atanh_ as atanh_
+from .ops.inplace_forms import ceil_ as ceil_
+from .ops.inplace_forms import clamp_ as clamp_
+from .ops.inplace_forms import clamp_max_ as clamp_max_
+from .ops.inplace_forms import clamp_min_ as clamp_min_
+from .ops.inplace_forms import clip_ as clip_
+from .ops.inplace_forms import cos_ as cos_
+from .ops.inplace_forms import cosh_ as cosh_
+from .ops.inplace_forms import deg2rad_ as deg2rad_
+from .ops.inplace_forms import detach_ as detach_
+from .ops.inplace_forms import erf_ as erf_
+from .ops.inplace_forms import erfc_ as erfc_
+from .ops.inplace_forms import exp2_ as exp2_
+from .ops.inplace_forms import exp_ as exp_
+from .ops.inplace_forms import expm1_ as expm1_
+from .ops.inplace_forms import fill_ as fill_
+from .ops.inplace_forms import fix_ as fix_
+from .ops.inplace_forms import floor_ as floor_
+from .ops.inplace_forms import frac_ as frac_
+from .ops.inplace_forms import gcd_ as gcd_
+from .ops.inplace_forms import i0_ as i0_
+from .ops.inplace_forms import index_put_ as index_put_
+from .ops.inplace_forms import lcm_ as lcm_
+from .ops.inplace_forms import log1p_ as log1p_
+from .ops.inplace_forms import log2_ as log2_
+from .ops.inplace_forms import log10_ as log10_
+from .ops.inplace_forms import log_ as log_
+from .ops.inplace_forms import logit_ as logit_
+from .ops.inplace_forms import nan_to_num_ as nan_to_num_
+from .ops.inplace_forms import neg_ as neg_
+from .ops.inplace_forms import negative_ as negative_
+from .ops.inplace_forms import rad2deg_ as rad2deg_
+from .ops.inplace_forms import reciprocal_ as reciprocal_
+from .ops.inplace_forms import relu_ as relu_
+from .ops.inplace_forms import round_ as round_
+from .ops.inplace_forms import rsqrt_ as rsqrt_
+from .ops.inplace_forms import sigmoid_ as sigmoid_
+from .ops.inplace_forms import sin_ as sin_
+from .ops.inplace_forms import sinc_ as sinc_
+from .ops.inplace_forms import sinh_ as sinh_
+from .ops.inplace_forms import sqrt_ as sqrt_
+from .ops.inplace_forms import square_ as square_
+from .ops.inplace_forms import tan_ as tan_
+from .ops.inplace_forms import tanh_ as tanh_
+from .ops.inplace_forms import trunc_ as trunc_
+from .ops.inplace_forms import xlogy_ as xlogy_
+from .ops.inplace_forms import zero_ as zero_
 from .ops.integrals import cdist as cdist
 from .ops.integrals import cumulative_trapezoid as cumulative_trapezoid
 from .ops.integrals import dist as dist
@@ -209,7 +297,6 @@ from .ops.matmul import baddbmm as baddbmm
 from .ops.matmul import bmm as bmm
 from .ops.matmul import cross as cross
 from .ops.matmul import dot as dot
-from .ops.matmul import dot as vdot
 from .ops.matmul import einsum as einsum
 from .ops.matmul import inner as inner
 from .ops.matmul import matmul as matmul
@@ -218,6 +305,7 @@ from .ops.matmul import mv as mv
 from .ops.matmul import outer as ger
 from .ops.matmul import outer as outer
 from .ops.matmul import tensordot as tensordot
+from .ops.matmul import vdot as vdot
 from .ops.pointwise import acos as acos
 from .ops.pointwise import acos as arccos
 from .ops.pointwise import acosh as acosh
@@ -376,7 +464,8 @@ from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("autograd", "cuda", "data", "fft", "linalg", "nn", "optim", "special", "utils")
+_LAZY = ("array_api", "autograd", "cuda", "data", "fft", "func", "linalg", "multiprocessing", "nn", "optim",
+         "special", "utils")
 
 
 def __getattr__(name: str) -> _Any:

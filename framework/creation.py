@@ -7,11 +7,12 @@ import numpy as np
 
 from . import dtypes
 from .backends import array_module, backend_for, cuda, move
+from .backends.capsule import read_bfloat16
 from .device import CPU, as_device
 from .errors import DTypeError, ShapeError
 from .ops.args import size_args
-from .ops.op import quietly
 from .ops.public import bare, by_keyword, with_out
+from .quiet import quietly
 from .tensor import Tensor, wrap
 
 
@@ -50,7 +51,7 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
             wanted = dtypes.scalar_dtype(0j if array.dtype.kind == "c" else 0.0)
             if _has_arrays(data):
                 wanted = None
-    if array.dtype not in dtypes.BY_NUMPY and wanted is None:
+    if wanted is None and dtypes.of_numpy(array.dtype) is None:
         wanted = dtypes.BY_NUMPY.get(array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else None
         if wanted is None:
             raise DTypeError(f"{op}: elements of dtype {array.dtype} are not supported; choose one of "
@@ -89,7 +90,7 @@ def _from_sequence(data: Any, op: str) -> np.ndarray:
                          f"to one length") from error
     if held and array.dtype == np.float64 and np.float64 not in held:  # the Python floats among them
         array = array.astype(dtypes.get_default_dtype().numpy)
-    if array.dtype.kind not in "biufc":
+    if array.dtype.kind not in "biufc" and dtypes.of_numpy(array.dtype) is None:
         raise DTypeError(f"{op}: data must hold numbers, found elements of type "
                          f"{type(np.ravel(array)[0]).__name__ if array.size else array.dtype}")
     if array.size == 0 and array.dtype == np.float64:
@@ -140,11 +141,29 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
     """
     if not isinstance(ndarray, np.ndarray):
         raise TypeError(f"from_numpy: wanted a numpy.ndarray, got {type(ndarray).__name__}; use tensor()")
-    if ndarray.dtype not in dtypes.BY_NUMPY:
+    if dtypes.of_numpy(ndarray.dtype) is None:
         hint = "use ndarray.astype(ndarray.dtype.newbyteorder('='))" if ndarray.dtype.kind in "biufc" and \
             ndarray.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with ndarray.astype(...)"
         raise DTypeError(f"from_numpy: dtype {ndarray.dtype} is not supported; {hint}")
     return wrap(ndarray)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
+               requires_grad: bool = False) -> Tensor:
+    """A 1-dim tensor over the memory of a bytes-like object, read-only where that is.
+
+    count: elements to take (-1: all from ``offset``, which is in bytes). Raises TypeError for an object
+    without a buffer, ValueError where the elements do not fit into it.
+
+    >>> fw.frombuffer(bytearray(b"abc"), dtype=fw.uint8, offset=1)
+    tensor([98, 99], dtype=framework.uint8)
+    """
+    try:
+        array = np.frombuffer(buffer, dtypes.as_dtype(dtype).numpy, count, offset)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"frombuffer: {error}; wanted count={count} elements of {dtype} from byte {offset} "
+                          f"of a {type(buffer).__name__}") from error
+    return wrap(array).requires_grad_(requires_grad)
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
@@ -158,8 +177,21 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if not hasattr(ext_tensor, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not export DLPack")
-    kind = ext_tensor.__dlpack_device__()[0]
-    result = wrap(cuda.cupy().from_dlpack(ext_tensor) if kind in (2, 13) else np.from_dlpack(ext_tensor))
+    on_gpu = ext_tensor.__dlpack_device__()[0] in (2, 13)
+    to_cpu = device is not None and as_device(device).type == "cpu"
+    if on_gpu and to_cpu and not isinstance(ext_tensor, Tensor):
+        return wrap(np.from_dlpack(ext_tensor, device="cpu", copy=copy))  # the producer copies, without CuPy
+    try:
+        result = wrap(cuda.cupy().from_dlpack(ext_tensor) if on_gpu else np.from_dlpack(ext_tensor))
+    except RuntimeError as error:
+        if "dtype" not in str(error):
+            raise
+        found = None if on_gpu else read_bfloat16(ext_tensor)
+        if found is not None:
+            result = wrap(found.view(dtypes.bfloat16.numpy))
+            return result.clone() if copy else result  # type: ignore[attr-defined]
+        raise DTypeError(f"from_dlpack: the elements of this {type(ext_tensor).__name__} are of a dtype that "
+                         f"NumPy does not take; convert it first, e.g. to float32") from error
     moved = result if device is None else result.to(device)  # type: ignore[attr-defined]
     if copy is False and moved is not result:
         raise ValueError(f"from_dlpack: copy=False, but the memory is on {result.device}, not on {device}")
@@ -308,6 +340,12 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
+def _kind_of(*numbers: Any) -> dtypes.DType:
+    """The default float dtype, or its complex one where a number is complex."""
+    kind = dtypes.get_default_dtype()
+    return kind.to_complex() if any(isinstance(n, complex) for n in numbers) else kind
+
+
 @with_out
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:
@@ -318,8 +356,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     """
     if steps < 0:
         raise ValueError(f"linspace: steps must not be negative, got {steps}")
-    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    array = quietly(np.linspace(_number(start), _number(end), steps).astype, kind.numpy)
+    ends = _number(start), _number(end)
+    kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
+    array = quietly(np.linspace(*ends, steps).astype, kind.numpy)
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 
 
@@ -331,8 +370,9 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     >>> fw.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    exponents = np.linspace(_number(start), _number(end), steps)
+    ends = _number(start), _number(end)
+    kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
+    exponents = np.linspace(*ends, steps)
     array = quietly(lambda: np.power(float(base), exponents).astype(kind.numpy))
     return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
 

@@ -9,10 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from .config import need
 from .errors import DTypeError
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
 _CATEGORY = {"b": BOOL, "i": INTEGER, "u": INTEGER, "f": FLOAT, "c": COMPLEX}
+
+
+# NumPy's letters for floating and for inexact dtypes. "V" is its letter for bfloat16, which it does not bring
+# itself; nothing else of that kind gets into a tensor.
+FLOATING, INEXACT = "fV", "fcV"
 
 
 class DType:
@@ -22,6 +28,9 @@ class DType:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        if name == "bfloat16":
+            self.category, self.itemsize = FLOAT, 2
+            return  # its NumPy dtype is fetched when it is first asked for
         self.numpy = np.dtype(name)
         self.category = _CATEGORY[self.numpy.kind]
         self.itemsize = self.numpy.itemsize
@@ -38,6 +47,35 @@ class DType:
     def is_signed(self) -> bool:
         return self.numpy.kind not in "bu"
 
+    def to_real(self) -> "DType":
+        """The dtype of the real part: float32 of complex64; itself unless complex.
+
+        >>> fw.complex64.to_real()
+        framework.float32
+        """
+        return {complex64: float32, complex128: float64}.get(self, self)
+
+    def to_complex(self) -> "DType":
+        """The complex dtype whose parts are of this one: complex64 of float32; itself if complex.
+
+        >>> fw.float64.to_complex()
+        framework.complex128
+        """
+        return _COMPLEX_OF.get(self, self)
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype:
+        """So that NumPy (2.4 or later) takes ``dtype=x.dtype``."""
+        return self.numpy
+
+    def __getattr__(self, name: str) -> Any:
+        global rounded
+        if name != "numpy":
+            raise AttributeError(f"{self!r} has no attribute {name!r}")
+        rounded = self.numpy = np.dtype(need("ml_dtypes", "lowprecision", f"dtype {self.name}").bfloat16)
+        BY_NUMPY[self.numpy] = self
+        return self.numpy
+
     def __repr__(self) -> str:
         return f"framework.{self.name}"
 
@@ -53,14 +91,20 @@ int16 = DType("int16")
 int32 = DType("int32")
 int64 = DType("int64")
 uint8 = DType("uint8")
+uint16 = DType("uint16")
+uint32 = DType("uint32")
+uint64 = DType("uint64")
 bool_ = DType("bool")
 complex64 = DType("complex64")
 complex128 = DType("complex128")
 
-ALL = (float16, float32, float64, int8, int16, int32, int64, uint8, bool_, complex64, complex128)
+ALL = (float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint32, uint64, bool_, complex64,
+       complex128)
 BY_NUMPY: dict[np.dtype, DType] = {d.numpy: d for d in ALL}
-BY_NAME: dict[str, DType] = {d.name: d for d in ALL}
-_COMPLEX_OF = {float16: complex64, float32: complex64, float64: complex128}
+rounded: np.dtype | None = None  # NumPy's dtype of bfloat16, once it is in use
+bfloat16 = DType("bfloat16")  # from an optional package, so not one of ALL, nor yet in BY_NUMPY
+BY_NAME: dict[str, DType] = {d.name: d for d in (*ALL, bfloat16)}
+_COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}
 
 _default = float32
 
@@ -97,14 +141,22 @@ def as_dtype(spec: Any) -> DType:
     if spec is complex:
         return _COMPLEX_OF[_default]
     try:
-        return BY_NUMPY[np.dtype(spec)] if spec is not None else _unknown(spec)
-    except (TypeError, KeyError):
-        _unknown(spec)
-    raise AssertionError("unreachable")
+        found = (None if spec is None else bfloat16 if isinstance(spec, str) and spec == "bfloat16"
+                 else of_numpy(np.dtype(spec)))
+    except TypeError:
+        found = None
+    return found or _unknown(spec)
+
+
+def of_numpy(dtype: np.dtype) -> DType | None:
+    """The ``DType`` of a NumPy dtype; None where there is none."""
+    if dtype.kind == "V" and dtype.name == "bfloat16":
+        return BY_NUMPY.get(bfloat16.numpy)
+    return BY_NUMPY.get(dtype)
 
 
 def _unknown(spec: Any) -> DType:
-    names = ", ".join(d.name for d in ALL)
+    names = ", ".join(BY_NAME)
     raise DTypeError(f"dtype {spec!r} is not supported; choose one of: {names}") from None
 
 
@@ -120,7 +172,12 @@ def promote_types(a: DType, b: DType) -> DType:
     low, high = (a, b) if a.category <= b.category else (b, a)
     if low.category <= INTEGER < high.category:
         return high
-    return BY_NUMPY[np.promote_types(low.numpy, high.numpy)]
+    if {low, high} == {float16, bfloat16}:
+        return float32
+    found = BY_NUMPY[np.promote_types(low.numpy, high.numpy)]
+    if found.category > high.category:  # NumPy makes float64 of uint64 and a signed integer
+        raise DTypeError(f"{a} and {b} have no common integer dtype; convert one, e.g. x.to(framework.int64)")
+    return found
 
 
 def can_cast(source: DType, to: DType) -> bool:
@@ -177,11 +234,12 @@ class finfo:
     32
     """
 
-    def __init__(self, dtype: DType | None = None) -> None:
+    def __init__(self, dtype: Any = None) -> None:
         dtype = as_dtype(_default if dtype is None else dtype)
         if dtype.category < FLOAT:
             raise DTypeError(f"finfo: wanted a floating dtype, got {dtype}; use iinfo for integers")
-        info = np.finfo(dtype.numpy)
+        module: Any = np if dtype is not bfloat16 else need("ml_dtypes", "lowprecision", "finfo")
+        info = module.finfo(dtype.numpy)
         self.dtype, self.bits, self.eps = dtype.name, info.bits, float(info.eps)
         self.max, self.min = float(info.max), float(info.min)
         self.tiny = self.smallest_normal = float(info.tiny)

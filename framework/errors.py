@@ -25,9 +25,25 @@ class AutogradError(FrameworkError, RuntimeError):
     """A gradient that cannot be had: freed graph, overwritten value, wrong use of a leaf."""
 
 
+class AnomalyError(AutogradError, FloatingPointError):
+    """A NaN or Inf that anomaly mode found where an op made it."""
+
+
+class ExportError(AutogradError, BufferError):
+    """A tensor that another library cannot share: one that requires grad."""
+
+
 class CheckpointError(FrameworkError, ValueError, RuntimeError):
     """A file that is damaged, foreign or does not belong to this model."""
 
 
 class MissingExtraError(FrameworkError, ImportError):
     """An optional package is needed that is not installed."""
+
+
+class SharedMemoryError(FrameworkError, OSError):
+    """Shared memory that cannot be had: no room, no descriptor, or a system without it."""
+
+
+class SaveError(FrameworkError, OSError):
+    """A file that could not be written: no room, or a disk that fails. What was there before still is."""

@@ -17,24 +17,52 @@ class _Shown:
     """What a node tells of itself."""
 
     __slots__ = ()
-    op: Any
     edges: tuple
     seq: int
-
-    @property
-    def name(self) -> str:
-        return f"{self.op.name}"
+    notes: dict
 
     @property
     def next_functions(self) -> tuple:
-        """The nodes of the inputs, as PyTorch shows them."""
-        return tuple((edge, 0) for edge in self.edges)
+        """Per input, its node (None if it needs no gradient) and which of that node's outputs it is."""
+        return tuple([place_of(edge) for edge in self.edges])
+
+    @property
+    def metadata(self) -> dict:
+        """A dictionary for whatever the user wants to remember with this node."""
+        return notes_of(self).setdefault("metadata", {})
+
+
+class _Call(_Shown):
+    """What a node of an op tells of itself."""
+
+    __slots__ = ()
+    op: Any
+
+    def name(self) -> str:
+        """The name of the op."""
+        return f"{self.op.name}"
 
     def __repr__(self) -> str:
-        return f"<node {self.name} #{self.seq}>"
+        return f"<node {self.name()} #{self.seq}>"
 
 
-class Node(_Shown):
+def place_of(edge: Any) -> tuple:
+    """(node, number of its output) for what an edge or ``Tensor._node`` holds."""
+    if type(edge) is Pick:
+        return edge.edges[0], edge.index
+    return edge, 0
+
+
+def notes_of(node: Any) -> dict:
+    """What is remembered with a node that few nodes have: ``metadata``, the line that made it."""
+    try:
+        return node.notes
+    except AttributeError:  # left unset by __init__, which has to be quick
+        node.notes = {}
+        return node.notes
+
+
+class Node(_Call):
     """One recorded call of an op.
 
     op: the record whose ``pull`` turns the output's gradient into the inputs' gradients.
@@ -43,10 +71,11 @@ class Node(_Shown):
     versions: (counter, value) pairs of the kept arrays, to notice a later in-place change.
     settings: the call's keyword settings.
     shapes: the inputs' shapes where broadcasting changed one, else None.
+    tangents: {dual level: a tangent or None per output}; set only while a level is open.
     """
 
-    __slots__ = ("op", "edges", "kept", "versions", "settings", "shapes", "seq", "hooks",
-                 "__weakref__")
+    __slots__ = ("op", "edges", "kept", "versions", "settings", "shapes", "seq", "hooks", "tangents",
+                 "notes", "__weakref__")
 
     def __init__(self, op: Any, edges: tuple, kept: dict | None, versions: Any, settings: dict,
                  shapes: tuple | None) -> None:
@@ -60,10 +89,10 @@ class Node(_Shown):
         self.seq = next_seq()
 
 
-class PlainNode(_Shown):
+class PlainNode(_Call):
     """A node that keeps nothing, for calls whose gradient is handed on unchanged (sums)."""
 
-    __slots__ = ("op", "edges", "seq", "hooks", "__weakref__")
+    __slots__ = ("op", "edges", "seq", "hooks", "tangents", "notes", "__weakref__")
     kept = versions = shapes = None
     settings: dict = {}
 
@@ -74,11 +103,36 @@ class PlainNode(_Shown):
         self.seq = next_seq()
 
 
+class Dual(Node):
+    """The place of tensors that have tangents and require no gradient: backward ends here.
+
+    ``settings`` holds weak references to the tensors: see ``owners``.
+    """
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, (), None, None, {}, None)
+        self.end()
+
+    def end(self) -> None:
+        """Forget the call, if this was the node of one."""
+        owners: Any = []
+        self.edges, self.kept, self.versions, self.settings = (), None, None, owners
+
+    @property
+    def owners(self) -> Any:
+        """Weak references to the tensors here."""
+        return self.settings
+
+    def name(self) -> str:
+        return "dual"
+
+
 class Pick:
     """One output of a node that has several; ``edges[0]`` is that node."""
 
     __slots__ = ("edges", "index", "seq", "hooks", "__weakref__")
-    name = "pick"
 
     def __init__(self, source: Node, index: int) -> None:
         self.edges = (source,)
@@ -86,22 +140,45 @@ class Pick:
         self.hooks: list[Callable] | None = None
         self.seq = next_seq()
 
+    def name(self) -> str:
+        """The name of the op."""
+        return self.edges[0].name()
+
+    @property
+    def next_functions(self) -> tuple:
+        """Those of the node."""
+        return self.edges[0].next_functions
+
+    @property
+    def metadata(self) -> dict:
+        """That of the node."""
+        return self.edges[0].metadata
+
     def __repr__(self) -> str:
         return f"<output {self.index} of {self.edges[0]!r}>"
 
 
-class Leaf:
+class Leaf(_Shown):
     """The end of a graph: where the gradient of a tensor made by the user is gathered."""
 
-    __slots__ = ("grad", "seq", "hooks", "after", "__weakref__")
-    name = "leaf"
+    __slots__ = ("grad", "seq", "hooks", "after", "tangents", "owner", "notes", "__weakref__")
     edges = ()
 
-    def __init__(self) -> None:
+    def __init__(self, owner: Callable | None = None) -> None:
         self.grad: Any = None
+        self.owner = owner  # a weak reference to the tensor
         self.hooks: list[Callable] | None = None
         self.after: list[Callable] | None = None
         self.seq = next_seq()
+
+    def name(self) -> str:
+        """What PyTorch calls AccumulateGrad."""
+        return "leaf"
+
+    @property
+    def variable(self) -> Any:
+        """The tensor whose gradient is gathered here, or None if it is gone."""
+        return None if self.owner is None else self.owner()
 
     def __repr__(self) -> str:
         return f"<leaf #{self.seq}>"

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from .autograd.forward import tangent_at
+from .autograd.mode import state
 from .backends import move
 from .device import CPU
-from .dtypes import get_default_dtype
+from .dtypes import bfloat16, get_default_dtype
 from .node import Leaf
 from .tensor import Tensor
 
@@ -108,6 +110,8 @@ def _lines(array: Any, form: Any, indent: int, cut: bool) -> str:
 def tensor_repr(x: Tensor, name: str = "tensor") -> str:
     """The text of a tensor, e.g. ``tensor([1., 2.], requires_grad=True)``."""
     array = move(x._array, CPU)
+    if x.dtype is bfloat16:
+        array = array.astype(np.float32)
     cut = array.size > options.threshold
     prefix = f"{name}("
     if array.size == 0:
@@ -123,9 +127,11 @@ def tensor_repr(x: Tensor, name: str = "tensor") -> str:
     if x.dtype is not get_default_dtype() and not told:
         notes.append(f"dtype={x.dtype}")
     if x.grad_fn is not None:
-        notes.append(f"grad_fn=<{x.grad_fn.name}>")
+        notes.append(f"grad_fn=<{x.grad_fn.name()}>")
     elif type(x._node) is Leaf:
         notes.append("requires_grad=True")
+    notes += [f"tangent={t!r}" for t in [tangent_at(x._node, level) for level in state.levels[-1:]]
+              if t is not None]
     tail = "".join(f", {n}" for n in notes)
     return f"{prefix}{body}{tail})"
 

@@ -51,9 +51,31 @@ class Generator:
 
     def _start(self, seed: int, stream: int) -> None:
         with self._lock:
-            self._seed = seed
-            self._bits = np.random.Philox(key=np.array([seed, stream], np.uint64))
-            self._draw = np.random.Generator(self._bits)
+            self._seed, self._stream = seed, stream
+            vars(self).pop("_bits", None)
+            vars(self).pop("_draw", None)
+
+    def __getattr__(self, name: str) -> Any:
+        # the source is made when a number is first drawn: the data loader starts one for every sample
+        if name not in ("_bits", "_draw"):
+            raise AttributeError(f"'Generator' object has no attribute '{name}'")
+        with self._lock:
+            parts = vars(self)
+            if name not in parts:
+                parts["_bits"] = np.random.Philox(key=np.array([self._seed, self._stream], np.uint64))
+                parts["_draw"] = np.random.Generator(parts["_bits"])
+            return parts[name]
+
+    def _parts(self) -> dict[str, Any]:
+        """All it is made of, but for the lock; ``_put`` gives it back."""
+        with self._lock:
+            return {k: v for k, v in vars(self).items() if k != "_lock"}
+
+    def _put(self, parts: dict[str, Any]) -> None:
+        with self._lock:
+            vars(self).pop("_bits", None)
+            vars(self).pop("_draw", None)
+            vars(self).update(parts)
 
     @property
     def device(self) -> Device:
@@ -159,10 +181,39 @@ _cuda_generators: dict[int, Generator] = {}
 _lock = threading.Lock()
 
 
+class _Own(threading.local):
+    generator: Generator | None = None
+
+
+_own = _Own()
+
+
+def own_default(generator: Generator | None) -> Any:
+    """Make ``generator`` the CPU's default in this thread only (None: the common one again)."""
+    _own.generator = generator
+    return generator
+
+
+def _default() -> Generator:
+    return _own.generator or default_generator
+
+
+def _fresh_locks() -> None:
+    """In a forked child: another thread may have held a lock at that moment, and is not here to leave it."""
+    global _lock
+    _lock = threading.Lock()
+    for generator in (default_generator, *_cuda_generators.values()):
+        generator._lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_fresh_locks)
+
+
 def generator_of(device: Device) -> Generator:
     """The default generator of a device; those of the CUDA devices start from the CPU's seed."""
     if device.type == "cpu":
-        return default_generator
+        return _own.generator or default_generator
     index = cuda.index_of(device)
     with _lock:
         if index not in _cuda_generators:
@@ -183,7 +234,7 @@ def manual_seed(seed: int) -> Generator:
     with _lock:
         for generator in _cuda_generators.values():
             generator.manual_seed(number)
-    return default_generator.manual_seed(number)
+    return _default().manual_seed(number)
 
 
 def seed() -> int:
@@ -195,7 +246,7 @@ def seed() -> int:
 
 def initial_seed() -> int:
     """The seed that the CPU's default generator was last started from."""
-    return default_generator.initial_seed()
+    return _default().initial_seed()
 
 
 def get_rng_state() -> Tensor:
@@ -207,12 +258,17 @@ def get_rng_state() -> Tensor:
     >>> bool((fw.rand(3) == x).all())
     True
     """
-    return default_generator.get_state()
+    return _default().get_state()
 
 
 def set_rng_state(new_state: Tensor) -> None:
     """Continue the CPU's default generator from a state of ``get_rng_state``."""
-    default_generator.set_state(new_state)
+    _default().set_state(new_state)
+
+
+def default_states() -> list[tuple[Generator, Tensor]]:
+    """The default generators in use, each with its state, to go back to by ``generator.set_state(state)``."""
+    return [(g, g.get_state()) for g in (_default(), *_cuda_generators.values())]
 
 
 @contextmanager
@@ -232,7 +288,7 @@ def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
         return
     places = [Device("cuda", i) for i in _cuda_generators] if devices is None else \
         [as_device(d) for d in devices]
-    kept = [(g, g.get_state()) for g in (default_generator, *(generator_of(d) for d in places))]
+    kept = [(g, g.get_state()) for g in (_default(), *(generator_of(d) for d in places))]
     try:
         yield
     finally:

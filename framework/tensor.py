@@ -6,28 +6,47 @@ list of methods is in ``tensor.pyi``.
 
 import weakref
 from collections.abc import Callable
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from .backends import backend_of, move
+from .backends.capsule import export_bfloat16
 from .device import Device, as_device
-from .dtypes import BY_NUMPY, DType
-from .errors import AutogradError, DeviceError, DTypeError, ShapeError
-from .node import Leaf, Node, Pick, PlainNode
+from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
+from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeError
+from .node import Dual, Leaf, Node, Pick, PlainNode
+from .quiet import quiet
 
 
 class More:
     """What few tensors have: a stored gradient, the tensor they are a view of, views of them."""
 
-    __slots__ = ("grad", "leaf", "base", "chain", "views")
+    __slots__ = ("grad", "leaf", "base", "links", "views")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
         self.leaf: Leaf | None = None
         self.base: Tensor | None = None
-        self.chain: tuple = ()
+        self.links: tuple | None = None  # (those of the view this is a view of, the last step)
         self.views: list[weakref.ref] | None = None
+
+    @property
+    def chain(self) -> tuple:
+        """The steps, (op, settings), that lead from the base to this view."""
+        steps = []
+        links = self.links
+        while links is not None:
+            links, step = links
+            steps.append(step)
+        return tuple(reversed(steps))
+
+    @chain.setter
+    def chain(self, steps: tuple) -> None:
+        self.links = None
+        for step in steps:
+            self.links = (self.links, step)
 
 
 class Tensor:
@@ -126,7 +145,7 @@ class Tensor:
 
     def is_floating_point(self) -> bool:
         """Whether the dtype is floating (complex is not)."""
-        return self._array.dtype.kind == "f"
+        return self._array.dtype.kind in FLOATING
 
     def is_complex(self) -> bool:
         """Whether the dtype is complex."""
@@ -141,7 +160,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
-        return self._node is not None
+        return self._node is not None and type(self._node) is not Dual
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
@@ -151,32 +170,34 @@ class Tensor:
         """Start (or stop) gathering this leaf's gradient in ``.grad``; returns the tensor itself."""
         node = self._node
         if not requires_grad:
-            if node is not None and type(node) is not Leaf:
+            if type(node) not in (NoneType, Leaf, Dual):
                 raise AutogradError("requires_grad_(False) is for leaf tensors; this one was computed "
                                     "(use .detach() for a copy outside the graph)")
-            if node is not None:
+            if type(node) is Leaf:
                 self._extras().leaf = node
                 self._node = None
-        elif node is None:
-            if self._array.dtype.kind != "f":
-                hint = ("gradients of complex tensors are not supported" if self.is_complex()
-                        else "convert it first, e.g. x.float()")
-                raise AutogradError(f"only floating tensors can require gradients, this one is "
-                                    f"{self.dtype}; {hint}")
+        elif node is None or type(node) is Dual:
+            if self._array.dtype.kind not in INEXACT:
+                raise AutogradError(f"only floating and complex tensors can require gradients, this one is "
+                                    f"{self.dtype}; convert it first, e.g. x.float()")
             more = self._more
-            self._node = more.leaf if more is not None and more.leaf is not None else Leaf()
+            self._node = more.leaf if more is not None and more.leaf is not None else Leaf(weakref.ref(self))
             if more is not None and more.grad is not None:
                 self._node.grad, more.grad = more.grad, None
+            if node is not None:  # its tangents stay
+                self._node.tangents = dict(node.tangents)
+                for level in node.tangents:
+                    level.nodes.add(self._node)
         return self
 
     @property
     def is_leaf(self) -> bool:
-        return self._node is None or type(self._node) is Leaf
+        return type(self._node) in (NoneType, Leaf, Dual)
 
     @property
     def grad_fn(self) -> Node | PlainNode | Pick | None:
         node = self._node
-        return None if type(node) is Leaf else node
+        return None if type(node) in (Leaf, Dual) else node
 
     @property
     def grad(self) -> "Tensor | None":
@@ -219,7 +240,7 @@ class Tensor:
     def data(self, value: "Tensor") -> None:
         if not isinstance(value, Tensor):
             raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
-        if self._node is not None and value._array.dtype.kind != "f":
+        if self._node is not None and value._array.dtype.kind not in INEXACT:
             raise DTypeError(f"data of {value.dtype} cannot replace that of a tensor that requires grad")
         self._array = value._array
 
@@ -255,8 +276,9 @@ class Tensor:
         ``force=True``, which detaches and copies to the host.
         """
         if self._node is not None and not force:
-            raise AutogradError("this tensor requires grad, and NumPy would not record what happens "
-                                "to it; use x.detach().numpy()")
+            what = "requires grad" if self.requires_grad else "has a tangent"
+            raise AutogradError(f"this tensor {what}, and NumPy would not record what happens to it; use "
+                                f"x.detach().numpy()")
         if self.is_cuda:
             if not force:
                 raise DeviceError(f"this tensor is on {self.device}; use x.cpu().numpy()")
@@ -270,10 +292,15 @@ class Tensor:
         return np.array(array, dtype=dtype, copy=True) if copy else array.astype(
             array.dtype if dtype is None else dtype, copy=False)
 
-    def __dlpack__(self, **kwargs: Any) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None,
+                   dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """A DLPack capsule over the same memory, which it keeps alive; refused where grad is required."""
         if self._node is not None:
-            raise AutogradError("this tensor requires grad and cannot be exported; use x.detach()")
-        return self._array.__dlpack__(**kwargs)
+            raise ExportError("this tensor requires grad and cannot be exported, for what others do to it "
+                              "is not recorded; use x.detach()")
+        wanted = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
+        export = export_bfloat16 if self._array.dtype.kind == "V" else type(self._array).__dlpack__
+        return export(self._array, **{k: v for k, v in wanted.items() if v is not None})
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return self._array.__dlpack_device__()
@@ -346,8 +373,8 @@ class Tensor:
 
     def __copy__(self) -> "Tensor":
         copy = wrap(self._array, type(self))
-        copy._node, copy._counter = self._node, counter_of(self)
-        return copy
+        copy._counter = counter_of(self)
+        return place(copy, self._node)
 
 
 _new = object.__new__
@@ -360,6 +387,14 @@ def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
     t._node = node
     t._counter = None
     t._more = None
+    return t
+
+
+def place(t: Tensor, node: Any) -> Tensor:
+    """Put ``t`` at this place in the graph."""
+    t._node = node
+    if type(node) is Dual:
+        node.owners.append(weakref.ref(t))
     return t
 
 
@@ -381,6 +416,14 @@ def counter_of(t: Tensor) -> list:
     return counter
 
 
+def bump(t: Tensor, name: str) -> None:
+    """Count a change of the memory of ``t``, by ``name``."""
+    counter = counter_of(t)
+    counter[0] += 1
+    counter[1] = name if quiet.site is None else quiet.site(name)
+
+
 def _rebuild(cls: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
     target = as_device(device)
+    of_numpy(array.dtype)  # a fresh process does not know bfloat16 yet
     return wrap(move(array, target), cls).requires_grad_(requires_grad)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import samples
-from samples.base import TABLE, Row, Sample
+from samples.base import TABLE, Row, Sample, complete
 
 import framework as fw
 
@@ -17,6 +17,7 @@ for _module in pkgutil.iter_modules(samples.__path__):
     except Exception as error:  # reported by test_coverage, so that one bad file leaves the others tested
         BROKEN[_module.name] = error
 
+complete()
 ROWS: list[Row] = [TABLE[key] for key in sorted(TABLE)]
 RTOL = {"float16": 2e-3, "float32": 2e-5, "float64": 1e-9, "complex64": 2e-5, "complex128": 1e-9}
 ATOL = {"float16": 2e-3, "float32": 1e-5, "float64": 1e-10, "complex64": 1e-5, "complex128": 1e-10}
@@ -29,7 +30,7 @@ def row_id(row: Row) -> str:
 
 def is_floating(a: Any) -> bool:
     """Whether an input takes part in casts and derivatives."""
-    return isinstance(a, (np.ndarray, np.generic)) and a.dtype == np.float64
+    return isinstance(a, (np.ndarray, np.generic)) and a.dtype in (np.float64, np.complex128)
 
 
 def changes_inputs(row: Row) -> bool:
@@ -38,10 +39,16 @@ def changes_inputs(row: Row) -> bool:
 
 
 def cast_inputs(sample: Sample, dtype: type) -> list[Any]:
-    """Copies of the sample's arrays, the floating ones in ``dtype``."""
+    """Copies of the sample's arrays, the floating ones in ``dtype``, complex ones with parts of it."""
     inputs = [np.asarray(a) if isinstance(a, np.generic) else a for a in sample.inputs]
-    return [np.array(a, dtype) if is_floating(a) else a.copy() if isinstance(a, np.ndarray) else a
+    return [np.array(a, as_wide(dtype, a)) if is_floating(a) else a.copy() if isinstance(a, np.ndarray) else a
             for a in inputs]
+
+
+def as_wide(dtype: type, a: np.ndarray) -> type:
+    """``dtype``, or the complex dtype with parts of it where the array is complex."""
+    complex_of = {np.float64: np.complex128, np.float32: np.complex64, np.float16: np.complex64}
+    return complex_of[dtype] if a.dtype.kind == "c" else dtype
 
 
 def tensors(arrays: list[Any], grad: bool = False, device: str | None = None) -> list[Any]:
@@ -54,7 +61,7 @@ def tensors(arrays: list[Any], grad: bool = False, device: str | None = None) ->
         t = fw.from_numpy(a)
         if device is not None:
             t = t.to(device)
-        out.append(t.requires_grad_() if grad and a.dtype.kind == "f" else t)
+        out.append(t.requires_grad_() if grad and a.dtype.kind in "fc" else t)
     return out
 
 
@@ -67,7 +74,7 @@ def torch_tensors(arrays: list[Any], grad: bool = False) -> list[Any]:
             out.append(a)
             continue
         t = torch.from_numpy(a.copy())
-        out.append(t.requires_grad_() if grad and a.dtype.kind == "f" else t)
+        out.append(t.requires_grad_() if grad and a.dtype.kind in "fc" else t)
     return out
 
 
@@ -107,7 +114,8 @@ def assert_close(got: np.ndarray, want: np.ndarray, dtype: str, tol: float = 1.0
 def cotangents(leaves: list[Any], seed: int = 5) -> list[np.ndarray]:
     """Random gradients for the results, the same for both libraries."""
     rng = np.random.default_rng(seed)
-    return [rng.normal(size=tuple(y.shape)) for y in leaves]
+    shapes = [(tuple(y.shape), y.is_complex()) for y in leaves]
+    return [rng.normal(size=s) + (1j * rng.normal(size=s) if turned else 0.0) for s, turned in shapes]
 
 
 def strided(a: Any, how: str) -> Any:

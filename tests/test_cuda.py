@@ -112,7 +112,7 @@ def on_cuda(row, sample, device):
     """Results and first gradients of a sample on a device, as NumPy arrays."""
     inputs = tensors(cast_inputs(sample, np.float64), device=device)
     for x in inputs:
-        if sample.grad and isinstance(x, fw.Tensor) and x.is_floating_point():
+        if sample.grad and isinstance(x, fw.Tensor) and (x.is_floating_point() or x.is_complex()):
             x.requires_grad_()
     out = sample.call(
         On(device), *[x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in inputs]
@@ -280,3 +280,79 @@ def test_module_and_optimizer(cupy):
             not np.array_equal(a.numpy(), p.detach().cpu().numpy())
             for a, p in zip(before, model.parameters())
         )
+
+
+def test_dlpack(cupy):
+    """Memory on the device is shared with CuPy; the host gets a copy through the producer."""
+    x = fw.arange(3, device="cuda")
+    theirs = cupy.from_dlpack(x)
+    x[0] = 7
+    assert type(theirs) is cupy.ndarray and theirs.tolist() == [7, 1, 2]
+    view = fw.from_dlpack(theirs)
+    theirs[1] = 8
+    assert view.device.type == "cuda" and view.tolist() == [7, 8, 2]
+    assert fw.from_dlpack(x, device="cpu").tolist() == [7, 8, 2]
+    with pytest.raises(ValueError, match="copy=False, but the memory is on cuda:0"):
+        fw.from_dlpack(x, device="cpu", copy=False)
+
+
+def test_numpy_and_the_array_api_stay_on_the_device(cupy):
+    xp, x = fw.array_api, fw.tensor([[1.0, -2.0], [3.0, 4.0]], device="cuda", requires_grad=True)
+    a = xp.asarray(x)
+    made = [xp.ones(2, device=x.device), xp.linspace(0, 1, 3, device="cuda"), xp.full_like(a, 2),
+            xp.sum(a, axis=0), xp.cumulative_sum(a, axis=1, include_initial=True), a[::-1], xp.sort(a),
+            a // 2, 2 - a, xp.fft.fftfreq(4, device="cuda"),
+            xp.take(a, xp.asarray([0], device="cuda"), axis=1),
+            np.exp(x), np.mean(x, axis=0, keepdims=True), np.where(x > 0, x, 0.0), np.add.accumulate(x)]
+    assert {str(t.device) for t in made} == {"cuda:0"}
+    np.sum(np.sin(x) * 2.0).backward()
+    np.testing.assert_allclose(x.grad.cpu().numpy(), 2 * np.cos(x.detach().cpu().numpy()), rtol=1e-6)
+    with pytest.raises(DeviceError, match="on different devices"):
+        np.add(x, np.ones((2, 2)))
+
+
+def test_anomaly_mode_looks_at_the_gpu(cupy):
+    x = fw.tensor([1.0, 0.0], device="cuda", requires_grad=True)
+    with fw.autograd.detect_anomaly():
+        with pytest.raises(fw.errors.AnomalyError, match=r"log made 1 Inf among 2 numbers.*at index \[1\]"):
+            x.log()
+        y = x.sqrt()
+        with pytest.raises(fw.errors.AnomalyError, match="backward of sqrt made 1 Inf"):
+            y.sum().backward()
+        (x * 2).exp().sum().backward()
+    assert x.grad.is_cuda
+
+
+def test_saved_tensors_go_to_the_host_and_come_back(cupy):
+    def gradient():
+        x = fw.tensor([1.0, 2.0], device="cuda", requires_grad=True)
+        (x.exp() * x).sum().backward()
+        return x.grad.cpu().numpy()
+
+    with fw.autograd.graph.save_on_cpu():
+        x = fw.ones(2, device="cuda", requires_grad=True)
+        kept = x.exp().grad_fn.kept["out"]
+        assert not kept.packed[1].is_cuda
+        np.testing.assert_array_equal(gradient(), gradient())
+        hooked = gradient()
+    np.testing.assert_array_equal(hooked, gradient())
+
+
+def test_transforms_and_checkpoints(cupy):
+    """Forward mode, Jacobians and recomputation stay on the device, and so do its random numbers."""
+    F, dropout = fw.func, fw.nn.functional.dropout
+    x = fw.randn(3, 4, device="cuda")
+    net = fw.nn.Sequential(fw.nn.Linear(4, 3), fw.nn.Tanh()).to("cuda")
+    pushed = F.jvp(net, (x,), (x,))[1]
+    assert pushed.is_cuda and fw.allclose(pushed, fw.autograd.functional.jvp(net, x, x)[1])
+    for transform in (F.jacfwd, F.jacrev, F.hessian, F.vmap):
+        assert transform(lambda x: net(x).sum())(x).is_cuda
+    grads = []
+    for call in (lambda f, x: f(x), fw.utils.checkpoint.checkpoint):
+        fw.manual_seed(0)
+        y = x.clone().requires_grad_()
+        call(lambda x: dropout(net(x), 0.5), y).sum().backward()
+        grads.append(y.grad)
+    assert fw.allclose(*grads)
+    z = fw.randn(2, dtype=fw.float64, device="cuda").requires_grad_()
+    assert fw.autograd.gradcheck(lambda x: x.sin() * x, (z,), check_forward_ad=True)

@@ -249,7 +249,11 @@ def test_loader_forms():
 
 
 @pytest.mark.parametrize("arguments, text", [
-    ({"num_workers": 2}, "not available yet.*num_workers=0"), ({"num_workers": -1}, "negative"),
+    ({"worker_type": "fibre"}, "worker_type"), ({"num_workers": -1}, "negative"),
+    ({"num_workers": 1, "prefetch_factor": 0}, "prefetch_factor"),
+    ({"num_workers": 1, "timeout": -1}, "timeout"),
+    ({"num_workers": 1, "multiprocessing_context": "knife"}, "spawn.*knife"),
+    ({"num_workers": 1, "multiprocessing_context": "fork", "worker_type": "thread"}, "is for processes"),
     ({"timeout": 3}, "timeout"), ({"prefetch_factor": 2}, "prefetch_factor"),
     ({"persistent_workers": True}, "persistent_workers"), ({"multiprocessing_context": "spawn"}, "context"),
     ({"shuffle": True, "sampler": [0]}, "both give the order"), ({"batch_size": 0}, "positive"),
@@ -398,7 +402,7 @@ def test_three_segments_equal_the_uninterrupted_run(kind, n, b, cuts, seed):
 
 
 def test_the_position_counts_batches_handed_out():
-    loader = DataLoader(Squares(6), 2)
+    loader = DataLoader(range(6), 2)
     assert loader.state_dict() == {"seed": None, "epoch": 0, "position": 0, "batches": 3}
     it = iter(loader)
     next(it)
@@ -409,7 +413,7 @@ def test_the_position_counts_batches_handed_out():
         break
     assert loader.state_dict()["position"] == 1 and loader.state_dict()["epoch"] == 1
     assert len(flat(loader)) == 3 and loader.state_dict()["epoch"] == 3  # a new `for` is a new epoch
-    last = DataLoader(Squares(6), 2)
+    last = DataLoader(range(6), 2)
     last.load_state_dict({"seed": None, "epoch": 4, "position": 3, "batches": 3})
     assert flat(last) == [] and last.state_dict()["epoch"] == 5 and len(flat(last)) == 3
 

@@ -9,6 +9,7 @@ import framework as fw
 from framework import dtypes
 
 NAMES = [d.name for d in dtypes.ALL]
+WIDE_UNSIGNED = {"uint16", "uint32", "uint64"}
 
 
 def test_names_aliases_and_text():
@@ -43,6 +44,8 @@ def test_promotion_of_weak_operands():
 def test_promotion_equals_torch(a):
     torch = pytest.importorskip("torch")
     for b in NAMES:
+        if a != b and WIDE_UNSIGNED & {a, b} and "float" not in a + b:
+            continue  # torch refuses to mix these with any but floats
         for shape_b in ((), (1,)):
             if a == "float16" and b.startswith("complex") and shape_b == ():
                 continue  # torch gives complex32 here, a dtype NumPy has not
@@ -55,6 +58,19 @@ def test_promotion_equals_torch(a):
         theirs = torch.ones(2, dtype=getattr(torch, a)) * scalar
         if not (a == "float16" and scalar == 2j):  # torch has a complex32, NumPy has none
             assert ours.dtype.name == str(theirs.dtype)[6:], (a, scalar)
+
+
+def test_wide_unsigned_integers():
+    """They mix with other integers where a dtype holds both, which torch refuses altogether."""
+    x = fw.tensor([1, 2], dtype=fw.uint16)
+    assert (x + 1).dtype is fw.uint16 and (x / 2).dtype is fw.float32 and (x * 0.5).dtype is fw.float32
+    assert fw.promote_types(fw.uint16, fw.int8) is fw.int32
+    assert fw.promote_types(fw.uint32, fw.uint8) is fw.uint32
+    assert fw.promote_types(fw.uint32, fw.int64) is fw.int64
+    assert fw.promote_types(fw.uint64, fw.bool) is fw.uint64
+    assert fw.promote_types(fw.uint64, fw.float16) is fw.float16
+    with pytest.raises(TypeError, match="uint64 and framework.int64 have no common integer dtype"):
+        fw.promote_types(fw.uint64, fw.int64)
 
 
 def test_default_dtype_decides_new_floats():

@@ -376,5 +376,67 @@ def test_output_that_is_the_input():
     assert x.grad.item() == 2
 
 
+def test_backward_may_be_named_vjp():
+    class Five(Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(ctx, x):
+            return x * 5
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g * 5
+
+    class Both(Five):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = leaf(1.0)
+    Five.apply(x).backward()
+    assert x.grad.item() == 5
+    with pytest.raises(NotImplementedError, match=r"Both: .*backward \(or vjp.*found 2"):
+        Both.apply(x).backward()
+
+
+def test_missing_methods_name_the_class():
+    class Nothing(Function):
+        pass
+
+    class OnlyForward(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+    with pytest.raises(NotImplementedError, match="Nothing: a Function needs a static method forward"):
+        Nothing.apply(leaf(1.0))
+    assert OnlyForward.apply(fw.ones(1)).item() == 1
+    with pytest.raises(NotImplementedError, match="OnlyForward: a Function needs a static method backward"):
+        OnlyForward.apply(leaf(1.0)).backward()
+
+
+def test_in_anomaly_mode_both_lines_of_a_changed_value_are_told():
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2.0)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    with fw.autograd.detect_anomaly():
+        y = leaf(1.0) * 1
+        z = Exp.apply(y) + Product.apply(y, y)
+        Double.apply(y)
+        with pytest.raises(AutogradError) as caught:
+            z.backward()
+    message = str(caught.value)
+    assert "a value it kept with save_for_backward (float64[1]) was changed in place by Double" in message
+    assert "Product ran at" in message and "Double ran at" in message and "Double.apply(y)" in message
+
+
 def test_repr_names_the_class():
     assert "Exp" in repr(Exp.apply(leaf(1.0)))

@@ -19,7 +19,7 @@ def one(x, y):
 
 
 def leaves(value):
-    return [leaf for v in value for leaf in leaves(v)] if isinstance(value, tuple) else [value]
+    return [leaf for v in value for leaf in leaves(v)] if isinstance(value, (tuple, list)) else [value]
 
 
 def make(M, a):
@@ -36,11 +36,18 @@ CALLS = {
     "jacobian of a constant": lambda M, F: F.jacobian(lambda x: M.ones(3, dtype=M.float64), make(M, X)),
     "hessian": lambda M, F: F.hessian(one, (make(M, X), make(M, Y))),
     "hessian of one": lambda M, F: F.hessian(lambda x: (x**4).sum(), make(M, X)),
+    "jacobian, forward": lambda M, F: F.jacobian(
+        two, (make(M, X), make(M, Y)), strategy="forward-mode", vectorize=True
+    ),
+    "hessian, forward over reverse": lambda M, F: F.hessian(
+        one, (make(M, X), make(M, Y)), outer_jacobian_strategy="forward-mode", vectorize=True
+    ),
     "hvp": lambda M, F: F.hvp(one, (make(M, X), make(M, Y)), (make(M, V), make(M, Y))),
     "vhp": lambda M, F: F.vhp(one, (make(M, X), make(M, Y)), (make(M, V), make(M, Y))),
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # PyTorch's forward mode
 @pytest.mark.parametrize("name", CALLS)
 def test_like_torch(name):
     torch = pytest.importorskip("torch")
@@ -87,3 +94,24 @@ def test_errors():
         AF.jacobian(lambda x: x, 3.0)
     with pytest.raises(AutogradError, match="strict=True"):
         AF.jacobian(lambda x: fw.ones(2), x, strict=True)
+
+
+def test_forward_strategy():
+    """It runs func once per input element; strict and create_graph mean what they do in reverse."""
+    x = fw.from_numpy(X).requires_grad_()
+    runs = []
+
+    def cube(x):
+        runs.append(1)
+        return x**3
+
+    j = AF.jacobian(cube, x, create_graph=True, strategy="forward-mode")
+    assert len(runs) == 2 and j.requires_grad
+    np.testing.assert_allclose(fw.autograd.grad(j.sum(), x)[0].numpy(), 6 * X)
+    assert not AF.jacobian(cube, x, strategy="forward-mode").requires_grad
+    h = AF.hessian(lambda x: (x**4).sum(), x, create_graph=True, outer_jacobian_strategy="forward-mode")
+    np.testing.assert_allclose(fw.autograd.grad(h.sum(), x)[0].numpy(), 24 * X)
+    with pytest.raises(AutogradError, match="does not depend"):
+        AF.jacobian(lambda x: fw.ones(2), x, strict=True, strategy="forward-mode")
+    with pytest.raises(ValueError, match="sideways"):
+        AF.jacobian(cube, x, strategy="sideways")

@@ -226,7 +226,7 @@ def assert_derivatives_like_torch(ours, theirs, results, sample, torch):
         second = torch.autograd.grad(
             [first[1][i] for i in live],
             wanted[1],
-            [torch.tensor(w) for w in weights],
+            [torch.tensor(w, dtype=first[1][i].dtype) for i, w in zip(live, weights)],
             materialize_grads=True,
         )
     except RuntimeError as error:
@@ -243,7 +243,7 @@ def assert_derivatives_like_torch(ours, theirs, results, sample, torch):
             for g in fw.autograd.grad(
                 [first[0][i] for i in mine],
                 wanted[0],
-                [fw.tensor(w, dtype=fw.float64) for i, w in zip(live, weights) if i in mine],
+                [fw.tensor(w, dtype=first[0][i].dtype) for i, w in zip(live, weights) if i in mine],
                 materialize_grads=True,
             )
         ]

@@ -157,7 +157,7 @@ def test_requires_grad_switch_and_grad_assignment():
     for bad, error in ((fw.ones(3), ValueError), (fw.ones(2, dtype=fw.float64), TypeError), (1.0, TypeError)):
         with pytest.raises(error):
             x.grad = bad
-    with pytest.raises(RuntimeError, match="only floating tensors"):
+    with pytest.raises(RuntimeError, match="only floating and complex tensors"):
         fw.tensor([1]).requires_grad_()
     with pytest.raises(RuntimeError, match="leaf"):
         (x * 2).requires_grad_(False)

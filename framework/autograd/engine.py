@@ -4,18 +4,28 @@ Iterative, over a heap ordered by creation, so depth is bounded by memory and no
 Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, recorded again.
 """
 
-import weakref
+import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..backends import cuda, move
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
-from ..tensor import Tensor, as_tensor, wrap
-from .mode import state
+from ..tensor import Tensor, as_tensor, place, wrap
+from .mode import set_recording, state
+
+_adding = threading.RLock()  # backwards of several threads may meet in a leaf
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph, without the tensor that is there: see ``graph.get_gradient_edge``."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
@@ -33,7 +43,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     tensor([2., 4.])
     """
     roots = _sequence(tensors, "backward", "tensors")
-    seeds = _seeds(roots, grad_tensors, create_graph, "backward")
+    seeds = _seeds(roots, grad_tensors, _live(create_graph), "backward")
     targets = None
     if inputs is not None:
         wanted = _sequence(inputs, "backward", "inputs")
@@ -45,7 +55,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if targets is not None:
         for t, g in zip(wanted, found):
             if g is not None:
-                _store(t, as_tensor(g), create_graph)
+                _store(t, as_tensor(g), _live(create_graph))
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -68,46 +78,74 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if is_grads_batched:
         raise ValueError(f"grad: is_grads_batched={is_grads_batched!r} is not supported; call grad once for "
                          f"each of grad_outputs, with retain_graph=True")
-    roots = _sequence(outputs, "grad", "outputs")
-    wanted = _sequence(inputs, "grad", "inputs")
-    seeds = _seeds(roots, grad_outputs, create_graph, "grad")
+    roots = _sequence(_stand_ins(outputs, grad_outputs), "grad", "outputs")
+    wanted = [inputs] if isinstance(inputs, GradientEdge) else _sequence(inputs, "grad", "inputs", edges=True)
+    seeds = _seeds(roots, grad_outputs, _live(create_graph), "grad")
     targets = [_place(t, "grad") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     found = _walk(roots, seeds, retain, create_graph, targets)
     results: list[Tensor | None] = []
     for i, (t, g) in enumerate(zip(wanted, found)):
         if g is None and not materialize_grads and not allow_unused:
-            raise AutogradError(f"grad: inputs[{i}] (shape {list(t.shape)}) was not used to compute the "
+            what = "a gradient edge" if isinstance(t, GradientEdge) else f"shape {list(t.shape)}"
+            raise AutogradError(f"grad: inputs[{i}] ({what}) was not used to compute the "
                                 f"outputs; pass allow_unused=True to get None for it")
-        if g is None and materialize_grads:
+        if g is None and materialize_grads and isinstance(t, Tensor):
             g = move(np.zeros(t.shape, t._array.dtype), t.device)
         results.append(None if g is None else as_tensor(g))
     return tuple(results)
 
 
-def _walk(roots: Sequence, seeds: Sequence, retain: bool, live: bool,
-          targets: list | None) -> list:
-    """Run backward; with targets, give the gradient that reached each and fill no leaf."""
+def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
+          targets: list | None, inside: set | None = None) -> list:
+    """Run backward; with targets, give the gradient that reached each and fill no leaf.
+
+    inside: the nodes between the roots and the targets; then the walk ends at the targets, whose hooks are
+    not called.
+    """
+    live = _live(create_graph)
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
         if root._node is not None:
             _add(pending, heap, root._node, seed, set())
-    needed = None if targets is None else _needed([r._node for r in roots], set(targets))
+    needed = None if targets is None else inside or _needed([r._node for r in roots], set(targets))
     caught: dict[Any, Any] = {}
-    enabled = state.enabled
+    if state.anomaly is not None:
+        state.anomaly.start(roots, seeds)
+    recording, outer = state.recording, state.walk
+    walk = state.walk = Walk(roots, needed)
     try:
-        state.enabled = live
+        set_recording(create_graph)
         with np.errstate(all="ignore"), cuda.current_device_kept():
-            _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught)
+            _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
+                 inside is not None)
+        for end in walk.ends or ():
+            end()
     finally:
-        state.enabled = enabled
+        set_recording(recording)
+        state.walk = outer
+        walk.ends = None  # they may hold the walk
     return [] if targets is None else [caught.get(t) for t in targets]
 
 
+def pull_back(roots: Sequence, seeds: Sequence, ends: list, inside: set, create_graph: bool) -> list:
+    """The gradients (arrays, or tensors if they are live) that reach the places ``ends``, None for no path.
+
+    For an op that recomputes part of a graph: backward stops at ``ends`` and comes by nodes ``inside`` only.
+    """
+    return _walk(roots, seeds, create_graph, create_graph, ends, inside.union(ends))
+
+
+def _live(create_graph: bool) -> bool:
+    """Whether gradients travel as tensors: to be recorded, or because they have tangents."""
+    return create_graph or bool(state.levels)
+
+
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
-         caught: dict) -> None:
+         caught: dict, ends: bool) -> None:
     owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
+    watch = state.anomaly
     node: Any = None
     g: Any = None
     while node is not None or heap:
@@ -116,6 +154,10 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             g = pending.pop(node)
         if cuda._cupy is not None:
             cuda.follow(g)
+        if ends and node in targets:
+            caught[node] = g
+            node = None
+            continue
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
         if targets and node in targets:
@@ -127,6 +169,8 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
                 edges = ()
         kind = type(node)
         if kind is Leaf:
+            if watch is not None:
+                watch.arrived(node, g)
             if needed is None:
                 _accumulate(node, g, live)
             node = None
@@ -139,7 +183,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         if not edges:
             node = None
             continue
-        grads = node.op.pull(node, g, edges, live)
+        grads = node.op.pull(node, g, edges, live) if watch is None else watch.pull(node, g, edges, live)
         if not retain and node.versions:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
@@ -223,25 +267,28 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
 
 def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
     new = as_tensor(g)
-    if leaf.grad is not None:
-        leaf.grad = _sum(leaf.grad, new, live)
-    else:  # live, the same tensor may be on its way to another leaf
-        leaf.grad = wrap(new._array.copy(), node=new._node) if live else new
+    with _adding:
+        if leaf.grad is not None:
+            leaf.grad = _sum(leaf.grad, new, live)
+        else:  # live, the same tensor may be on its way to another leaf
+            leaf.grad = place(wrap(new._array.copy()), new._node) if live else new
     for hook in leaf.after or ():
         hook()
 
 
 def _store(t: Tensor, g: Tensor, live: bool) -> None:
-    if t.grad is not None:
-        g = _sum(t.grad, g, live)
-    else:
-        g = wrap(g._array.copy(), node=g._node if live else None)
+    with _adding:
+        if t.grad is not None:
+            g = _sum(t.grad, g, live)
+        else:
+            g = place(wrap(g._array.copy()), g._node if live else None)
+        if type(t._node) is Leaf:
+            t._node.grad = g
+        else:
+            t._extras().grad = g
     if type(t._node) is Leaf:
-        t._node.grad = g
         for hook in t._node.after or ():
             hook()
-    else:
-        t._extras().grad = g
 
 
 def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
@@ -254,17 +301,36 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
     return old
 
 
-def _sequence(value: Any, op: str, name: str) -> list:
+def _sequence(value: Any, op: str, name: str, edges: bool = False) -> list:
     items = [value] if isinstance(value, Tensor) else list(value)
     for item in items:
-        if not isinstance(item, Tensor):
+        if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
             raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
                             f"{type(item).__name__}")
     return items
 
 
-def _place(t: Tensor, op: str) -> Any:
-    if t._node is None:
+def _stand_ins(outputs: Any, grads: Any) -> Any:
+    """Tensors in place of gradient edges among the outputs: the gradient given for an edge has its shape."""
+    alone = isinstance(outputs, (Tensor, GradientEdge))
+    items = [outputs] if alone else list(outputs)
+    given = [grads] if grads is None or isinstance(grads, Tensor) else list(grads)
+    for i, item in enumerate(items):
+        if isinstance(item, GradientEdge):
+            if i >= len(given) or not isinstance(given[i], Tensor):
+                raise AutogradError(f"grad: outputs[{i}] is a gradient edge, which has no value; pass its "
+                                    f"gradient in grad_outputs")
+            items[i] = wrap(given[i]._array, node=_place(item, "grad"))  # type: ignore[union-attr]
+    return items
+
+
+def _place(t: Tensor | GradientEdge, op: str) -> Any:
+    if isinstance(t, GradientEdge):
+        if t.ownership_token is None and getattr(t.node, "op", None) and t.node.op.differentiable > 1:
+            raise AutogradError(f"{op}: a gradient edge of {t.node.name()}, which has several outputs, must "
+                                f"be made with framework.autograd.graph.get_gradient_edge(tensor)")
+        return t.node if t.ownership_token is None else t.ownership_token
+    if not t.requires_grad:
         raise AutogradError(f"{op}: an input of shape {list(t.shape)} does not require grad; call "
                             f"requires_grad_() on it before computing the outputs")
     return t._node
@@ -278,7 +344,7 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
         raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
     seeds = []
     for root, g in zip(roots, given):
-        if root._node is None:
+        if not root.requires_grad:
             raise AutogradError(f"{op}: a tensor of shape {list(root.shape)} does not require grad and "
                                 f"has no graph; was it computed under no_grad, detached, or from "
                                 f"tensors without requires_grad=True?")
@@ -287,6 +353,10 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
                 raise AutogradError(f"{op}: a gradient is implied only for a tensor of one element, this "
                                     f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
                                     f"the gradient")
+            if root.is_complex():
+                raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
+                                    f"{root.dtype} (grad can be implicitly created only for real scalar "
+                                    f"outputs); take .abs() or .real, or pass the gradient")
             g = wrap(move(np.ones(root.shape, root._array.dtype), root.device))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {type(g).__name__}")
@@ -301,28 +371,29 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
     return seeds
 
 
-class RemovableHandle:
-    """Takes back a registered hook: ``handle.remove()``, or the end of a ``with`` block."""
+class Walk:
+    """One backward under way: where it started, which nodes it is limited to, what to call at its end."""
 
-    def __init__(self, hooks: Any, key: Any) -> None:
-        self._hooks, self._key = hooks, key
+    __slots__ = ("starts", "needed", "ends", "masked")
 
-    def remove(self) -> None:
-        """Take the hook out; a second call does nothing."""
-        hooks, self._hooks = self._hooks, {}
-        if isinstance(hooks, dict):
-            hooks.pop(self._key, None)
-            return
-        for i, hook in enumerate(hooks):
-            if hook is self._key:
-                del hooks[i]
-                return
+    def __init__(self, roots: Sequence, needed: set | None) -> None:
+        self.starts = [root._node for root in roots]
+        self.needed = needed
+        self.ends: list[Callable] | None = None
+        self.masked = False  # whether it came by an op that gives some of its inputs no gradient
 
-    def __enter__(self) -> "RemovableHandle":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        self.remove()
+    def reaches(self, numbers: set) -> set:
+        """Those of the nodes with these numbers (``seq``) that this backward comes by."""
+        oldest = min(numbers)
+        seen = {n for n in self.starts if n is not None}
+        stack = list(seen)
+        while stack:
+            for edge in stack.pop().edges:
+                if (edge is not None and edge not in seen and edge.seq >= oldest
+                        and (self.needed is None or edge in self.needed)):
+                    seen.add(edge)
+                    stack.append(edge)
+        return numbers & {n.seq for n in seen}
 
 
 def _backward(self: Tensor, gradient: Tensor | None = None, retain_graph: bool | None = None,
@@ -335,59 +406,4 @@ def _backward(self: Tensor, gradient: Tensor | None = None, retain_graph: bool |
     backward(self, gradient, retain_graph, create_graph, inputs)
 
 
-def _register_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(grad)`` when this tensor's gradient is known; what it returns replaces it."""
-    if self._node is None:
-        raise AutogradError("register_hook: this tensor does not require grad")
-    hooks = self._node.hooks
-    if hooks is None:
-        hooks = self._node.hooks = []
-    last = len(hooks) - 1 if hooks and getattr(hooks[-1], "retains", False) else len(hooks)
-    hooks.insert(last, hook)  # a retained gradient is the one that all hooks have seen
-    return RemovableHandle(hooks, hook)
-
-
-def _register_post_accumulate_grad_hook(self: Tensor, hook: Callable) -> RemovableHandle:
-    """Call ``hook(tensor)`` after a backward has added to this leaf's ``.grad``."""
-    if type(self._node) is not Leaf:
-        raise AutogradError("register_post_accumulate_grad_hook: only for leaf tensors that require grad")
-    me = weakref.ref(self)
-
-    def call() -> None:
-        tensor = me()
-        if tensor is not None:
-            hook(tensor)
-    hooks = self._node.after
-    if hooks is None:
-        hooks = self._node.after = []
-    hooks.append(call)
-    return RemovableHandle(hooks, call)
-
-
-def _retain_grad(self: Tensor) -> None:
-    """Keep the gradient of this computed tensor in ``.grad`` too."""
-    if self._node is None:
-        raise AutogradError("retain_grad: this tensor does not require grad")
-    if type(self._node) is Leaf or self.retains_grad:
-        return
-    me = weakref.ref(self)
-
-    def keep(g: Tensor) -> None:
-        tensor = me()
-        if tensor is not None:
-            more = tensor._extras()
-            more.grad = g.clone() if more.grad is None else more.grad + g  # type: ignore
-    keep.retains = True  # type: ignore[attr-defined]
-    _register_hook(self, keep)
-
-
-def _retains_grad(self: Tensor) -> bool:
-    """Whether ``retain_grad`` was called on this computed tensor."""
-    return (self._node is not None and type(self._node) is not Leaf
-            and any(getattr(h, "retains", False) for h in self._node.hooks or ()))
-
-
-for _name, _method in (("backward", _backward), ("register_hook", _register_hook),
-                       ("register_post_accumulate_grad_hook", _register_post_accumulate_grad_hook),
-                       ("retain_grad", _retain_grad), ("retains_grad", property(_retains_grad))):
-    setattr(Tensor, _name, _method)
+Tensor.backward = _backward  # type: ignore[method-assign]

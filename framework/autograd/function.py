@@ -14,10 +14,12 @@ from typing import Any, NamedTuple
 
 from ..backends import backend_for
 from ..device import Device
-from ..dtypes import FLOAT, DType
+from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
-from ..tensor import Tensor, as_tensor, counter_of, wrap
+from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
+from .around import opened, packed
+from .forward import is_recorded, only, push_function
 from .mode import no_grad, state
 
 
@@ -48,6 +50,7 @@ class FunctionCtx:
     def __init__(self, needs: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs
         self._tensors: tuple = ()
+        self._for_forward: tuple = ()
         self._dirty: tuple = ()
         self._plain: tuple = ()
         self._materialize = True
@@ -61,9 +64,13 @@ class FunctionCtx:
                                 f"other values as attributes of ctx")
         self._tensors = tensors
 
+    def save_for_forward(self, *tensors: Tensor | None) -> None:
+        """Lend tensors (inputs or outputs) to ``jvp``, as ``ctx.saved_tensors``; None is allowed."""
+        self._for_forward = tensors
+
     @property
     def saved_tensors(self) -> tuple:
-        """What ``save_for_backward`` kept."""
+        """What ``save_for_backward`` kept; in ``jvp``, what ``save_for_forward`` was given."""
         return self._tensors
 
     def mark_dirty(self, *tensors: Tensor) -> None:
@@ -85,7 +92,8 @@ class Function:
     ``forward(ctx, *args)`` computes under no_grad (or ``forward(*args)`` together with
     ``setup_context(ctx, inputs, output)``); ``backward(ctx, *grads)`` gives one gradient, or None, per
     argument. Both are static. Call it as ``MyFunction.apply(*args)``. Under ``create_graph=True`` the
-    operations of ``backward`` are recorded, so higher derivatives work.
+    operations of ``backward`` are recorded, so higher derivatives work. For forward mode,
+    ``jvp(ctx, *tangents)`` gives one tangent, or None, per output.
 
     >>> class Exp(fw.autograd.Function):
     ...     @staticmethod
@@ -120,18 +128,32 @@ class Function:
 
     @staticmethod
     def backward(ctx: FunctionCtx, *grads: Any) -> Any:
-        """The gradients of the arguments from those of the outputs."""
+        """The gradients of the arguments from those of the outputs; may be named ``vjp`` instead."""
         raise NotImplementedError("a Function needs a static method backward")
+
+    vjp = backward
+    generate_vmap_rule = False  # taken for PyTorch's sake: what is made of operations needs no rule
+
+    @staticmethod
+    def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
+        """The tangents of the outputs from those of the arguments; runs right after ``forward``.
+
+        Zeros stand for a missing tangent, or None after ``ctx.set_materialize_grads(False)`` and for
+        arguments that are not tensors.
+        """
+        raise NotImplementedError
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run ``forward`` and record the call if an argument requires grad."""
         split = cls.setup_context is not Function.setup_context
+        if cls.forward is Function.forward:
+            raise NotImplementedError(f"{cls.__name__}: a Function needs a static method forward")
         if split or kwargs:
             args = _positional(cls, split, args, kwargs)
         edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
-        ctx = FunctionCtx(tuple([e is not None for e in edges]))
-        with no_grad():
+        ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
+        with no_grad(), only(()):
             if split:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
@@ -160,11 +182,11 @@ def _positional(cls: type, split: bool, args: tuple, kwargs: dict) -> tuple:
 
 def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple) -> tuple:
     """The tensors to give out, with the node of the call on those that carry a gradient."""
-    recorded = state.enabled and any(ctx.needs_input_grad)
+    recorded = state.recording and any(ctx.needs_input_grad)
     _check_marks(cls, ctx, args, outputs, recorded)
     # fresh tensors over the same memory: an output that forward put on ctx must not lead to the node
     results = tuple([_give_out(x, ctx._dirty) if isinstance(x, Tensor) else x for x in outputs])
-    carries = [isinstance(x, Tensor) and x._array.dtype.kind in "fc" and not _among(x, ctx._plain)
+    carries = [isinstance(x, Tensor) and x._array.dtype.kind in INEXACT and not _among(x, ctx._plain)
                for x in outputs]
     if recorded and any(carries):
         call = _Call(cls, ctx, args, outputs, results)
@@ -175,7 +197,9 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
                 result._node = node if len(results) == 1 else Pick(node, i)
                 if _among(result, ctx._dirty):
                     _replay_views(result)
-    ctx._tensors, ctx._dirty, ctx._plain = (), (), ()
+    if state.levels:
+        push_function(cls, ctx, edges, args, outputs, results, carries)
+    ctx._tensors, ctx._for_forward, ctx._dirty, ctx._plain = (), (), (), ()
     return results
 
 
@@ -184,9 +208,7 @@ def _check_marks(cls: type, ctx: FunctionCtx, args: tuple, outputs: tuple, recor
         if not _among(x, args) or not _among(x, outputs):
             raise AutogradError(f"{cls.__name__}: mark_dirty is for arguments of forward that were changed "
                                 f"in place and are returned")
-        counter = counter_of(x)
-        counter[0] += 1
-        counter[1] = cls.__name__
+        bump(x, cls.__name__)
         if not recorded:
             continue
         if type(x._node) is Leaf:
@@ -232,9 +254,10 @@ def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
         place = t._node
         if index is not None:
             t, place = results[index], None
-        saved.append(_Saved(t._array, place, index))
         counter = counter_of(t)
-        versions.append((counter, counter[0]))
+        array, version = packed(t._array, (counter, counter[0]), node.op.name)
+        saved.append(_Saved(array, place, index))
+        versions.append(version)
     node.kept, node.versions = {"saved": saved}, versions
     node.op.keeps_nothing = False
 
@@ -278,7 +301,7 @@ class _Call:
         ctx._tensors = tuple([self._revive(s, places, live) for s in (node.kept or {}).get("saved", ())])
         ctx._node, ctx.needs_input_grad = node, tuple([e is not None for e in edges])
         try:
-            given = self.function.backward(
+            given = _backward_of(self.function)(
                 ctx, *[None if part is None else as_tensor(part) for part in grads])
         finally:
             ctx._tensors, ctx._node, ctx.needs_input_grad = (), None, needs
@@ -291,12 +314,14 @@ class _Call:
             raise AutogradError(
                 f"backward through {self.name} a second time: what it kept was freed after the first; "
                 f"pass retain_graph=True to the first backward, or compute the value anew")
-        for counter, version in node.versions or ():
+        for i, (counter, version) in enumerate(node.versions or ()):
             if counter[0] != version:
+                saved = [s.array for s in node.kept["saved"] if s is not None][i]  # type: ignore[index]
+                what = f"{saved.dtype}{list(saved.shape)}" if hasattr(saved, "shape") else "packed by a hook"
                 raise AutogradError(
-                    f"backward of {self.name}: a value it kept with save_for_backward was changed in place "
-                    f"by {counter[1]} after {self.name} ran (it is at version {counter[0]}, {version} was "
-                    f"kept); use the out-of-place form, or .clone() before changing it")
+                    f"backward of {self.name}: a value it kept with save_for_backward ({what}) was changed "
+                    f"in place by {counter[1]} after {self.name} ran (it is at version {counter[0]}, "
+                    f"{version} was kept); use the out-of-place form, or .clone() before changing it")
 
     def _place(self, node: Node, index: int) -> Any:
         return node if self.differentiable == 1 else Pick(node, index)
@@ -306,7 +331,7 @@ class _Call:
         lent = []
         for ref, place in zip(self.raw, places):
             t = ref() if ref is not None else None
-            if t is not None and t._node is None and t._array.dtype.kind in "fc":
+            if t is not None and t._node is None and t._array.dtype.kind in INEXACT:
                 t._node = place
                 lent.append(t)
         return lent
@@ -316,7 +341,8 @@ class _Call:
         if saved is None:
             return None
         place = saved.node if saved.output is None else places[saved.output]
-        return wrap(saved.array, node=place if live and saved.array.dtype.kind in "fc" else None)
+        array = opened(saved.array)
+        return wrap(array, node=place if live and array.dtype.kind in INEXACT else None)
 
     def _results(self, given: Any, edges: tuple, live: bool) -> list:
         grads = list(given) if isinstance(given, (tuple, list)) else [given]
@@ -356,6 +382,14 @@ class _Call:
                 raise DTypeError(f"{where} is {x.dtype}, the argument of forward {wanted.dtype}")
             x = x.to(wanted.dtype)  # type: ignore[attr-defined]
         return x
+
+
+def _backward_of(cls: Any) -> Callable:
+    written = [f for f in (cls.backward, cls.vjp) if f is not Function.backward]
+    if len(written) != 1:
+        raise NotImplementedError(f"{cls.__name__}: a Function needs a static method backward (or vjp, as "
+                                  f"another name for it), found {len(written)}")
+    return written[0]
 
 
 def _kind(x: Any) -> _Kind | None:
@@ -411,7 +445,7 @@ def once_differentiable(function: Callable) -> Callable:
     """
     @wraps(function)
     def run(ctx: FunctionCtx, *grads: Any) -> Any:
-        recorded = state.enabled
+        recorded = state.recording
         with no_grad():
             given = function(ctx, *grads)
         node = ctx._node

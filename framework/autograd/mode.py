@@ -9,11 +9,29 @@ from typing import Any
 
 
 class _State(threading.local):
-    enabled = True
+    """recording: whether ops are recorded for backward. levels: the dual levels that tangents are pushed
+    at, outermost first. enabled: what ops ask first - True and False are ``recording``, FORWARD says that
+    a dual level is open, where an op with a node must look at both."""
+
+    enabled: Any = True
+    recording = True
     inference = False
+    levels: tuple = ()
+    opened: tuple = ()
+    anomaly: Any = None  # what looks at every backward of this thread for NaN and Inf
+    walk: Any = None  # the backward that runs in this thread
+    saved_hooks: tuple = ()  # (pack, unpack) of the blocks around, the innermost last
+    hooks_forbidden: str | None = None
 
 
+FORWARD = "forward"
 state = _State()
+
+
+def set_recording(value: bool) -> None:
+    """Switch recording in this thread."""
+    state.recording = value
+    state.enabled = FORWARD if state.opened else value
 
 
 def is_grad_enabled() -> bool:
@@ -22,7 +40,7 @@ def is_grad_enabled() -> bool:
     >>> fw.is_grad_enabled()
     True
     """
-    return state.enabled
+    return state.recording
 
 
 def is_inference_mode_enabled() -> bool:
@@ -40,9 +58,9 @@ class _Mode:
         self._before: list[tuple[bool, bool]] = []
 
     def _switch(self) -> None:
-        self._before.append((state.enabled, state.inference))
+        self._before.append((state.recording, state.inference))
         if self.enabled is not None:
-            state.enabled = self.enabled
+            set_recording(self.enabled)
         if self.inference is not None:
             state.inference = self.inference
 
@@ -51,7 +69,8 @@ class _Mode:
 
     def __exit__(self, kind: type | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
-        state.enabled, state.inference = self._before.pop()
+        recording, state.inference = self._before.pop()
+        set_recording(recording)
 
     def _fresh(self) -> "_Mode":
         return type(self)()

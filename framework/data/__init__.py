@@ -22,7 +22,6 @@ from .datasets import read_idx as read_idx
 from .folder import DatasetFolder as DatasetFolder
 from .folder import ImageFolder as ImageFolder
 from .loader import DataLoader as DataLoader
-from .loader import get_worker_info as get_worker_info
 from .packed import PackedList as PackedList
 from .sampler import BatchSampler as BatchSampler
 from .sampler import DistributedSampler as DistributedSampler
@@ -31,3 +30,9 @@ from .sampler import Sampler as Sampler
 from .sampler import SequentialSampler as SequentialSampler
 from .sampler import SubsetRandomSampler as SubsetRandomSampler
 from .sampler import WeightedRandomSampler as WeightedRandomSampler
+from .workers.errors import WorkerDied as WorkerDied
+from .workers.errors import WorkerError as WorkerError
+from .workers.errors import WorkerStallWarning as WorkerStallWarning
+from .workers.errors import WorkerTimeout as WorkerTimeout
+from .workers.info import WorkerInfo as WorkerInfo
+from .workers.info import get_worker_info as get_worker_info

@@ -5,10 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import BY_NUMPY
+from ..dtypes import BY_NUMPY, of_numpy
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ops.join import stack
 from ..tensor import Tensor, wrap
+
+allocate: Callable = np.empty  # a worker process puts its shared memory here
 
 
 def default_collate(batch: Sequence) -> Any:
@@ -69,7 +71,7 @@ def _same_kind(batch: list, path: str) -> None:
 
 
 def _native(array: np.ndarray, path: str) -> np.ndarray:
-    if array.dtype in BY_NUMPY:
+    if of_numpy(array.dtype) is not None:
         return array
     native = array.astype(array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else array
     if native.dtype not in BY_NUMPY:
@@ -91,7 +93,10 @@ def _stack(batch: list[Tensor], path: str) -> Tensor:
         if x.device != first.device:
             raise DeviceError(f"default_collate: {path} is on {first.device} in sample 0 of the batch and "
                               f"on {x.device} in sample {i}; move them to one device")
-    return stack(batch)
+    if any(x.requires_grad or x.is_cuda for x in batch):
+        return stack(batch)
+    out = allocate((len(batch), *first.shape), first._array.dtype)
+    return wrap(np.stack([x._array for x in batch], out=out))
 
 
 def _mapping(batch: list, path: str) -> Any:
@@ -134,7 +139,8 @@ def default_convert(data: Any) -> Any:
     """
     if isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
-        return wrap(_native(array, "sample")) if array.dtype.kind in "biufc" else data
+        numbers = array.dtype.kind in "biufc" or of_numpy(array.dtype) is not None
+        return wrap(_native(array, "sample")) if numbers else data
     if isinstance(data, Mapping):
         return _rebuild(data, {k: default_convert(v) for k, v in data.items()}, dict)
     if isinstance(data, tuple) and hasattr(data, "_fields"):

@@ -7,8 +7,11 @@ from typing import Any
 
 from ..device import CPU
 from ..random import Generator, integers_array, stream
+from .checks import check_order, check_state, check_workers
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset, can_take
+from .dataset import IterableDataset
+from .fetch import Fetcher, LocalBatches, LocalStream, needs_no_workers
+from .randomness import SampleRandom, draws_nothing, mix
 from .sampler import (
     BatchSampler,
     RandomSampler,
@@ -19,8 +22,9 @@ from .sampler import (
     ordered,
     positive,
 )
-
-_STATE = ("seed", "epoch", "position", "batches")
+from .workers.feed import Feed, Home, Share
+from .workers.pool import ProcessPool
+from .workers.threads import ThreadPool
 
 
 class DataLoader:
@@ -31,16 +35,25 @@ class DataLoader:
     an order of indices; batch_sampler: of lists of indices. drop_last: leave out a last, shorter batch.
     collate_fn: makes a batch of a list of samples (``default_collate``). generator: where the seed of
     the order is drawn from, once, at first use (default: the sampler's, else the default generator).
-    pin_memory and in_order are taken for PyTorch's sake and change nothing. Worker processes
-    (num_workers > 0, and what belongs to them) are not available yet and raise ValueError.
+    pin_memory is taken for PyTorch's sake and changes nothing.
+
+    **Workers.** num_workers processes (or threads, by worker_type="thread") make the batches, each up to
+    prefetch_factor (2) ahead; they start with each ``iter(loader)``, or once with persistent_workers.
+    worker_init_fn(worker_id) is called in each first; multiprocessing_context: the start method. timeout:
+    raise WorkerTimeout when no batch comes for so many seconds. in_order=False: a slow batch is
+    overtaken. A worker that ends raises WorkerDied, an error in one is raised here with the
+    traceback of there; either way the loader can be used again. See docs/data.md.
+    The same batches come for any number and kind of workers: Python's ``random``, NumPy's global and the
+    default generator are started anew for each sample, from the seed, the epoch, and its place in it
+    (worker threads share the first two, which then are left alone).
 
     **Resuming.** The order of an epoch is a function of (seed, epoch) alone, so
     ``state_dict()`` is small: {"seed", "epoch", "position", "batches"}. ``position`` counts the batches
     that this epoch has handed out, the one the loop is working on included: save after the step that
     used it. After ``load_state_dict`` the next ``for`` goes on behind that batch, in the same epoch;
     every later ``for`` is a new epoch. Skipped batches are not loaded, except those of an
-    IterableDataset, whose stream is read over. A sampler of your own must repeat its order: see
-    ``Sampler``. Randomness inside the dataset (augmentation) is that of its own generators.
+    IterableDataset, whose stream is read over unless the dataset has state_dict and load_state_dict.
+    A sampler of your own must repeat its order: see ``Sampler``.
 
     Raises ValueError for arguments that contradict each other; an error of the dataset passes through
     with a note that names the sample and the dataset.
@@ -50,6 +63,9 @@ class DataLoader:
     [[0, 1], [2, 3], [4]]
     """
 
+    #: after so many seconds without a batch, WorkerStallWarning shows where the worker is (0: never)
+    stall_warning: float = 60.0
+
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers
 
     def __init__(self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
@@ -58,13 +74,15 @@ class DataLoader:
                  timeout: float = 0, worker_init_fn: Callable | None = None,
                  multiprocessing_context: Any = None, generator: Generator | None = None, *,
                  prefetch_factor: int | None = None, persistent_workers: bool = False,
-                 pin_memory_device: str = "", in_order: bool = True) -> None:
-        _check_workers(num_workers, timeout, prefetch_factor, persistent_workers,
-                       multiprocessing_context)
+                 pin_memory_device: str = "", in_order: bool = True,
+                 worker_type: str = "process") -> None:
+        check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context,
+                      worker_type, worker_init_fn)
+        boolean(in_order, "DataLoader", "in_order")
         shuffle = boolean(False if shuffle is None else shuffle, "DataLoader", "shuffle")
         boolean(drop_last, "DataLoader", "drop_last")
         self._streams = isinstance(dataset, IterableDataset)
-        _check_order(self._streams, batch_size, shuffle, sampler, batch_sampler, drop_last)
+        check_order(self._streams, batch_size, shuffle, sampler, batch_sampler, drop_last)
         if generator is not None and not isinstance(generator, Generator):
             raise TypeError(f"DataLoader: generator must be a framework.Generator or None, got "
                             f"{type(generator).__name__}")
@@ -86,16 +104,19 @@ class DataLoader:
         self.batch_size, self.drop_last = batch_size, drop_last
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
         self.num_workers, self.pin_memory, self.timeout = num_workers, pin_memory, timeout
-        self.worker_init_fn, self.prefetch_factor = worker_init_fn, prefetch_factor
+        self.worker_init_fn, self.worker_type = worker_init_fn, worker_type
+        self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.persistent_workers, self.pin_memory_device = persistent_workers, pin_memory_device
         self.in_order, self.multiprocessing_context = in_order, multiprocessing_context
-        batched = batch_sampler is not None or (self._streams and batch_size is not None)
-        self.collate_fn = collate_fn or (default_collate if batched else default_convert)
+        self._batched = batch_sampler is not None or (self._streams and batch_size is not None)
+        self.collate_fn = collate_fn or (default_collate if self._batched else default_convert)
         self._seed: int | None = None
         self._epoch = 0
         self._position = 0
+        self._progress: dict[str, Any] = {}  # what else resuming needs: see ``state_dict``
         self._begun = False  # whether an iterator of this epoch was handed out
         self._newest: object = None
+        self._home = Home(persistent_workers)
 
     def __len__(self) -> int:
         """The number of batches; TypeError where the dataset or sampler has no length."""
@@ -108,43 +129,44 @@ class DataLoader:
 
     def __iter__(self) -> Iterator:
         if self._begun:
-            self._epoch, self._position = self._epoch + 1, 0
+            self._epoch, self._position, self._progress = self._epoch + 1, 0, {}
+        fetcher = Fetcher(self.dataset, self.collate_fn, self._batched, self.batch_size, self.drop_last)
+        self._hear_epoch()
+        seed = self._need_seed()
+        workers = self.num_workers and not (self.worker_type == "process" and self.worker_init_fn is None
+                                            and needs_no_workers(fetcher.prepare(), self._order()))
+        source = self._feed(fetcher, seed) if workers else self._local(fetcher, seed)
         self._begun = True
-        token = self._newest = object()
-        return self._walk(token, self._epoch, self._position)
+        self._newest = token = object()
+        return _Walk(self, token, source)
 
     # -- the state -------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is: {"seed", "epoch", "position", "batches"}; see the class."""
+        """Where the loader is: {"seed", "epoch", "position", "batches"}; see the class.
+
+        With in_order=False also "ahead", the batches behind the position that came early; of a stream with
+        workers, or with a state of its own, "shares" and "turn", how far each worker's share is.
+        """
         return {"seed": self._need_seed(), "epoch": self._epoch, "position": self._position,
-                "batches": self._batches()}
+                "batches": self._batches(), **self._progress}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on from a ``state_dict``; raises ValueError, and changes nothing, if it does not fit."""
-        if not isinstance(state_dict, dict) or set(state_dict) != set(_STATE):
-            found = sorted(map(str, state_dict)) if isinstance(state_dict, dict) else \
-                type(state_dict).__name__
-            raise ValueError(f"DataLoader.load_state_dict: wanted a dict with {', '.join(_STATE)}, got "
-                             f"{found}")
-        seed, epoch, position, batches = (state_dict[k] for k in _STATE)
-        for name, value in (("seed", seed), ("epoch", epoch), ("position", position)):
-            if value is None and name == "seed":
-                continue
-            if type(value) is not int or value < 0 or value >= 1 << 64:
-                raise ValueError(f"DataLoader.load_state_dict: {name} must be an int that is not "
-                                 f"negative, got {value!r}")
-        mine = self._batches()
-        if batches != mine:
-            raise ValueError(f"DataLoader.load_state_dict: the state is of a loader of {batches} batches, "
-                             f"this one has {mine}; use the same dataset and batch size")
-        if mine is not None and position > mine:
-            raise ValueError(f"DataLoader.load_state_dict: position {position} is beyond the {mine} "
-                             f"batches")
-        if seed is None and is_random(self._order()):
+        state = check_state(state_dict, self._batches())
+        if state["seed"] is None and is_random(self._order()):
             raise ValueError("DataLoader.load_state_dict: the state is of a loader without shuffling, "
                              "this one shuffles; use the same arguments")
-        self._seed, self._epoch, self._position = seed, epoch, position
+        shares = state.get("shares")
+        if shares is not None and (not self._streams or len(shares) != max(1, self.num_workers)):
+            raise ValueError(f"DataLoader.load_state_dict: the state is of a stream read by {len(shares)} "
+                             f"workers, each of which has its own part; this loader has num_workers="
+                             f"{self.num_workers}{'' if self._streams else ' and no stream'}")
+        if shares is None and self._streams and self.num_workers > 1 and state["position"]:
+            raise ValueError(f"DataLoader.load_state_dict: the state is of a stream read in one process; "
+                             f"num_workers={self.num_workers} cannot go on with it, use num_workers=0 or 1")
+        self._seed, self._epoch, self._position = state["seed"], state["epoch"], state["position"]
+        self._progress = {k: state[k] for k in ("ahead", "shares", "turn") if k in state}
         self._begun, self._newest = False, None
 
     def _batches(self) -> int | None:
@@ -157,8 +179,10 @@ class DataLoader:
         return self.batch_sampler if self.batch_sampler is not None else self.sampler
 
     def _need_seed(self) -> int | None:
+        """The seed of order and samples, drawn when first needed; None where nothing is random."""
         order = self._order()
-        if self._seed is None and is_random(order):
+        if self._seed is None and (is_random(order) or self.num_workers or not draws_nothing(self.dataset)
+                                   or self.collate_fn not in (default_collate, default_convert)):
             own = self.generator
             while own is None and order is not None:
                 own = getattr(order, "generator", None)
@@ -166,144 +190,81 @@ class DataLoader:
             self._seed = int(integers_array(0, 1 << 62, (), "int64", CPU, own))
         return self._seed
 
-    # -- the walk --------------------------------------------------------------------------------
+    # -- an epoch --------------------------------------------------------------------------------
 
-    def _walk(self, token: object, epoch: int, position: int) -> Iterator:
-        source = self._stream(epoch, position) if self._streams else self._indexed(epoch, position)
-        for batch in source:
-            position += 1
-            if self._newest is token:
-                self._position = position
-            yield batch
-        if self._newest is token:
-            self._epoch, self._position, self._begun = epoch + 1, 0, False
-
-    def _indexed(self, epoch: int, position: int) -> Iterator:
+    def _hear_epoch(self) -> None:
         order = self._order()
         for part in (order, getattr(order, "sampler", None), self.dataset):
             hear = getattr(part, "set_epoch", None)
             if callable(hear):
-                hear(epoch)
-        seed = self._need_seed()
-        indices = iter(order) if seed is None else ordered(order, stream(seed, epoch + 1))
-        fetch = self._fetch_one if self.batch_sampler is None else self._fetcher()
-        return map(fetch, islice(indices, position, None))
+                hear(self._epoch)
 
-    def _stream(self, epoch: int, position: int) -> Iterator:
-        if hasattr(self.dataset, "set_epoch"):
-            self.dataset.set_epoch(epoch)
-        samples = self._noted(iter(self.dataset))
-        if self.batch_size is None:
-            yield from map(self.collate_fn, islice(samples, position, None))
-            return
-        for _ in islice(samples, position * self.batch_size):
-            pass
-        while batch := list(islice(samples, self.batch_size)):
-            if len(batch) < self.batch_size and self.drop_last:
-                return
-            yield self._collated(batch, "of the stream")
+    def _tasks(self, seed: int | None) -> Iterator[tuple[int, Any]]:
+        """(number, indices) of the batches of this epoch that have not been handed out."""
+        order, ahead = self._order(), set(self._progress.get("ahead", ()))
+        indices = ordered(order, stream(seed, self._epoch + 1)) if seed is not None else iter(order)
+        left = islice(enumerate(indices), self._position, None)
+        return (task for task in left if task[0] not in ahead) if ahead else left
 
-    def _noted(self, samples: Iterator) -> Iterator:
-        count = 0
-        while True:
-            try:
-                sample = next(samples)
-            except StopIteration:
-                return
-            except Exception as error:
-                error.add_note(f"while reading sample {count} of the stream {_name(self.dataset)}")
-                raise
-            count += 1
-            yield sample
+    def _local(self, fetcher: Fetcher, seed: int | None) -> Iterator:
+        """The batches, made in this process."""
+        draws = SampleRandom(seed or 0, self._epoch)
+        fetcher.prepare()
+        if not self._streams:
+            return LocalBatches(fetcher, self._tasks(seed), draws, self._progress.get("ahead", ()))
+        return LocalStream(fetcher, draws, (self._shares() or [Share(self._position)])[0])
 
-    def _fetcher(self) -> Callable:
-        """How a list of indices becomes a batch: at once where the dataset can, else one by one."""
-        if self.collate_fn is default_collate and can_take(self.dataset):
-            return self._take
-        return self._fetch_many if callable(getattr(self.dataset, "__getitems__", None)) else self._fetch_each
-
-    def _take(self, indices: list) -> Any:
+    def _feed(self, fetcher: Fetcher, seed: int | None) -> Feed:
+        """The batches, made by workers."""
+        assert seed is not None and self.prefetch_factor is not None
+        shares = self._shares() or [Share(self._position) for _ in range(self.num_workers)]
+        count = self._batches() if self._streams else None
+        tasks = None if self._streams else self._tasks(seed)
+        pool = self._home.take() or self._pool(fetcher, seed)
         try:
-            return self.dataset.take(indices)
-        except Exception as error:
-            error.add_note(f"while loading samples {_short(indices)} of {_name(self.dataset)}")
+            pool.begin(seed, self._epoch, [(s.batches, s.dataset) for s in shares])
+            return Feed(pool, tasks, self._home.give_back, prefetch=self.prefetch_factor,
+                        in_order=self.in_order, timeout=self.timeout, stall=self.stall_warning,
+                        first=self._position, ahead=self._progress.get("ahead", ()),
+                        shares=shares if self._streams else None, turn=self._progress.get("turn", 0),
+                        most=None if count is None else count + self.num_workers - 1)
+        except BaseException:
+            pool.close()
             raise
 
-    def _fetch_many(self, indices: list) -> Any:
+    def _pool(self, fetcher: Fetcher, seed: int) -> Any:
+        settings: dict[str, Any] = {"seed": mix(seed + self._epoch), "streams": self._streams,
+                                    "init": self.worker_init_fn}
+        if self.worker_type == "thread":
+            return ThreadPool(fetcher, self.num_workers, **settings)
+        return ProcessPool(fetcher, self.num_workers, self.prefetch_factor + 2,  # type: ignore[operator]
+                           context=self.multiprocessing_context, **settings)
+
+    def _shares(self) -> list[Share]:
+        return [Share(**s) for s in self._progress.get("shares", ())]
+
+
+class _Walk:
+    """One pass over a loader; moves the loader's position as long as it is the newest."""
+
+    def __init__(self, loader: DataLoader, token: object, source: Any) -> None:
+        self._loader, self._token, self._source, self._epoch = loader, token, source, loader._epoch
+
+    def __iter__(self) -> "_Walk":
+        return self
+
+    def __next__(self) -> Any:
+        loader = self._loader
         try:
-            samples = self.dataset.__getitems__(indices)
-        except Exception as error:
-            error.add_note(f"while loading samples {_short(indices)} of {_name(self.dataset)}")
+            batch = next(self._source)
+        except StopIteration:
+            if loader._newest is self._token:
+                loader._epoch, loader._position, loader._begun = self._epoch + 1, 0, False
+                loader._progress, loader._newest = {}, None
             raise
-        return self._collated(samples, _short(indices))
+        if loader._newest is self._token:
+            loader._position, loader._progress = self._source.progress()
+        return batch
 
-    def _fetch_each(self, indices: list) -> Any:
-        return self._collated([self._sample(i) for i in indices], _short(indices))
-
-    def _fetch_one(self, index: Any) -> Any:
-        return self.collate_fn(self._sample(index))
-
-    def _sample(self, index: Any) -> Any:
-        try:
-            return self.dataset[index]
-        except StopIteration as error:  # inside a generator it would end the epoch in silence
-            raise RuntimeError(f"the dataset {_name(self.dataset)} raised StopIteration for sample "
-                               f"{index}") from error
-        except Exception as error:
-            error.add_note(f"while loading sample {index} of {_name(self.dataset)}")
-            raise
-
-    def _collated(self, samples: list, which: str) -> Any:
-        try:
-            return self.collate_fn(samples)
-        except Exception as error:
-            error.add_note(f"while collating samples {which} of {_name(self.dataset)}")
-            raise
-
-
-def get_worker_info() -> None:
-    """None: samples are loaded in this process, not in a worker.
-
-    >>> fw.data.get_worker_info() is None
-    True
-    """
-
-
-def _name(dataset: Any) -> str:
-    return type(dataset).__name__
-
-
-def _short(indices: list) -> str:
-    text = ", ".join(map(str, indices[:8]))
-    return f"[{text}]" if len(indices) <= 8 else f"[{text}, ... {len(indices)} in all]"
-
-
-def _check_workers(num_workers: Any, timeout: Any, prefetch_factor: Any, persistent_workers: Any,
-                   context: Any) -> None:
-    if isinstance(num_workers, bool) or not isinstance(num_workers, int) or num_workers < 0:
-        raise ValueError(f"DataLoader: num_workers must be an int that is not negative, got "
-                         f"{num_workers!r}")
-    if num_workers > 0:
-        raise ValueError(f"DataLoader: worker processes are not available yet; use num_workers=0 "
-                         f"(the batches are then made in this process), got {num_workers}")
-    for name, value, none in (("timeout", timeout, 0), ("prefetch_factor", prefetch_factor, None),
-                              ("persistent_workers", persistent_workers, False),
-                              ("multiprocessing_context", context, None)):
-        if value != none:
-            raise ValueError(f"DataLoader: {name} is for worker processes, and num_workers is 0; drop "
-                             f"{name}={value!r}")
-
-
-def _check_order(streams: bool, batch_size: Any, shuffle: bool, sampler: Any, batch_sampler: Any,
-                 drop_last: bool) -> None:
-    given = [name for name, on in (("shuffle", shuffle), ("sampler", sampler is not None),
-                                   ("batch_sampler", batch_sampler is not None)) if on]
-    if streams and given:
-        raise ValueError(f"DataLoader: an IterableDataset has its own order; drop {given[0]}=")
-    if shuffle and sampler is not None:
-        raise ValueError("DataLoader: shuffle=True and sampler= both give the order; drop one of them")
-    if batch_sampler is not None and (shuffle or sampler is not None or drop_last or batch_size != 1):
-        raise ValueError("DataLoader: batch_sampler= decides the batches alone; drop batch_size, shuffle, "
-                         "sampler and drop_last")
-    if batch_size is None and drop_last:
-        raise ValueError("DataLoader: drop_last=True needs batches; batch_size=None gives single samples")
+    def __len__(self) -> int:
+        return len(self._loader)

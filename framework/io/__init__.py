@@ -1,6 +1,7 @@
-"""Files: ``save`` and ``load`` of checkpoints, and safetensors files of other programs."""
+"""Files: ``save`` and ``load``, the checkpoints of a run, and safetensors files of other programs."""
 
 from .checkpoint import load as load
 from .checkpoint import save as save
+from .checkpointer import Checkpointer as Checkpointer
 from .safetensors import load_safetensors as load_safetensors
 from .safetensors import save_safetensors as save_safetensors

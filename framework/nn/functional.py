@@ -54,6 +54,15 @@ from ..ops.extras import adaptive_max_pool3d as adaptive_max_pool3d
 from ..ops.extras import embedding_bag as embedding_bag
 from ..ops.extras import local_response_norm as local_response_norm
 from ..ops.extras import multilabel_soft_margin_loss as multilabel_soft_margin_loss
+from ..ops.grid_sample import affine_grid as affine_grid
+from ..ops.grid_sample import grid_sample as grid_sample
+from ..ops.inplace_forms import celu_ as celu_
+from ..ops.inplace_forms import elu_ as elu_
+from ..ops.inplace_forms import hardtanh_ as hardtanh_
+from ..ops.inplace_forms import leaky_relu_ as leaky_relu_
+from ..ops.inplace_forms import relu_ as relu_
+from ..ops.inplace_forms import selu_ as selu_
+from ..ops.inplace_forms import threshold_ as threshold_
 from ..ops.losses import binary_cross_entropy as binary_cross_entropy
 from ..ops.losses import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
 from ..ops.losses import cross_entropy as cross_entropy
@@ -68,6 +77,7 @@ from ..ops.losses import smooth_l1_loss as smooth_l1_loss
 from ..ops.losses import soft_margin_loss as soft_margin_loss
 from ..ops.matmul import bilinear as bilinear
 from ..ops.matmul import linear as linear
+from ..ops.multihead import multi_head_attention_forward as multi_head_attention_forward
 from ..ops.norm import batch_norm as batch_norm
 from ..ops.norm import group_norm as group_norm
 from ..ops.norm import instance_norm as instance_norm

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from ..autograd.engine import RemovableHandle
+from ..autograd.forward import carry
+from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import state
 from ..creation import zeros
 from ..node import Node, Pick
@@ -48,7 +49,7 @@ def call(module: Any, hooks: Hooks, args: tuple, kwargs: dict) -> Any:
         for hook, with_kwargs in list(hooks.before.values()):
             args, kwargs = _before(module, hook, with_kwargs, args, kwargs)
         watch = None
-        if (hooks.backward or hooks.backward_before) and state.enabled:
+        if (hooks.backward or hooks.backward_before) and state.recording:
             watch = Watch(module, hooks)
             args = watch.inputs(args)
         output = module.forward(*args, **kwargs)
@@ -107,6 +108,7 @@ def _relay(tensors: list[Tensor], function: Callable, fill: bool) -> list[Tensor
     likes = [(t.shape, t.dtype, t.device) for t in tensors] if fill else []
     op = _Relay(len(tensors), likes, function)
     node = Node(op, tuple(t._node for t in tensors), None, None, {}, None)
+    carry(node.edges, node)
     behind = []
     for i, t in enumerate(tensors):
         new = wrap(t._array, node=Pick(node, i))
@@ -130,7 +132,7 @@ class Watch:
     def inputs(self, args: tuple) -> tuple:
         """The arguments, those that require grad behind a node of ours."""
         self.width = len(args)
-        self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a._node is not None]
+        self.places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
         if not self.places:
             return args
         new = list(args)
@@ -147,7 +149,7 @@ class Watch:
         items = [output] if alone else list(output)
         self.out_width = len(items)
         self.out_places = [i for i, t in enumerate(items)
-                           if isinstance(t, Tensor) and t._node is not None]
+                           if isinstance(t, Tensor) and t.requires_grad]
         if not self.out_places:
             return output
         watched = [items[i] for i in self.out_places]

@@ -411,7 +411,8 @@ class Module:
 
     def to(self, *args: Any, **kwargs: Any) -> "Module":
         """Move parameters and buffers: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``,
-        ``to(tensor)``. A dtype applies to floating ones only. In place; returns the module.
+        ``to(tensor)``. A dtype applies to floating ones; of complex ones it is the precision. In place;
+        returns the module.
 
         >>> fw.nn.Linear(2, 1).to(fw.float64).weight.dtype
         framework.float64
@@ -425,6 +426,10 @@ class Module:
     def cuda(self, device: int | str | Device | None = None) -> "Module":
         """Move parameters and buffers to a CUDA device."""
         return self.to("cuda" if device is None else device)
+
+    def share_memory(self) -> "Module":
+        """Parameters, gradients and buffers to memory that processes share (``Tensor.share_memory_``)."""
+        return _state.share_memory(self)
 
     # -- text ------------------------------------------------------------------------------------
 
@@ -452,6 +457,10 @@ class Module:
     def half(self) -> "Module":
         """Floating parameters and buffers to float16."""
         return self.to(dtypes.float16)
+
+    def bfloat16(self) -> "Module":
+        """Floating parameters and buffers to bfloat16."""
+        return self.to(dtypes.bfloat16)
 
     def double(self) -> "Module":
         """Floating parameters and buffers to float64."""

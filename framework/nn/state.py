@@ -14,6 +14,7 @@ from ..autograd.mode import no_grad
 from ..creation import zeros_like
 from ..device import Device, as_device
 from ..errors import CheckpointError
+from ..ops.share import share
 from ..tensor import Tensor, wrap
 from .parameter import Parameter
 
@@ -48,6 +49,13 @@ def state_dict(module: Any, destination: Any, prefix: str, keep_vars: bool) -> O
         value = owner.__dict__[name]
         found[prefix + path] = value if keep_vars else value.detach()
     return found
+
+
+def share_memory(module: Any) -> Any:
+    """See ``Module.share_memory``."""
+    parameters = list(module.parameters())
+    share([*parameters, *(p.grad for p in parameters if p.grad is not None), *module.buffers()])
+    return module
 
 
 def load_state_dict(module: Any, given: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
@@ -161,7 +169,10 @@ def to(module: Any, *args: Any, dtype: Any = None, device: Any = None,
     place = None if device is None else as_device(device)
 
     def move(t: Tensor) -> Tensor:
-        return t.to(device=place, dtype=kind if t.dtype.category >= 2 else None)  # type: ignore[attr-defined]
+        new = kind if kind is None or t.dtype.category >= dtypes.FLOAT else t.dtype
+        if new is not None and t.is_complex():
+            new = new.to_complex()  # a real dtype names the precision, not the loss of imaginary parts
+        return t.to(device=place, dtype=new)  # type: ignore[attr-defined]
     return convert(module, move)
 
 

@@ -11,6 +11,7 @@ from . import attention as attention
 from . import broadcast as broadcast
 from . import cast as cast
 from . import compare as compare
+from . import complexes as complexes
 from . import conv as conv
 from . import ctc as ctc
 from . import distances as distances
@@ -20,12 +21,15 @@ from . import embedding as embedding
 from . import extras as extras
 from . import fft as fft
 from . import getitem as getitem
+from . import grid_sample as grid_sample
 from . import index as index
+from . import inplace_forms as inplace_forms
 from . import integrals as integrals
 from . import join as join
 from . import linalg as linalg
 from . import losses as losses
 from . import matmul as matmul
+from . import multihead as multihead
 from . import norm as norm
 from . import pad as pad
 from . import pointwise as pointwise
@@ -36,6 +40,7 @@ from . import reduce as reduce
 from . import scan as scan
 from . import scatter as scatter
 from . import scatter_reduce as scatter_reduce
+from . import share as share
 from . import softmax as softmax
 from . import solvers as solvers
 from . import sort as sort

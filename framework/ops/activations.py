@@ -18,9 +18,10 @@ public("nn.functional", op=sigmoid.op)(sigmoid)
 public("nn.functional", op=tanh.op)(tanh)
 
 
-def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "float") -> Elementwise:
+def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "float",
+            complex: bool = False) -> Elementwise:
     return Elementwise(name, "x", expr, settings=settings, result=result, vjp={"x": vjp},
-                       jvp="symmetric")
+                       jvp="symmetric", complex=complex)
 
 
 def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
@@ -78,7 +79,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 # elu, celu and selu are one function: scale * x above 0, scale * alpha * (exp(rate * x) - 1) below.
 _elu = _record("elu", "where(x > 0, scale * x, (scale * alpha) * expm1(rate * minimum(x, 0)))",
-               "g * where(x > 0, scale, rate * (out + scale * alpha))", "alpha scale rate")
+               "g * where(x > 0, scale, (rate * scale * alpha) * exp(rate * minimum(x, 0)))", "alpha scale rate")
 
 
 @public("nn.functional", op=_elu)
@@ -133,7 +134,7 @@ _prelu = Elementwise("prelu", "x weight", "where(x > 0, x, weight * x)", result=
                      vjp={"x": "where(x > 0, g, g * weight)", "weight": "where(x > 0, 0.0, g * x)"})
 
 
-@public("nn.functional", op=_prelu)
+@public("nn.functional", method=True, op=_prelu)
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """``input`` where positive, else ``weight * input``, the weight being learned (arXiv:1502.01852).
 
@@ -159,8 +160,8 @@ _gelu = _record("gelu", "x * (0.5 * erfc(-0.7071067811865476 * x))",
 # dtype, so limiting z there changes nothing and keeps z^3 finite.
 _Z = "minimum(maximum(x, -10.0), 10.0)"
 _S = f"sigmoid(1.5957691216057308 * ({_Z} + 0.044715 * ({_Z} * {_Z} * {_Z})))"
-_gelu_tanh = _record("gelu_tanh", f"x * {_S}", f"g * ({_S} + out * (1 - {_S})"
-                     f" * (1.5957691216057308 * (1 + 0.134145 * ({_Z} * {_Z}))))")
+_gelu_tanh = _record("gelu_tanh", f"x * {_S}", f"g * ({_S} * (1 + x * (1 - {_S})"
+                     f" * (1.5957691216057308 * (1 + 0.134145 * ({_Z} * {_Z})))))")
 
 
 @public("nn.functional", op=_gelu)
@@ -178,7 +179,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _apply(_gelu if approximate == "none" else _gelu_tanh, input, name="gelu")
 
 
-_silu = _record("silu", "x * sigmoid(x)", "g * (sigmoid(x) + out * sigmoid(-x))")
+_silu = _record("silu", "x * sigmoid(x)", "g * (sigmoid(x) * (1 + x * sigmoid(-x)))", complex=True)
 
 
 @public("nn.functional", op=_silu)
@@ -237,7 +238,7 @@ _hardshrink = _record("hardshrink", "where(abs(x) <= lambd, 0.0, x)",
                       "where(abs(x) <= lambd, 0.0, g)", "lambd")
 
 
-@public("nn.functional", op=_hardshrink)
+@public("nn.functional", method=True, op=_hardshrink)
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``input`` where ``|input| > lambd``, else 0.
 
@@ -263,7 +264,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     return _apply(_softshrink, input, lambd=lambd)
 
 
-_tanhshrink = _record("tanhshrink", "x - tanh(x)", "g * square(tanh(x))")
+_tanhshrink = _record("tanhshrink", "x - tanh(x)", "g * square(tanh(x))", complex=True)
 
 
 @public("nn.functional", op=_tanhshrink)

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import floating
+from .args import floating, real_arg
 from .conv import batched
 from .op import Meta, Op
 from .pad import Plan, resample
@@ -128,7 +128,7 @@ put = Op("put_places", "y index", kernel=_put_kernel, jvp="linear",
 
 def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:
     op = f"adaptive_max_pool{d}d"
-    x, alone = batched(x, d, op)
+    x, alone = batched(real_arg(x, op), d, op)
     out = _target(op, x, d, output_size)
     index = max_place.run(x, out=out)
     y = pick.run(x, index, d=d)

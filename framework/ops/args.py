@@ -17,6 +17,14 @@ def tensor_arg(x: Any, op: str, name: str = "input") -> Tensor:
                     f"with framework.tensor(...)")
 
 
+def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
+    """``tensor_arg``, and a DTypeError for complex tensors: what needs an order means nothing for them."""
+    if tensor_arg(x, op, name)._array.dtype.kind == "c":
+        raise DTypeError(f"{op}: argument '{name}' must be real, got {x.dtype}; for complex numbers {op} "
+                         f"is not defined")
+    return x
+
+
 def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
     if isinstance(dim, (bool, np.ndarray)) or not hasattr(dim, "__index__"):

@@ -4,50 +4,52 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import get_default_dtype
+from ..dtypes import FLOAT, INEXACT, get_default_dtype
 from ..tensor import Tensor
 from .cast import from_array, to
 from .elementwise import Elementwise, elementwise
-from .pointwise import sqrt
+from .pointwise import NOTHING, sqrt
 from .public import check_out, public
 
 # gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in
-# rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch).
-gate = Elementwise("gate", "x y", "gate(x, y)", vjp={"x": "gate(g, y)", "y": "gate(x, g)"},
-                   jvp="multilinear")
-over = Elementwise("over", "x y", "over(x, y)",
-                   vjp={"x": "over(g, y)", "y": "over(over(gate(x, -g), y), y)"})
+# rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch). What is
+# masked stays so in derivatives of every order: there the derivative in x is 0, too (1e999 is inf).
+gate = Elementwise("gate", "x y", "gate(x, y)", complex=True, masks=True, jvp="multilinear", vjp={
+    "x": "gate(g, where((x == 0) & ~isfinite(y), x * 0.0, y))", "y": "gate(x, g)"})
+over = Elementwise("over", "x y", "over(x, y)", complex=True, masks=True, vjp={
+    "x": "over(g, where((x == 0) & ((y == 0) | (y != y)), x * 0.0 + 1e999, y))",
+    "y": "over(over(gate(x, -g), y), y)"})
 
 _plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))
     tensor([11., 22.])
-    """, ufunc="add", vjp={"x": "g", "y": "g"}, jvp="linear", namespace="", inplace=False,
+    """, ufunc="add", complex=True, vjp={"x": "g", "y": "g"}, jvp="linear", namespace="", inplace=False,
     method="__add__ __radd__")
 _minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
     tensor([0., 1.])
-    """, ufunc="subtract", vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
+    """, ufunc="subtract", complex=True, vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
     method="__sub__")
 mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by element.
     >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
     tensor([3., 6.])
-    """, ufunc="multiply", vjp={"x": "g * y", "y": "g * x"}, jvp="multilinear",
+    """, ufunc="multiply", complex=True, vjp={"x": "g * y", "y": "g * x"}, jvp="multilinear",
     method="__mul__ __rmul__ multiply", alias="multiply")
 _quotient = elementwise("div", "x y", "x / y",
     """Quotient of two tensors; integers give the default float dtype.
     >>> fw.div(fw.tensor([1, 2]), 4)
     tensor([0.2500, 0.5000])
-    """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False,
+    """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False, complex=True,
     vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
-floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)", """Quotient rounded down.
+floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)", """Quotient rounded down. Its derivative is 0.
     >>> fw.floor_divide(fw.tensor([7, -7]), 2)
     tensor([ 3, -4])
-    """, ufunc="floor_divide", method="__floordiv__")
+    """, ufunc="floor_divide", method="__floordiv__", vjp={"x": NOTHING, "y": NOTHING})
 trunc_divide = elementwise("trunc_divide", "x y", "trunc_divide(x, y)",
-    """Quotient rounded towards 0.
+    """Quotient rounded towards 0. Its derivative is 0.
     >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
     tensor([ 3, -3])
-    """, namespace="", method=False)
+    """, namespace="", method=False, vjp={"x": NOTHING, "y": NOTHING})
 remainder = elementwise("remainder", "x y", "remainder(x, y)",
     """Remainder with the sign of the divisor, as Python's %.
     >>> fw.remainder(fw.tensor([7, -7]), 3)
@@ -61,45 +63,46 @@ fmod = elementwise("fmod", "x y", "fmod(x, y)",
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
-    """, ufunc="power", namespace="", method=False, arguments="input exponent",
+    """, ufunc="power", namespace="", complex=True, method=False, arguments="input exponent",
     vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
          "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
-    """, ufunc="negative", vjp={"x": "-g"}, jvp="linear", method="__neg__ negative", alias="negative")
+    """, ufunc="negative", vjp={"x": "-g"}, jvp="linear", method="__neg__ negative", alias="negative",
+    complex=True)
 abs = elementwise("abs", "x", "abs(x)", """Absolute value; its derivative at 0 is 0.
     >>> fw.abs(fw.tensor([-1.0, 2.0]))
     tensor([1., 2.])
-    """, ufunc="absolute", vjp={"x": "g * sign(x)"}, jvp="symmetric", method="__abs__ absolute",
-    alias="absolute")
+    """, ufunc="absolute", result="real", complex=True, adjoint=True, vjp={"x": "g * sgn(x)"},
+    jvp="symmetric", method="__abs__ absolute", alias="absolute")
 sign = elementwise("sign", "x", "sign(x)", """-1, 0 or 1 by the sign.
     >>> fw.sign(fw.tensor([-3.0, 0.0, 2.0]))
     tensor([-1.,  0.,  1.])
-    """, ufunc="sign", vjp={"x": "g * 0.0"}, jvp="symmetric", method="sgn", alias="sgn")
+    """, ufunc="sign", result="number", vjp={"x": NOTHING}, jvp="symmetric")
 reciprocal = elementwise("reciprocal", "x", "1 / x", """One over the element.
     >>> fw.reciprocal(fw.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
-    """, result="float", vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric")
+    """, result="float", complex=True, vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric")
 square = elementwise("square", "x", "x * x", """The element times itself.
     >>> fw.square(fw.tensor([2.0, -3.0]))
     tensor([4., 9.])
-    """, ufunc="square", vjp={"x": "g * (2 * x)"}, jvp="symmetric")
+    """, ufunc="square", result="number", complex=True, vjp={"x": "g * (2 * x)"}, jvp="symmetric")
 _SHARE = "where(x == y, 0.5 * g, where({}, 0.0, g))"
 maximum = elementwise("maximum", "x y", "maximum(x, y)",
     """The larger of two elements; nan wins. Equal elements share the gradient.
     >>> fw.maximum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
     tensor([3., 5.])
-    """, ufunc="maximum", vjp={"x": _SHARE.format("x < y"), "y": _SHARE.format("y < x")})
+    """, ufunc="maximum", masks=True, vjp={"x": _SHARE.format("x < y"), "y": _SHARE.format("y < x")})
 minimum = elementwise("minimum", "x y", "minimum(x, y)",
     """The smaller of two elements; nan wins. Equal elements share the gradient.
     >>> fw.minimum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
     tensor([1., 2.])
-    """, ufunc="minimum", vjp={"x": _SHARE.format("x > y"), "y": _SHARE.format("y > x")})
+    """, ufunc="minimum", masks=True, vjp={"x": _SHARE.format("x > y"), "y": _SHARE.format("y > x")})
 atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y, x) in (-pi, pi].
     >>> fw.atan2(fw.tensor([1.0]), fw.tensor([1.0]))
     tensor([0.7854])
-    """, ufunc="arctan2", result="float", alias="arctan2", vjp={
+    """, ufunc="arctan2", result="float", method="arctan2", alias="arctan2", vjp={
         "x": "gate(over(g, x * x + y * y), y)", "y": "gate(over(-g, x * x + y * y), x)"})
 
 
@@ -178,8 +181,9 @@ def _rpow(input: Any, other: Any) -> Tensor:
 
 def _base(x: Any, y: Any) -> Any:
     """A number to the power of a tensor: as a 0-dim tensor, for its logarithm to be in that dtype."""
-    if isinstance(y, Tensor) and y.dtype.is_floating_point and isinstance(x, int | float):
-        return from_array(np.asarray(x, y.dtype.numpy), y)
+    if isinstance(y, Tensor) and y.dtype.category >= FLOAT and isinstance(x, int | float | complex):
+        dtype = y.dtype.to_complex() if isinstance(x, complex) else y.dtype
+        return from_array(np.asarray(x, dtype.numpy), y)
     return x
 
 
@@ -193,18 +197,24 @@ def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([1., 4., 9.])
     """
     if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
-        if exponent == 2 and input._array.dtype.kind in "fci":
+        if exponent == 2 and input._array.dtype.kind in "fciV":
             return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
         if exponent == 0.5:
             return sqrt(input, out=out)
         if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
             raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
                              f"convert it first, e.g. input.float()")
-    return _power(_base(input, exponent), exponent, out=out)
+    try:
+        return _power(_base(input, exponent), exponent, out=out)
+    except ValueError as error:
+        if "negative integer powers" not in str(error):
+            raise
+        raise ValueError("pow: the exponents hold a negative integer, and such a power of an integer is no "
+                         "integer; convert one tensor first, e.g. input.float()") from None
 
 
 def _at_least_float(x: Tensor) -> Tensor:
-    return x if x._array.dtype.kind in "fc" else to(x, get_default_dtype())
+    return x if x._array.dtype.kind in INEXACT else to(x, get_default_dtype())
 
 
 @public(method=True, inplace=True, out=True)

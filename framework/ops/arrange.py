@@ -26,9 +26,9 @@ def _same(x: Meta, **settings: Any) -> Meta:
 
 # -- triangles and diagonals ---------------------------------------------------------------------
 
-tril_op = Op("tril", "x", kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
+tril_op = Op("tril", "x", masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
              vjp={"x": lambda g, k: tril_op(g, k=k)})
-triu_op = Op("triu", "x", kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
+triu_op = Op("triu", "x", masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
              vjp={"x": lambda g, k: triu_op(g, k=k)})
 
 
@@ -222,6 +222,8 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     places = tuple(one_dim(d, input.ndim, "roll", "dims") for d in size_args((dims,), "roll", "dims"))
     if len(places) != len(steps):
         raise ValueError(f"roll: {len(steps)} shifts but {len(places)} dims")
+    if not input.ndim:
+        return input.clone()  # type: ignore[attr-defined]
     return roll_op.run(input, shifts=steps, dims=places)
 
 

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ..dtypes import FLOAT, int64
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import size_args, tensor_arg
@@ -101,4 +102,6 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     wanted = size_args(size, "sum_to_size")
     tensor_arg(input, "sum_to_size")
     _sum_to_infer(Meta(input.shape, input.dtype), size=wanted)
+    if input.dtype.category < FLOAT and wanted != input.shape:
+        input = input.to(int64)  # type: ignore[attr-defined]
     return sum_to.run(input, size=wanted)

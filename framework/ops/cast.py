@@ -1,5 +1,6 @@
 """Dtype and device of a tensor: ``to`` and its kin, and copies."""
 
+import warnings
 from typing import Any
 
 from .. import dtypes
@@ -11,15 +12,15 @@ from .expression import OPS_BY_NAME
 from .op import Meta, Op
 from .public import public
 
-cast = Op("cast", "x", jvp="linear",
-          kernel=lambda xp, x, *, dtype: x.astype(_numpy(dtype)),
+cast = Op("cast", "x", jvp="linear", moves=True,
+          kernel=lambda xp, x, *, dtype: _converted(x, _numpy(dtype)),
           infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
           vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
-clone_op = Op("clone", "x", jvp="linear", kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
+clone_op = Op("clone", "x", jvp="linear", moves=True, kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
               infer=lambda x: x, vjp={"x": lambda g: g})
 contiguous_op = Op("contiguous", "x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
                    infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
-transfer = Op("transfer", "x", jvp="linear",
+transfer = Op("transfer", "x", jvp="linear", moves=True,
               kernel=lambda xp, x, *, device, back: move(x, device),
               infer=lambda x, *, device, back: x,
               vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
@@ -28,6 +29,11 @@ OPS_BY_NAME["cast"] = cast
 
 def _numpy(dtype: Any) -> Any:
     return dtype.numpy if type(dtype) is dtypes.DType else dtype
+
+
+def _converted(x: Any, to: Any) -> Any:
+    """Of complex numbers the real part, where the dtype is real: also the derivative of the way back."""
+    return (x.real if x.dtype.kind == "c" and to.kind not in "cb" else x).astype(to)
 
 
 def from_array(array: Any, like: Tensor) -> Tensor:
@@ -58,6 +64,9 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
             dtype = arg
     result = input
     if dtype is not None and dtypes.as_dtype(dtype) is not input.dtype:
+        if input.dtype.is_complex and dtypes.as_dtype(dtype).category in (dtypes.INTEGER, dtypes.FLOAT):
+            warnings.warn(f"to: the imaginary part is discarded by converting {input.dtype} to {dtype}; "
+                          f"input.real says so", stacklevel=2)
         result = cast.run(result, dtype=dtypes.as_dtype(dtype))
     if device is not None:
         result = _to_device(result, as_device(device))
@@ -112,7 +121,7 @@ def _caster(name: str, dtype: dtypes.DType) -> None:
 
 for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
                       ("int", dtypes.int32), ("long", dtypes.int64), ("short", dtypes.int16),
-                      ("bool", dtypes.bool_), ("byte", dtypes.uint8),
+                      ("bfloat16", dtypes.bfloat16), ("bool", dtypes.bool_), ("byte", dtypes.uint8),
                       ("char", dtypes.int8), ("cfloat", dtypes.complex64),
                       ("cdouble", dtypes.complex128)):
     _caster(_name, _dtype)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..dtypes import bool_
 from ..tensor import Tensor
 from .args import tensor_arg
 from .arithmetic import abs as abs_
@@ -10,15 +11,16 @@ from .public import public
 
 
 def _compare(name: str, symbol: str, ufunc: str, dunder: str, alias: str,
-             shown: str) -> Any:
+             shown: str, complex: bool = False) -> Any:
     return elementwise(name, "x y", f"x {symbol} y", f"""Whether x {symbol} y, element by element.
     >>> fw.{name}(fw.tensor([1.0, 2.0, 3.0]), 2.0)
     tensor({shown})
-    """, ufunc=ufunc, result="bool", method=f"{dunder} {alias}", alias=alias, inplace=False)
+    """, ufunc=ufunc, result="bool", method=f"{dunder} {alias}", alias=alias, inplace=True,
+        complex=complex)
 
 
-eq = _compare("eq", "==", "equal", "__eq__", "", "[False,  True, False]")
-ne = _compare("ne", "!=", "not_equal", "__ne__", "not_equal", "[ True, False,  True]")
+eq = _compare("eq", "==", "equal", "__eq__", "", "[False,  True, False]", True)
+ne = _compare("ne", "!=", "not_equal", "__ne__", "not_equal", "[ True, False,  True]", True)
 lt = _compare("lt", "<", "less", "__lt__", "less", "[ True, False, False]")
 le = _compare("le", "<=", "less_equal", "__le__", "less_equal", "[ True,  True, False]")
 gt = _compare("gt", ">", "greater", "__gt__", "greater", "[False, False,  True]")
@@ -31,7 +33,7 @@ def _logic(name: str, line: str, shown: str, inputs: str = "x y") -> Any:
     return elementwise(name, inputs, f"{name}({inputs.replace(' ', ', ')})", f"""{line}
     >>> fw.{name}({call})
     tensor({shown})
-    """, ufunc=name, result="bool", inplace=True)
+    """, ufunc=name, result="bool", inplace=True, complex=True)
 
 
 logical_and = _logic("logical_and", "Whether both are true (not 0).", "[ True, False]")
@@ -57,18 +59,19 @@ bitwise_not = elementwise("bitwise_not", "x", "~x", """Every bit flipped; logica
     """, ufunc="invert", result="integer", method="__invert__")
 
 
-def _test(name: str, ufunc: str, line: str, shown: str) -> Any:
+def _test(name: str, ufunc: str, line: str, shown: str, complex: bool = True) -> Any:
     return elementwise(name, "x", f"{name}(x)", f"""{line}
     >>> fw.{name}(fw.tensor([1.0, float("inf"), float("nan")]))
     tensor({shown})
-    """, ufunc=ufunc, result="bool", inplace=False)
+    """, ufunc=ufunc, result="bool", inplace=False, complex=complex)
 
 
 isnan = _test("isnan", "isnan", "Whether the element is not a number.", "[False, False,  True]")
 isinf = _test("isinf", "isinf", "Whether the element is inf or -inf.", "[False,  True, False]")
 isfinite = _test("isfinite", "isfinite", "Whether the element is neither infinite nor nan.",
                  "[ True, False, False]")
-signbit = _test("signbit", "signbit", "Whether the sign bit is set.", "[False, False, False]")
+signbit = _test("signbit", "signbit", "Whether the sign bit is set.", "[False, False, False]",
+                complex=False)
 
 
 @public(method=True)
@@ -80,6 +83,8 @@ def isclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-8
     tensor([ True, False])
     """
     tensor_arg(input, "isclose"), tensor_arg(other, "isclose", "other")
+    if input.dtype is bool_ and other.dtype is bool_:
+        return eq(input, other)
     near: Any = abs_(input - other) <= atol + rtol * abs_(other)  # type: ignore[operator]
     close = (near & isfinite(other)) | eq(input, other)
     return close | (isnan(input) & isnan(other)) if equal_nan else close

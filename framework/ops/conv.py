@@ -242,13 +242,13 @@ def _conv_infer(x: Meta, w: Meta, b: Meta | None = None, *, stride: tuple, paddi
     d = len(stride)
     name = f"conv{d}d"
     if w.ndim != d + 2 or x.ndim != d + 2:
-        raise ShapeError(f"{name}: x of shape {list(x.shape)} and weight of shape {list(w.shape)}: wanted "
-                         f"x (batch, channels, {d} sizes), the batch optional, and weight (out, "
+        raise ShapeError(f"{name}: input of shape {list(x.shape)} and weight of shape {list(w.shape)}: "
+                         f"wanted input (batch, channels, {d} sizes), the batch optional, and weight (out, "
                          f"channels/groups, {d} kernel sizes)")
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
         raise ShapeError(
-            f"{name}: weight of shape {list(w.shape)} with groups={groups} takes x of "
-            f"{w.shape[1] * groups} channels and an out size divisible by groups; x has shape "
+            f"{name}: weight of shape {list(w.shape)} with groups={groups} takes an input of "
+            f"{w.shape[1] * groups} channels and an out size divisible by groups; input has shape "
             f"{list(x.shape)}, {x.shape[1]} channels")
     if b is not None and b.shape != (w.shape[0],):
         raise ShapeError(f"{name}: bias of shape {list(b.shape)} does not fit a weight of shape "
@@ -443,7 +443,7 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     size = tuple((i - 1) * s - 2 * p + t * (k - 1) + e + 1 for i, s, p, t, k, e in
                  zip(x.shape[2:], stride, padding, dilation, w.shape[2:], extra))
     if min(size) < 1:
-        raise ShapeError(f"{op}: x of shape {list(x.shape)} with padding {list(padding)} gives no output "
+        raise ShapeError(f"{op}: input of shape {list(x.shape)} with padding {list(padding)} gives no output "
                          f"(sizes {list(size)}); lower the padding")
     out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
                               **_settings(stride, padding, dilation, groups))

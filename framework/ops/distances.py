@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import floating, one_dim, tensor_arg
+from .args import floating, one_dim, real_arg, tensor_arg
 from .broadcast import broadcast_shape, expand
 from .cast import cast
 from .losses import _alike, _reduced
@@ -18,6 +18,7 @@ from .view import reshape_op
 def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
     """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0."""
     if p == 2:
+        x = x.abs() if x.is_complex() else x
         return sqrt(sum_op.run(x * x, dims=(dim,), keepdim=keepdim))
     size = x.abs()
     if p == 1:
@@ -25,11 +26,11 @@ def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
     if p == math.inf:
         return amax(size, dim, keepdim)
     if p == 0:
-        return sum_op.run(cast.run(size != 0, dtype=x.dtype), dims=(dim,), keepdim=keepdim)
+        return sum_op.run(cast.run(size != 0, dtype=size.dtype), dims=(dim,), keepdim=keepdim)
     return sum_op.run(size ** p, dims=(dim,), keepdim=keepdim) ** (1 / p)
 
 
-@public("nn.functional")
+@public("nn.functional", numpy=True)
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``; shapes broadcast.
 
@@ -37,8 +38,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     tensor([0.7071])
     """
     op = "cosine_similarity"
-    floating(tensor_arg(x1, op, "x1"), op, "x1")
-    floating(tensor_arg(x2, op, "x2"), op, "x2")
+    floating(real_arg(x1, op, "x1"), op, "x1")
+    floating(real_arg(x2, op, "x2"), op, "x2")
     shape = broadcast_shape((x1.shape, x2.shape), op)
     at = one_dim(dim, len(shape), op)
     a, b = (reshape_op.run(x, shape=(1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
@@ -49,7 +50,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return sum_op.run(unit_a * unit_b, dims=(at,) if shape else (), keepdim=False)
 
 
-@public("nn.functional")
+@public("nn.functional", numpy=True)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Tensor:
     """The p-norm of ``x1 - x2 + eps`` along the last dimension; shapes broadcast.

@@ -21,8 +21,10 @@ from .public import public
 _SELU_LIMIT = -1.7580993408473766
 
 
-def _check(x: Any, p: float, op: str) -> None:
-    floating(tensor_arg(x, op, "input"), op, "input")
+def _check(x: Any, p: float, op: str, training: bool) -> None:
+    tensor_arg(x, op, "input")
+    if training and p:
+        floating(x, op, "input")
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{op}: p is the probability to drop, it must be in [0, 1], got {p}")
 
@@ -53,8 +55,9 @@ def _alpha_drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple
         return _drop(x, p, training, inplace, shape)
     kept = _kept(x, p, shape)
     a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_LIMIT ** 2))
-    shift = wrap((1 - kept) * (a * _SELU_LIMIT) - a * p * _SELU_LIMIT)
-    scale = wrap(kept * a)
+    dtype = kept.dtype  # which a Python float would widen, if it is bfloat16
+    shift = wrap(((1 - kept) * (a * _SELU_LIMIT) - a * p * _SELU_LIMIT).astype(dtype))
+    scale = wrap((kept * a).astype(dtype))
 
     def affine(x: Tensor) -> Tensor:
         return add(mul(x, scale), shift)
@@ -79,7 +82,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     >>> fw.nn.functional.dropout(fw.tensor([1.0, 2.0]), 0.5, training=False)
     tensor([1., 2.])
     """
-    _check(input, p, "dropout")
+    _check(input, p, "dropout", training)
     return _drop(input, p, training, inplace, input.shape)
 
 
@@ -90,7 +93,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> fw.nn.functional.dropout1d(fw.ones(1, 2, 3), p=1.0).sum()
     tensor(0.)
     """
-    _check(input, p, "dropout1d")
+    _check(input, p, "dropout1d", training)
     return _drop(input, p, training, inplace, _channels(input, "dropout1d", (2, 3), 2))
 
 
@@ -103,7 +106,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> fw.nn.functional.dropout2d(fw.ones(1, 2, 3, 3), p=1.0).sum()
     tensor(0.)
     """
-    _check(input, p, "dropout2d")
+    _check(input, p, "dropout2d", training)
     return _drop(input, p, training, inplace, _channels(input, "dropout2d", (3, 4), None))
 
 
@@ -114,7 +117,7 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     >>> fw.nn.functional.dropout3d(fw.ones(1, 2, 2, 2, 2), p=1.0).sum()
     tensor(0.)
     """
-    _check(input, p, "dropout3d")
+    _check(input, p, "dropout3d", training)
     return _drop(input, p, training, inplace, _channels(input, "dropout3d", (4, 5), 4))
 
 
@@ -126,7 +129,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     >>> fw.nn.functional.alpha_dropout(fw.tensor([1.0, 2.0]), 0.5)
     tensor([1., 2.])
     """
-    _check(input, p, "alpha_dropout")
+    _check(input, p, "alpha_dropout", training)
     return _alpha_drop(input, p, training, inplace, input.shape)
 
 
@@ -138,7 +141,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     >>> fw.nn.functional.feature_alpha_dropout(fw.ones(1, 2, 3), 0.5).sum()
     tensor(6.)
     """
-    _check(input, p, "feature_alpha_dropout")
+    _check(input, p, "feature_alpha_dropout", training)
     if input.ndim < 2:
         raise ShapeError(f"feature_alpha_dropout: wanted an input (N, C, ...), got {list(input.shape)}")
     return _alpha_drop(input, p, training, inplace, input.shape[:2] + (1,) * (input.ndim - 2))

@@ -8,6 +8,7 @@ from ..tensor import Tensor
 from .args import tensor_arg
 from .arithmetic import pow as pow_
 from .elementwise import elementwise
+from .pointwise import NOTHING
 from .public import public
 
 deg2rad = elementwise("deg2rad", "x", "x * 0.017453292519943295", """Degrees in radians.
@@ -27,25 +28,25 @@ copysign = elementwise("copysign", "x y", "copysign(x, y)", """The first element
     >>> fw.copysign(fw.tensor([1.0, -2.0]), -1.0)
     tensor([-1., -2.])
     """, ufunc="copysign", result="float",
-    vjp={"x": "g * (sign(x) * sign(out))", "y": "g * 0.0"})
+    vjp={"x": "g * (sign(x) * sign(out))", "y": NOTHING})
 _FIRST = "where(({} {} {}) | (y != y), {}, {})"
 fmax = elementwise("fmax", "x y", "fmax(x, y)",
     """The larger of two elements; nan loses. Of equal ones the first gets the gradient.
     >>> fw.fmax(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
     tensor([3., 2.])
-    """, ufunc="fmax", vjp={"x": _FIRST.format("x", ">=", "y", "g", "0.0"),
+    """, ufunc="fmax", masks=True, vjp={"x": _FIRST.format("x", ">=", "y", "g", "0.0"),
                             "y": _FIRST.format("x", ">=", "y", "0.0", "g")})
 fmin = elementwise("fmin", "x y", "fmin(x, y)",
     """The smaller of two elements; nan loses. Of equal ones the first gets the gradient.
     >>> fw.fmin(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
     tensor([1., 2.])
-    """, ufunc="fmin", vjp={"x": _FIRST.format("x", "<=", "y", "g", "0.0"),
+    """, ufunc="fmin", masks=True, vjp={"x": _FIRST.format("x", "<=", "y", "g", "0.0"),
                             "y": _FIRST.format("x", "<=", "y", "0.0", "g")})
-heaviside = elementwise("heaviside", "x y", "where(x == 0, y, where(x < 0, 0.0, where(x > 0, 1.0, x)))",
-    """The step function: 0 below 0, 1 above, ``values`` at 0. It carries no gradient.
+heaviside = elementwise("heaviside", "x y", "where(x == 0, y, x > 0)",
+    """The step function: 0 below 0 and for nan, 1 above, ``values`` at 0. It carries no gradient.
     >>> fw.heaviside(fw.tensor([-1.0, 0.0, 2.0]), fw.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])
-    """, ufunc="heaviside", arguments="input values")
+    """, arguments="input values")
 logaddexp = elementwise("logaddexp", "x y", "logaddexp(x, y)", """log(exp(x) + exp(y)), safe from overflow.
     >>> fw.logaddexp(fw.tensor([0.0]), fw.tensor([0.0]))
     tensor([0.6931])
@@ -58,6 +59,11 @@ logaddexp2 = elementwise("logaddexp2", "x y", "logaddexp2(x, y)",
     """, ufunc="logaddexp2", result="float",
     vjp={"x": "g * sigmoid((x - y) * 0.6931471805599453)",
          "y": "g * sigmoid((y - x) * 0.6931471805599453)"})
+nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
+    """The next number of its dtype after the first operand, towards the second.
+    >>> fw.nextafter(fw.tensor([1.0]), fw.tensor([2.0])) - 1
+    tensor([1.1921e-07])
+    """, ufunc="nextafter", result="float")
 gcd = elementwise("gcd", "x y", "gcd(x, y)", """The greatest common divisor of two integers.
     >>> fw.gcd(fw.tensor([12, 18]), fw.tensor([8, 27]))
     tensor([4, 9])

@@ -13,14 +13,15 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.mode import state
-from ..backends import cuda
+from ..backends import array_module, cuda
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
+from ..quiet import quiet
 from ..tensor import Tensor, as_array, wrap
 from .broadcast import broadcast_shape, sum_to
 from .cast import cast, from_array
-from .expression import OPS_BY_NAME, ExpressionRule, array_function
-from .op import Meta, Op, describe_call, quiet
+from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
+from .op import Meta, Op, describe_call
 from .public import check_out, public
 
 ndarray = np.ndarray
@@ -32,22 +33,29 @@ class Elementwise(Op):
     """An op on each element. ``result`` is the rule for its dtype:
 
     "same": that of the promoted inputs; "float": integers become the default float dtype first;
-    "bool": computed on the promoted inputs, gives bool; "integer": takes integers and bools only;
-    "select": the first input is a condition that takes no part in promotion.
+    "number": the same, but bools become int64; "bool": computed on the promoted inputs, gives bool;
+    "integer": takes integers and bools only;
+    "select": the first input is a condition that takes no part in promotion; "real": that of the
+    promoted inputs' real part.
+
+    complex: whether complex numbers are taken; without it they are refused, as NumPy orders them, say,
+        where mathematics does not.
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | None = None, jvp: str | None = None,
+                 complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  onnx: Any = None, arguments: str | None = None) -> None:
         self.expr = expr
         self.result = result
+        self.complex = complex
         self.ufunc = ufunc
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
-                         infer=self._infer, arguments=arguments)
+                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu = getattr(np, ufunc) if ufunc else self._first_cpu
@@ -82,9 +90,17 @@ class Elementwise(Op):
                 groups[2].append(dtypes.scalar_dtype(x))
         dtype = dtypes.combine(groups)
         if self.result == "integer" and dtype.category > dtypes.INTEGER:
-            raise DTypeError(f"{self.name}: wanted integer or bool operands, got {dtype}")
+            raise DTypeError(f"{self.name}: wanted integer or bool operands, got {dtype}; convert "
+                             f"them, e.g. input.long()")
+        if self.result == "number" and dtype.category == dtypes.BOOL:
+            dtype = dtypes.int64
         if self.result == "float" and dtype.category < dtypes.FLOAT:
             dtype = dtypes.get_default_dtype()
+        if dtype.category == dtypes.COMPLEX and not self.complex:
+            raise DTypeError(f"{self.name}: wanted real operands, got {dtype}; it is not defined for complex "
+                             f"numbers")
+        if self.result == "real":
+            return dtype, dtype.to_real()
         return dtype, dtypes.bool_ if self.result == "bool" else dtype
 
     def promote(self, inputs: tuple) -> list:
@@ -144,6 +160,9 @@ class Elementwise(Op):
         if self._passes and node.shapes is None:
             return (g,) * len(edges)
         grads = super().pull(node, g, edges, live)
+        walk = state.walk
+        if walk is not None and walk.masked:
+            grads = [None if x is None else _mended(x, g) for x in grads]
         if node.shapes is not None:
             for i, shape in enumerate(node.shapes):
                 if grads[i] is not None and grads[i].shape != shape:
@@ -151,10 +170,27 @@ class Elementwise(Op):
         return grads
 
 
+def _mended(x: Any, g: Any) -> Any:
+    """The gradient ``x`` of an input with 0 where it is inf or nan though the incoming ``g`` is 0.
+
+    Where an op upstream masked an element, its gradient is exactly 0, and 0 * inf is to stay 0. Finite
+    elements are left alone, so that derivatives with respect to ``g`` stay what they are.
+    """
+    array, incoming = getattr(x, "_array", x), getattr(g, "_array", g)
+    xp = array_module(array)
+    if all_finite(array) if xp is np else bool(xp.isfinite(array).all()):
+        return x
+    masked = (incoming == 0) & ~xp.isfinite(array)
+    if isinstance(x, Tensor):
+        return OPS_BY_NAME["where"].run(wrap(masked), 0.0, x)
+    return xp.where(masked, xp.zeros_like(array), array)
+
+
 def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Tensor:
     """The fast end of the road, for inputs known to need no promotion."""
     try:
-        out = quiet.run(op.cpu if cuda._cupy is None else op.kernel_for(arrays), *arrays, **settings)
+        plain = cuda._cupy is None and dtypes.rounded is None
+        out = quiet.run(op.cpu if plain else op.kernel_for(arrays), *arrays, **settings)
     except Exception as error:
         out = op._rescue(error, inputs, arrays, settings)
     return wrap(out if type(out) is ndarray else as_array(out))
@@ -162,7 +198,7 @@ def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Ten
 
 def unary(op: Elementwise) -> Callable:
     """The public function of a one-input op."""
-    kinds = {"float": "fc", "integer": "iub"}.get(op.result, "fciub")
+    kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(op.result, "fiub") + "c" * op.complex
     differentiable = op.has_vjp
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -178,7 +214,10 @@ def unary(op: Elementwise) -> Callable:
 
 def binary(op: Elementwise) -> Callable:
     """The public function of a two-input op; the quick path is for equal dtypes and weak scalars."""
-    kinds = {"float": "fc", "integer": "iub"}.get(op.result, "")
+    kinds = {"float": "f", "integer": "iub"}.get(op.result, "" if op.complex else "fiubV")
+    if kinds and op.complex:
+        kinds += "c"
+    weak = "fc" if op.complex else "f"
     differentiable = op.has_vjp
     plain = differentiable and op.keeps_nothing
 
@@ -191,19 +230,20 @@ def binary(op: Elementwise) -> Callable:
                          and (cuda._cupy is None or type(a) is type(b)))  # a 0-dim one may have to move
             else:
                 b, node = other, None
-                quick = type(other) in _WEAK and a.dtype.kind == "f"
+                quick = type(other) in _WEAK and a.dtype.kind in weak
         else:
             quick = False
         if not quick:
             result = op.run(input, other)
             return result if out is None else check_out(out, result, op.name)
         try:
-            c = quiet.run(op.cpu if cuda._cupy is None else op.kernel_for((a, b)), a, b)
+            common = cuda._cupy is None and dtypes.rounded is None
+            c = quiet.run(op.cpu if common else op.kernel_for((a, b)), a, b)
         except Exception as error:
             c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
         result = wrap(c if type(c) is ndarray else as_array(c))
-        if (input._node is not None or node is not None) and differentiable and state.enabled:
-            if plain and (type(b) in _WEAK or a.shape == b.shape):
+        if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
+            if plain and mode is True and (type(b) in _WEAK or a.shape == b.shape):
                 result._node = PlainNode(op, (input._node, node))
             else:
                 op.record((input, other), [a, b], result, _NO_SETTINGS)

@@ -7,7 +7,7 @@ from ..backends import array_module
 from ..dtypes import INTEGER, as_dtype, int64
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf
-from ..tensor import Tensor, counter_of, wrap
+from ..tensor import Tensor, bump, wrap
 from .args import tensor_arg
 from .op import Meta, Op
 from .public import public
@@ -136,9 +136,7 @@ def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> Non
     if not bool((norms > max_norm).any()):
         return
     table[used] = xp.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
-    counter = counter_of(weight)
-    counter[0] += 1
-    counter[1] = "embedding(max_norm=...)"
+    bump(weight, "embedding(max_norm=...)")
 
 
 @public("nn.functional")

@@ -36,12 +36,12 @@ def _over(xp: Any) -> Callable:
 
 
 def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
-    if xp is np and _all_finite(result):  # one cheap pass tells that nothing needs mending
+    if xp is np and all_finite(result):  # one cheap pass tells that nothing needs mending
         return result
     return xp.where(x == 0, xp.zeros_like(result), result)
 
 
-def _all_finite(x: Any) -> bool:
+def all_finite(x: Any) -> bool:
     """Whether no element is inf or nan; False also where a sum of large elements overflows."""
     if x.dtype.char in "fd":
         return math.isfinite(np.vdot(x, x))
@@ -62,6 +62,21 @@ def _sigmoid(xp: Any) -> Callable:
     return sigmoid
 
 
+def _exp2(xp: Any) -> Callable:
+    def exp2(x: Any) -> Any:
+        return xp.exp2(x) if x.dtype.kind != "c" else xp.exp(x * 0.6931471805599453)
+    return exp2
+
+
+def _sgn(xp: Any) -> Callable:
+    """The sign; of a complex number the one of length 1 in its direction. NumPy's own sign is that."""
+    def sgn(x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return xp.sign(x)
+        return xp.where(x == 0, x, x / xp.abs(x))
+    return np.sign if xp is np else sgn
+
+
 def _step(name: str) -> Callable:
     """floor, ceil or trunc: integers stay what they are, where NumPy 2.0 and CuPy make floats of them."""
     def make(xp: Any) -> Callable:
@@ -77,8 +92,8 @@ def _step(name: str) -> Callable:
 # name -> maker of the function for a module
 FUNCTIONS: dict[str, Callable] = {
     "floor": _step("floor"), "ceil": _step("ceil"), "trunc": _step("trunc"),
-    "gate": _gate, "over": _over, "trunc_divide": _trunc_divide, "sigmoid": _sigmoid,
-    "erf": erf_.erf, "erfc": erf_.erfc,
+    "gate": _gate, "over": _over, "exp2": _exp2, "sgn": _sgn, "trunc_divide": _trunc_divide,
+    "sigmoid": _sigmoid, "erf": erf_.erf, "erfc": erf_.erfc,
 }
 
 # the language bound to ops, filled by the rooms as they are defined
@@ -94,7 +109,9 @@ def array_function(text: str, parameters: str, xp: Any) -> Callable:
     """The expression as a function of ``parameters`` over arrays of the module ``xp``."""
     code = compile(f"lambda {parameters}: {text}", "<expression>", "eval")
     names = code.co_consts[0].co_names
-    return eval(code, {"__builtins__": {}, **vocabulary(xp, names)})  # our own text, never a user's
+    # NumPy's C code imports by the __import__ of the caller, to raise some of its errors
+    known = {"__builtins__": {"__import__": __import__}, **vocabulary(xp, names)}
+    return eval(code, known)  # our own text, never a user's
 
 
 def tensor_function(text: str, parameters: str) -> Callable:

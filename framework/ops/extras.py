@@ -8,7 +8,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from .activations import logsigmoid_op
 from .adaptive_pool import _largest
-from .args import floating, one_dim, tensor_arg
+from .args import floating, one_dim, real_arg, tensor_arg
 from .cast import from_array
 from .embedding import embedding
 from .index import index_add
@@ -42,7 +42,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     >>> fw.nn.functional.local_response_norm(fw.ones(1, 1, 1), 1, alpha=3.0, beta=0.5)
     tensor([[[0.5000]]])
     """
-    x: Any = tensor_arg(input, "local_response_norm")
+    x: Any = real_arg(input, "local_response_norm")
     floating(x, "local_response_norm")
     if x.ndim < 3:
         raise ShapeError(f"local_response_norm: input must be (n, c, *), got shape {list(x.shape)}")

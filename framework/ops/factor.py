@@ -4,7 +4,8 @@ Derivatives: M. Giles, "An extended collection of matrix derivative results for 
 mode algorithmic differentiation", 2008; Cholesky: I. Murray, "Differentiation of the Cholesky
 decomposition", 2016; QR: H.-J. Liao et al., "Differentiable programming tensor networks", 2019.
 Singular and eigenvectors have no derivative where values coincide: there a gradient that needs it is
-inf or nan, and any other comes out right.
+inf or nan, and any other comes out right. Complex ones are free to turn by a phase: a result that depends
+on it has no derivative and is refused (M. Seeger et al., "Auto-differentiating linear algebra", 2017).
 """
 
 from collections.abc import Callable
@@ -14,13 +15,15 @@ import numpy as np
 
 from ..backends import array_module
 from ..errors import AutogradError, FrameworkError, ShapeError
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .args import floating, tensor_arg
 from .broadcast import broadcast_shape, sum_to
+from .complexes import imag_op
 from .expression import OPS_BY_NAME
 from .matmul import swap_last
 from .op import Meta, Op
-from .view import put_slice, reshape_op, slice_op
+from .reduce import alike, raw
+from .view import diagonal_op, put_slice, reshape_op, slice_op
 
 
 class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
@@ -50,9 +53,7 @@ def matrix(x: Any, op: str, square: bool = True, name: str = "A") -> Tensor:
 
 def like(x: Any, make: Callable) -> Any:
     """The constant array ``make(xp, dtype)``, as a tensor where x is one."""
-    array = x._array if isinstance(x, Tensor) else x
-    constant = make(array_module(array), array.dtype)
-    return wrap(constant) if isinstance(x, Tensor) else constant
+    return alike(make(array_module(raw(x)), raw(x).dtype), x)
 
 
 def eye(x: Any, n: int) -> Any:
@@ -78,6 +79,36 @@ def columns(x: Any, start: int, stop: int) -> Any:
 
 def _over(x: Any, y: Any) -> Any:
     return OPS_BY_NAME["over"](x, y)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether the array or tensor is complex."""
+    return raw(x).dtype.kind == "c"
+
+
+def mirror(x: Any) -> Any:
+    """The conjugate of a complex array or tensor; a real one as it is."""
+    return x.conj() if is_complex(x) else x
+
+
+def turned(x: Any) -> Any:
+    """The conjugate transpose."""
+    return mirror(swap_last(x))
+
+
+def imaginary_diagonal(x: Any) -> Any:
+    """The imaginary parts of the diagonals of complex matrices."""
+    return imag_op(diagonal_op(x, offset=0, dims=(x.ndim - 2, x.ndim - 1)))
+
+
+def check_phase(turn: Any, op: str, *gradients: Any) -> None:
+    """Raise where the gradients of complex vectors are not free of their phases; then ``turn`` is not 0."""
+    if not raw(turn).size:
+        return
+    most, size = [max(float(abs(raw(x)).max()) for x in xs if x is not None) for xs in ((turn,), gradients)]
+    if most > 1e-3 * size:  # rounding is far below, a dependence far above
+        raise AutogradError(f"{op}: complex vectors are free to turn by a phase, and this result depends on "
+                            f"it, so it has no derivative; make it of their absolute values or projections")
 
 
 # -- inverse and solution ------------------------------------------------------------------------
@@ -111,12 +142,12 @@ solve_op = Op("solve", "A B", infer=solve_infer, vjp=_solve_vjp, kernel=checked(
 
 def _cholesky_vjp(g: Any, out: Any) -> Any:
     n = out.shape[-1]
-    phi = (swap_last(out) @ g) * lower_mask(g, n, 0.5)
-    middle = solve_op(swap_last(out), 0.5 * (phi + swap_last(phi)))
-    return swap_last(solve_op(swap_last(out), swap_last(middle)))
+    phi = (turned(out) @ g) * lower_mask(g, n, 0.5)
+    middle = solve_op(turned(out), 0.5 * (phi + turned(phi)))
+    return turned(solve_op(turned(out), turned(middle)))
 
 
-cholesky_op = Op("cholesky", "A", infer=lambda A: A, vjp={"A": _cholesky_vjp}, kernel=checked(
+cholesky_op = Op("cholesky", "A", infer=lambda A: A, adjoint=True, vjp={"A": _cholesky_vjp}, kernel=checked(
     "cholesky: the matrix is not positive definite; add a little to its diagonal")(
         lambda xp, A: xp.linalg.cholesky(A)))
 
@@ -137,7 +168,7 @@ def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
         raise AutogradError(f"qr: mode={mode!r} has no derivative here; use mode='reduced'")
     if m >= n:
         return (_qr_tall(gq, gr, Q, R),)
-    # wide: A = [X Y], R = [U V] with square U; X = Q U, and V = Q.T Y also depends on Q
+    # wide: A = [X Y], R = [U V] with square U; X = Q U, and V = Q.H Y also depends on Q
     gx_q = gq
     u, v = columns(R, 0, m), columns(R, m, n)
     gu = None if gr is None else columns(gr, 0, m)
@@ -145,7 +176,7 @@ def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
     if gr is not None:
         gv = columns(gr, m, n)
         gy = Q @ gv
-        through = (Q @ v) @ swap_last(gv)  # Y = Q V
+        through = (Q @ v) @ turned(gv)  # Y = Q V
         gx_q = through if gq is None else gq + through
     gx = _qr_tall(gx_q, gu, Q, u)
     total = put_slice(gx, key=(Ellipsis, slice(0, m)), shape=A_shape)
@@ -157,16 +188,15 @@ def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
 def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
     middle = None
     if gr is not None:
-        middle = R @ swap_last(gr)
+        middle = R @ turned(gr)
     if gq is not None:
-        part = swap_last(gq) @ Q
+        part = turned(gq) @ Q
         middle = -part if middle is None else middle - part
-    n = R.shape[-1]
-    sym = middle * lower_mask(middle, n, 1.0) + swap_last(middle * lower_mask(middle, n, 0.0))
-    total = Q @ sym
+    lower = middle * lower_mask(middle, R.shape[-1], 0.5)
+    total = Q @ (lower + turned(lower))
     if gq is not None:
         total = gq + total
-    return swap_last(solve_op(R, swap_last(total)))
+    return turned(solve_op(R, turned(total)))
 
 
 def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
@@ -191,22 +221,35 @@ def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
     if gu is None and gvh is None:
         return ((U * row(gs)) @ Vh,)
     gaps = (row(S) - column(S)) * (row(S) + column(S)) + eye(S, k)
-    middle, total = None if gs is None else row(gs) * eye(S, k), None
+    middle, total = None if gs is None else row(gs) * eye(U, k), None
+    turn = _svd_turn(U, Vh, gu, gvh) if is_complex(U) else None
+    if turn is not None:
+        part = eye(U, k) * _over(turn, column(S))
+        middle = part if middle is None else middle + part
     if gu is not None:
-        inner = swap_last(U) @ gu
-        part = _over(inner - swap_last(inner), gaps) * row(S)
+        inner = turned(U) @ gu
+        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * row(S)
         middle = part if middle is None else middle + part
         if m > k:
             total = _over(gu - U @ inner, row(S)) @ Vh
     if gvh is not None:
-        inner = Vh @ swap_last(gvh)
-        part = _over(inner - swap_last(inner), gaps) * column(S)
+        inner = Vh @ turned(gvh)
+        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * column(S)
         middle = part if middle is None else middle + part
         if n > k:
-            rest = U @ _over(gvh - swap_last(inner) @ Vh, column(S))
+            rest = U @ _over(gvh - turned(inner) @ Vh, column(S))
             total = rest if total is None else total + rest
     core = U @ middle @ Vh
     return (core if total is None else core + total,)
+
+
+def _svd_turn(U: Any, Vh: Any, gu: Any, gvh: Any) -> Any:
+    """The part of diag(U.H gu) that turns the phases of U's vectors; Vh's must turn back by as much."""
+    ours = None if gu is None else imaginary_diagonal(turned(U) @ gu)
+    theirs = None if gvh is None else imaginary_diagonal(Vh @ turned(gvh))
+    total = theirs if ours is None else ours if theirs is None else ours + theirs
+    check_phase(total, "svd", gu, gvh)
+    return None if ours is None else column(ours) * 1j
 
 
 def _without_rest(g: Any, dim: int, k: int) -> Any:
@@ -223,7 +266,7 @@ def _without_rest(g: Any, dim: int, k: int) -> Any:
 def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
     *batch, m, n = A.shape
     k = min(m, n)
-    return (Meta((*batch, m, m if full else k), A.dtype), Meta((*batch, k), A.dtype),
+    return (Meta((*batch, m, m if full else k), A.dtype), Meta((*batch, k), A.dtype.to_real()),
             Meta((*batch, n if full else k, n), A.dtype))
 
 
@@ -238,16 +281,18 @@ svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
 def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
     gl, gv = g
     n = V.shape[-1]
-    middle = None if gl is None else row(gl) * eye(gl, n)
+    middle = None if gl is None else row(gl) * eye(V, n)
     if gv is not None:
         gaps = row(eigenvalues) - column(eigenvalues) + eye(eigenvalues, n)
-        outside = like(gv, lambda xp, dtype: 1 - xp.eye(n, dtype=dtype))
-        part = _over((swap_last(V) @ gv) * outside, gaps)
+        inner = turned(V) @ gv
+        if is_complex(V):
+            check_phase(imaginary_diagonal(inner), "eigh", gv)
+        part = _over(inner * (1 - eye(V, n)), gaps)
         middle = part if middle is None else middle + part
-    return (V @ middle @ swap_last(V),)
+    return (V @ middle @ turned(V),)
 
 
 eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
-             infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype), A),
+             infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
              kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
                  lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))

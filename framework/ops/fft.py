@@ -1,70 +1,111 @@
 """Discrete Fourier transforms, by the array module's own FFT.
 
-This release has no gradients of complex tensors, so the transforms carry none either: a tensor that
-requires grad is refused instead of losing its gradient without a word. The shifts are plain rolls and
-differentiable.
+The record transforms all of its dimensions as they are; cutting and padding to the sizes asked for comes
+before it. A transform is linear, so its gradient is its adjoint, which is the opposite transform with the
+factor of ``norm`` on the other side. Of a half spectrum every element but the first, and the middle one of
+an even size, stands for itself and its mirror: it counts twice in ``irfft``, and half as much the other way.
 """
 
 from typing import Any
 
+import numpy as np
+
 from .. import dtypes
-from ..autograd.mode import state
-from ..errors import AutogradError, DTypeError, ShapeError
-from ..tensor import Tensor
+from ..backends import array_module, move
+from ..device import as_device
+from ..errors import DTypeError, ShapeError
+from ..tensor import Tensor, wrap
 from .args import many_dims, one_dim, tensor_arg
 from .arrange import roll
 from .cast import cast
+from .complexes import conj, real_op
 from .op import Meta, Op
 from .public import public
+from .reduce import alike, raw
+from .view import put_slice, slice_along
 
-_NORMS = (None, "backward", "ortho", "forward")
-_COMPLEX = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.complex128}
-_REAL = {c: r for r, c in _COMPLEX.items()}
+_OTHER_NORM = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
+_OPPOSITE = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}
 
 
-def _kernel(xp: Any, x: Any, *, kind: str, sizes: tuple[int, ...], dims: tuple[int, ...],
-            norm: str | None) -> Any:
+def _kernel(xp: Any, x: Any, *, kind: str, dims: tuple[int, ...], size: int, norm: str | None) -> Any:
     if not dims:
         return x.astype(xp.result_type(x.dtype, xp.complex64))
+    sizes = [x.shape[d] for d in dims[:-1]] + [size]
     out = getattr(xp.fft, f"{kind}n")(x, s=sizes, axes=dims, norm=norm)
     single = x.dtype in (xp.float32, xp.complex64)
     return out.astype({"f": "float32", "c": "complex64"}[out.dtype.kind], copy=False) if single else out
 
 
-def _infer(x: Meta, *, kind: str, sizes: tuple[int, ...], dims: tuple[int, ...], norm: Any) -> Meta:
+def _infer(x: Meta, *, kind: str, dims: tuple[int, ...], size: int, norm: Any) -> Meta:
     shape = list(x.shape)
-    for d, n in zip(dims, sizes):
-        shape[d] = n
+    if kind in ("rfft", "irfft"):
+        shape[dims[-1]] = size if kind == "irfft" else size // 2 + 1
+    return Meta(tuple(shape), x.dtype.to_real() if kind == "irfft" else x.dtype.to_complex())
+
+
+def _mirror(like: Any, dim: int, size: int, weight: float) -> Any:
+    """``weight`` for what stands for two, 1 for the rest, of a half spectrum along ``dim``."""
+    array = raw(like)
+    weights = array_module(array).ones(size // 2 + 1, array.real.dtype)
+    weights[1:(size + 1) // 2] = weight
+    return alike(weights.reshape((-1,) + (1,) * (array.ndim - dim - 1)), like)
+
+
+def _vjp(g: Any, x_dtype: Any, kind: str, dims: tuple[int, ...], size: int, norm: Any) -> Any:
     if kind == "rfft":
-        shape[dims[-1]] = sizes[-1] // 2 + 1
-    to = _REAL.get(x.dtype, x.dtype) if kind == "irfft" else _COMPLEX.get(x.dtype, x.dtype)
-    return Meta(tuple(shape), to)
+        g = g * _mirror(g, dims[-1], size, 0.5)
+    out = fft_op(g, kind=_OPPOSITE[kind], dims=dims, size=size, norm=_OTHER_NORM[norm])
+    if kind == "irfft":
+        return out * _mirror(out, dims[-1], size, 2.0)
+    return real_op(out) if kind != "rfft" and x_dtype.kind != "c" else out
 
 
-fft_op = Op("fft", "x", kernel=_kernel, infer=_infer)
+# size: that of the last of dims, which a half spectrum does not tell
+fft_op = Op("fft", "x", kernel=_kernel, infer=_infer, jvp="linear", vjp={"x": _vjp})
 
 
 def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Tensor:
     """Check and normalise the arguments, then run. ``s`` and ``dim`` are sequences or None."""
     x = tensor_arg(x, name)
-    if x._node is not None and state.enabled:
-        raise AutogradError(f"{name}: transforms have no gradient in this release (there are none of "
-                            f"complex tensors); pass input.detach(), or compute under no_grad()")
-    if norm not in _NORMS:
+    if norm not in _OTHER_NORM:
         raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
     if x.dtype.is_complex and kind == "rfft":
-        raise DTypeError(f"{name}: input must be real, got {x.dtype}; use {name.replace('rfft', 'fft')}")
-    if x.dtype is dtypes.float16:
-        raise DTypeError(f"{name}: float16 is not supported; convert it with input.float()")
+        raise DTypeError(f"{name}: input must be real, got {x.dtype}; use {name.replace('rf', 'f')}")
     if x.dtype.category < dtypes.FLOAT:
         x = cast.run(x, dtype=dtypes.get_default_dtype())
+    if x.itemsize < 4:
+        raise DTypeError(f"{name}: {x.dtype} is not supported; convert it with input.float()")
     if kind == "irfft" and not x.dtype.is_complex:
-        x = cast.run(x, dtype=_COMPLEX[x.dtype])
+        x = cast.run(x, dtype=x.dtype.to_complex())
     dims = _dims(x, s, dim, name)
     if not dims and kind != "fft" and kind != "ifft":
         raise ShapeError(f"{name}: at least one dimension must be transformed")
     sizes = _sizes(x, kind, s, dims, name)
-    return fft_op.run(x, kind=kind, sizes=sizes, dims=dims, norm=norm)
+    halved = kind == "irfft"
+    for i, (d, n) in enumerate(zip(dims, sizes)):
+        x = _resized(x, d, n // 2 + 1 if halved and i == len(dims) - 1 else n)
+    return fft_op.run(x, kind=kind, dims=dims, size=sizes[-1] if sizes else 0, norm=norm)
+
+
+def _resized(x: Tensor, dim: int, n: int) -> Tensor:
+    """The first n along ``dim``, zeros where there are not so many."""
+    size = x.shape[dim]
+    if n < size:
+        return slice_along(x, dim, slice(0, n))
+    if n > size:
+        key = (slice(None),) * dim + (slice(0, size),)
+        return put_slice.run(x, key=key, shape=(*x.shape[:dim], n, *x.shape[dim + 1:]))
+    return x
+
+
+def _mirrored(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Tensor:
+    """``hfft`` and its kin: ``irfft`` and ``rfft`` with the sign of the frequencies, and the norm, turned."""
+    if norm not in _OTHER_NORM:
+        raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
+    if kind == "irfft":
+        return _transform(conj(tensor_arg(x, name)), kind, name, s, dim, _OTHER_NORM[norm])
+    return conj(_transform(x, kind, name, s, dim, _OTHER_NORM[norm]))
 
 
 def _dims(x: Tensor, s: Any, dim: Any, name: str) -> tuple[int, ...]:
@@ -104,7 +145,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
     Formula: ``out[k] = sum_j input[j] * exp(-2 pi i j k / n)``. n: cut or pad with 0 to this size first.
     norm "backward" (default): no factor here and 1/n in the inverse, "forward": the other way round,
-    "ortho": 1/sqrt(n) in both. No gradient: raises AutogradError for an input that requires grad.
+    "ortho": 1/sqrt(n) in both.
 
     >>> fw.fft.fft(fw.tensor([1.0, 0.0, 0.0, 0.0])).numpy().real.tolist()
     [1.0, 1.0, 1.0, 1.0]
@@ -114,7 +155,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
 
 @public("fft", op=fft_op, out=True)
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``fft``: (*, n) -> complex (*, n). Arguments as there; no gradient.
+    """The inverse of ``fft``: (*, n) -> complex (*, n). Arguments as there.
 
     >>> fw.fft.ifft(fw.tensor([4.0, 0.0, 0.0, 0.0])).numpy().real.tolist()
     [1.0, 1.0, 1.0, 1.0]
@@ -126,7 +167,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of ``fft`` of a real tensor, the rest being its mirror: (*, n) -> (*, n // 2 + 1).
 
-    No gradient. Raises DTypeError for a complex input.
+    Raises DTypeError for a complex input.
 
     >>> fw.fft.rfft(fw.tensor([1.0, 0.0, 0.0, 0.0])).numpy().real.tolist()
     [1.0, 1.0, 1.0]
@@ -136,7 +177,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
 
 @public("fft", op=fft_op, out=True)
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of ``rfft``: (*, m) -> real (*, n), n = 2 (m - 1) unless given. No gradient.
+    """The inverse of ``rfft``: (*, m) -> real (*, n), n = 2 (m - 1) unless given.
 
     >>> fw.fft.irfft(fw.tensor([4.0, 0.0, 0.0]))
     tensor([1., 1., 1., 1.])
@@ -146,7 +187,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
 
 @public("fft", op=fft_op, out=True)
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """``fft`` along two dimensions; s: their sizes. No gradient.
+    """``fft`` along two dimensions; s: their sizes.
 
     >>> fw.fft.fft2(fw.ones(2, 2)).numpy().real.tolist()
     [[4.0, 0.0], [0.0, 0.0]]
@@ -156,7 +197,7 @@ def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = N
 
 @public("fft", op=fft_op, out=True)
 def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of ``fft2``. No gradient.
+    """The inverse of ``fft2``.
 
     >>> fw.fft.ifft2(fw.ones(2, 2)).numpy().real.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
@@ -166,7 +207,7 @@ def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
 
 @public("fft", op=fft_op, out=True)
 def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """``fft2`` of a real tensor, only the first half of the last of ``dim``. No gradient.
+    """``fft2`` of a real tensor, only the first half of the last of ``dim``.
 
     >>> fw.fft.rfft2(fw.ones(2, 4)).shape
     (2, 3)
@@ -176,7 +217,7 @@ def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
 
 @public("fft", op=fft_op, out=True)
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of ``rfft2``: a real tensor. No gradient.
+    """The inverse of ``rfft2``: a real tensor.
 
     >>> fw.fft.irfft2(fw.ones(2, 3)).shape
     (2, 4)
@@ -186,7 +227,7 @@ def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
 
 @public("fft", op=fft_op, out=True)
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """``fft`` along the dimensions ``dim``: all of them, or with ``s`` alone the last ones. No gradient.
+    """``fft`` along the dimensions ``dim``: all of them, or with ``s`` alone the last ones.
 
     >>> fw.fft.fftn(fw.ones(2, 2)).numpy().real.tolist()
     [[4.0, 0.0], [0.0, 0.0]]
@@ -196,7 +237,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
 
 @public("fft", op=fft_op, out=True)
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of ``fftn``. No gradient.
+    """The inverse of ``fftn``.
 
     >>> fw.fft.ifftn(fw.ones(2, 2)).numpy().real.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
@@ -206,7 +247,7 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 @public("fft", op=fft_op, out=True)
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """``fftn`` of a real tensor, only the first half of the last of ``dim``. No gradient.
+    """``fftn`` of a real tensor, only the first half of the last of ``dim``.
 
     >>> fw.fft.rfftn(fw.ones(2, 4)).shape
     (2, 3)
@@ -216,12 +257,84 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
 
 @public("fft", op=fft_op, out=True)
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of ``rfftn``: a real tensor. No gradient.
+    """The inverse of ``rfftn``: a real tensor.
 
     >>> fw.fft.irfftn(fw.ones(2, 3)).shape
     (2, 4)
     """
     return _transform(input, "irfft", "irfftn", s, dim, norm)
+
+
+@public("fft", op=fft_op, out=True)
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The transform of a signal given by half of it, the rest its conjugate: (*, m) -> real (*, n).
+
+    Formula: ``irfft(conj(input), n)`` without its factor 1/n; n = 2 (m - 1) unless given.
+
+    >>> fw.fft.hfft(fw.tensor([1.0, 1.0, 1.0]))
+    tensor([4., 0., 0., 0.])
+    """
+    return _mirrored(input, "irfft", "hfft", None if n is None else (n,), (dim,), norm)
+
+
+@public("fft", op=fft_op, out=True)
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+    """The inverse of ``hfft``: real (*, n) -> (*, n // 2 + 1).
+
+    Formula: ``conj(rfft(input, n)) / n``. Raises DTypeError for a complex input.
+
+    >>> fw.fft.ihfft(fw.tensor([4.0, 0.0, 0.0, 0.0])).real
+    tensor([1., 1., 1.])
+    """
+    return _mirrored(input, "rfft", "ihfft", None if n is None else (n,), (dim,), norm)
+
+
+@public("fft", op=fft_op, out=True)
+def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """``hfft`` along the last of two dimensions after ``fft`` along the other: a real tensor.
+
+    Raises ShapeError for a wrong s or dim.
+
+    >>> fw.fft.hfft2(fw.ones(2, 3)).shape
+    (2, 4)
+    """
+    return _mirrored(input, "irfft", "hfft2", s, dim, norm)
+
+
+@public("fft", op=fft_op, out=True)
+def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
+    """The inverse of ``hfft2``, of a real tensor.
+
+    Raises DTypeError for a complex input.
+
+    >>> fw.fft.ihfft2(fw.ones(2, 4)).shape
+    (2, 3)
+    """
+    return _mirrored(input, "rfft", "ihfft2", s, dim, norm)
+
+
+@public("fft", op=fft_op, out=True)
+def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """``hfft`` along the last of ``dim`` after ``fft`` along the others: a real tensor.
+
+    dim: all dimensions, or with ``s`` alone the last ones.
+
+    >>> fw.fft.hfftn(fw.ones(2, 3)).shape
+    (2, 4)
+    """
+    return _mirrored(input, "irfft", "hfftn", s, dim, norm)
+
+
+@public("fft", op=fft_op, out=True)
+def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
+    """The inverse of ``hfftn``, of a real tensor.
+
+    Raises DTypeError for a complex input.
+
+    >>> fw.fft.ihfftn(fw.ones(2, 4)).shape
+    (2, 3)
+    """
+    return _mirrored(input, "rfft", "ihfftn", s, dim, norm)
 
 
 def _shift(x: Tensor, dim: Any, name: str, back: bool) -> Tensor:
@@ -234,7 +347,7 @@ def _shift(x: Tensor, dim: Any, name: str, back: bool) -> Tensor:
 
 @public("fft")
 def fftshift(input: Tensor, dim: Any = None) -> Tensor:
-    """The frequency 0 moved from the front to the middle of ``dim`` (default: all). Differentiable.
+    """The frequency 0 moved from the front to the middle of ``dim`` (default: all).
 
     >>> fw.fft.fftshift(fw.tensor([0, 1, 2, -2, -1]))
     tensor([-2, -1,  0,  1,  2])
@@ -250,3 +363,35 @@ def ifftshift(input: Tensor, dim: Any = None) -> Tensor:
     tensor([ 0,  1,  2, -2, -1])
     """
     return _shift(input, dim, "ifftshift", True)
+
+
+@public("fft", out=True)
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of ``fft``'s n results for samples d apart: (n).
+
+    Formula: ``[0, 1, ..., (n-1)//2, -(n//2), ..., -1] / (d * n)``. Raises ValueError for n below 1 or d of 0.
+
+    >>> fw.fft.fftfreq(4)
+    tensor([ 0.0000,  0.2500, -0.5000, -0.2500])
+    """
+    return _frequencies("fftfreq", n, d, dtype, device)
+
+
+@public("fft", out=True)
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of ``rfft``'s results for n samples d apart: (n // 2 + 1).
+
+    Formula: ``[0, 1, ..., n//2] / (d * n)``. Raises ValueError for n below 1 or d of 0.
+
+    >>> fw.fft.rfftfreq(4)
+    tensor([0.0000, 0.2500, 0.5000])
+    """
+    return _frequencies("rfftfreq", n, d, dtype, device)
+
+
+def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:
+    if n < 1 or d == 0:
+        raise ValueError(f"{name}: n must be at least 1 and d not 0, got n={n}, d={d}")
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    values = getattr(np.fft, name)(n, d).astype(kind.numpy)
+    return wrap(move(values, as_device(device)))

@@ -14,6 +14,7 @@ from ..autograd.mode import state
 from ..backends import array_module
 from ..dtypes import BY_NUMPY, as_dtype, can_cast
 from ..errors import DTypeError, ShapeError
+from ..quiet import quietly
 from ..tensor import Tensor, wrap
 from .args import tensor_arg
 from .broadcast import broadcast_shape, expand
@@ -31,7 +32,6 @@ from .index import (
     unindex,
 )
 from .inplace import fill_op, fitted, guard, overwrite, store
-from .op import quietly
 from .public import public
 from .view import reshape_op, slice_op, take_slice
 

@@ -84,7 +84,7 @@ def _unindex_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...],
     return add_at(xp, shape, key, x)
 
 
-index_op = Op("index", "x index", kernel=_index_kernel, infer=_index_infer, jvp="linear",
+index_op = Op("index", "x index", masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
 unindex = Op("unindex", "x index", kernel=_unindex_kernel, jvp="linear",
              infer=lambda x, index, *, dims, shape: Meta(shape, x.dtype),
@@ -97,7 +97,7 @@ def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[in
     return out
 
 
-index_put_op = Op("index_put", "x value index", kernel=_index_put_kernel, jvp="linear",
+index_put_op = Op("index_put", "x value index", masks=True, kernel=_index_put_kernel, jvp="linear",
                   infer=lambda x, value, index, *, dims: x,
                   vjp={"x": lambda g, index, dims: index_put_op(g, 0.0, index, dims=dims),
                        "value": lambda g, index, dims: index_op(g, index, dims=dims)})
@@ -119,7 +119,8 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
-mask_op = Op("masked_select", "x mask", kernel=lambda xp, x, mask, *, count: x[mask], jvp="linear",
+mask_op = Op("masked_select", "x mask", masks=True, jvp="linear",
+              kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
 unmask = Op("unmask", "x mask", kernel=_unmask_kernel, jvp="linear",
@@ -252,6 +253,8 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """
     at, index = _line(input, dim, index, "index_fill")
     value = scalar_arg(input, value, "index_fill")
+    if input.ndim == 0:
+        return index_fill(reshape_op.run(input, shape=(1,)), 0, index, value).reshape(())  # type: ignore[attr-defined]
     if isinstance(value, Tensor):
         value = expand.run(value, size=indexed_shape(input.shape, index.shape, (at,)))
     return index_put_op.run(input, value, one_index(index), dims=(at,))

@@ -11,17 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.forward import is_recorded, replace_tangents
 from ..autograd.mode import state
 from ..backends import array_module
-from ..dtypes import can_cast
+from ..dtypes import INEXACT, can_cast
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf, Node
-from ..tensor import Tensor, counter_of, wrap
+from ..quiet import quietly
+from ..tensor import Tensor, bump, counter_of, place, wrap
 from .args import tensor_arg
 from .broadcast import broadcast_shape, sum_to
 from .cast import cast, clone_op, to
 from .elementwise import Elementwise
-from .op import Meta, Op, quietly
+from .op import Meta, Op
 from .public import public
 from .views import overlaps_itself
 
@@ -30,7 +32,7 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
     if value.shape != x.shape:
         raise ShapeError(f"{name}: the result has shape {list(value.shape)}, which does not fit into a "
-                         f"tensor of shape {list(x.shape)} in place")
+                         f"tensor of shape {list(x.shape)} in place; use the out-of-place form")
     if not can_cast(value.dtype, x.dtype):
         raise DTypeError(f"{name}: the result is {value.dtype}, which does not fit into a tensor of "
                          f"{x.dtype} in place; convert the tensor first")
@@ -45,7 +47,7 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
 
 def guard(x: Tensor, name: str) -> None:
     """Raise if ``x`` may not be changed in place here: a recorded leaf, or a view of one."""
-    if not state.enabled:
+    if not state.recording:
         return
     for tensor, what in ((x, "a leaf tensor that requires grad"),
                          (x._base, "a view of a leaf tensor that requires grad")):
@@ -64,24 +66,19 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
             if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
                 array = array.copy()  # NumPy takes care of overlap, CuPy does not
             memory[key] = array
-    _bump(x, name)
+    bump(x, name)
 
 
 def _memory(x: Tensor, name: str) -> Any:
     array = x._array
     if x.is_cuda or not array.flags.writeable:
         if overlaps_itself(array):
-            raise AutogradError(f"{name}: this tensor is an expanded or overlapping view, several elements "
-                                f"of which share one place in memory; clone() it before changing it")
+            raise AutogradError(f"{name}: this tensor of shape {list(x.shape)} is an expanded or overlapping "
+                                f"view, several elements of which share one place in memory; clone() it "
+                                f"before changing it")
         if not x.is_cuda:
             raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
     return array
-
-
-def _bump(x: Tensor, name: str) -> None:
-    counter = counter_of(x)
-    counter[0] += 1
-    counter[1] = name
 
 
 def adopt(x: Tensor, node: Any) -> None:
@@ -95,21 +92,29 @@ def adopt(x: Tensor, node: Any) -> None:
     else:
         if node is None and base._node is None:
             return
-        chain = x._more.chain  # type: ignore[union-attr]
-        _move(base, Node(put_view, (base._node, node), None, None,
-                         {"shape": base.shape, "chain": chain}, None))
+        settings = {"shape": base.shape, "chain": x._more.chain}  # type: ignore[union-attr]
+        if state.enabled is True:
+            node = Node(put_view, (base._node, node), None, None, settings, None)
+        else:
+            result = wrap(base._array)
+            put_view.record((base, wrap(x._array, node=node)), [base._array, x._array], result, settings)
+            node = result._node
+        _move(base, node)
     _replay_views(base)
 
 
 def _move(x: Tensor, node: Any) -> None:
     """Put ``x`` at another node; a retained gradient goes with it, other hooks stay where they were."""
+    if not state.recording and is_recorded(x._node):  # only tangents are written
+        replace_tangents(x._node, node)
+        return
     hooks = None if x._node is None else x._node.hooks
     if hooks and node is not None:
         retained = [h for h in hooks if getattr(h, "retains", False)]
         if retained:
             hooks[:] = [h for h in hooks if h not in retained]
             node.hooks = [*(node.hooks or ()), *retained]
-    x._node = node
+    place(x, node)
 
 
 def _replay_views(base: Tensor) -> None:
@@ -154,7 +159,7 @@ def _cut_view_kernel(xp: Any, x: Any, *, chain: tuple) -> Any:
 
 cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
               vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
-put_view = Op("put_view", "x value", kernel=_put_view_kernel, jvp="linear",
+put_view = Op("put_view", "x value", masks=True, kernel=_put_view_kernel, jvp="linear",
               infer=lambda x, value, *, shape, chain: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
                    "value": lambda g, chain: _follow(g, chain)})
@@ -179,7 +184,7 @@ def _overwrite_infer(x: Meta, value: Any) -> Meta:
 zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
-fill_op = Op("fill", "x value", kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+fill_op = Op("fill", "x value", masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
 
@@ -187,10 +192,13 @@ def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: 
     """``x[key] = value`` in memory, recorded as ``op(*inputs, **settings)``, x being inputs[0]."""
     guard(x, name)
     node = None
-    if state.enabled and x._array.dtype.kind in "fc" and any(
+    if state.enabled and x._array.dtype.kind in INEXACT and any(
             isinstance(i, Tensor) and i._node is not None for i in inputs):
         arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
-        node = op.node(inputs, arrays, (x,), settings)
+        result = wrap(x._array)
+        result._counter = counter_of(x)
+        op.record(inputs, arrays, result, settings)
+        node = result._node
     store(x, key, value._array if isinstance(value, Tensor) else value, name)
     if state.enabled:
         adopt(x, node)
@@ -277,11 +285,15 @@ def fill(input: Tensor, value: Any) -> Tensor:
 def inplace(function: Callable, name: str, op: Op | None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor."""
     method = f"{name}_"
-    direct = op if isinstance(op, Elementwise) and op.ufunc and op.result == "same" else None
+    own = op if isinstance(op, Elementwise) else None
+    direct = own if own is not None and own.ufunc and own.result in ("same", "number", "real") else None
+    narrows = own is not None and own.result == "real"
     keeps_nothing = direct is not None and op is not None and op.keeps_nothing
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if narrows and x.is_complex():
+            raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
         if direct is not None and not kwargs and _write_direct(direct, x, args, method):
             return x
         source = x
@@ -321,7 +333,9 @@ def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
     memory = _memory(x, name)
     try:
         quietly(op.kernel_for(operands), *operands, out=memory)
+    except TypeError:
+        return False  # the ufunc has no loop that gives this dtype
     except Exception as error:
         op._rescue(error, (x, *args), operands, {})
-    _bump(x, name)
+    bump(x, name)
     return True

@@ -2,9 +2,10 @@
 
 from typing import Any
 
+from ..dtypes import FLOAT
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import floating, many_dims, one_dim, tensor_arg
+from .args import floating, many_dims, one_dim, real_arg, tensor_arg
 from .join import cat
 from .matmul import promoted
 from .public import public
@@ -78,7 +79,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     x: Any = tensor_arg(input, "gradient")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
-    if not x.dtype.is_floating_point:
+    if x.dtype.category < FLOAT:
         x = x.to(float)
     given = (dim,) if isinstance(dim, int) else dim
     dims = many_dims(None, x.ndim, "gradient") if given is None else tuple(
@@ -145,7 +146,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     tensor([[5., 1.]])
     """
     a, b = promoted("cdist", x1=x1, x2=x2)
-    floating(a, "cdist", "x1")
+    floating(real_arg(a, "cdist", "x1"), "cdist", "x1")
     if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
         raise ShapeError(f"cdist: x1 and x2 must be (*, m, k) and (*, n, k), got shapes {list(a.shape)} and "
                          f"{list(b.shape)}")

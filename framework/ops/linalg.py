@@ -11,6 +11,7 @@ import numpy as np
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import many_dims, one_dim, tensor_arg
+from .complexes import imag_op
 from .expression import OPS_BY_NAME
 from .factor import (
     cholesky_op,
@@ -20,16 +21,17 @@ from .factor import (
     inv_op,
     like,
     matrix,
+    mirror,
     qr_op,
     row,
     solve_infer,
     solve_op,
     svd_op,
+    turned,
 )
 from .matmul import matmul, promoted, swap_last
 from .op import Meta, Op
 from .public import public
-from .reduce import sum_op
 from .stats import vector_norm
 from .view import permute_op, reshape_op, slice_op
 
@@ -73,8 +75,8 @@ def _det_vjp(g: Any, A: Any, out: Any) -> Any:
     others = [_products(s, i) for i in range(n)]
     middle = None
     for i, p in enumerate(others):
-        part = p * slice_op(u, key=(Ellipsis, slice(i, i + 1))) @ slice_op(
-            vh, key=(Ellipsis, slice(i, i + 1), slice(None)))
+        part = p * mirror(slice_op(u, key=(Ellipsis, slice(i, i + 1)))) @ mirror(slice_op(
+            vh, key=(Ellipsis, slice(i, i + 1), slice(None))))
         middle = part if middle is None else middle + part
     return g * (column(column(det_op(u) * det_op(vh))) * middle)
 
@@ -97,9 +99,24 @@ def _slogdet_kernel(xp: Any, A: Any) -> tuple:
     return logabsdet, sign
 
 
+def _slogdet_infer(A: Meta) -> tuple[Meta, Meta]:
+    return Meta(A.shape[:-2], A.dtype.to_real()), Meta(A.shape[:-2], A.dtype)
+
+
+def _complex_slogdet_vjp(g: list, A: Any, sign: Any) -> tuple:
+    """d log(det) = d logabsdet + i d angle, and d sign = i sign d angle."""
+    total, gs = g
+    if gs is not None:
+        angle = imag_op(gs * sign.conj()) * 1j
+        total = angle if total is None else total + angle
+    return (column(column(total)) * turned(inv_op(A)),)
+
+
+# the sign of a real determinant has no derivative, the direction of a complex one has
 slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign", differentiable=1,
-                infer=lambda A: (Meta(A.shape[:-2], A.dtype),) * 2,
-                vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
+                infer=_slogdet_infer, vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
+complex_slogdet_op = Op("complex_slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign",
+                        infer=_slogdet_infer, vjp=_complex_slogdet_vjp)
 
 
 @public("linalg", op=inv_op, out=True)
@@ -162,10 +179,13 @@ def det(A: Tensor) -> Tensor:
 def slogdet(A: Tensor) -> SlogDet:
     """Sign and logarithm of the absolute determinant: (*, n, n) -> ((*), (*)), safe from overflow.
 
+    The sign of a complex one is the number of length 1 in its direction, and has a gradient.
+
     >>> fw.linalg.slogdet(fw.tensor([[1.0, 0.0], [0.0, -1.0]])).sign
     tensor(-1.)
     """
-    logabsdet, sign = slogdet_op.run(matrix(A, "slogdet"))
+    op = complex_slogdet_op if matrix(A, "slogdet").is_complex() else slogdet_op
+    logabsdet, sign = op.run(A)
     return SlogDet(sign, logabsdet)
 
 
@@ -175,12 +195,14 @@ public(method=True, name="slogdet")(slogdet)
 
 @public(method=True)
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant: nan where it is negative, -inf where it is 0.
+    """The logarithm of the determinant: nan where it is negative, -inf where it is 0; complex of complex.
 
     >>> fw.logdet(fw.tensor([[1.0, 0.0], [0.0, 1.0]]))
     tensor(0.)
     """
     sign, logabsdet = slogdet(input)
+    if sign.is_complex():
+        return logabsdet + OPS_BY_NAME["log"].run(sign)  # type: ignore[operator]
     return OPS_BY_NAME["where"].run(sign < 0, math.nan, logabsdet)  # type: ignore[operator]
 
 
@@ -189,16 +211,16 @@ def logdet(input: Tensor) -> Tensor:
 
 @public("linalg", op=cholesky_op, out=True)
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
-    """The lower triangular L with ``L @ L.T = input``, for symmetric positive definite A (*, n, n).
+    """The lower triangular L with ``L @ L.H = input``, for Hermitian positive definite A (*, n, n).
 
-    Only the lower triangle of A is read. upper: gives L.T. Raises LinAlgError for another matrix.
+    Only the lower triangle of A is read. upper: gives L.H. Raises LinAlgError for another matrix.
 
     >>> fw.linalg.cholesky(fw.tensor([[4.0, 2.0], [2.0, 2.0]]))
     tensor([[2., 0.],
             [1., 1.]])
     """
     L = cholesky_op.run(matrix(input, "cholesky"))
-    return swap_last(L) if upper else L
+    return turned(L) if upper else L
 
 
 @public(method=True, name="cholesky", out=True)
@@ -230,6 +252,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """``A = U @ diag(S) @ Vh``: orthonormal U, Vh, and singular values S, largest first; A (*, m, n).
 
+    The gradient of complex vectors wants a result that does not depend on their phases (AutogradError).
     U (*, m, m), S (*, k), Vh (*, n, n), k = min(m, n); without full_matrices U (*, m, k), Vh (*, k, n).
 
     >>> fw.linalg.svd(fw.tensor([[3.0, 0.0], [0.0, 4.0]])).S
@@ -250,9 +273,10 @@ def svdvals(A: Tensor) -> Tensor:
 
 @public("linalg", op=eigh_op, out=True)
 def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
-    """Eigenvalues, smallest first, and orthonormal eigenvectors (columns) of symmetric matrices.
+    """Eigenvalues, smallest first, and orthonormal eigenvectors (columns) of symmetric or Hermitian matrices.
 
-    A (*, n, n) -> (*, n), (*, n, n). Only the lower (UPLO="L") or upper ("U") triangle is read.
+    A (*, n, n) -> real (*, n), (*, n, n). The gradient of complex vectors wants a result that does not depend
+    on their phases (AutogradError). Only the lower (UPLO="L") or upper ("U") triangle is read.
 
     >>> fw.linalg.eigh(fw.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
@@ -264,7 +288,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
 
 @public("linalg", out=True)
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices, smallest first: (*, n, n) -> (*, n).
+    """The eigenvalues of symmetric or Hermitian matrices, smallest first: (*, n, n) -> real (*, n).
 
     >>> fw.linalg.eigvalsh(fw.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.])
@@ -277,7 +301,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
 
 def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
     m, n = A.shape[-2:]
-    gt, pt = swap_last(g), swap_last(out)
+    gt, pt = turned(g), turned(out)
     total = -(pt @ g @ pt)
     if m > 0 and n > 0:
         total = total + (gt - A @ (out @ gt)) @ out @ pt + pt @ out @ (gt - (gt @ out) @ A)
@@ -289,10 +313,10 @@ def _pinv_kernel(xp: Any, A: Any, *, rtol: float, atol: float) -> Any:
     largest = s.max(axis=-1, keepdims=True) if s.shape[-1] else s
     keep = s > xp.maximum(largest * rtol, atol)
     inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
-    return xp.matmul(vh.swapaxes(-1, -2) * inverse[..., None, :], u.swapaxes(-1, -2))
+    return xp.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
 
 
-pinv_op = Op("pinv", "A", kernel=_pinv_kernel, vjp={"A": _pinv_vjp},
+pinv_op = Op("pinv", "A", kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
              infer=lambda A, *, rtol, atol: Meta((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype))
 
 
@@ -342,7 +366,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     if n < 0:
         input, n = inv(input), -n
     if n == 0:
-        return input * 0 + eye(input, input.shape[-1])  # type: ignore[operator]
+        return input * 0 + eye(input, input.shape[-1]).to(input.dtype)  # type: ignore[attr-defined,operator]
     result = None
     while n:
         if n & 1:
@@ -423,8 +447,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
         raise ValueError(f"matrix_norm: dim must name two dimensions, got {dim!r}")
     row, column = (one_dim(d, input.ndim, "matrix_norm") for d in dim)
     if ord == "fro":
-        squares = sum_op.run(input * input, dims=tuple(sorted((row, column))), keepdim=keepdim)  # type: ignore[operator]
-        return squares.sqrt()  # type: ignore[attr-defined]
+        return vector_norm(input, 2, (row, column), keepdim)
     rest = tuple(d for d in range(input.ndim) if d not in (row, column))
     input = permute_op.run(input, dims=(*rest, row, column))
     if ord in ("nuc", 2, -2):

@@ -11,7 +11,7 @@ from ..backends import array_module
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..tensor import Tensor, wrap
 from .activations import logsigmoid_op
-from .args import floating, tensor_arg
+from .args import floating, real_arg, tensor_arg
 from .broadcast import broadcast_shape, expand
 from .elementwise import Elementwise
 from .op import Meta, Op
@@ -106,7 +106,8 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     """
     _alike("l1_loss", input=input, target=target)
     _check_weight(weight, input.shape, "l1_loss")
-    return _reduced(_l1.run(input, target), reduction, "l1_loss", weight)
+    distance = abs(input - target) if input.is_complex() else _l1.run(input, target)  # type: ignore[operator]
+    return _reduced(distance, reduction, "l1_loss", weight)
 
 
 @public("nn.functional", op=_smooth)
@@ -287,7 +288,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
                          f"{list(input.shape)}; it must be the same, or end in 1")
     if bool((var._array < 0).any()):
         raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
-    lifted = wrap((eps - var._array) * (var._array < eps))
+    lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))
     v = var + lifted
     losses = 0.5 * (log(v) + _mse.run(input, target) / v)  # type: ignore[operator]
     if full:
@@ -339,7 +340,7 @@ put_class = Op("put_class", "x target", kernel=_put_kernel,
 
 def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
     """Scores (N, C, d1...) and classes (N, d1...), checked; one sample (C) becomes a batch of one."""
-    tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
+    real_arg(input, op, "input"), tensor_arg(target, op, "target")
     floating(input, op, "input")
     if target.device != input.device:
         raise DeviceError(f"{op}: target is on {target.device}, the input on {input.device}; move one with "
@@ -453,7 +454,7 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
-    if input.ndim and target.shape == input.shape and target._array.dtype.kind == "f":
+    if input.ndim and target.shape == input.shape and target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     x, t = _batched(input, target, op)
     _class_weights(weight, x, op)

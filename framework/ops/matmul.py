@@ -12,6 +12,7 @@ from ..tensor import Tensor, wrap
 from .args import one_dim, tensor_arg
 from .broadcast import broadcast_shape, expand, sum_to
 from .cast import cast
+from .complexes import conj
 from .contract import LETTERS, einsum_kernel, index_sizes, matmul_kernel, parse
 from .op import Meta, Op
 from .public import check_out, public
@@ -112,6 +113,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     if not (isinstance(input, Tensor) and isinstance(other, Tensor)
             and input._array.dtype is other._array.dtype):
+        if isinstance(other, np.ndarray):
+            return np.matmul(input, other)  # by the NumPy protocol, as other @ input is
         input, other = same_dtype("matmul", input=input, other=other)
     result = matmul_op.run(input, other)
     return result if out is None else check_out(out, result, "matmul")
@@ -174,14 +177,32 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return matmul(input, vec)
 
 
-@public(method=True, alias="vdot", out=True, also="other=tensor")
+@public(method=True, out=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product ``sum(conj(input) * other)`` of two vectors: (n), (n) -> ().
+
+    Raises ShapeError for other shapes.
+
+    >>> fw.vdot(fw.tensor([1j, 2.0]), fw.tensor([1j, 3.0]))
+    tensor(7.+0.j)
+    """
+    _of_ndim("vdot", input=(input, 1), other=(other, 1))
+    return matmul(conj(input), other)
+
+
+@public(method=True, out=True, also="other=tensor")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
-    """The inner product of two vectors: (n), (n) -> (). Raises ShapeError for other shapes.
+    """The sum of the products of two vectors' elements: (n), (n) -> (); none is conjugated, see ``vdot``.
+
+    Raises ShapeError for other shapes.
 
     >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor(11.)
     """
     _of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
+    if input.shape != tensor.shape:
+        raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
+                         f"be equally many")
     return matmul(input, tensor)
 
 
@@ -293,7 +314,7 @@ def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
 
 def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
     if not x.ndim or w.ndim != 2 or x.shape[-1] != w.shape[1]:
-        raise ShapeError(f"linear: x of shape {list(x.shape)} does not fit a weight of shape "
+        raise ShapeError(f"linear: input of shape {list(x.shape)} does not fit a weight of shape "
                          f"{list(w.shape)}: wanted input (*, in) and weight (out, in), with equal 'in'"
                          + (f", got {x.shape[-1]} and {w.shape[1]}" if x.ndim and w.ndim == 2 else ""))
     if b is not None and b.shape not in ((w.shape[0],), (1,), ()):

@@ -11,7 +11,7 @@ from ..autograd.mode import no_grad
 from ..dtypes import finfo
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import floating, size_args, tensor_arg
+from .args import floating, real_arg, size_args, tensor_arg
 from .broadcast import expand
 from .inplace import write
 from .op import Meta, Op
@@ -93,7 +93,9 @@ rms_op = Op("rms", "x", outputs="y rstd", kernel=_rms_kernel, infer=_rms_infer, 
 
 
 def _affine(y: Tensor, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
-    """``y * weight + bias``, both seen in ``shape``."""
+    """``y * weight + bias``, both seen in ``shape``. Never y itself, which its backward needs unchanged."""
+    if weight is None and bias is None and y._node is not None:
+        return y.clone()  # type: ignore[attr-defined]
     if weight is not None:
         y = y * (weight if weight.shape == shape else reshape_op.run(weight, shape=shape))
     if bias is not None:
@@ -109,7 +111,7 @@ def _check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) ->
 
 def _last_dims(x: Any, normalized_shape: Any, op: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(normalized_shape as a tuple, the dimensions it names), checked."""
-    floating(tensor_arg(x, op, "input"), op, "input")
+    floating(real_arg(x, op, "input"), op, "input")
     shape = size_args((normalized_shape,), op, "normalized_shape")
     if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
         raise ShapeError(f"{op}: normalized_shape {list(shape)} must be the last sizes of the input, whose "
@@ -152,7 +154,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
 
 def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
     """The shape in which one number per channel broadcasts to x (N, C, ...); all is checked."""
-    floating(tensor_arg(x, op, "input"), op, "input")
+    floating(real_arg(x, op, "input"), op, "input")
     if x.ndim < least:
         raise ShapeError(f"{op}: wanted an input (N, C, ...) of at least {least} dimensions, got shape "
                          f"{list(x.shape)}")

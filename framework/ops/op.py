@@ -11,21 +11,22 @@ ops are called on whatever comes: on arrays they just compute (training), on ten
 recorded again (``create_graph=True``), so one formula gives derivatives of every order.
 """
 
-import threading
 from collections.abc import Callable, Iterable
-from contextvars import copy_context
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import backends
+from .. import backends, dtypes
+from ..autograd.forward import track
 from ..autograd.mode import state
 from ..backends import cuda
-from ..dtypes import DType
+from ..dtypes import INEXACT, DType
 from ..errors import AutogradError, DeviceError, FrameworkError
 from ..node import Node, Pick
+from ..quiet import quiet
 from ..tensor import Tensor, as_array, counter_of, wrap
+from .rounded import in_float32, is_rounded, narrow, widen
 from .views import link_view
 
 ndarray = np.ndarray
@@ -45,31 +46,6 @@ class Meta(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype.name}{list(self.shape)}"
-
-
-class _Quiet(threading.local):
-    """``run(f, ...)`` calls f with NumPy's floating-point warnings off: inf and nan are results here.
-
-    A saved context costs a tenth of a microsecond, entering ``np.errstate`` more than one.
-    """
-
-    def __init__(self) -> None:
-        with np.errstate(all="ignore"):
-            self.run = copy_context().run
-
-
-quiet = _Quiet()
-
-
-def quietly(function: Callable, *args: Any, **settings: Any) -> Any:
-    """``quiet.run``, also where a signal handler or finalizer interrupted another one."""
-    try:
-        return quiet.run(function, *args, **settings)
-    except RuntimeError as error:
-        if "cannot enter context" not in str(error):
-            raise
-        with np.errstate(all="ignore"):
-            return function(*args, **settings)
 
 
 class Rule:
@@ -100,13 +76,19 @@ class Op:
     outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
         gradients and rules get a list (None where an output was not used).
     view: True if the output shares the input's memory, "maybe" if that depends.
+    adjoint: whether the vjp rule is right for complex numbers as it stands. Else it is the transposed
+        Jacobian of a holomorphic function, and ``pull`` conjugates around it: ``conj(rule(conj(g)))``.
+        Default: where ``jvp="linear"`` (the Jacobian is real) or there are several outputs.
+    masks: whether it chooses elements, so that others get a gradient of exactly 0 (see ``Elementwise.pull``).
+    moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
-                 view: bool | str = False, onnx: Any = None, arguments: str | None = None) -> None:
+                 view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
+                 masks: bool = False, onnx: Any = None, arguments: str | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -120,6 +102,9 @@ class Op:
         self.jvp = jvp
         self.infer = infer
         self.view = view
+        self.conjugates = not adjoint if adjoint is not None else jvp != "linear" and len(self.outputs) == 1
+        self.moves = moves or bool(view)
+        self.masks = masks
         self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
@@ -175,23 +160,29 @@ class Op:
             else:
                 raise self._not_a_tensor(inputs)
         try:
-            kernel = self.cpu if cuda._cupy is None else self.kernel_for(arrays)
+            plain = cuda._cupy is None and dtypes.rounded is None
+            kernel = self.cpu if plain else self.kernel_for(arrays)
             out = quiet.run(kernel, *arrays, **settings)
         except Exception as error:
             out = self._rescue(error, inputs, arrays, settings)
         if len(self.outputs) > 1:
             return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
         result = wrap(out if type(out) is ndarray else as_array(out))
-        if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in "fc":
+        if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in INEXACT:
             self.record(inputs, arrays, result, settings)
         if self.view:
             link_view(inputs[0], result, self, settings)
         return result
 
+    road = run  # also of kinds of records whose ``run`` prepares the inputs first
+
     def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
                      recorded: bool) -> tuple:
         results = tuple(wrap(as_array(out)) for out in outs)
         if recorded and self.has_vjp:
+            if state.enabled is not True:
+                track(self, inputs, arrays, results, settings)
+                return results
             node = self.node(inputs, arrays, results, settings)
             for i, result in enumerate(results[:self.differentiable]):
                 result._node = Pick(node, i) if self.differentiable > 1 else node
@@ -199,7 +190,10 @@ class Op:
 
     def record(self, inputs: tuple, arrays: list, result: Tensor, settings: dict) -> None:
         """Hang a node for this call on ``result``."""
-        result._node = self.node(inputs, arrays, (result,), settings)
+        if state.enabled is True:
+            result._node = self.node(inputs, arrays, (result,), settings)
+        else:
+            track(self, inputs, arrays, (result,), settings)
 
     def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
         """The node of a call, with what the rules of the inputs that need it want kept."""
@@ -242,9 +236,16 @@ class Op:
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
+        if dtypes.rounded is not None and not live and not self.moves and is_rounded(g):
+            wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
+            return narrow(self.pull(wide, widen(g), edges, live))
+        if self.masks and state.walk is not None:
+            state.walk.masked = True
         values = node.kept or {}
         if node.versions:
-            self._check_versions(node)
+            for counter, version in node.versions:
+                if counter[0] != version:
+                    raise self._changed(node, counter, version)
         elif node.kept is None and not self.keeps_nothing:
             raise AutogradError(
                 f"backward through {self.name} a second time: what it kept was freed after the first; "
@@ -253,24 +254,34 @@ class Op:
             values = self._revive(node, values)
         if node.settings:
             values = {**node.settings, **values}
+        turned = self.conjugates and (g.dtype.is_complex if live else g.dtype.kind == "c")
+        if turned:
+            g = g.conj()
         if self.joint is not None:
             if "needs" in self.joint.names:
                 values = {**values, "needs": tuple([e is not None for e in edges])}
-            return self.joint.on(g)(g, *[values[n] for n in self.joint.names])
-        grads: list[Any] = [None] * len(edges)
-        for i, rule in enumerate(self.rules):  # type: ignore[arg-type]
-            if edges[i] is not None and rule is not None:
-                grads[i] = rule.on(g)(g, *[values[n] for n in rule.names])
-        return grads
+            grads = self.joint.on(g)(g, *[values[n] for n in self.joint.names])
+        else:
+            grads = [None] * len(edges)
+            for i, rule in enumerate(self.rules):  # type: ignore[arg-type]
+                if edges[i] is not None and rule is not None:
+                    grads[i] = rule.on(g)(g, *[values[n] for n in rule.names])
+        return [None if x is None else x.conj() for x in grads] if turned else grads
 
-    def _check_versions(self, node: Node) -> None:
-        for counter, version in node.versions:
-            if counter[0] != version:
-                kept = ", ".join(f"{k}: {_describe(v)}" for k, v in (node.kept or {}).items())
-                raise AutogradError(
-                    f"backward of {self.name}: a value it kept ({kept}) was changed in place by "
-                    f"{counter[1]} after {self.name} ran (it is at version {counter[0]}, {version} was "
-                    f"kept); use the out-of-place form, or .clone() before changing it")
+    def _changed(self, node: Node, counter: list, version: int) -> AutogradError:
+        values = []  # one for each version, in order
+        for name, value in (node.kept or {}).items():
+            source = self._source(name)
+            if source is None or source[1] not in ("in", "out"):
+                continue
+            shown = "its result" if source[1] == "out" else f"its argument '{self.arguments[source[2]]}'"
+            values += [f"{shown}, {_describe(v)}" for v in (value if type(value) is tuple else (value,))
+                       if hasattr(v, "dtype") and not isinstance(v, np.generic)]
+        which = " and ".join(v for v, (own, _) in zip(values, node.versions) if own is counter)
+        return AutogradError(
+            f"backward of {self.name}: a value it kept ({which}) was changed in place by {counter[1]} after "
+            f"{self.name} ran (it is at version {counter[0]}, {version} was kept); use the out-of-place "
+            f"form, or .clone() before changing it")
 
     def _revive(self, node: Node, values: dict) -> dict:
         """The kept arrays as tensors at their places in the graph."""
@@ -298,12 +309,15 @@ class Op:
             return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
 
     def kernel_for(self, arrays: Iterable) -> Callable:
-        """The kernel for the device of ``arrays``; the CPU's unless CuPy is loaded and one is its."""
+        """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
+        kernel = self.cpu
         if cuda._cupy is not None:
             for a in arrays:
                 if isinstance(a, cuda._cupy.ndarray):
-                    return self.cuda
-        return self.cpu
+                    kernel = self.cuda
+        if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
+            return partial(in_float32, kernel)
+        return kernel
 
     def _not_a_tensor(self, inputs: tuple) -> TypeError:
         position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))

@@ -262,7 +262,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
 def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:
     """The sizes asked for, and how many input elements make one output element."""
     if (size is None) == (scale is None):
-        raise ValueError("interpolate: give either size or scale_factor")
+        raise ValueError(f"interpolate: give either size or scale_factor, got size={size!r} and "
+                         f"scale_factor={scale!r}")
     spatial = x.shape[2:]
     if size is not None:
         out = pair(size, d, "interpolate", "size")

@@ -2,26 +2,28 @@
 
 from typing import Any
 
-from ..dtypes import finfo
+from ..dtypes import FLOATING, finfo, iinfo
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import tensor_arg
 from .elementwise import Elementwise, elementwise
+from .expression import OPS_BY_NAME
 from .public import public
 
 _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
 
 
 def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, shown: str,
-           values: str = "[0.5, 1.0]", alias: str = "", expr: str | None = None) -> Any:
+           values: str = "[0.5, 1.0]", alias: str = "", expr: str | None = None,
+           complex: bool = True) -> Any:
     example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
     return elementwise(name, "x", expr or f"{name}(x)", f"{line}\n{example}", vjp={"x": vjp},
-                       ufunc=ufunc, alias=alias, method=alias or True, **_FLOAT)
+                       ufunc=ufunc, alias=alias, method=alias or True, complex=complex, **_FLOAT)
 
 
 exp = _unary("exp", "The exponential function.", "gate(g, out)", ufunc="exp", shown="[1.6487, 2.7183]")
 exp2 = _unary("exp2", "Two to the power of the element.", "gate(g * 0.6931471805599453, out)",
-              ufunc="exp2", shown="[1.4142, 2.0000]")
+              ufunc=None, shown="[1.4142, 2.0000]")
 expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "gate(g, out + 1)", ufunc="expm1",
                shown="[0.6487, 1.7183]")
 log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log", shown="[-0.6931,  0.0000]")
@@ -54,22 +56,27 @@ tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="t
               shown="[0.4621, 0.7616]")
 asinh = _unary("asinh", "The inverse hyperbolic sine.", "g / sqrt(1 + x * x)", ufunc="arcsinh",
                alias="arcsinh", shown="[0.4812, 0.8814]")
-acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x * x - 1))",
+acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x - 1) * sqrt(x + 1))",
                ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]", shown="[0.0000, 1.3170]")
 atanh = _unary("atanh", "The inverse hyperbolic tangent.", "over(g, 1 - x * x)", ufunc="arctanh",
                alias="arctanh", values="[0.0, 0.5]", shown="[0.0000, 0.5493]")
 sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "g * (out * (1 - out))",
                  ufunc=None, shown="[0.6225, 0.7311]")
 erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None,
-             shown="[0.5205, 0.8427]")
+             shown="[0.5205, 0.8427]", complex=False)
 erfc = _unary("erfc", "One minus the error function, accurate for large x.",
-              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]")
+              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]",
+              complex=False)
+
+
+# the derivative of a step: 0, whatever comes in, inf and nan included
+NOTHING = "where(isfinite(g), g * 0.0, 0.0)"
 
 
 def _step(name: str, line: str, values: str, shown: str) -> Any:
     example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
     return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}",
-                       vjp={"x": "g * 0.0"}, jvp="symmetric", alias="fix" if name == "trunc" else "",
+                       vjp={"x": NOTHING}, jvp="symmetric", alias="fix" if name == "trunc" else "",
                        method="fix" if name == "trunc" else True)
 
 
@@ -79,7 +86,7 @@ ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
              "[ 2., -1.]")
 trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
 _round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
-                     ufunc="rint", vjp={"x": "g * 0.0"}, jvp="symmetric", namespace="", method=False)
+                     ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
 frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
     >>> fw.frac(fw.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
@@ -107,7 +114,7 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
 
 _where = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
                      vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},
-                     jvp="linear")
+                     jvp="linear", complex=True, masks=True)
 
 
 @public(op=_where, out=True)
@@ -147,20 +154,23 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """
     tensor_arg(input, "masked_fill")
     if tensor_arg(mask, "masked_fill", "mask")._array.dtype.kind != "b":
-        raise DTypeError(f"masked_fill: mask must be bool, got {mask.dtype}")
+        raise DTypeError(f"masked_fill: mask must be bool, got {mask.dtype}; write a comparison, e.g. "
+                         f"mask != 0")
     if isinstance(value, Tensor) and value.ndim:
         raise ShapeError(f"masked_fill: value must be a number or a 0-dim tensor, got shape "
                          f"{list(value.shape)}; use where(mask, value, input)")
     if isinstance(value, Tensor):
         value = value.to(input.dtype)  # type: ignore[attr-defined]
-    elif input._array.dtype.kind in "iub":
+    elif input._array.dtype.kind == "b":
+        value = bool(value)
+    elif input._array.dtype.kind in "iu":
         value = int(value)
     return _where.run(mask, value, input)
 
 
-_clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric",
+_clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric", masks=True,
                          vjp={"x": "where(x < low, 0.0, g)"})
-_clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric",
+_clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
                           vjp={"x": "where(x > high, 0.0, g)"})
 
 
@@ -186,11 +196,22 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
     if isinstance(limit, Tensor):
-        beyond = x < limit if setting == "low" else x > limit  # type: ignore[operator]
-        return _where.run(beyond, limit, x)
+        within = x >= limit if setting == "low" else x <= limit  # type: ignore[operator]
+        return _where.run(within | (x != x), x, limit)  # type: ignore[operator]  # a limit of nan gives nan
     if isinstance(limit, float) and x._array.dtype.kind in "iub":
         x = x.to(float)  # type: ignore[attr-defined]
+    if x._array.dtype.kind in "iu":
+        limit = _fitting(x, limit, setting)
     return op.run(x, **{setting: limit})
+
+
+def _fitting(x: Tensor, limit: int, setting: str) -> int:
+    """The limit as a number of the integer dtype: one that no element can be beyond changes nothing."""
+    info = iinfo(x.dtype)
+    if (limit > info.max) if setting == "low" else (limit < info.min):
+        raise ValueError(f"clamp: {'min' if setting == 'low' else 'max'}={limit} does not fit into {x.dtype}, "
+                         f"[{info.min}, {info.max}]; convert the tensor first")
+    return max(limit, info.min) if setting == "low" else min(limit, info.max)
 
 
 @public(method=True, inplace=True, out=True)
@@ -218,11 +239,16 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
 
+    Of complex numbers in each part.
+
     >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
     tensor([0., 1.])
     """
-    if tensor_arg(input, "nan_to_num")._array.dtype.kind != "f":
-        return input.clone()  # type: ignore[attr-defined]
+    if tensor_arg(input, "nan_to_num")._array.dtype.kind not in FLOATING:
+        if not input.is_complex():
+            return input.clone()  # type: ignore[attr-defined]
+        parts = OPS_BY_NAME["view_as_real"].run(input)
+        return OPS_BY_NAME["view_as_complex"].run(nan_to_num(parts, nan, posinf, neginf))
     info = finfo(input.dtype)
     high = info.max if posinf is None else posinf
     low = info.min if neginf is None else neginf

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import floating, pair
+from .args import floating, pair, real_arg
 from .conv import at_least, batched
 from .op import Meta, Op
 from .public import public
@@ -298,7 +298,7 @@ def _drop(x: Tensor, alone: bool) -> Tensor:
 def _max(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool,
          return_indices: bool) -> Any:
     op = f"max_pool{d}d"
-    x, alone = batched(x, d, op)
+    x, alone = batched(real_arg(x, op), d, op)
     layout = _settings(op, x, d, kernel, stride, padding, dilation, ceil)
     out = _drop(max_pool.run(x, **layout), alone)
     if not return_indices:

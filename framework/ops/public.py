@@ -24,24 +24,30 @@ class Public(NamedTuple):
 
 
 PUBLIC: list[Public] = []
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
 T = TypeVar("T")
 
 
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
            op: Op | None = None, name: str | None = None, alias: str = "",
-           as_property: bool = False, out: bool = False, also: str = "") -> Callable:
+           as_property: bool = False, out: bool = False, also: str = "",
+           numpy: bool | None = None) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further
     names in the namespace. inplace: also the method ``name_``. namespace "": only the methods.
     out: the function gets an argument ``out=`` (its methods have none, as in PyTorch). also: further
-    keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one.
+    keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one. numpy: whether
+    NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
     """
+    takes_numpy = namespace != "nn.functional" if numpy is None else numpy
+
     def register(function: Callable) -> Callable:
         own = name or function.__name__
-        function = by_keyword(function, also)
-        if out:
-            function = with_out(function, own)
+        given = bare(function)
+        plain = by_keyword(given, also, takes_numpy)
+        if out or plain is not given:
+            function = with_out(plain, own) if out or function is not given else plain
         methods = (own,) if method is True else tuple(method.split()) if method else ()
         for home in (own, *alias.split()):
             first = home == own
@@ -60,8 +66,17 @@ def with_out(function: Callable[..., T], name: str | None = None) -> Callable[..
     """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
     name = name or function.__name__
 
+    names = getattr(function, "also", {})
+    direct = function.__wrapped__ if names else function  # type: ignore[attr-defined]
+
     @wraps(function)
     def call(*args: Any, out: Any = None, **settings: Any) -> Any:
+        if out is None:
+            try:
+                return direct(*args, **settings)
+            except TypeError:
+                if names.keys().isdisjoint(settings):
+                    raise
         result: Any = function(*args, **settings)
         if out is None:
             return result
@@ -76,7 +91,7 @@ def with_out(function: Callable[..., T], name: str | None = None) -> Callable[..
     _describe(call, function, inspect.Parameter(
         "out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
     call.without_out = function  # type: ignore[attr-defined]
-    call.also = getattr(function, "also", {})  # type: ignore[attr-defined]
+    call.also = names  # type: ignore[attr-defined]
     return call
 
 
@@ -91,28 +106,45 @@ def _describe(call: Callable, function: Callable, *further: inspect.Parameter) -
         parameters=[*signature.parameters.values(), *further])
 
 
-def by_keyword(function: Callable[..., T], also: str = "") -> Callable[..., T]:
+def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) -> Callable[..., T]:
     """Let ``f(x, 2, 3)`` with ``*size`` be called as ``f(x, size=(2, 3))``; accept the ``also`` names too.
 
-    A function that needs neither, or can do so already, is returned as it is.
+    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. A function that needs none of it, or
+    can do so already, is returned as it is. The names are looked at only after Python refused them, so that
+    other calls do not pay for them.
     """
-    parameters = inspect.signature(function).parameters.values()
-    starred = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "")
-    leading = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
-    names = dict(pair.split("=") for pair in also.split())
+    parameters = inspect.signature(function).parameters
+    starred = next((p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL), "")
+    leading = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    had: dict[str, str] = getattr(function, "also", {})
+    names = {**had, **dict(pair.split("=") for pair in also.split())}
     if starred in ("size", "shape", "dims", "repeats"):
         names = {starred: starred, **names}
-    if not names or names == getattr(function, "also", None):
+    if numpy:
+        names.update({theirs: own for theirs, own in NUMPY_NAMES.items() if own in parameters})
+    if names == had:
         return function
 
-    @wraps(function)
-    def call(*args: Any, **settings: Any) -> Any:
+    def renamed(args: tuple, settings: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         for name in settings.keys() & names.keys():
             if names[name] == starred:
                 last = settings.pop(name)
                 args = (*args, *[settings.pop(n) for n in leading[len(args):] if n in settings], last)
+            elif names[name] in settings:
+                raise TypeError(f"{function.__name__}: {name}= and {names[name]}= are one argument; give one "
+                                f"of them")
             else:
                 settings[names[name]] = settings.pop(name)
+        return args, settings
+
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError:
+            if names.keys().isdisjoint(settings):
+                raise
+        args, settings = renamed(args, settings)
         return function(*args, **settings)
     _describe(call, function)
     call.also = names  # type: ignore[attr-defined]
@@ -126,8 +158,10 @@ def check_out(out: Any, result: Tensor, op: str) -> Tensor:
     if out._node is not None or result._node is not None:
         raise RuntimeError(f"{op}: out= cannot be recorded; use the function's result, or no_grad()")
     if not can_cast(result.dtype, out.dtype):
-        raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}")
+        raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "
+                         f"the result's dtype")
     if out.shape != result.shape:
-        raise ShapeError(f"{op}: the result has shape {list(result.shape)}, out= has {list(out.shape)}")
+        raise ShapeError(f"{op}: the result has shape {list(result.shape)}, out= has {list(out.shape)}; give "
+                         f"one of the result's shape")
     out.copy_(result)  # type: ignore[attr-defined]
     return out

@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import FLOAT
 from ..errors import ShapeError
 from ..tensor import Tensor
 from . import return_types
 from .along import kept_shape
-from .args import floating, one_dim, tensor_arg
+from .args import floating, one_dim, real_arg, tensor_arg
 from .cast import from_array
+from .complexes import complex
 from .op import Meta, Op
 from .pointwise import sqrt, where
 from .public import public
@@ -24,7 +26,7 @@ NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, ignore: bool) -> Tensor:
-    x = tensor_arg(x, name)
+    x = real_arg(x, name)
     floating(x, name)
     if how not in NEAREST:
         raise ValueError(f"{name}: interpolation must be one of {', '.join(NEAREST)}, got {how!r}")
@@ -138,7 +140,8 @@ def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
     return values.reshape(shape), indices.astype("int64").reshape(shape)
 
 
-mode_op = Op("mode", "x", kernel=_mode_kernel, infer=chosen_infer("mode"), outputs="values indices",
+mode_op = Op("mode", "x", masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
+             outputs="values indices",
              differentiable=1, vjp={"x": chosen_vjp})
 
 
@@ -151,7 +154,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     >>> fw.mode(fw.tensor([3, 1, 3, 2])).values
     tensor(3)
     """
-    at = one_dim(dim, tensor_arg(input, "mode").ndim, "mode")
+    at = one_dim(dim, real_arg(input, "mode").ndim, "mode")
     need_elements(input, (at,) if input.ndim else (), "mode")
     return return_types.mode(*mode_op.run(input, dim=at, keepdim=bool(keepdim)))
 
@@ -174,7 +177,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
     x: Any = tensor_arg(input, "cov")
     if x.ndim > 2:
         raise ShapeError(f"cov: input must have at most 2 dimensions, got shape {list(x.shape)}")
-    if not x.dtype.is_floating_point:
+    if x.dtype.category < FLOAT:
         x = x.to(float)
     shape = x.shape
     x = x.reshape(1, -1) if x.ndim < 2 else x
@@ -194,7 +197,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
         weighted = centered * weights
         lost = correction if aweights is None else correction * (weights * aweights).sum() / total
         degrees = (total - lost).clamp(min=0)
-    out = centered @ weighted.mT / degrees
+    out = centered @ weighted.mH / degrees
     return out if len(shape) == 2 and shape[0] != 1 else out.reshape(())
 
 
@@ -210,7 +213,10 @@ def corrcoef(input: Tensor) -> Tensor:
     if not c.ndim:
         return c / c
     spread: Any = sqrt(c.diagonal())
-    return (c / spread.unsqueeze(1) / spread).clamp(-1.0, 1.0)
+    c = c / spread.unsqueeze(1) / spread
+    if c.is_complex():
+        return complex(c.real.clamp(-1.0, 1.0), c.imag.clamp(-1.0, 1.0))
+    return c.clamp(-1.0, 1.0)
 
 
 # -- histograms ------------------------------------------------------------------------------------
@@ -231,7 +237,7 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     >>> fw.histogram(fw.tensor([0.0, 1.0, 1.5, 4.0]), 2).hist
     tensor([3., 1.])
     """
-    floating(tensor_arg(input, "histogram"), "histogram")
+    floating(real_arg(input, "histogram"), "histogram")
     x: Any = input.detach()
     if weight is not None:
         if tensor_arg(weight, "histogram", "weight").shape != x.shape:

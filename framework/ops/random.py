@@ -5,6 +5,7 @@ device), and the same seed gives the same numbers. Probabilities are compared an
 transformed on the host, where the numbers are drawn (see ``framework/random.py``).
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from ..backends import move
 from ..device import CPU, Device, as_device
-from ..dtypes import DType, as_dtype, float32, get_default_dtype, int64, promote_types
+from ..dtypes import FLOATING, DType, as_dtype, finfo, float32, get_default_dtype, int64, promote_types
 from ..errors import DTypeError, ShapeError
 from ..random import Generator, integers_array, normal_array, permutation_array, uniform_array
 from ..tensor import Tensor, wrap
 from .args import floating, size_args, tensor_arg
+from .complexes import view_as_real
 from .inplace import guard, write
 from .public import check_out, public
 
@@ -297,7 +299,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
     if not np.all(np.isfinite(weights)) or np.any(weights < 0):
-        raise ValueError("multinomial: weights must be finite and not negative")
+        raise ValueError(f"multinomial: weights must be finite and not negative, found {weights.min()}")
     positive = (weights > 0).sum(axis=1)
     if positive.size and positive.min() == 0:
         raise ValueError(f"multinomial: the weights of row {int(positive.argmin())} are all 0")
@@ -325,7 +327,7 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
 
 
 def _real(x: Tensor, op: str) -> None:
-    if x._array.dtype.kind != "f":
+    if x._array.dtype.kind not in FLOATING:
         raise DTypeError(f"{op}: wanted a real floating tensor, this one is {x.dtype}")
 
 
@@ -339,14 +341,19 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
              **bounds: float) -> Tensor:
     """Fill with numbers uniform in [low, high); PyTorch's names ``from`` and ``to`` work as well.
 
+    Of a complex tensor each part.
+
     >>> fw.zeros(2).uniform_(3.0, 3.0)
     tensor([3., 3.])
     """
     low, high = _bounds(low, high, bounds, "uniform_")
+    if tensor_arg(input, "uniform_").is_complex():
+        uniform_(view_as_real(input), low, high, generator=generator)
+        return input
     _real(input, "uniform_")
     if not low <= high:
         raise ValueError(f"uniform_: wanted from <= to, got from={low}, to={high}")
-    if not np.isfinite(high - low) or high - low > np.finfo(input.dtype.numpy).max:
+    if not np.isfinite(high - low) or high - low > finfo(input.dtype).max:
         raise ValueError(f"uniform_: the range from {low} to {high} is wider than {input.dtype} holds")
 
     def draw() -> Any:
@@ -415,7 +422,7 @@ def _exact_integers(kind: DType) -> int:
         return 2
     if kind.category == 1:
         return int(np.iinfo(kind.numpy).max) + 1
-    return 1 << (np.finfo(kind.numpy).nmant + 1)
+    return 1 << round(1 - math.log2(finfo(kind).eps))
 
 
 @public("", method=True)

@@ -5,11 +5,11 @@ from typing import Any
 
 from .. import dtypes
 from ..backends import array_module
-from ..errors import DTypeError, ShapeError
+from ..errors import ShapeError
 from ..tensor import Tensor, wrap
 from . import return_types
 from .along import kept_shape, to_chosen
-from .args import floating, many_dims, one_dim, tensor_arg
+from .args import floating, many_dims, one_dim, real_arg, tensor_arg
 from .arithmetic import maximum, minimum
 from .broadcast import expand
 from .cast import cast
@@ -109,7 +109,7 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
 
 
 def _ignored_nan(x: Tensor) -> Tensor:
-    return where_op.run(x != x, 0.0, x) if x.dtype.is_floating_point else x
+    return where_op.run(x != x, 0.0, x) if x.dtype.category >= dtypes.FLOAT else x
 
 
 @public(method=True, out=True)
@@ -246,14 +246,14 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
     return evenly(g, x, out, dims)
 
 
-amax_op = Op("amax", "x", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+amax_op = Op("amax", "x", masks=True, infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
-amin_op = Op("amin", "x", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+amin_op = Op("amin", "x", masks=True, infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
 
 
 def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
-    dims = many_dims(dim, tensor_arg(x, name).ndim, name)
+    dims = many_dims(dim, real_arg(x, name).ndim, name)
     need_elements(x, dims, name)
     return op.run(x, dims=dims, keepdim=keepdim)
 
@@ -289,7 +289,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
     >>> fw.aminmax(fw.tensor([3.0, 1.0, 2.0]))
     aminmax(min=tensor(1.), max=tensor(3.))
     """
-    tensor_arg(input, "aminmax")
+    real_arg(input, "aminmax")
     dims = tuple(range(input.ndim)) if dim is None else many_dims(
         one_dim(dim, input.ndim, "aminmax"), input.ndim, "aminmax")
     need_elements(input, dims, "aminmax")
@@ -323,9 +323,9 @@ def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return to_chosen(g, indices, x_shape, dim)
 
 
-max_op = Op("max", "x", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
+max_op = Op("max", "x", masks=True, kernel=best_kernel("argmax"), infer=chosen_infer("max"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-min_op = Op("min", "x", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
+min_op = Op("min", "x", masks=True, kernel=best_kernel("argmin"), infer=chosen_infer("min"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 
 
@@ -370,7 +370,7 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 
 
 def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
-    at = one_dim(dim, tensor_arg(x, op.name).ndim, op.name)
+    at = one_dim(dim, real_arg(x, op.name).ndim, op.name)
     need_elements(x, (at,) if x.ndim else (), op.name)
     return op.run(x, dim=at, keepdim=keepdim)
 
@@ -400,7 +400,7 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
-    x = tensor_arg(x, name).detach()
+    x = real_arg(x, name).detach()
     if dim is not None:
         at = one_dim(dim, x.ndim, name)
         need_elements(x, (at,) if x.ndim else (), name)
@@ -467,7 +467,7 @@ def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
 def _logsumexp_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
     if count(x.shape, dims) == 0:
         return xp.full(reduced(Meta(x.shape, x.dtype), dims, keepdim).shape, -math.inf, x.dtype)
-    top = x.max(axis=dims, keepdims=True)
+    top = x.real.max(axis=dims, keepdims=True)
     top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
     sums = xp.exp(x - top).sum(axis=dims, keepdims=True, dtype=x.dtype)
     out = xp.log(sums) + top
@@ -494,8 +494,6 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     tensor(1000.6932)
     """
     tensor_arg(input, "logsumexp")
-    if input.dtype.is_complex:
-        raise DTypeError(f"logsumexp: argument 'input' must be real, got {input.dtype}")
-    if not input.dtype.is_floating_point:
+    if input.dtype.category < dtypes.FLOAT:
         input = cast.run(input, dtype=dtypes.get_default_dtype())
     return logsumexp_op.run(input, dims=many_dims(dim, input.ndim, "logsumexp"), keepdim=keepdim)

@@ -11,7 +11,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import return_types
 from .along import put_along
-from .args import floating, one_dim, tensor_arg
+from .args import floating, one_dim, real_arg, tensor_arg
 from .compare import ne
 from .op import Meta, Op
 from .public import public
@@ -148,7 +148,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     tensor([1., 3., 3.])
     """
     return return_types.cummax(*cummax_op.run(input, dim=one_dim(
-        dim, tensor_arg(input, "cummax").ndim, "cummax")))
+        dim, real_arg(input, "cummax").ndim, "cummax")))
 
 
 @public(method=True, op=cummin_op, out=True)
@@ -159,7 +159,7 @@ def cummin(input: Tensor, dim: int) -> Any:
     tensor([3., 1., 1.])
     """
     return return_types.cummin(*cummin_op.run(input, dim=one_dim(
-        dim, tensor_arg(input, "cummin").ndim, "cummin")))
+        dim, real_arg(input, "cummin").ndim, "cummin")))
 
 
 # -- log-sum-exp ---------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     >>> fw.logcumsumexp(fw.tensor([0.0, 0.0, 0.0]), dim=0)
     tensor([0.0000, 0.6931, 1.0986])
     """
-    floating(tensor_arg(input, "logcumsumexp"), "logcumsumexp")
+    floating(real_arg(input, "logcumsumexp"), "logcumsumexp")
     return _on_last(logcumsumexp_op, input, one_dim(dim, input.ndim, "logcumsumexp"))
 
 

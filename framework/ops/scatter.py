@@ -47,14 +47,14 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     return out
 
 
-gather_op = Op("gather", "x index", jvp="linear",
+gather_op = Op("gather", "x index", masks=True, jvp="linear",
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
                vjp={"x": lambda g, index, x_shape, dim: ungather(g, index, dim=dim, shape=x_shape)})
 ungather = Op("ungather", "x index", kernel=_ungather_kernel, jvp="linear",
               infer=lambda x, index, *, dim, shape: Meta(shape, x.dtype),
               vjp={"x": lambda g, index, dim: gather_op(g, index, dim=dim)})
-scatter_op = Op("scatter", "x src index", kernel=_scatter_kernel, jvp="linear",
+scatter_op = Op("scatter", "x src index", masks=True, kernel=_scatter_kernel, jvp="linear",
                 infer=lambda x, src, index, *, dim: x,
                 vjp={"x": lambda g, index, dim: scatter_op(g, 0.0, index, dim=dim),
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
@@ -137,7 +137,7 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
         raise ShapeError(f"{op}: src of shape {list(src.shape)} is smaller than index of shape "
                          f"{list(index.shape)}")
     if src.shape != index.shape and src.ndim:
-        src = slice_op.run(src, key=tuple(slice(s) for s in index.shape))
+        src = slice_op.run(src, key=tuple(slice(s) for s in index.shape or (1,)))
     return _at_least_1d(src)
 
 
@@ -165,7 +165,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     if reduce == "add":
         return _add(input, at, index, given)
     record = scatter_op if reduce is None else scatter_multiply
-    if reduce == "multiply" and any(isinstance(t, Tensor) and t.requires_grad for t in (input, given)):
+    if reduce == "multiply" and any(isinstance(t, Tensor) and t._node is not None for t in (input, given)):
         raise AutogradError("scatter: reduce='multiply' has no derivative; use it on detached tensors")
     out = record.run(_at_least_1d(input), given, _at_least_1d(index), dim=at)
     return out if input.ndim else reshape_op.run(out, shape=())

@@ -4,7 +4,7 @@ from typing import Any
 
 from ..errors import ShapeError
 from ..tensor import Tensor
-from .args import one_dim, tensor_arg
+from .args import one_dim, real_arg, tensor_arg
 from .broadcast import expand
 from .expression import OPS_BY_NAME
 from .factor import like
@@ -77,6 +77,8 @@ def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: 
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(WAYS)}, got {reduce!r}")
     at, index = _check(input, dim, index, "scatter_reduce")
     tensor_arg(src, "scatter_reduce", "src")
+    if reduce in ("amax", "amin"):
+        real_arg(input, "scatter_reduce")
     if not index.numel():
         return input.clone()  # type: ignore[attr-defined]
     src = _sources(input, src, index, "scatter_reduce")

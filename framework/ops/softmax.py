@@ -66,7 +66,7 @@ def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
 
 
 @public(method=True, op=softmax_op)
-@public("nn.functional", op=softmax_op, out=True)
+@public("nn.functional", op=softmax_op, out=True, numpy=True)
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``.
 
@@ -80,7 +80,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @public(method=True, op=log_softmax_op)
-@public("nn.functional", op=log_softmax_op, out=True)
+@public("nn.functional", op=log_softmax_op, out=True, numpy=True)
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``x_i - log(sum_j exp(x_j))`` along ``dim``; more exact than the log of softmax.
 

@@ -2,7 +2,8 @@
 
 LU's derivative follows S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra
 functions", 2010; that of the matrix exponential is a block of the exponential of a block matrix
-(I. Najfeld and T. Havel, "Derivatives of the matrix exponential and their computation", 1995).
+(I. Najfeld and T. Havel, "Derivatives of the matrix exponential and their computation", 1995); that of
+eigenvectors is in C. Boeddeker et al., "On the computation of complex-valued gradients", 2017.
 """
 
 import math
@@ -10,21 +11,34 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..autograd.mode import state
 from ..dtypes import BY_NUMPY, finfo, int32, int64
-from ..errors import AutogradError, DTypeError, ShapeError
+from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import one_dim, tensor_arg
 from .arrange import tril, triu
-from .factor import column, eye, like, lower_mask, matrix, solve_op
+from .complexes import real_op
+from .factor import (
+    check_phase,
+    column,
+    eye,
+    imaginary_diagonal,
+    like,
+    lower_mask,
+    matrix,
+    mirror,
+    row,
+    solve_op,
+    turned,
+)
 from .join import cat
 from .linalg import inv, matrix_norm, pinv, solve, svdvals
 from .matmul import promoted, swap_last
 from .op import Meta, Op
 from .public import public
+from .reduce import over
 from .scatter import take_along_dim
 from .view import diagonal as diagonal_
-from .view import put_slice, slice_op
+from .view import diagonal_op, put_slice, slice_op
 
 
 class LU(NamedTuple):
@@ -89,7 +103,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
 
 @public(method=True, out=True)
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """X with ``A @ X = input`` where A = L @ L.T, or L.T @ L if upper, and L = input2.
+    """X with ``A @ X = input`` where A = L @ L.H, or L.H @ L if upper, and L = input2.
 
     Shapes: (*, n, k), (*, n, n) -> (*, n, k).
 
@@ -98,23 +112,28 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """
     B, L = promoted("cholesky_solve", input=input, input2=input2)
     matrix(B, "cholesky_solve", square=False, name="input")
-    L = swap_last(triu(matrix(L, "cholesky_solve", name="input2"))) if upper else tril(
+    L = turned(triu(matrix(L, "cholesky_solve", name="input2"))) if upper else tril(
         matrix(L, "cholesky_solve", name="input2"))
-    return solve(swap_last(L), solve(L, B))
+    return solve(turned(L), solve(L, B))
 
 
 # -- LU --------------------------------------------------------------------------------------------
 
 
+def _size(xp: Any, x: Any) -> Any:
+    """How LAPACK measures a pivot: of complex numbers the sum of both parts' absolute values."""
+    return xp.abs(x.real) + xp.abs(x.imag) if x.dtype.kind == "c" else xp.abs(x)
+
+
 def _pivot_kernel(xp: Any, A: Any) -> tuple:
     """Gaussian elimination with row exchanges: the exchanges (from 1) and the order of rows they give."""
     *batch, m, n = A.shape
-    A = A.reshape(-1, m, n).copy()
-    count, k = len(A), min(m, n)
+    count, k = math.prod(batch), min(m, n)
+    A = A.reshape(count, m, n).copy()
     order = xp.broadcast_to(xp.arange(m), (count, m)).copy()
     pivots, each = xp.zeros((count, k), "int32"), xp.arange(count)
     for i in range(k):
-        p = xp.argmax(xp.abs(A[:, i:, i]), axis=1) + i
+        p = xp.argmax(_size(xp, A[:, i:, i]), axis=1) + i
         pivots[:, i] = p + 1
         for rows in (A, order):
             kept = rows[each, p].copy()
@@ -156,8 +175,6 @@ eliminate = Op("lu_eliminate", "A", kernel=_eliminate_kernel, infer=lambda A: A,
 def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
     """LU (packed), pivots and the order of rows. What lies outside the leading square is solved for."""
     matrix(A, op, square=False)
-    if A.dtype.is_complex:
-        raise DTypeError(f"{op}: A must be real, got {A.dtype}")
     m, n = A.shape[-2:]
     k, order, pivots = min(m, n), None, None
     if pivot:
@@ -230,7 +247,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
              adjoint: bool = False) -> Tensor:
     """X with ``A @ X = B`` from ``LU, pivots = lu_factor(A)``: LU (*, n, n), B (*, n, k).
 
-    left=False: ``X @ A = B``; adjoint: A is transposed.
+    left=False: ``X @ A = B``; adjoint: A is transposed and conjugated.
 
     >>> LU, pivots = fw.linalg.lu_factor(fw.tensor([[1.0, 2.0], [2.0, 2.0]]))
     >>> fw.linalg.lu_solve(LU, pivots, fw.tensor([[3.0], [4.0]]))
@@ -242,6 +259,8 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
     matrix(B, "lu_solve", square=False, name="B")
     order: Any = column(_undo(tensor_arg(pivots, "lu_solve", "pivots"), packed.shape[-1]))
     L, U = _unit(tril(packed)), triu(packed)
+    if adjoint:
+        L, U = mirror(L), mirror(U)
     if not left:
         B = swap_last(B)
     if adjoint is left:  # the transposed system: U.T L.T P.T X = B
@@ -316,7 +335,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
                          f"many rows")
     X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
     rank: Any = matrix_rank(A, rtol=rcond)
-    residuals = ((A @ X - B) ** 2).sum(-2) if m > n and bool((rank == n).all()) else A.new_empty((0,))
+    residuals = (abs(A @ X - B) ** 2).sum(-2) if m > n and bool((rank == n).all()) else A.new_empty((0,))
     values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_empty((0,))
     return Lstsq(X, residuals, rank, values)
 
@@ -338,29 +357,41 @@ def _eig_infer(A: Meta) -> tuple[Meta, Meta]:
     return Meta(A.shape[:-1], to), Meta(A.shape, to)
 
 
-eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues eigenvectors", infer=_eig_infer)
+def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
+    gl, gv = g
+    n = V.shape[-1]
+    middle = None if gl is None else row(gl) * eye(V, n)
+    if gv is not None:
+        inner = turned(V) @ gv
+        check_phase(imaginary_diagonal(inner), "eig", gv)
+        lengths = real_op(diagonal_op(inner, offset=0, dims=(V.ndim - 2, V.ndim - 1)))
+        along = (turned(V) @ V) * row(lengths)  # the length of a vector stays 1
+        gaps = (row(eigenvalues) - column(eigenvalues)).conj() + eye(V, n)
+        part = over((inner - along) * (1 - eye(V, n)), gaps)
+        middle = part if middle is None else middle + part
+    out = solve_op(turned(V), middle @ turned(V))
+    return (out if A_dtype.kind == "c" else real_op(out),)
+
+
+eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
 
 
 @public("linalg", op=eig_op, out=True)
 def eig(input: Tensor) -> Eig:
     """Eigenvalues and eigenvectors (columns of length 1), complex, in no order.
 
-    A (*, n, n) -> (*, n), (*, n, n). No gradient, as there is none of complex tensors: raises
-    AutogradError for an input that requires grad. For symmetric matrices use ``eigh``.
+    A (*, n, n) -> (*, n), (*, n, n). The gradient of the vectors needs distinct eigenvalues and a result that
+    does not depend on their phases (AutogradError). For symmetric and Hermitian matrices use ``eigh``.
 
     >>> fw.linalg.eig(fw.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
     tensor([0.+1.j, 0.-1.j])
     """
-    A = matrix(input, "eig", name="input")
-    if A._node is not None and state.enabled:
-        raise AutogradError("eig: the results are complex and have no gradient in this release; pass "
-                            "input.detach(), or use eigh for a symmetric matrix")
-    return Eig(*eig_op.run(A))
+    return Eig(*eig_op.run(matrix(input, "eig", name="input")))
 
 
 @public("linalg", op=eig_op, out=True)
 def eigvals(input: Tensor) -> Tensor:
-    """The eigenvalues of every matrix, complex, in no order: (*, n, n) -> (*, n). No gradient.
+    """The eigenvalues of every matrix, complex, in no order: (*, n, n) -> (*, n).
 
     >>> fw.linalg.eigvals(fw.tensor([[2.0, 0.0], [0.0, 1.0]])).shape
     (2,)
@@ -423,15 +454,13 @@ public("linalg", name="matrix_exp")(matrix_exp)
 
 @public("linalg", out=True)
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
-    """The dot products along ``dim`` of real vectors; shapes broadcast.
+    """The dot products ``sum(conj(x) * y)`` along ``dim``; shapes broadcast.
 
     >>> fw.linalg.vecdot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor(11.)
     """
     a, b = promoted("vecdot", x=x, y=y)
-    if a.dtype.is_complex:
-        raise DTypeError(f"vecdot: x and y must be real, got {a.dtype}")
-    product = a * b
+    product = mirror(a) * b  # type: ignore[operator]
     return product.sum(one_dim(dim, product.ndim, "vecdot"))
 
 

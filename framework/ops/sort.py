@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import return_types
 from .along import kept_shape, put_along, take_along
-from .args import one_dim, tensor_arg
+from .args import one_dim, real_arg, tensor_arg
 from .cast import cast, from_array
 from .op import Meta, Op
 from .public import public
@@ -53,7 +53,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     >>> fw.sort(fw.tensor([3, 1, 2]), descending=True).indices
     tensor([0, 2, 1])
     """
-    at = one_dim(dim, tensor_arg(input, "sort").ndim, "sort")
+    at = one_dim(dim, real_arg(input, "sort").ndim, "sort")
     return return_types.sort(*sort_op.run(input, dim=at, descending=bool(descending)))
 
 
@@ -64,7 +64,7 @@ def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: b
     >>> fw.argsort(fw.tensor([3.0, 1.0, 2.0]))
     tensor([1, 2, 0])
     """
-    return sort(tensor_arg(input, "argsort").detach(), dim, descending).indices
+    return sort(real_arg(input, "argsort").detach(), dim, descending).indices
 
 
 @public(method=True, op=sort_op, out=True)
@@ -75,7 +75,7 @@ def msort(input: Tensor) -> Tensor:
     tensor([[2, 1],
             [3, 4]])
     """
-    return sort(tensor_arg(input, "msort"), 0).values
+    return sort(real_arg(input, "msort"), 0).values
 
 
 # -- the k-th --------------------------------------------------------------------------------------
@@ -103,7 +103,7 @@ def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta
     return Meta(shape, x.dtype), Meta(shape, dtypes.int64)
 
 
-topk_op = Op("topk", "x", kernel=_topk_kernel, infer=_topk_infer, outputs="values indices",
+topk_op = Op("topk", "x", masks=True, kernel=_topk_kernel, infer=_topk_infer, outputs="values indices",
              differentiable=1, vjp={"x": _put_back})
 
 
@@ -116,10 +116,11 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
     >>> fw.topk(fw.tensor([1.0, 4.0, 3.0]), 2).values
     tensor([4., 3.])
     """
-    at = one_dim(dim, tensor_arg(input, "topk").ndim, "topk")
+    at = one_dim(dim, real_arg(input, "topk").ndim, "topk")
     n = input.shape[at] if input.ndim else 1
     if not (0 if input.ndim else 1) <= k <= n:
-        raise ShapeError(f"topk: k={k} is out of range for dimension {at} of size {n}")
+        raise ShapeError(f"topk: k={k} is out of range for dimension {at} of size {n}; it must be in "
+                         f"[0, {n}]")
     return return_types.topk(*topk_op.run(input, k=int(k), dim=at, largest=bool(largest)))
 
 
@@ -142,9 +143,9 @@ def _kth_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: b
     return xp.take_along_axis(x, indices, axis=dim).reshape(shape), indices.reshape(shape)
 
 
-kthvalue_op = Op("kthvalue", "x", kernel=_kth_kernel, infer=chosen_infer("kthvalue"),
+kthvalue_op = Op("kthvalue", "x", masks=True, kernel=_kth_kernel, infer=chosen_infer("kthvalue"),
                  outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-median_all = Op("median", "x", infer=lambda x: Meta((), x.dtype),
+median_all = Op("median", "x", masks=True, infer=lambda x: Meta((), x.dtype),
                 kernel=lambda xp, x: _kth_kernel(xp, x.reshape(-1), dim=0, keepdim=False,
                                                  k=(x.size - 1) // 2, nan_wins=True)[0],
                 vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})
@@ -159,7 +160,7 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
     >>> fw.kthvalue(fw.tensor([3.0, 1.0, 2.0]), 2)
     kthvalue(values=tensor(2.), indices=tensor(2))
     """
-    at = one_dim(dim, tensor_arg(input, "kthvalue").ndim, "kthvalue")
+    at = one_dim(dim, real_arg(input, "kthvalue").ndim, "kthvalue")
     n = input.shape[at] if input.ndim else 1
     if not 1 <= k <= n:
         raise ShapeError(f"kthvalue: k={k} is out of range for dimension {at} of size {n}; it counts "
@@ -180,7 +181,7 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     >>> fw.median(fw.tensor([[1.0, 5.0, 3.0]]), dim=1).values
     tensor([3.])
     """
-    tensor_arg(input, "median")
+    real_arg(input, "median")
     if dim is None:
         if not input.numel():
             return from_array(np.asarray(_no_median(input), input.dtype.numpy), input)
@@ -265,7 +266,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
     >>> fw.searchsorted(fw.tensor([1, 3, 5]), 3, right=True)
     tensor(2)
     """
-    a = tensor_arg(sorted_sequence, "searchsorted", "sorted_sequence").detach()
+    a = real_arg(sorted_sequence, "searchsorted", "sorted_sequence").detach()
     x = _as_keys(input, a, "searchsorted")
     if side not in (None, "left", "right") or (side == "left" and right):
         raise ValueError(f"searchsorted: side must be 'left' or 'right' and agree with right={right}, "
@@ -285,7 +286,7 @@ def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False
 def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:
     if isinstance(input, (int, float)):
         return from_array(np.asarray(input), like)
-    return tensor_arg(input, op, "input").detach()
+    return real_arg(input, op, "input").detach()
 
 
 @public(op=searchsorted_op, out=True)

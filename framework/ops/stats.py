@@ -32,11 +32,20 @@ from .reduce import sum as sum_
 # -- variance ------------------------------------------------------------------------------------
 
 
+def squared(x: Any) -> Any:
+    """The squares of the elements' absolute values."""
+    return x.real * x.real + x.imag * x.imag if x.dtype.kind == "c" else x * x
+
+
 def _var_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
     n, dtype, x = count(x.shape, dims), x.dtype, _wide(x)
     d = x - wide_sum(x, dims, True) / n  # of nothing: nan; Python's own division would raise
     left = n - correction
-    return narrow(wide_sum(d * d, dims, keepdim) / (left if left > 0 else 0), dtype)
+    return narrow(wide_sum(squared(d), dims, keepdim) / (left if left > 0 else 0), _real(dtype))
+
+
+def _real(dtype: Any) -> Any:
+    return dtypes.BY_NUMPY[dtype].to_real().numpy if dtype.kind == "c" else dtype
 
 
 def _wide(x: Any) -> Any:
@@ -48,7 +57,7 @@ def _std_kernel(xp: Any, x: Any, **settings: Any) -> Any:
 
 
 def _var_infer(x: Meta, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Meta:
-    return reduced(x, dims, keepdim)
+    return reduced(x, dims, keepdim, x.dtype.to_real())
 
 
 def _per_degree(x_shape: tuple[int, ...], dims: tuple[int, ...], correction: float) -> float:
@@ -67,8 +76,8 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
     return gate(spread(g, x.shape, dims), d * _per_degree(x.shape, dims, correction))
 
 
-var_op = Op("var", "x", kernel=_var_kernel, infer=_var_infer, vjp={"x": _var_vjp})
-std_op = Op("std", "x", kernel=_std_kernel, infer=_var_infer, vjp={"x": _std_vjp})
+var_op = Op("var", "x", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
+std_op = Op("std", "x", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
 
 
 def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Tensor:
@@ -78,8 +87,6 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
         raise TypeError(f"{op.name}: give unbiased or correction, not both (unbiased=True is "
                         f"correction=1)")
     floating(tensor_arg(x, op.name), op.name)
-    if x.dtype.is_complex:
-        raise DTypeError(f"{op.name}: argument 'input' must be real, got {x.dtype}")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     return op.run(x, dims=many_dims(dim, x.ndim, op.name), correction=correction, keepdim=keepdim)
@@ -88,7 +95,7 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
 @public(method=True, op=var_op, out=True)
 def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
-    """The variance over ``dim``: ``sum((input - mean(input)) ** 2) / max(0, n - correction)``.
+    """The variance over ``dim``: ``sum(|input - mean(input)| ** 2) / max(0, n - correction)``.
 
     ``correction`` is 1 unless given; ``unbiased=False`` is ``correction=0``. Raises DTypeError for
     integers.
@@ -146,7 +153,7 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     dtype, x = x.dtype, _wide(x)
     if ord == 2:
-        return narrow(xp.sqrt(wide_sum(x * x, dims, keepdim)), dtype)
+        return narrow(xp.sqrt(wide_sum(squared(x), dims, keepdim)), _real(dtype))
     return narrow(xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord), dtype)
 
 
@@ -160,8 +167,8 @@ def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> An
     return gate(spread(scale, x.shape, dims), slope)
 
 
-norm_op = Op("vector_norm", "x", kernel=_norm_kernel, vjp={"x": _norm_vjp},
-             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim))
+norm_op = Op("vector_norm", "x", kernel=_norm_kernel, adjoint=True, vjp={"x": _norm_vjp},
+             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()))
 
 
 @public("linalg", op=norm_op, out=True)
@@ -187,7 +194,7 @@ def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> T
     floating(tensor_arg(x, name), name)
     if dtype is not None:
         x = cast.run(x, dtype=dtypes.as_dtype(dtype))
-    if x.dtype.is_complex:
+    if x.dtype.is_complex and ord != 2:
         x = abs_(x)
     dims = many_dims(dim, x.ndim, name)
     if ord < 0 or ord == math.inf:
@@ -256,8 +263,11 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
         raise ValueError("bincount: the elements of input and minlength must not be negative")
     most = int(input._array.max()) + 1 if input.numel() else 0
-    return bincount_op.run(cast.run(input, dtype=dtypes.int64),
-                           None if weights is None else weights.detach(),
+    if weights is not None:
+        weights = weights.detach()
+        if weights.dtype is not dtypes.float32:
+            weights = cast.run(weights, dtype=dtypes.float64)
+    return bincount_op.run(cast.run(input, dtype=dtypes.int64), weights,
                            size=most if most > minlength else int(minlength))
 
 
@@ -282,7 +292,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
     """
-    if tensor_arg(input, "histc")._array.dtype.kind != "f":
+    if tensor_arg(input, "histc")._array.dtype.kind not in dtypes.FLOATING:
         raise DTypeError(f"histc: argument 'input' must be floating, got {input.dtype}")
     if bins <= 0:
         raise ValueError(f"histc: bins must be positive, got {bins}")

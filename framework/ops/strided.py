@@ -46,7 +46,7 @@ def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: i
     if xp is not np:
         return xp.ndarray(size, x.dtype, memptr=x.data + offset * x.itemsize, strides=steps)
     # as_strided starts at the first element; a negative or far offset is reached through an address
-    out = np.asarray(_Memory(x, size, steps, offset * x.itemsize))
+    out = np.asarray(_Memory(x, size, steps, offset * x.itemsize)).view(x.dtype)
     if out.flags.writeable and overlaps_itself(out):
         out.flags.writeable = False
     return out
@@ -125,7 +125,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     if start < 0 or _span(sizes, steps, start) > total:
         raise ShapeError(f"as_strided: size {list(sizes)} with stride {list(steps)} from {start} reaches "
                          f"outside of the memory, which holds {total} elements")
-    if input.requires_grad and any(n > 1 and s <= 0 for n, s in zip(input.shape, layout)):
+    if input._node is not None and any(n > 1 and s <= 0 for n, s in zip(input.shape, layout)):
         raise ShapeError("as_strided: this tensor is an expanded view; clone() it first")
     return as_strided_op.run(input, size=sizes, stride=steps, offset=start - here, layout=layout)
 

@@ -209,7 +209,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     if len(set(src)) != len(src) or len(set(dst)) != len(dst):
         raise ShapeError("movedim: a dimension is named twice")
     order = [d for d in range(input.ndim) if d not in src]
-    for d, s in sorted(zip(dst, src)):
+    for d, s in sorted(zip(dst, src)) if input.ndim else ():
         order.insert(d, s)
     return permute_op.run(input, dims=tuple(order))
 
@@ -317,7 +317,7 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 
 
 # key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
-slice_op = Op("slice", "x", kernel=_slice_kernel, view=True, jvp="linear",
+slice_op = Op("slice", "x", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
 put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear",
@@ -337,8 +337,11 @@ def take_slice(x: Tensor, key: tuple) -> Tensor:
     if type(out) is not np.ndarray:
         out = array[(*key, ...)]  # a view, where NumPy copies
     result = wrap(out)
-    if x._node is not None and state.enabled:
-        result._node = Node(slice_op, (x._node,), {"x_shape": array.shape}, None, {"key": key}, None)
+    if x._node is not None and (mode := state.enabled):
+        if mode is True:
+            result._node = Node(slice_op, (x._node,), {"x_shape": array.shape}, None, {"key": key}, None)
+        else:
+            slice_op.record((x,), [array], result, {"key": key})
     link_view(x, result, slice_op, {"key": key})
     return result
 

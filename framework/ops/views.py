@@ -19,13 +19,11 @@ def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
         return
     view._counter = counter_of(x)
     source = x._more
-    step = ((op, settings),)
+    base, links = x, None
     if source is not None and source.base is not None:
-        base, chain = source.base, source.chain + step
-    else:
-        base, chain = x, step
+        base, links = source.base, source.links
     more = view._extras()
-    more.base, more.chain = base, chain
+    more.base, more.links = base, (links, (op, settings))
     register(base, view)
 
 

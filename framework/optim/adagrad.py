@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from ..ops.share import share
+from ..tensor import wrap
 from .optimizer import AT_LEAST_ZERO, Optimizer, denominator
 
 
@@ -38,6 +40,15 @@ class Adagrad(Optimizer):
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The sum of squares."""
         return {"sum": array_module(p).full_like(p, group["initial_accumulator_value"])}
+
+    def share_memory(self) -> None:
+        """Move the sums to memory that processes share; the number of steps stays each process's own."""
+        for group in self.param_groups:
+            for p in group["params"]:
+                kept = self.state[p]
+                if not kept:
+                    kept.update(sum=wrap(self.init_state(p._array, group)["sum"]), step=0)
+                share([kept["sum"]])
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""

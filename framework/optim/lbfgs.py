@@ -13,8 +13,8 @@ import numpy as np
 
 from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
-from ..dtypes import promote_types
-from ..tensor import Tensor, counter_of, wrap
+from ..dtypes import finfo, promote_types
+from ..tensor import Tensor, bump, wrap
 from .line_search import Point, strong_wolfe
 from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to, on_device, zeros_like
 
@@ -72,9 +72,7 @@ class Flat:
             moved = move(piece, p.device)
             with on_device(p._array):
                 p._array[...] = moved
-            counter = counter_of(p)
-            counter[0] += 1
-            counter[1] = "LBFGS.step"
+            bump(p, "LBFGS.step")
 
 
 def two_loop(g: Any, steps: Sequence, changes: Sequence) -> Any:
@@ -307,14 +305,14 @@ class _Step:
             return None
         found, _ = strong_wolfe(phi, Point(0.0, f, slope), t, max_evals=min(25, self.left),
                                 tolerance=self.options["tolerance_change"] / _largest(d),
-                                rounding=2 * float(np.finfo(self.flat.dtype).eps))
+                                rounding=2 * float(finfo(self.flat.dtype).eps))
         return None if found is None else found.extra
 
     def _remember(self, s: Any, y: Any) -> None:
         """Keep a pair of changes if the curvature along it is safely positive."""
         steps, changes = self.state["old_steps"], self.state["old_changes"]
         curvature, square = float(y.dot(s)), float(y.dot(y))
-        if not (isfinite(square) and curvature > float(np.finfo(self.flat.dtype).eps) * square > 0):
+        if not (isfinite(square) and curvature > float(finfo(self.flat.dtype).eps) * square > 0):
             return
         steps.append(wrap(s))
         changes.append(wrap(y))

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from ..autograd.engine import RemovableHandle
+from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
 from ..errors import CheckpointError, DeviceError, DTypeError, ShapeError
-from ..tensor import Tensor, counter_of, wrap
+from ..tensor import Tensor, bump, counter_of, wrap
 
 Limit = tuple[Callable[[Any], bool], str]
 AT_LEAST_ZERO: Limit = (lambda v: 0 <= v < inf, "a finite number >= 0")
@@ -87,9 +87,7 @@ class Optimizer:
         for p in params:
             with on_device(p._array):
                 self._update_one(p, p._array, sign_flipped, group)
-            counter = counter_of(p)
-            counter[0] += 1
-            counter[1] = name
+            bump(p, name)
 
     def _update_one(self, p: Tensor, array: Any, sign_flipped: bool, group: dict[str, Any]) -> None:
         kept = self.state[p]
@@ -449,7 +447,7 @@ def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:
         return value
     array = value._array
     with on_device(array):
-        copy = array.astype(dtype if array.dtype.kind == "f" else array.dtype)
+        copy = array.astype(dtype if value.is_floating_point() else array.dtype)
     return wrap(move(copy, device))
 
 

@@ -39,6 +39,7 @@ def _caster(name: str, dtype: Any, x: np.ndarray = M23 * 10, tol: float = 1.0) -
 
 _caster("float", np.float32)
 _caster("half", np.float16)
+row("bfloat16", namespace="")  # needs the lowprecision extra: tests/test_bfloat16.py
 _caster("int", np.int32)
 _caster("long", np.int64)
 _caster("short", np.int16)

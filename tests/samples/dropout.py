@@ -29,7 +29,7 @@ def _row(name: str, x: Any, errors: list | None = None) -> None:
         namespace="nn.functional", errors=[
             ("p above 1", lambda M: call(M, M.ones(2, 2, 2, 2), 1.5), ValueError, "in [0, 1]"),
             ("p below 0", lambda M: call(M, M.ones(2, 2, 2, 2), -0.1), ValueError, "in [0, 1]"),
-            ("integers", lambda M: call(M, M.arange(3), 0.5), TypeError, "must be floating"),
+            ("integers", lambda M: call(M, M.arange(3), 0.5, True), TypeError, "must be floating"),
             ("not a tensor", lambda M: call(M, [1.0], 0.5), TypeError, "must be a Tensor"), *(errors or [])])
 
 

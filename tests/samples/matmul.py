@@ -52,7 +52,7 @@ row("mv", _product("mv", "plain", (2, 3), (3,)),
 for _name in ("dot", "vdot"):
     row(_name, _product(_name, "plain", (4,), (4,)), _product(_name, "empty", (0,), (0,)),
         errors=[("matrix", lambda M: M.dot(M.ones(2, 2), M.ones(2)), ShapeError, "a vector"),
-                ("sizes", lambda M: M.dot(M.ones(2), M.ones(3)), ShapeError, "is 2")])
+                ("sizes", lambda M: M.dot(M.ones(2), M.ones(3)), ShapeError, "2 elements")])
 for _name in ("outer", "ger"):
     row(_name, _product(_name, "plain", (2,), (3,), np.outer),
         _product(_name, "empty", (0,), (3,), np.outer),

@@ -1,6 +1,7 @@
 """Helpers around parameters and sequences."""
 
 from . import rnn as rnn
+from . import stateless as stateless
 from .gradients import clip_grad_norm_ as clip_grad_norm_
 from .gradients import clip_grad_value_ as clip_grad_value_
 from .gradients import parameters_to_vector as parameters_to_vector

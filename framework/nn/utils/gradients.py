@@ -60,7 +60,7 @@ def _norm_of(g: Tensor, kind: float) -> Any:
         return xp.asarray(abs(a).max() if a.size else a.sum())
     if kind == 2:
         flat = a.reshape(-1)
-        return xp.sqrt(xp.asarray(flat @ flat))
+        return xp.sqrt(xp.asarray(xp.vdot(flat, flat).real))
     return xp.asarray((abs(a) ** kind).sum() ** (1.0 / kind))
 
 

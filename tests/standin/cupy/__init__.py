@@ -271,7 +271,7 @@ class ndarray:
         return array, (self._a,)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._a.__dlpack__()
+        return self._a.__dlpack__(max_version=kwargs.get("max_version"))
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self._device
@@ -438,7 +438,20 @@ def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
     """The same memory, if it is a device's."""
     if x.__dlpack_device__()[0] != 2:
         raise RuntimeError("CPU array cannot be directly imported to CuPy")
-    return _new(x._a if isinstance(x, ndarray) else _np.asarray(x), x.__dlpack_device__()[1])
+    return _new(_np.from_dlpack(_Capsule(x.__dlpack__(max_version=(1, 0)))), x.__dlpack_device__()[1])
+
+
+class _Capsule:
+    """What a producer exported, as NumPy wants to be given it."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **kwargs: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
 
 
 def get_array_module(*args: Any) -> Any:

@@ -1,0 +1,52 @@
+"""Being told of every node that this thread makes: for anomaly mode and for hooks on saved tensors.
+
+While somebody listens, in any thread, the classes of nodes have another ``__init__``; while nobody does,
+they have their own, so making a node costs what it costs without this file.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from ..node import Node, PlainNode
+
+
+class _Listeners(threading.local):
+    all: tuple[Callable, ...] = ()
+
+
+_here = _Listeners()
+_lock = threading.Lock()
+_count = 0
+_plain = {kind: kind.__init__ for kind in (Node, PlainNode)}
+
+
+def _telling(plain: Callable) -> Callable:
+    def __init__(self: Any, *args: Any) -> None:
+        plain(self, *args)
+        for listener in _here.all:
+            listener(self)
+    return __init__
+
+
+def listen(listener: Callable) -> None:
+    """Call ``listener(node)`` for every node that this thread makes from here on."""
+    _here.all += (listener,)
+    _change(1)
+
+
+def unlisten(listener: Callable) -> None:
+    """Take back one ``listen``."""
+    rest = list(_here.all)
+    rest.remove(listener)
+    _here.all = tuple(rest)
+    _change(-1)
+
+
+def _change(by: int) -> None:
+    global _count
+    with _lock:
+        before, _count = _count, _count + by
+        if not before or not _count:
+            for kind, plain in _plain.items():
+                kind.__init__ = _telling(plain) if _count else plain  # type: ignore[method-assign]

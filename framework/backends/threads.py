@@ -1,0 +1,103 @@
+"""How many threads NumPy's matrix products use, and how many cores this process may."""
+
+import ctypes
+import math
+import os
+import re
+from collections.abc import Callable
+from functools import cache
+from glob import glob
+
+import numpy as np
+
+# names that builds of OpenBLAS give the two functions, and MKL's
+_NAMES = [(f"{a}openblas_get_num_threads{b}", f"{a}openblas_set_num_threads{b}")
+          for a in ("scipy_", "") for b in ("64_", "")] + [("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")]
+_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_CGROUP = "/sys/fs/cgroup/"
+
+
+def set_num_threads(n: int) -> None:
+    """Let NumPy's BLAS use ``n`` threads; libraries that are not OpenBLAS or MKL keep their number.
+
+    Raises ValueError unless n is positive.
+
+    >>> before = fw.get_num_threads()
+    >>> fw.set_num_threads(1)
+    >>> fw.get_num_threads()
+    1
+    >>> fw.set_num_threads(before)
+    """
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise TypeError(f"set_num_threads: n must be an int, got {type(n).__name__}")
+    if n < 1:
+        raise ValueError(f"set_num_threads: n must be positive, got {n}")
+    for _, set_threads in _libraries():
+        set_threads(int(n))
+
+
+def get_num_threads() -> int:
+    """How many threads NumPy's BLAS uses: 1 if it is a library that this package does not know."""
+    return max((get_threads() for get_threads, _ in _libraries()), default=1)
+
+
+def usable_cores() -> int:
+    """Cores that this process may use, by its CPU affinity and the quota of its cgroup, at least 1."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    quota, period = _quota()
+    return max(min(cores, math.ceil(quota / period)), 1) if quota > 0 < period else cores
+
+
+def _quota() -> tuple[float, float]:
+    """Microseconds of CPU time per period of so many; no limit is 0."""
+    words = _text("cpu.max").split()  # "max 100000" or "50000 100000"
+    if not words:
+        words = [_text("cpu/cpu.cfs_quota_us").strip(), _text("cpu/cpu.cfs_period_us").strip()]
+    numbers = [float(w) if w.isdigit() else 0.0 for w in words]
+    return (numbers[0], numbers[1]) if len(numbers) > 1 else (0.0, 0.0)
+
+
+def _text(name: str) -> str:
+    try:
+        with open(_CGROUP + name) as file:
+            return file.read()
+    except OSError:
+        return ""
+
+
+@cache
+def _libraries() -> list[tuple[Callable[[], int], Callable[[int], None]]]:
+    """How to ask and to tell each BLAS library that is loaded."""
+    found = []
+    for path in _paths():
+        try:
+            library = ctypes.CDLL(path)
+        except OSError:
+            continue
+        for get_name, set_name in _NAMES:
+            if hasattr(library, get_name) and hasattr(library, set_name):
+                found.append((getattr(library, get_name), getattr(library, set_name)))
+                break
+    return found
+
+
+def _paths() -> list[str]:
+    try:
+        with open("/proc/self/maps") as file:
+            return sorted(set(re.findall(r"(/\S*(?:openblas|mkl_rt)\S*)$", file.read(), re.MULTILINE)))
+    except OSError:  # no /proc: where NumPy's wheels keep theirs
+        home = os.path.dirname(np.__file__)
+        return glob(f"{home}.libs/*openblas*") + glob(f"{home}/.dylibs/*openblas*")
+
+
+def _respect_quota() -> None:
+    """BLAS knows the affinity but not the quota of a container, and its waiting threads would use it up."""
+    quota, _ = _quota()
+    if quota > 0 and not any(name in os.environ for name in _VARIABLES):
+        cores = usable_cores()
+        if cores < get_num_threads():
+            set_num_threads(cores)
+
+
+_respect_quota()

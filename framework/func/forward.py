@@ -1,0 +1,122 @@
+"""Transforms by forward mode: products with the Jacobian, Jacobians by columns, second derivatives."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ..autograd.forward import close_level, open_level, tangent_at
+from ..autograd.forward_ad import attach
+from ..creation import zeros
+from ..errors import AutogradError
+from ..ops.join import stack
+from ..tensor import Tensor
+from .batch import Draws
+from .core import Chosen, filled, matching, one_at, tensors_of, with_aux, zeros_for
+from .reverse import Argnums, grad, jacrev
+
+
+def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
+    """``(func(*primals), J @ tangents)`` in one forward pass; with aux, aux comes third.
+
+    primals, tangents: tuples of as many entries, built and shaped alike. strict: an output that does not
+    depend on the primals is an error (AutogradError), not a tangent of zeros. Nests.
+
+    >>> fw.func.jvp(lambda x: x ** 2, (fw.tensor([1.0, 2.0]),), (fw.tensor([1.0, 0.0]),))
+    (tensor([1., 4.]), tensor([2., 0.]))
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        bad = tangents if isinstance(primals, (tuple, list)) else primals
+        raise TypeError(f"jvp: primals and tangents must be tuples, one entry per argument of the function, "
+                        f"got {type(bad).__name__}")
+    xs, spec = tensors_of(tuple(primals), "jvp", "primals")
+    ts = matching(tuple(tangents), xs, spec, "jvp", "tangents", "the primals")
+    level = open_level()
+    try:
+        duals = [attach(x, t, level, "jvp") for x, t in zip(xs, ts)]
+        out, aux = with_aux(func(*spec.build(duals)), has_aux, "jvp")
+        ys, out_spec = tensors_of(out, "jvp", "the output", differentiable=False)
+        found = [tangent_at(y._node, level) for y in ys]
+    finally:
+        close_level(level)
+    for i, t in enumerate(found):
+        if t is None and strict:
+            raise AutogradError(f"jvp: output {i} of the function does not depend on the primals, which "
+                                f"strict=True does not allow")
+    moved = out_spec.build(filled(found, ys))
+    return (out, moved, aux) if has_aux else (out, moved)
+
+
+def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *,
+           randomness: str = "error") -> Callable:
+    """A function that gives the Jacobian of ``func``, by forward mode: one run per input element.
+
+    The result is that of ``jacrev``; this is the cheaper way where there are fewer inputs than outputs.
+    randomness: what ``func`` may do with the random generator: "error" (nothing), "same" (every run draws
+    the same numbers) or "different". Nests.
+
+    >>> fw.func.jacfwd(lambda x: x ** 2)(fw.tensor([1.0, 2.0]))
+    tensor([[2., 0.],
+            [0., 4.]])
+    """
+    @wraps(func)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        chosen = Chosen(args, argnums, "jacfwd")
+        draws = Draws(randomness, "jacfwd")
+        found: list = []
+
+        def listed(*leaves: Tensor) -> tuple:
+            with draws.once():
+                out, aux = with_aux(func(*chosen.put(leaves), **kwargs), has_aux, "jacfwd")
+            ys, spec = tensors_of(out, "jacfwd", "the output", differentiable=False)
+            found[:] = [spec, aux]
+            return tuple(ys)
+
+        blocks = columns(listed, chosen.leaves)
+        spec, aux = found
+        result = spec.build([chosen.spec.build(parts) for parts in zip(*blocks)])
+        return (result, aux) if has_aux else result
+    return run
+
+
+def columns(listed: Callable, xs: list[Tensor], strict: bool = False) -> list[list[Tensor]]:
+    """Per input, the Jacobian of each output: of a function of tensors that gives a tuple of them."""
+    still = [zeros_for(x) for x in xs]
+    blocks = []
+    for i, x in enumerate(xs):
+        found = []
+        for place in np.ndindex(*x.shape):
+            found.append(jvp(listed, xs, [*still[:i], one_at(x, place), *still[i + 1:]], strict=strict)[1])
+        ys = found[0] if found else listed(*xs)
+        blocks.append([_side_by_side([moved[k] for moved in found], y, x) for k, y in enumerate(ys)])
+    return blocks
+
+
+def _side_by_side(parts: list[Tensor], y: Tensor, x: Tensor) -> Tensor:
+    shape = y.shape + x.shape
+    if not parts:
+        return zeros(shape, dtype=y.dtype, device=y.device)
+    return stack(parts, -1).reshape(shape)  # type: ignore[attr-defined]
+
+
+def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
+    """A function that gives the second derivatives of ``func``: ``jacfwd(jacrev(func))``.
+
+    >>> fw.func.hessian(lambda x: (x ** 3).sum())(fw.tensor([1.0, 2.0]))
+    tensor([[ 6.,  0.],
+            [ 0., 12.]])
+    """
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def hvp(func: Callable, primals: tuple, tangents: tuple) -> tuple:
+    """``(gradient, H @ tangents)`` of a function that returns one number: forward over reverse.
+
+    The Hessian is never built; the cost is a few times that of ``func``. Both results are built like
+    ``primals``.
+
+    >>> fw.func.hvp(lambda x: (x ** 3).sum(), (fw.tensor([1.0, 2.0]),), (fw.ones(2),))
+    ((tensor([ 3., 12.]),), (tensor([ 6., 12.]),))
+    """
+    return jvp(grad(func, tuple(range(len(primals)))), primals, tangents)

@@ -1,0 +1,166 @@
+"""Every workload of the benchmarks runs, computes what PyTorch computes, and its report can be read."""
+
+import json
+import os
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import framework as fw
+from benchmarks import __main__ as command
+from benchmarks import report, runner, workloads  # noqa: F401
+from benchmarks.processes import Process, measurements
+from benchmarks.workload import REGISTRY, Case, weights, workload
+
+PEAK = {"flops": 1e9, "bytes": 1e9}
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_workload_runs_and_agrees_with_itself(name):
+    work = REGISTRY[name]
+    first, second = work.cases([fw, fw], tiny=True)
+    hand = work.numpy_case(tiny=True)
+    every = [first, second, *([hand] if hand else [])]
+    runner.agree(["framework", "framework again", "NumPy"][:len(every)], every, work.tolerance)
+    assert first.calls >= 1 and first.flops >= 0 and first.bytes >= 0
+    first.run()     # a second run: what the first changed does not stop it
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_workload_agrees_with_torch(name):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (the compare extra brings it)")
+    work = REGISTRY[name]
+    cases = work.cases([fw, torch], tiny=True)
+    runner.agree(["framework", "torch"], cases, work.tolerance)
+    assert (cases[0].flops, cases[0].bytes, cases[0].note) == (cases[1].flops, cases[1].bytes, cases[1].note)
+
+
+@pytest.mark.parametrize("name", [n for n, w in REGISTRY.items() if w.built_in])
+def test_built_in_layers_compute_what_the_cell_by_hand_computes(name):
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed (the compare extra brings it)")
+    work = REGISTRY[name]
+    shapes = [[tuple(a.shape) for a in runner.arrays(work.build(torch, **work.tiny, built_in=flag))[:1]]
+              for flag in (False, True)]
+    assert shapes[0] == shapes[1]
+    assert work.build(torch, **work.tiny, built_in=True).note.startswith("nn.")
+
+
+def test_every_workload_is_named_described_and_listed_once():
+    for name, work in REGISTRY.items():
+        assert name == work.name == name.lower() and " " not in name and "_" not in name
+        assert work.what and len(work.what) < 110, name
+    assert not set(REGISTRY) & set(measurements())
+    steps = [n for n, w in REGISTRY.items() if w.training]
+    assert {"mlp-step", "cnn-step", "resnet20-step", "conv3x3-step", "lstm-step", "gpt-step"} <= set(steps)
+    assert all(f"memory-{n}" in measurements() for n in steps)
+    with pytest.raises(ValueError, match="two workloads are named 'mlp-step'"):
+        workload("mlp-step", tiny={})(lambda M: None)
+
+
+@pytest.mark.parametrize("other, says", [
+    (lambda: [np.float32([1.0, 2.1])], "differ by 0.1"),
+    (lambda: [np.float32([1.0, np.nan])], "not finite"),
+    (lambda: [np.float64([1.0, 2.0])], "float64"),
+    (lambda: [np.float32([[1.0, 2.0]])], r"\[1, 2\]"),
+    (list, "1 arrays, other 0"),
+])
+def test_different_work_is_refused(other, says):
+    same = Case(lambda: [np.float32([1.0, 2.0])], list)
+    runner.agree(["one", "same"], [same, same], 1e-3)
+    with pytest.raises(runner.Disagree, match=says):
+        runner.agree(["one", "other"], [same, Case(other, list)], 1e-3)
+
+
+def test_weights_depend_on_name_and_shape_only():
+    assert np.array_equal(weights("0.weight", (3, 2)), weights("0.weight", (3, 2)))
+    assert not np.array_equal(weights("0.weight", (3, 2)), weights("1.weight", (3, 2)))
+    assert abs(weights("norm.weight", (1000,)).mean() - 1) < 0.02
+
+
+def test_flops_are_counted():
+    step, = REGISTRY["mlp-step"].cases([fw], tiny=True)
+    # forward 2 m n k each; backward twice that, but no gradient of the data
+    assert step.flops == 2 * 8 * (3 * (12 * 16 + 16 * 16 + 16 * 4) - 12 * 16)
+    conv, = REGISTRY["conv3x3-step"].cases([fw], tiny=True)
+    assert conv.flops == 3 * 2 * 2 * 36 * 4 * 4 * 9
+
+
+def test_ratios_and_quartiles():
+    found = runner.summary(["a", "b", "hand"], [[1.0, 2.0, 9.0], [3.0, 2.0, 9.0], [2.0, 2.0, 9.0]])
+    assert found["median"] == {"a": 2.0, "b": 2.0, "hand": 9.0}
+    assert found["ratio"] == [0.75, 1.0, 1.25]
+    assert runner.quartiles([5.0]) == [5.0, 5.0, 5.0]
+
+
+def test_rounds_alternate_the_order(monkeypatch):
+    called = []
+    monkeypatch.setattr(runner, "SETTLE", 0)
+    rows = runner.alternate([lambda: called.append("a"), lambda: called.append("b")], runner.Plan(2, 0))
+    assert len(rows) == 2 and all(t > 0 for row in rows for t in row)
+    assert called == list("aabb" + "aabb" + "bbaa")
+
+
+def test_a_run_is_reported(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(runner, "SETTLE", 0)
+    monkeypatch.setattr(runner, "peak", lambda threads: PEAK)
+    threads = fw.get_num_threads()
+    names = ["add-chain-forward", "mlp-batch-1", "softmax"]
+    monkeypatch.setattr(runner, "measure", lambda *a, was=runner.measure: was(*a, tiny=True))
+    run = command.run(names, [fw, fw], runner.Plan(1, 0), threads)
+    assert [row["name"] for row in run["rows"]] == names and not any("failed" in r for r in run["rows"])
+    files = [str(tmp_path / n) for n in ("table.md", "bars.svg", "history.jsonl")]
+    report.write(run, *files)
+    report.write(run, None, None, files[2])
+    table = (tmp_path / "table.md").read_text()
+    assert all(f"| {n} |" in table for n in names) and "GFLOP/s" in table
+    assert len({line.count("|") for line in table.splitlines() if line.startswith("|")}) == 1
+    drawn = ElementTree.fromstring((tmp_path / "bars.svg").read_text())
+    assert len(drawn.findall("{*}rect")) == 1 + len(names)
+    history = [json.loads(line) for line in (tmp_path / "history.jsonl").read_text().splitlines()]
+    assert len(history) == 2 and history[0] == json.loads(json.dumps(run))
+    assert "ratio" in capsys.readouterr().out
+
+
+def test_a_workload_that_fails_is_a_row(monkeypatch, capsys):
+    monkeypatch.setattr(runner, "peak", lambda threads: PEAK)
+
+    def broken(*_):
+        raise runner.Disagree("array 0: a and b differ")
+    monkeypatch.setattr(runner, "measure", broken)
+    run = command.run(["softmax"], [fw, fw], runner.Plan(1, 0), fw.get_num_threads())
+    assert run["rows"] == [{"name": "softmax", "failed": "Disagree: array 0: a and b differ"}]
+    assert "failed" in report.markdown(run) and "FAILED" in capsys.readouterr().out
+
+
+def test_fresh_processes_measure():
+    numbers = iter([1.0, 4.0, 2.0, 8.0, 5.0, 3.0])
+    asked = []
+
+    def number(name):
+        asked.append(name)
+        return next(numbers)
+    found = Process("x", "something", "s", number, with_numpy=True).measure(["a", "b"], 2)
+    assert asked == ["a", "b", "numpy", "numpy", "b", "a"]
+    assert found["median"] == {"a": 2.0, "b": 4.5} and found["by_hand"] == 5.0
+    assert found["ratio"][1] == (1 / 4 + 3 / 5) / 2
+    assert 0 < measurements()["import"].number("framework") < 600
+
+
+@pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="peak memory is read from Linux")
+def test_peak_memory_of_a_step():
+    assert 1e5 < measurements()["memory-lstm-step"].number("framework") < 1e9
+
+
+def test_amounts():
+    shown = [report.amount(x, "s") for x in (2.0, 0.0123, 4.56e-6, 7e-9)]
+    assert shown == ["2 s", "12.3 ms", "4.56 us", "7 ns"]
+    assert report.amount(3.2e7, "B") == "32 MB"
+
+
+def test_command_line(capsys):
+    assert command.main(["--list", "--only", "language", "import"]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert listed == ["lstm-step", "lstm-cell-loop", "gpt-step", "import"]
+    with pytest.raises(SystemExit, match="no workload or family 'nothing'"):
+        command.main(["--only", "nothing"])
