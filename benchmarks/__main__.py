@@ -32,7 +32,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=usable_cores(), help="threads of every module")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples of the same work")
     parser.add_argument("--json", metavar="FILE", help="append the run to this file, one line of JSON")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table")
+    parser.add_argument("--markdown", metavar="FILE", help="write the table, or its part of a page")
     parser.add_argument("--picture", metavar="FILE", help="write the ratios as SVG")
     options = parser.parse_args(given)
     if options.rounds is not None and options.rounds < 1:

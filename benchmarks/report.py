@@ -8,6 +8,7 @@ from typing import Any
 
 UNITS = {"s": [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (0.0, "ns")],
          "B": [(1e9, "GB"), (1e6, "MB"), (0.0, "kB")]}
+START, END = "<!-- the table, written by python -m benchmarks -->", "<!-- end of the table -->"
 SCALES = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "GB": 1e9, "MB": 1e6, "kB": 1e3}
 
 
@@ -48,7 +49,8 @@ def conditions(run: dict[str, Any]) -> list[str]:
     return [f"{m['processor']}, {m['cores']} cores, load {m['load']} at the start; {m['system']}; "
             f"{versions}; {m['when']}.",
             f"{run['threads']} threads for every module. Peak measured in this run: "
-            f"{peak['flops'] / 1e9:.0f} GFLOP/s (NumPy's product, float32), {peak['bytes'] / 1e9:.1f} GB/s (copy)."]
+            f"{peak['flops'] / 1e9:.0f} GFLOP/s (NumPy's product, float32), "
+            f"{peak['bytes'] / 1e9:.1f} GB/s (copy)."]
 
 
 def markdown(run: dict[str, Any]) -> str:
@@ -70,6 +72,13 @@ def markdown(run: dict[str, Any]) -> str:
         cells += [""] * (len(head) - len(cells))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *conditions(run)]) + "\n"
+
+
+def embed(text: str, table: str) -> str:
+    """The table in the place that two comments mark in a page, or the table alone where there is none."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    return f"{before}{start}\n\n{table}\n{end}{after}" if end else table
 
 
 def append(run: dict[str, Any], path: str) -> None:
@@ -102,8 +111,9 @@ def picture(run: dict[str, Any]) -> str:
     for power in range(int(low) - 1, int(high) + 2):
         if low <= power <= high:
             x, kind = at(2.0 ** power), "g" if power else "one"
+            label = str(2 ** power) if power >= 0 else f"1/{2 ** -power}"
             parts += [f'<line class="{kind}" x1="{x}" y1="{TOP - 8}" x2="{x}" y2="{bottom}"/>',
-                      f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{2.0 ** power:g}</text>']
+                      f'<text x="{x}" y="{bottom + 16}" text-anchor="middle">{label}</text>']
     for i, row in enumerate(rows):
         y, (first, middle, third) = TOP + LINE * i, row["ratio"]
         left, right = sorted((at(middle), at(1.0)))
@@ -118,7 +128,8 @@ def picture(run: dict[str, Any]) -> str:
 def write(run: dict[str, Any], table: str | None, drawing: str | None, history: str | None) -> None:
     """Write the files that were asked for."""
     if table:
-        Path(table).write_text(markdown(run))
+        page = Path(table)
+        page.write_text(embed(page.read_text() if page.exists() else "", markdown(run)))
     if drawing:
         Path(drawing).write_text(picture(run))
     if history:

@@ -18,6 +18,7 @@ from .autograd.mode import is_grad_enabled as is_grad_enabled
 from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .backends import forking as _forking
 from .backends.threads import get_num_threads as get_num_threads
 from .backends.threads import set_num_threads as set_num_threads
 from .creation import arange as arange
@@ -173,6 +174,7 @@ from .ops.complexes import resolve_neg as resolve_neg
 from .ops.complexes import sgn as sgn
 from .ops.complexes import view_as_complex as view_as_complex
 from .ops.complexes import view_as_real as view_as_real
+from .ops.einsum import einsum as einsum
 from .ops.elements import bitwise_left_shift as bitwise_left_shift
 from .ops.elements import bitwise_right_shift as bitwise_right_shift
 from .ops.elements import copysign as copysign
@@ -271,6 +273,7 @@ from .ops.integrals import dist as dist
 from .ops.integrals import gradient as gradient
 from .ops.integrals import trapezoid as trapezoid
 from .ops.integrals import trapezoid as trapz
+from .ops.inverses import cholesky_inverse as cholesky_inverse
 from .ops.join import block_diag as block_diag
 from .ops.join import cartesian_prod as cartesian_prod
 from .ops.join import cat as cat
@@ -287,7 +290,6 @@ from .ops.linalg import det as det
 from .ops.linalg import inverse as inverse
 from .ops.linalg import logdet as logdet
 from .ops.linalg import matrix_power as matrix_power
-from .ops.linalg import pinverse as pinverse
 from .ops.linalg import slogdet as slogdet
 from .ops.matmul import addbmm as addbmm
 from .ops.matmul import addmm as addmm
@@ -297,7 +299,6 @@ from .ops.matmul import baddbmm as baddbmm
 from .ops.matmul import bmm as bmm
 from .ops.matmul import cross as cross
 from .ops.matmul import dot as dot
-from .ops.matmul import einsum as einsum
 from .ops.matmul import inner as inner
 from .ops.matmul import matmul as matmul
 from .ops.matmul import mm as mm
@@ -366,6 +367,7 @@ from .ops.random import randint_like as randint_like
 from .ops.random import randn as randn
 from .ops.random import randn_like as randn_like
 from .ops.random import randperm as randperm
+from .ops.rank import pinverse as pinverse
 from .ops.reduce import all as all
 from .ops.reduce import amax as amax
 from .ops.reduce import amin as amin
@@ -430,6 +432,8 @@ from .ops.stats import std as std
 from .ops.stats import std_mean as std_mean
 from .ops.stats import var as var
 from .ops.stats import var_mean as var_mean
+from .ops.stft import istft as istft
+from .ops.stft import stft as stft
 from .ops.strided import as_strided as as_strided
 from .ops.strided import diagonal_scatter as diagonal_scatter
 from .ops.strided import select_scatter as select_scatter
@@ -450,6 +454,11 @@ from .ops.view import transpose as swapdims
 from .ops.view import transpose as transpose
 from .ops.view import unflatten as unflatten
 from .ops.view import unsqueeze as unsqueeze
+from .ops.windows import bartlett_window as bartlett_window
+from .ops.windows import blackman_window as blackman_window
+from .ops.windows import hamming_window as hamming_window
+from .ops.windows import hann_window as hann_window
+from .ops.windows import kaiser_window as kaiser_window
 
 # end of the functions
 from .printing import set_printoptions as set_printoptions
@@ -473,3 +482,8 @@ def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """The public names, those of sub-packages that are not imported yet included."""
+    return [name for name in {*globals(), *_LAZY} if not name.startswith("_") or name.startswith("__")]

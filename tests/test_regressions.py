@@ -214,3 +214,108 @@ def test_rounding_keeps_integers(function):
     x = fw.tensor([1, -2])
     y = function(x)
     assert y.dtype is fw.int64 and y.tolist() == [1, -2] and y.data_ptr() != x.data_ptr()
+
+
+def test_the_result_of_a_norm_or_activation_may_be_changed_in_place():
+    """As in ``x = norm(conv(x)); relu_(x)``: what backward needs is not the result."""
+    F = fw.nn.functional
+    for call in (F.instance_norm, lambda x: F.layer_norm(x, (4,)), lambda x: F.rms_norm(x, (4,)),
+                 lambda x: F.group_norm(x, 1), lambda x: F.batch_norm(x, None, None, training=True),
+                 F.silu, F.elu, F.selu, F.celu, lambda x: F.gelu(x, approximate="tanh")):
+        values = np.random.default_rng(0).normal(size=(2, 3, 4))
+        x, twin = (fw.tensor(values, requires_grad=True) for _ in range(2))
+        y = call(x)
+        y.mul_(2).relu_()
+        y.sum().backward()
+        fw.relu(call(twin) * 2).sum().backward()
+        assert np.allclose(x.grad.numpy(), twin.grad.numpy())
+
+
+def test_pairs_seen_as_a_complex_number_of_no_dimensions():
+    """The gradient was a NumPy scalar, whose parts are copies: foreign memory was read after them."""
+    x = fw.tensor(-0.7 + 1.1j, dtype=fw.complex128, requires_grad=True)
+    (g,) = fw.autograd.grad((fw.view_as_real(x) ** 3).sum(), x, create_graph=True)
+    (h,) = fw.autograd.grad(g.real + 0.5 * g.imag, x)
+    assert np.allclose([g.item(), h.item()], [3 * 0.49 + 3.63j, -4.2 + 3.3j])
+
+
+@pytest.mark.parametrize("step", [fw.floor, fw.ceil, fw.trunc, fw.round, fw.sign, fw.angle,
+                                  lambda x: x // 2, lambda x: fw.div(x, 2, rounding_mode="trunc")])
+def test_the_derivative_of_a_step_is_zero_whatever_comes_in(step):
+    x = leaf(-0.3, 0.2, 2.5)
+    y = step(x)
+    assert y.requires_grad
+    (g,) = fw.autograd.grad(y, x, fw.tensor([float("nan"), float("inf"), 1.0], dtype=fw.float64))
+    assert g.tolist() == [0, 0, 0]
+
+
+def test_limits_of_clamp():
+    nan = float("nan")
+    x = fw.tensor([1.0, 2.0])
+    assert np.isnan(x.clamp(min=fw.tensor([nan, 0.0])).numpy()).tolist() == [True, False]
+    assert np.isnan(x.clamp(max=fw.tensor([nan, 0.0])).numpy()).tolist() == [True, False]
+    small = fw.tensor([1, 200], dtype=fw.uint8)
+    assert small.clamp(-1, 100).tolist() == [1, 100] and small.clamp_(-5, 1000).tolist() == [1, 200]
+    with pytest.raises(ValueError, match="min=300 does not fit"):
+        small.clamp(min=300)
+
+
+def test_tensors_of_no_dimensions_and_no_elements():
+    x = fw.tensor(2.0)
+    assert x.index_fill(0, fw.tensor([0]), 5.0).tolist() == 5 and x.movedim(-1, 0).tolist() == 2
+    assert x.scatter_add(0, fw.tensor(0), fw.tensor([1.0, 7.0])).tolist() == 3 and x.roll(1, 0).tolist() == 2
+    assert fw.nn.functional.cosine_similarity(x, -x, dim=0).tolist() == pytest.approx(-1)
+    assert fw.linalg.lu_factor(fw.zeros(2, 0, 0)).LU.shape == (2, 0, 0)
+    assert fw.view_as_complex(fw.stack([fw.zeros(2, 0)] * 2, -1)).shape == (2, 0)
+    assert fw.angle(fw.tensor([-0.0, -1.0])).tolist() == [0, pytest.approx(np.pi)]
+    z = fw.zeros(2, dtype=fw.complex64)
+    z[1] = fw.ones(1, dtype=fw.complex64)
+    assert z.tolist() == [0, 1]
+
+
+def test_least_squares_of_a_vector():
+    A, b = np.random.default_rng(0).normal(size=(2, 4, 2)), np.ones((2, 4))
+    for a, y in ((A[0], b[0]), (A, b)):
+        found = fw.linalg.lstsq(fw.tensor(a), fw.tensor(y)).solution
+        assert np.allclose(found.numpy(), (np.linalg.pinv(a) @ y[..., None])[..., 0])
+
+
+def test_shuffling_by_one_shares_no_memory():
+    x = fw.arange(4).view(1, 1, 2, 2)
+    for shuffle in (fw.nn.functional.pixel_shuffle, fw.nn.functional.pixel_unshuffle):
+        shuffle(x, 1).zero_()
+    assert x.sum() == 6
+
+
+def test_a_function_may_differentiate_by_what_it_saved():
+    """The adjoint method: backward computes anew, by the saved parameters themselves."""
+    class Cube(fw.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return w * x ** 3
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            with fw.enable_grad():
+                y = w * x.detach() ** 3
+            return None, fw.autograd.grad(y, w, g)[0]
+
+    w = leaf(2.0)
+    Cube.apply(leaf(3.0), w).sum().backward()
+    assert w.grad.tolist() == [27]
+
+
+@pytest.mark.parametrize("function", [fw.erf, fw.erfc])
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64])
+def test_error_functions_of_large_arrays_are_those_of_small_ones(function, dtype):
+    x = fw.linspace(-6, 6, 3 * 10_007, dtype=dtype).reshape(3, 10_007)
+    rows = [[function(part) for part in row.split(1000)] for row in x]
+    expected = fw.stack([fw.cat(row) for row in rows])
+    assert expected.dtype is dtype and fw.equal(function(x), expected)
+    assert fw.equal(function(x.t()), expected.t())
+
+
+def test_sub_packages_are_listed():
+    assert {"nn", "optim", "func"} <= set(dir(fw)) and "_import_module" not in dir(fw)

@@ -298,7 +298,7 @@ class _Call:
         needs = ctx.needs_input_grad
         places = [self._place(node, i) for i in range(self.differentiable)]
         borrowed = self._lend(places) if live else []
-        ctx._tensors = tuple([self._revive(s, places, live) for s in (node.kept or {}).get("saved", ())])
+        ctx._tensors = tuple([self._revive(s, places) for s in (node.kept or {}).get("saved", ())])
         ctx._node, ctx.needs_input_grad = node, tuple([e is not None for e in edges])
         try:
             given = _backward_of(self.function)(
@@ -337,12 +337,13 @@ class _Call:
         return lent
 
     @staticmethod
-    def _revive(saved: _Saved | None, places: list, live: bool) -> Tensor | None:
+    def _revive(saved: _Saved | None, places: list) -> Tensor | None:
+        """The saved tensor at its place, so that ``backward`` can differentiate by it under enable_grad."""
         if saved is None:
             return None
         place = saved.node if saved.output is None else places[saved.output]
         array = opened(saved.array)
-        return wrap(array, node=place if live and array.dtype.kind in INEXACT else None)
+        return wrap(array, node=place if array.dtype.kind in INEXACT else None)
 
     def _results(self, given: Any, edges: tuple, live: bool) -> list:
         grads = list(given) if isinstance(given, (tuple, list)) else [given]

@@ -159,11 +159,20 @@ class Segment:
 _live: "WeakValueDictionary[bytes, Segment]" = WeakValueDictionary()
 
 
+def owner_of(array: np.ndarray) -> np.ndarray:
+    """The array whose memory ``array`` is a part of, itself if of none."""
+    while True:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            base = getattr(base, "base", None)  # what as_strided puts between an array and its view
+        if not isinstance(base, np.ndarray):
+            return array
+        array = base
+
+
 def segment_of(array: np.ndarray) -> Segment | None:
     """The segment that ``array`` lies in, if it lies in one."""
-    base: Any = array
-    while isinstance(base, np.ndarray):
-        base = base.base
+    base = owner_of(array).base
     return base if isinstance(base, Segment) else None
 
 
@@ -178,7 +187,7 @@ def _map(fd: int, size: int) -> int:
         code = ctypes.get_errno()
         os.close(fd)
         raise SharedMemoryError(code, f"shared memory: mapping {size} bytes failed: {os.strerror(code)}"
-                                + (" (sysctl vm.max_map_count limits the number of mappings)"
+                                + (" (ulimit -v limits their size, sysctl vm.max_map_count their number)"
                                    if code == errno.ENOMEM else ""))
     return address
 

@@ -12,8 +12,9 @@ import numpy as np
 
 # names that builds of OpenBLAS give the two functions, and MKL's
 _NAMES = [(f"{a}openblas_get_num_threads{b}", f"{a}openblas_set_num_threads{b}")
-          for a in ("scipy_", "") for b in ("64_", "")] + [("MKL_Get_Max_Threads", "MKL_Set_Num_Threads")]
-_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+          for a in ("scipy_", "") for b in ("64_", "_64", "")]
+_NAMES.append(("MKL_Get_Max_Threads", "MKL_Set_Num_Threads"))
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _CGROUP = "/sys/fs/cgroup/"
 
 
@@ -94,7 +95,7 @@ def _paths() -> list[str]:
 def _respect_quota() -> None:
     """BLAS knows the affinity but not the quota of a container, and its waiting threads would use it up."""
     quota, _ = _quota()
-    if quota > 0 and not any(name in os.environ for name in _VARIABLES):
+    if quota > 0 and not any(name in os.environ for name in VARIABLES):
         cores = usable_cores()
         if cores < get_num_threads():
             set_num_threads(cores)

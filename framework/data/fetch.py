@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tensor import Tensor
 from . import collate
 from .collate import default_collate, default_convert
 from .dataset import can_take
@@ -152,11 +153,15 @@ SMALL = 1 << 20
 
 
 def needs_no_workers(fetcher: Fetcher, order: Any) -> bool:
-    """Whether a batch is one look-up in memory, so small that passing it on costs more than making it."""
+    """Whether a batch is one look-up in memory, so small that passing it on costs more than making it.
+
+    Or one on a GPU, which a worker could not reach.
+    """
     size = getattr(order, "batch_size", None)
     if fetcher.get != fetcher._take or size is None or not len(fetcher.dataset):
         return False
-    return size * sum(t.nbytes for t in fetcher.dataset.take([0]) if hasattr(t, "nbytes")) <= SMALL
+    row = [t for t in fetcher.dataset.take([0]) if isinstance(t, Tensor)]
+    return any(t.is_cuda for t in row) or size * sum(t.nbytes for t in row) <= SMALL
 
 
 class LocalBatches:

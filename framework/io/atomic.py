@@ -39,7 +39,7 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
         with open(target, "wb") as file:
             write(file)
         return
-    start = f".{name[:200]}."
+    start = f".{name[:50]}."  # with what follows it is no longer than a name may be, in any script
     _remove_abandoned(folder, start)
     try:
         _replace(target, folder, start, mode, write)

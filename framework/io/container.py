@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 from ..errors import CheckpointError
 from ..tensor import Tensor, wrap
-from .files import Source, write_target
+from .files import Source, read_exactly, write_target
 from .places import Places
 from .stream import write_all
 
@@ -63,7 +63,7 @@ def save(obj: Any, f: Any) -> None:
 def is_one(source: Source) -> bool:
     """Whether the file starts as a container does; it is left where it was."""
     here = source.file.tell()
-    first = source.file.read(len(MAGIC))
+    first = read_exactly(source.file, len(MAGIC))
     source.file.seek(here)
     return first == MAGIC
 
@@ -75,7 +75,7 @@ def load(source: Source, places: Places, what: str, weights_only: bool | None) -
             f"{what}: this file holds a whole pickled object, and opening it runs whatever code it names. "
             f"If you trust where it comes from, load it with weights_only=False; otherwise ask for a file "
             f"of its state_dict(), which is plain data")
-    data = source.file.read(source.size)
+    data = read_exactly(source.file, source.size)
     end = len(data) - _END
     version = int.from_bytes(data[len(MAGIC):_START], "little")
     if end < _START or int.from_bytes(data[end:end + 8], "little") != end - _START \

@@ -48,6 +48,18 @@ def _from_file(source: Any, op: str) -> Source:
     return Source(source, size, name, False)
 
 
+def read_exactly(file: BinaryIO, count: int) -> bytes:
+    """``count`` bytes, fewer only at the end: a raw file may give less than it is asked for."""
+    pieces = []
+    while count > 0:
+        piece = file.read(min(count, 1 << 24))
+        if not piece:
+            break
+        pieces.append(piece)
+        count -= len(piece)
+    return b"".join(pieces)
+
+
 def path_of(target: Any, op: str) -> str:
     """``target`` as text; raises TypeError for what is neither path nor file."""
     if not isinstance(target, (str, bytes, os.PathLike)):

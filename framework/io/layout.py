@@ -20,6 +20,7 @@ import numpy as np
 
 from ..dtypes import BY_NAME
 from ..errors import CheckpointError, MissingExtraError
+from .files import read_exactly
 
 CODES = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64", "int8": "I8",
          "int16": "I16", "int32": "I32", "int64": "I64", "uint8": "U8", "uint16": "U16", "uint32": "U32",
@@ -90,11 +91,11 @@ def read_header(file: BinaryIO, size: int, what: str) -> Header:
 
     Raises CheckpointError for what is not sound.
     """
-    first = file.read(min(size, 16)) or b""
+    first = read_exactly(file, min(size, 16))
     length = int.from_bytes(first[:8], "little")
     if size < 10 or first[8:9] != b"{" or length > size - 8 or length > MAX_HEADER or length < 2:
         raise CheckpointError(f"{what}: {_looks_like(first, size, length)}")
-    raw = first[8:8 + length] + _read_exactly(file, max(0, length - len(first) + 8))
+    raw = first[8:8 + length] + read_exactly(file, max(0, length - len(first) + 8))
     if len(raw) != length:
         raise CheckpointError(f"{what}: the file ends inside its header")
     if len(first) > 8 + length:
@@ -150,17 +151,6 @@ def check_total(header: Header, crc: int, what: str, said: str) -> None:
     if said != f"crc32:{crc:08x}":
         raise CheckpointError(f"{what}: the checksum of the contents is {crc:08x}, the file says "
                               f"{said[6:]}: it is damaged; use an earlier copy")
-
-
-def _read_exactly(file: BinaryIO, count: int) -> bytes:
-    pieces = []
-    while count > 0:
-        piece = file.read(min(count, 1 << 24))
-        if not piece:
-            break
-        pieces.append(piece)
-        count -= len(piece)
-    return b"".join(pieces)
 
 
 def _entry(name: str, value: Any, what: str) -> Entry:

@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -103,8 +102,7 @@ class Shelf:
     def _lock(self) -> Iterator[None]:
         """One process (and thread) at a time; the system frees it when its owner dies."""
         with open(self.path(".lock"), "ab") as file:
-            while not locked(file, wait=True) and os.name == "posix":
-                time.sleep(0.01)  # interrupted by a signal
+            locked(file, wait=True)  # where the file system has no locks there is none
             yield
 
 

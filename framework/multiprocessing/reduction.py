@@ -11,7 +11,6 @@ import io
 import os
 import threading
 from collections import ChainMap
-from collections.abc import Callable
 from multiprocessing import reduction
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
@@ -141,16 +140,18 @@ def _tensor_classes(cls: type[Tensor]) -> list[type[Tensor]]:
 
 def share_all(value: Any) -> None:
     """Move the tensors in nested tuples, lists, dicts and modules to shared memory, before a fork."""
-    if isinstance(value, Tensor):
-        if not value.is_cuda and value.is_leaf:
-            share([value])
-    elif isinstance(value, dict):
-        share_all(list(value.values()))
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for item in value:
-            share_all(item)
-    elif isinstance(getattr(value, "share_memory", None), Callable):  # type: ignore[arg-type]
-        value.share_memory()
+    waiting, seen = [value], {id(value)}
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, Tensor):
+            if not value.is_cuda and value.is_leaf:
+                share([value])
+        elif isinstance(value, (dict, list, tuple, set, frozenset)):
+            items = {id(item): item for item in (value.values() if isinstance(value, dict) else value)}
+            waiting += [item for key, item in items.items() if key not in seen]
+            seen |= items.keys()
+        elif not isinstance(value, type) and callable(getattr(value, "share_memory", None)):
+            value.share_memory()
 
 
 def get_all_sharing_strategies() -> set[str]:

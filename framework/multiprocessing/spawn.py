@@ -54,6 +54,7 @@ class ProcessContext:
     def __init__(self, processes: list[Any], errors: list[Any]) -> None:
         self.processes = processes
         self._errors = errors
+        self._said: dict[int, tuple[str, bytes] | None] = {}  # None: it ended without a word
 
     def pids(self) -> list[int]:
         """The process ids."""
@@ -68,22 +69,34 @@ class ProcessContext:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             codes = [p.exitcode for p in self.processes]
+            self._listen()
             failed = [i for i, code in enumerate(codes) if code]
             if failed:
                 self._end(_GRACE if grace_period is None else grace_period)
                 self._raise(min(failed, key=self._blame))
-            alive = [p.sentinel for p, code in zip(self.processes, codes) if code is None]
+            alive = [i for i, code in enumerate(codes) if code is None]
             if not alive:
                 for p in self.processes:
                     p.join()
                 return True
             left = None if deadline is None else max(deadline - time.monotonic(), 0)
-            if not connection.wait(alive, left) and left is not None:
+            ends = [self.processes[i].sentinel for i in alive]
+            words = [self._errors[i] for i in alive if i not in self._said]
+            if not connection.wait(ends + words, left) and left is not None:
                 return False
+
+    def _listen(self) -> None:
+        """Take what the processes send: one that has much to say ends only after it was heard."""
+        for i, errors in enumerate(self._errors):
+            if i not in self._said and errors.poll():
+                try:
+                    self._said[i] = errors.recv()
+                except (EOFError, OSError):
+                    self._said[i] = None
 
     def _blame(self, index: int) -> tuple:
         """Of several that failed, those that say why come first, then those that were not just ended."""
-        return (not self._errors[index].poll(), self.processes[index].exitcode == -signal.SIGTERM, index)
+        return (not self._said.get(index), self.processes[index].exitcode == -signal.SIGTERM, index)
 
     def _end(self, grace: float) -> None:
         for p in self.processes:
@@ -98,11 +111,11 @@ class ProcessContext:
 
     def _raise(self, index: int) -> None:
         process = self.processes[index]
-        with contextlib.suppress(EOFError, OSError):
-            if self._errors[index].poll():
-                text, pickled = self._errors[index].recv()
-                raise ProcessRaisedException(f"process {index} (pid {process.pid}) raised:\n\n{text}", index,
-                                             process.pid) from _unpickled(pickled)
+        said = self._said.get(index)
+        if said is not None:
+            text, pickled = said
+            raise ProcessRaisedException(f"process {index} (pid {process.pid}) raised:\n\n{text}", index,
+                                         process.pid) from _unpickled(pickled)
         code, pid = process.exitcode, process.pid
         name = _signal_name(-code) if code < 0 else None
         how = f"was killed by {name}" if name else f"exited with code {code}"
@@ -202,9 +215,10 @@ def _send_home(errors: Any, error: Exception) -> None:
 def _unpickled(pickled: bytes) -> Exception | None:
     """The exception, where it can be made again: one with two arguments, say, may not know how."""
     try:
-        return pickle.loads(pickled)
+        error = pickle.loads(pickled)
     except Exception:
         return None
+    return error if isinstance(error, Exception) else None
 
 
 def _end_with_parent() -> None:

@@ -48,6 +48,7 @@ from ..ops.dropout import dropout1d as dropout1d
 from ..ops.dropout import dropout2d as dropout2d
 from ..ops.dropout import dropout3d as dropout3d
 from ..ops.dropout import feature_alpha_dropout as feature_alpha_dropout
+from ..ops.einsum import bilinear as bilinear
 from ..ops.embedding import embedding as embedding
 from ..ops.embedding import one_hot as one_hot
 from ..ops.extras import adaptive_max_pool3d as adaptive_max_pool3d
@@ -75,7 +76,6 @@ from ..ops.losses import nll_loss as nll_loss
 from ..ops.losses import poisson_nll_loss as poisson_nll_loss
 from ..ops.losses import smooth_l1_loss as smooth_l1_loss
 from ..ops.losses import soft_margin_loss as soft_margin_loss
-from ..ops.matmul import bilinear as bilinear
 from ..ops.matmul import linear as linear
 from ..ops.multihead import multi_head_attention_forward as multi_head_attention_forward
 from ..ops.norm import batch_norm as batch_norm

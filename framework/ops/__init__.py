@@ -16,6 +16,7 @@ from . import conv as conv
 from . import ctc as ctc
 from . import distances as distances
 from . import dropout as dropout
+from . import einsum as einsum
 from . import elements as elements
 from . import embedding as embedding
 from . import extras as extras
@@ -25,6 +26,7 @@ from . import grid_sample as grid_sample
 from . import index as index
 from . import inplace_forms as inplace_forms
 from . import integrals as integrals
+from . import inverses as inverses
 from . import join as join
 from . import linalg as linalg
 from . import losses as losses
@@ -36,6 +38,7 @@ from . import pointwise as pointwise
 from . import pool as pool
 from . import quantiles as quantiles
 from . import random as random
+from . import rank as rank
 from . import reduce as reduce
 from . import scan as scan
 from . import scatter as scatter
@@ -47,8 +50,10 @@ from . import sort as sort
 from . import special as special
 from . import split as split
 from . import stats as stats
+from . import stft as stft
 from . import strided as strided
 from . import view as view
+from . import windows as windows
 from .inplace import inplace
 from .op import OPS as OPS
 from .public import PUBLIC as PUBLIC

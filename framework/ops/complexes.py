@@ -162,6 +162,10 @@ def isreal(input: Tensor) -> Tensor:
 # -- angle and direction ---------------------------------------------------------------------------
 
 
+def _angle_kernel(xp: Any, x: Any) -> Any:
+    return xp.angle(x if x.dtype.kind == "c" else x + 0.0)  # -0.0 is not negative
+
+
 def _angle_vjp(g: Any, x: Any, x_dtype: Any) -> Any:
     if x_dtype.kind != "c":
         return where_op(g - g == 0, g * 0.0, 0.0)  # 0 for a g of inf or nan, too
@@ -170,7 +174,7 @@ def _angle_vjp(g: Any, x: Any, x_dtype: Any) -> Any:
     return where_op(zero, 0.0, over(g, squared)) * (x * 1j)
 
 
-angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=_part_infer, adjoint=True,
+angle_op = Op("angle", "x", kernel=_angle_kernel, infer=_part_infer, adjoint=True,
               vjp={"x": _angle_vjp})
 OPS_BY_NAME["real"] = real_op
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
@@ -242,8 +246,9 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
 
 
 def _as_real_kernel(xp: Any, x: Any) -> Any:
-    step = x.real.itemsize
-    return xp.lib.stride_tricks.as_strided(x.real, (*x.shape, 2), (*x.strides, step))
+    x = xp.asarray(x)  # the parts of a NumPy scalar would be copies, with other memory after them
+    parts = xp.asarray(x).real  # a NumPy scalar has no memory beside its real part
+    return xp.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*parts.strides, parts.itemsize))
 
 
 as_real_op = Op("view_as_real", "x", kernel=_as_real_kernel, view=True, jvp="linear",

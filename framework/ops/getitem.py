@@ -305,7 +305,7 @@ def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
         return False
     try:
         store(x, key, array, "__setitem__")
-    except (IndexError, ValueError):  # the long road says precisely what was wrong
+    except (IndexError, TypeError, ValueError):  # the long road says precisely what was wrong
         return False
     return True
 

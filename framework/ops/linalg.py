@@ -6,8 +6,6 @@ The records of the factorisations, and where their derivatives come from, are in
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import many_dims, one_dim, tensor_arg
@@ -296,60 +294,7 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     return eigh(input, UPLO)[0]
 
 
-# -- pseudo-inverse and powers -------------------------------------------------------------------
-
-
-def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
-    m, n = A.shape[-2:]
-    gt, pt = turned(g), turned(out)
-    total = -(pt @ g @ pt)
-    if m > 0 and n > 0:
-        total = total + (gt - A @ (out @ gt)) @ out @ pt + pt @ out @ (gt - (gt @ out) @ A)
-    return total
-
-
-def _pinv_kernel(xp: Any, A: Any, *, rtol: float, atol: float) -> Any:
-    u, s, vh = xp.linalg.svd(A, full_matrices=False)
-    largest = s.max(axis=-1, keepdims=True) if s.shape[-1] else s
-    keep = s > xp.maximum(largest * rtol, atol)
-    inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
-    return xp.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
-
-
-pinv_op = Op("pinv", "A", kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
-             infer=lambda A, *, rtol, atol: Meta((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype))
-
-
-@public("linalg", op=pinv_op, out=True)
-def pinv(input: Tensor, rcond: float | None = None, hermitian: bool = False, *, atol: float | None = None,
-         rtol: float | None = None) -> Tensor:
-    """The Moore-Penrose pseudo-inverse of every matrix: (*, m, n) -> (*, n, m).
-
-    Singular values up to the greater of ``atol`` and ``rtol`` times the largest count as 0; rtol is
-    max(m, n) times the dtype's eps unless one of them is given. rcond: another name of rtol. hermitian: a
-    promise, not needed here.
-    The derivative holds while the rank does not change.
-
-    >>> fw.linalg.pinv(fw.tensor([[2.0, 0.0], [0.0, 0.0]]))
-    tensor([[0.5000, 0.0000],
-            [0.0000, 0.0000]])
-    """
-    matrix(input, "pinv", square=False)
-    eps = float(np.finfo(input._array.dtype).eps)
-    rtol = rcond if rtol is None else rtol
-    if rtol is None:
-        rtol = 0.0 if atol else max(input.shape[-2:]) * eps
-    return pinv_op.run(input, rtol=float(rtol), atol=float(atol or 0.0))
-
-
-@public(method=True)
-def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The pseudo-inverse of every matrix; ``linalg.pinv``.
-
-    >>> fw.pinverse(fw.tensor([[2.0], [0.0]]))
-    tensor([[0.5000, 0.0000]])
-    """
-    return pinv(input, rtol=rcond)
+# -- powers --------------------------------------------------------------------------------------
 
 
 @public("linalg", out=True)

@@ -402,7 +402,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     n = len(lead)
     y = reshape_op.run(input, shape=(*lead, c // (r * r), r, r, h, w))
     y = permute_op.run(y, dims=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape_op.run(y, shape=(*lead, c // (r * r), h * r, w * r))
+    return reshape_op.run(y, shape=(*lead, c // (r * r), h * r, w * r)) if r > 1 else input.clone()
 
 
 @public("nn.functional")
@@ -422,4 +422,4 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     n = len(lead)
     y = reshape_op.run(input, shape=(*lead, c, h // r, r, w // r, r))
     y = permute_op.run(y, dims=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape_op.run(y, shape=(*lead, c * r * r, h // r, w // r))
+    return reshape_op.run(y, shape=(*lead, c * r * r, h // r, w // r)) if r > 1 else input.clone()

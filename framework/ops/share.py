@@ -11,7 +11,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from ..backends.arena import place
-from ..backends.segments import Segment, segment_of
+from ..backends.segments import Segment, owner_of, segment_of
 from ..errors import DeviceError
 from ..tensor import Tensor, wrap
 from .public import public
@@ -58,9 +58,11 @@ def share(tensors: Iterable[Tensor]) -> None:
     sizes = [-(-(high - low) // _ALIGNED) * _ALIGNED for low, high in bounds]
     segment, offset = place(sum(sizes))
     for family, (low, _), size in zip(families, bounds, sizes):
-        _moved(family.owner, low, segment, offset)[...] = family.owner
+        _placed(family.owner, low, segment, offset)[...] = family.owner
         for member in family.members.values():
-            member._array = _moved(member._array, low, segment, offset)
+            moved = _placed(member._array, low, segment, offset)
+            moved.flags.writeable = member._array.flags.writeable
+            member._array = moved
         offset += size
 
 
@@ -78,17 +80,10 @@ def _families(tensors: Iterable[Tensor]) -> list[_Family]:
             raise DeviceError(f"share_memory_: a tensor on {t.device} cannot be shared between processes; "
                               f"share t.cpu() and move it to the GPU in each process")
         if segment_of(t._array) is None:
-            owner = _owner(t._array)
+            owner = owner_of(t._array)
             family = found.setdefault(id(owner), _Family(owner, {}))
             family.members.update((id(member), member) for member in _known(t))
     return list(found.values())
-
-
-def _owner(array: np.ndarray) -> np.ndarray:
-    """The array whose memory ``array`` is a part of."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
 
 
 def _known(t: Tensor) -> Iterator[Tensor]:
@@ -97,7 +92,7 @@ def _known(t: Tensor) -> Iterator[Tensor]:
     refs = base._more.views if base._more is not None else None
     owner = _owner(t._array)
     for member in (t, base, *(ref() for ref in refs or ())):
-        if member is not None and isinstance(member._array, np.ndarray) and _owner(member._array) is owner:
+        if member is not None and isinstance(member._array, np.ndarray) and owner_of(member._array) is owner:
             yield member
 
 
@@ -109,7 +104,7 @@ def _add_strangers(families: list[_Family]) -> None:
     by_owner = {id(family.owner): family.members for family in families}
     for t in gc.get_objects():
         if issubclass(type(t), Tensor) and isinstance(getattr(t, "_array", None), np.ndarray):
-            members = by_owner.get(id(_owner(t._array)))
+            members = by_owner.get(id(owner_of(t._array)))
             if members is not None:
                 members[id(t)] = t
 
@@ -129,9 +124,7 @@ def _alone() -> int:
     return _references(*_families([wrap(np.empty(1))]))
 
 
-def _moved(array: np.ndarray, low: int, segment: Segment, offset: int) -> np.ndarray:
-    """``array``, of memory that begins at address ``low``, as it lies in the segment."""
+def _placed(array: np.ndarray, low: int, segment: Segment, offset: int) -> np.ndarray:
+    """The place in the segment of ``array``, of memory that begins at address ``low``."""
     at: Any = array.__array_interface__["data"][0] - low if array.size else 0
-    moved = segment.array(array.dtype, array.shape, offset + at, array.strides)
-    moved.flags.writeable = array.flags.writeable
-    return moved
+    return segment.array(array.dtype, array.shape, offset + at, array.strides)

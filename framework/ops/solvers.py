@@ -1,4 +1,4 @@
-"""More linear algebra: triangular systems, LU, least squares, eigenvalues, rank and condition, matrix_exp.
+"""More linear algebra: triangular systems, LU, condition, least squares, eigenvalues, matrix_exp.
 
 LU's derivative follows S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra
 functions", 2010; that of the matrix exponential is a block of the exponential of a block matrix
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..dtypes import BY_NUMPY, finfo, int32, int64
+from ..dtypes import BY_NUMPY, int32, int64
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import one_dim, tensor_arg
@@ -31,10 +31,11 @@ from .factor import (
     turned,
 )
 from .join import cat
-from .linalg import inv, matrix_norm, pinv, solve, svdvals
+from .linalg import inv, matrix_norm, solve, svdvals
 from .matmul import promoted, swap_last
 from .op import Meta, Op
 from .public import public
+from .rank import matrix_rank, pinv
 from .reduce import over
 from .scatter import take_along_dim
 from .view import diagonal as diagonal_
@@ -271,29 +272,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
     return X if left else swap_last(X)
 
 
-# -- rank, condition, least squares ----------------------------------------------------------------
-
-
-@public("linalg", out=True, also="input=A")
-def matrix_rank(A: Tensor, tol: float | None = None, hermitian: bool = False, *,
-                atol: float | None = None, rtol: float | None = None) -> Tensor:
-    """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).
-
-    rtol is max(m, n) times the dtype's eps unless a positive atol is given. tol: an older name for atol
-    without rtol. hermitian: not needed here.
-
-    >>> fw.linalg.matrix_rank(fw.tensor([[1.0, 2.0], [2.0, 4.0]]))
-    tensor(1)
-    """
-    if tol is not None:
-        atol, rtol = tol, 0.0
-    s: Any = svdvals(matrix(A, "matrix_rank", square=False).detach())
-    if not s.shape[-1]:
-        return s.sum(-1).long()
-    if rtol is None:
-        rtol = 0.0 if atol else max(A.shape[-2:]) * finfo(A.dtype).eps
-    limit = (s[..., :1] * rtol).clamp(min=atol or 0.0)
-    return (s > limit).sum(-1)
+# -- condition, least squares ----------------------------------------------------------------------
 
 
 @public("linalg", out=True, also="input=A")
@@ -328,6 +307,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
         raise ValueError(f"lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
     A, B = promoted("lstsq", input=input, b=b)
     matrix(A, "lstsq", square=False, name="input")
+    if B.shape == A.shape[:-1]:
+        found = lstsq(A, column(B), rcond, driver=driver)
+        return Lstsq(found.solution[..., 0], *found[1:])
     matrix(B, "lstsq", square=False, name="b")
     m, n = A.shape[-2:]
     if B.shape[-2] != m:

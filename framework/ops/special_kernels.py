@@ -29,7 +29,7 @@ _TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573
          -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
 
 
-def _wide(compute: Callable) -> Callable:
+def wide(compute: Callable) -> Callable:
     """A maker of a function of one array from ``compute(xp, x, ...)``, which gets float64."""
     def maker(xp: Any) -> Callable:
         def function(x: Any, n: int | None = None) -> Any:
@@ -119,6 +119,76 @@ def _zeta_right(xp: Any, z: Any, n: int) -> Any:
     return (-1) ** (n + 1) * math.factorial(n) * total
 
 
+def _zeta(xp: Any, s: Any, q: Any) -> tuple[Any, Any, Any]:
+    """Hurwitz' zeta, the sum of (q + k)**-s over k >= 0, by the Euler-Maclaurin formula, where it converges;
+    and where that is, and where q is whole."""
+    s, q = xp.broadcast_arrays(xp.asarray(s, "float64"), xp.asarray(q, "float64"))
+    whole = q == xp.rint(q)
+    right = (s > 1) & ((q > 0) | (~whole & (s == xp.rint(s))))
+    s, z = xp.where(right, s, 2.0), xp.where(right, q, 1.0)
+    terms = _TERMS + int(xp.maximum(-z, 0.0).max()) if z.size else 0
+    total = xp.zeros_like(z)
+    for k in range(terms):
+        total = total + (z + k) ** -s
+    y = z + terms
+    total = total + y ** (1 - s) / (s - 1) + 0.5 * y ** -s
+    factor = s
+    for j in range(1, len(_BERNOULLI) + 1):
+        total = total + _BERNOULLI[j - 1] / math.factorial(2 * j) * factor * y ** (1 - s - 2 * j)
+        factor = factor * (s + 2 * j - 1) * (s + 2 * j)
+    return right, whole, total
+
+
+def _zeta_maker(xp: Any) -> Callable:
+    def zeta(s: Any, q: Any) -> Any:
+        right, whole, total = _zeta(xp, s, q)
+        s, q = xp.asarray(s), xp.asarray(q)
+        pole = (s == 1) | ((s > 1) & (q <= 0) & whole)
+        return xp.where(right, total, xp.where(pole, math.inf, math.nan)).astype(xp.result_type(s, q))
+    return zeta
+
+
+def _gamma_parts(xp: Any, a: Any, x: Any) -> tuple[Any, Any]:
+    """The lower and the upper regularized incomplete gamma function for a > 0, x >= 0: the series where it
+    converges fast, else the continued fraction (W. Gautschi, "A computational procedure for incomplete gamma
+    functions", 1979)."""
+    lead = xp.exp(a * xp.log(x) - x - _lgamma(xp, a))
+    low = x < a + 1
+    z = xp.where(low, x, 0.0)
+    term, total, k = 1 / a, 1 / a, 1
+    while k < 10000 and bool((term > 1e-17 * total).any()):
+        term = term * z / (a + k)
+        total, k = total + term, k + 1
+    z = xp.where(low, a + 2, x)
+    b = z + 1 - a
+    c, d = 1e300 + 0 * b, 1 / b
+    fraction, k = d, 1
+    step = xp.full_like(b, 2.0)
+    while k < 10000 and bool((xp.abs(step - 1) > 1e-16).any()):
+        b, factor = b + 2, k * (a - k)
+        d, c = 1 / (factor * d + b), b + factor / c
+        step = c * d
+        fraction, k = fraction * step, k + 1
+    lower, upper = lead * total, lead * fraction
+    return xp.where(low, lower, 1 - upper), xp.where(low, 1 - lower, upper)
+
+
+def _incomplete(part: int) -> Callable:
+    """The maker of gammainc (part 0) or gammaincc (part 1)."""
+    def maker(xp: Any) -> Callable:
+        def function(a: Any, x: Any) -> Any:
+            dtype = xp.result_type(a, x)
+            a, x = xp.broadcast_arrays(xp.asarray(a, "float64"), xp.asarray(x, "float64"))
+            inside = (a > 0) & (x > 0) & xp.isfinite(a) & xp.isfinite(x)
+            out = _gamma_parts(xp, xp.where(inside, a, 1.0), xp.where(inside, x, 1.0))[part]
+            none = ((a > 0) & (x == 0)) | (xp.isinf(a) & (x >= 0) & xp.isfinite(x))  # nothing lies below x
+            all_ = ((a == 0) & (x > 0)) | (xp.isinf(x) & (x > 0) & (a >= 0) & xp.isfinite(a))
+            out = xp.where(inside, out, xp.where(none, float(part), xp.where(all_, 1.0 - part, math.nan)))
+            return out.astype(dtype)
+        return function
+    return maker
+
+
 # -- the normal distribution ---------------------------------------------------------------------
 
 
@@ -189,24 +259,29 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
 # -- Bessel and sinc -----------------------------------------------------------------------------
 
 
-def _bessel_i(xp: Any, x: Any, n: int) -> Any:
-    """I_n: the trapezoid rule on the circle up to 25, which converges geometrically, then a series."""
+def _bessel_ie(xp: Any, x: Any, n: int) -> Any:
+    """exp(-abs(x)) I_n: the trapezoid rule on the circle up to 25, which converges geometrically, then a
+    series."""
     y, n = xp.abs(x), abs(n)
     near = xp.minimum(y, 25.0)
     points = 64 + 2 * n
     total = xp.zeros_like(y)
     for k in range(points):
         angle = 2 * math.pi * k / points
-        total = total + xp.exp(near * math.cos(angle)) * math.cos(n * angle)
+        total = total + xp.exp(near * (math.cos(angle) - 1)) * math.cos(n * angle)
     far = xp.maximum(y, 25.0)
     term, series = xp.ones_like(y), xp.ones_like(y)
     for k in range(1, 25):
         term = term * (((2 * k - 1) ** 2 - 4 * n * n) / (8 * k)) / far
         series = series + term
-    half = xp.exp(0.5 * far)  # in two steps, against overflow
-    asymptotic = half * (series / xp.sqrt(2 * math.pi * far)) * half
-    out = xp.where(y <= 25, total / points, xp.where(xp.isinf(y), y, asymptotic))
+    out = xp.where(y <= 25, total / points, series / xp.sqrt(2 * math.pi * far))
     return xp.where(x < 0, -out, out) if n % 2 else out
+
+
+def _bessel_i(xp: Any, x: Any, n: int) -> Any:
+    half = xp.exp(0.5 * xp.abs(x))  # in two steps, against overflow
+    out = half * _bessel_ie(xp, x, n) * half
+    return xp.where(xp.isinf(x), xp.sign(x) ** (n % 2) * math.inf, out)
 
 
 def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
@@ -229,7 +304,8 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
 
 
 FUNCTIONS.update({
-    "lgamma": _wide(_lgamma), "polygamma": _wide(_polygamma), "erfcx": _wide(_erfcx),
-    "erfinv": _wide(_erfinv), "ndtri": _wide(_ndtri), "log_ndtr": _wide(_log_ndtr),
-    "bessel_i": _wide(_bessel_i), "sinc_slope": _wide(_sinc_slope), "sinc": _wide(_sinc_slope),
+    "lgamma": wide(_lgamma), "polygamma": wide(_polygamma), "erfcx": wide(_erfcx),
+    "erfinv": wide(_erfinv), "ndtri": wide(_ndtri), "log_ndtr": wide(_log_ndtr),
+    "zeta": _zeta_maker, "gammainc": _incomplete(0), "gammaincc": _incomplete(1),
+    "bessel_i": wide(_bessel_i), "bessel_ie": wide(_bessel_ie), "sinc_slope": wide(_sinc_slope), "sinc": wide(_sinc_slope),
 })

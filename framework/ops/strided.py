@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.segments import owner_of
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import one_dim, size_args, tensor_arg
@@ -46,6 +47,7 @@ def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: i
     if xp is not np:
         return xp.ndarray(size, x.dtype, memptr=x.data + offset * x.itemsize, strides=steps)
     # as_strided starts at the first element; a negative or far offset is reached through an address
+    x = np.asarray(x)  # the memory of a NumPy scalar does not stay
     out = np.asarray(_Memory(x, size, steps, offset * x.itemsize)).view(x.dtype)
     if out.flags.writeable and overlaps_itself(out):
         out.flags.writeable = False
@@ -60,7 +62,7 @@ class _Memory:
         address, read_only = interface["data"]
         interface.update(data=(address + offset, read_only), shape=size, strides=strides)
         self.__array_interface__ = interface
-        self.array = array
+        self.base = array
 
 
 def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
@@ -86,9 +88,7 @@ def _storage(x: Tensor) -> tuple[int, int]:
     if x.is_cuda:
         memory = array.data.mem
         return int(array.data.ptr - memory.ptr) // array.itemsize, memory.size // array.itemsize
-    owner = array
-    while isinstance(owner.base, (np.ndarray, _Memory)):
-        owner = owner.base if isinstance(owner.base, np.ndarray) else owner.base.array
+    owner = owner_of(array)
     start = owner.__array_interface__["data"][0]
     return (array.__array_interface__["data"][0] - start) // array.itemsize, owner.nbytes // array.itemsize
 

@@ -5,7 +5,6 @@ from typing import Any
 
 from ..backends import array_module
 from ..ops.share import share
-from ..tensor import wrap
 from .optimizer import AT_LEAST_ZERO, Optimizer, denominator
 
 
@@ -47,7 +46,7 @@ class Adagrad(Optimizer):
             for p in group["params"]:
                 kept = self.state[p]
                 if not kept:
-                    kept.update(sum=wrap(self.init_state(p._array, group)["sum"]), step=0)
+                    kept.update(self.first_state(p, group), step=0)
                 share([kept["sum"]])
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:

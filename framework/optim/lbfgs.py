@@ -16,11 +16,14 @@ from ..backends import array_module, move
 from ..dtypes import finfo, promote_types
 from ..tensor import Tensor, bump, wrap
 from .line_search import Point, strong_wolfe
-from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to, on_device, zeros_like
+from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to, on_device, real_view, zeros_like
 
 
 class Flat:
-    """Many parameters seen as one vector, in their common dtype, on the device of the first."""
+    """Many parameters seen as one real vector, in their common dtype, on the device of the first.
+
+    A complex number gives two elements.
+    """
 
     def __init__(self, params: Sequence[Tensor]) -> None:
         self.params = list(params)
@@ -28,13 +31,14 @@ class Flat:
         dtype = params[0].dtype
         for p in params[1:]:
             dtype = promote_types(dtype, p.dtype)
-        self.dtype = dtype.numpy
+        self.dtype = dtype.to_real().numpy
+        self.size = sum(real_view(p._array).size for p in params)
 
     def _join(self, arrays: list) -> Any:
         pieces = []
         for a in arrays:
             with on_device(a):
-                row = a.reshape(-1)
+                row = real_view(a).reshape(-1)
             pieces.append(move(row, self.device))
         with on_device(pieces[0]):
             return array_module(pieces[0]).concatenate([row.astype(self.dtype) for row in pieces])
@@ -53,7 +57,7 @@ class Flat:
 
     def stored(self, vector: Any) -> Any:
         """The vector as it would be read back after ``set``."""
-        if all(p._array.dtype == self.dtype for p in self.params):
+        if all(real_view(p._array).dtype == self.dtype for p in self.params):
             return vector
         return self._join(self._pieces(vector))
 
@@ -61,8 +65,9 @@ class Flat:
         pieces, start = [], 0
         with on_device(vector):
             for p in self.params:
-                shape, end = p._array.shape, start + p._array.size
-                pieces.append(vector[start:end].reshape(shape).astype(p._array.dtype))
+                like = real_view(p._array)
+                end = start + like.size
+                pieces.append(vector[start:end].reshape(like.shape).astype(like.dtype))
                 start = end
         return pieces
 
@@ -71,7 +76,7 @@ class Flat:
         for p, piece in zip(self.params, self._pieces(vector)):
             moved = move(piece, p.device)
             with on_device(p._array):
-                p._array[...] = moved
+                real_view(p._array)[...] = moved
             bump(p, "LBFGS.step")
 
 
@@ -181,7 +186,7 @@ class LBFGS(Optimizer):
 
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What does not fit: the vectors must be as long as all parameters together."""
-        size = sum(q._array.size for g in self.param_groups for q in g["params"])
+        size = Flat([q for g in self.param_groups for q in g["params"]]).size
         if p is not self.param_groups[0]["params"][0] or "old_steps" not in saved:
             return [f"{name}: has the state {sorted(saved)}, which is not LBFGS's"]
         vectors = [*saved["old_steps"], *saved["old_changes"], *saved.get("pending", ())]

@@ -11,6 +11,9 @@ A method is two short functions of one parameter, on plain NumPy or CuPy arrays:
 
         def update(self, p, g, state, group):
             p -= group["lr"] * array_module(p).sign(g)
+
+A complex parameter is one of pairs of real numbers: the two functions see it, its gradient and its state
+with a last dimension of size 2 more, over the same memory.
 """
 
 from collections import defaultdict
@@ -24,7 +27,9 @@ import numpy as np
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
+from ..dtypes import INEXACT
 from ..errors import CheckpointError, DeviceError, DTypeError, ShapeError
+from ..ops.complexes import as_complex_op, as_real_op
 from ..tensor import Tensor, bump, counter_of, wrap
 
 Limit = tuple[Callable[[Any], bool], str]
@@ -92,15 +97,19 @@ class Optimizer:
     def _update_one(self, p: Tensor, array: Any, sign_flipped: bool, group: dict[str, Any]) -> None:
         kept = self.state[p]
         if not kept:
-            kept.update(_wrapped(self.init_state(array, group)), step=0)
-        state = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
-        state["step"] += 1
-        g = p.grad._array  # type: ignore[union-attr]
-        self.update(array, -g if sign_flipped else g, state, group)
+            kept.update(self.first_state(p, group), step=0)
+        given = {k: real_view(v._array) if isinstance(v, Tensor) else v for k, v in kept.items()}
+        state = {**given, "step": kept["step"] + 1}
+        g = real_view(p.grad._array)  # type: ignore[union-attr]
+        self.update(real_view(array), -g if sign_flipped else g, state, group)
         for key, value in state.items():
-            old = kept.get(key)
-            if old is not value and not (isinstance(old, Tensor) and old._array is value):
-                kept[key] = _wrap_array(value)
+            if value is not given.get(key):
+                kept[key] = _as_kept(value, array)
+
+    def first_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """What ``init_state`` gives, as it is kept: tensors, and complex ones for a complex parameter."""
+        made = self.init_state(real_view(p._array), group)
+        return {k: _as_kept(v, p._array) for k, v in made.items()}
 
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for an option outside its limits."""
@@ -195,8 +204,8 @@ class Optimizer:
                 raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a non-leaf tensor, one "
                                  f"that was computed; optimize the leaf it was computed from, or "
                                  f"x.detach().requires_grad_()")
-            if not p.is_floating_point():
-                raise DTypeError(f"{kind}: params[{i}] must be floating, it is {p.dtype}")
+            if not (p.is_floating_point() or p.is_complex()):
+                raise DTypeError(f"{kind}: params[{i}] must be floating or complex, it is {p.dtype}")
             if id(p) in seen:
                 raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a duplicate: it "
                                  f"appears twice in a group, or in two groups")
@@ -382,14 +391,18 @@ class Optimizer:
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What in the ``saved`` state of ``p`` does not fit; by what ``init_state`` would give."""
         with on_device(p._array):
-            wanted = _wrapped(self.init_state(p._array, group))
+            wanted = self.first_state(p, group)
         ours, theirs = sorted(wanted), sorted(k for k in saved if k != "step")
         if ours != theirs:
             return [f"{name}: the checkpoint keeps {theirs or 'nothing'}, {type(self).__name__} with its "
                     f"options keeps {ours or 'nothing'}"]
+        wanted = {key: value for key, value in wanted.items() if isinstance(value, Tensor)}
         return [f"{name}: {key} has shape {list(getattr(saved[key], 'shape', ()))} in the checkpoint, "
                 f"the optimizer needs {list(value.shape)}" for key, value in wanted.items()
-                if isinstance(value, Tensor) and getattr(saved[key], "shape", ()) != value.shape]
+                if getattr(saved[key], "shape", ()) != value.shape] + [
+                f"{name}: {key} is {saved[key].dtype} in the checkpoint, the optimizer needs {value.dtype}"
+                for key, value in wanted.items()
+                if isinstance(saved[key], Tensor) and saved[key].is_complex() != value.is_complex()]
 
     def cast_state(self, p: Tensor, saved: dict) -> dict[str, Any]:
         """A copy of the ``saved`` state of ``p`` in its dtype and on its device; ``step`` as a number."""
@@ -440,24 +453,28 @@ def denominator(v: Any, eps: float, inside: bool, correction: float = 1.0) -> An
 
 
 def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:
-    """A copy of a tensor on ``device``, a floating one as ``dtype``; also inside lists; else itself."""
+    """A copy of a tensor on ``device``, not of integers as ``dtype``; also inside lists; else itself."""
     if isinstance(value, (list, tuple)):
         return [cast_to(v, dtype, device) for v in value]
     if not isinstance(value, Tensor):
         return value
     array = value._array
     with on_device(array):
-        copy = array.astype(dtype if value.is_floating_point() else array.dtype)
+        copy = array.astype(dtype if array.dtype.kind in INEXACT else array.dtype)
     return wrap(move(copy, device))
 
 
-def _wrap_array(value: Any) -> Any:
-    return wrap(value) if hasattr(value, "dtype") and hasattr(value, "strides") and not isinstance(
-        value, np.generic) else value
+def real_view(array: Any) -> Any:
+    """A complex array as pairs of real numbers, (*) -> (*, 2), over the same memory; a real one as it is."""
+    return as_real_op(array) if array.dtype.kind == "c" else array
 
 
-def _wrapped(state: dict[str, Any]) -> dict[str, Any]:
-    return {k: _wrap_array(v) for k, v in state.items()}
+def _as_kept(value: Any, p: Any) -> Any:
+    """An array as a tensor, pairs of a complex parameter ``p`` as complex numbers; others as they are."""
+    if not (hasattr(value, "dtype") and hasattr(value, "strides")) or isinstance(value, np.generic):
+        return value
+    paired = p.dtype.kind == "c" and value.shape == (*p.shape, 2)
+    return wrap(as_complex_op(value) if paired else value)
 
 
 def _register(hooks: dict[int, Callable], hook: Callable) -> RemovableHandle:

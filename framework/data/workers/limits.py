@@ -4,13 +4,11 @@ import ctypes
 import faulthandler
 import os
 import random
-import re
 import select
 import signal
 import socket
 import sys
 import threading
-from pathlib import Path
 
 import numpy as np
 
@@ -19,33 +17,20 @@ try:
 except ImportError:  # not a POSIX system, which has no worker processes
     resource = None  # type: ignore[assignment]
 
+from ...backends.threads import VARIABLES, set_num_threads
 from ...random import manual_seed
 
 # asks for the Python stacks; where no handler is set yet it does nothing
 DUMP = getattr(signal, "SIGURG", None)
 _PR_SET_PDEATHSIG = 1
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
-_SETTERS = [f"{a}openblas_set_num_threads{b}" for a in ("scipy_", "") for b in ("64_", "_64", "")]
-_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def one_thread() -> None:
     """BLAS works with one thread in this process: the workers share the cores among them."""
-    for name in _VARIABLES:  # for libraries that are loaded later
+    for name in VARIABLES:  # for libraries that are loaded later
         os.environ[name] = "1"
-    try:
-        maps = Path("/proc/self/maps").read_text()
-    except OSError:
-        return
-    for path in set(re.findall(r"(/\S*openblas\S*)$", maps, re.MULTILINE)):
-        try:
-            library = ctypes.CDLL(path)
-        except OSError:
-            continue
-        for name in _SETTERS:
-            if hasattr(library, name):
-                getattr(library, name)(1)
-                break
+    set_num_threads(1)
 
 
 def keep_memory() -> None:

@@ -28,6 +28,14 @@ def count_fork() -> None:
     _forks += 1
 
 
+class _Lent:
+    """A segment under another type: a tensor on a slot is not one that may be shared as it is, as the slot
+    is used again when this process, not another one, has done with it."""
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment, self.__array_interface__ = segment, segment.__array_interface__
+
+
 class Slots:
     """The worker's side: room for the arrays of one batch at a time."""
 
@@ -53,7 +61,7 @@ class Slots:
 
     def _enter(self, segment: Segment) -> None:
         assert self._slot is not None
-        self._memory = np.asarray(segment)
+        self._memory = np.asarray(_Lent(segment))
         self._leases[self._slot] = weakref.ref(self._memory)
 
     def leave(self) -> None:
@@ -140,7 +148,7 @@ class Leases:
 
     def __init__(self, count: int) -> None:
         self.free = list(range(count))
-        self._segments: dict[int, Segment] = {}
+        self._segments: dict[int, _Lent] = {}
         self._held: dict[int, tuple[weakref.ref, int]] = {}
         self._stale: set[int] = set()
         self._back: deque[int] = deque()
@@ -172,7 +180,7 @@ class Leases:
         """The worker's new segment for this slot; raises SharedMemoryError if it cannot be mapped."""
         segment = Segment.attach(fd)
         segment.close()
-        self._segments[slot] = segment
+        self._segments[slot] = _Lent(segment)
 
     def parts(self, slot: int, spans: list[tuple[int, int]]) -> list[np.ndarray]:
         """The parts of a batch; the slot is taken back when they, and all views of them, are gone."""
