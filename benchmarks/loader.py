@@ -169,7 +169,8 @@ def main() -> None:
     if args.child:
         print(json.dumps(measure(*args.child, args.images, args.workers)))
         return
-    print(f"| {args.workers} workers | samples/s | PyTorch | ratio | first batch s | PyTorch | peak MB | PyTorch |")
+    print(f"| {args.workers} workers | samples/s | PyTorch | ratio | first batch s | PyTorch | peak MB "
+          "| PyTorch |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     for workload in args.workloads:
         found: dict[str, list] = {"framework": [], "torch": []}

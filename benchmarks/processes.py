@@ -52,7 +52,8 @@ def _child(*command: str) -> Any:
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True,
                           env={**environment, "PYTHONPATH": str(ROOT)})
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{done.stderr}")
+        says = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise RuntimeError(f"{says[-1]}; in: {' '.join(command)}")
     return json.loads(done.stdout)
 
 

@@ -26,20 +26,21 @@ def ratio(row: dict[str, Any]) -> str:
     return f"{middle:.2f}" if row["rounds"] == 1 else f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
-def line(row: dict[str, Any]) -> str:
+def line(row: dict[str, Any], peak: dict[str, float]) -> str:
     """One row for the terminal."""
     if "failed" in row:
         return f"{row['name']:22} FAILED: {row['failed']}"
     times = "".join(f"{name:>11} {amount(t, row['unit']):>8}" for name, t in row["median"].items())
     hand = f"   by hand {amount(row['by_hand'], row['unit'])}" if "by_hand" in row else ""
-    return f"{row['name']:22}{times}   ratio {ratio(row):22}{_peaks(row):>14}{hand}"
+    return f"{row['name']:22}{times}   ratio {ratio(row):22}{_peaks(row, peak):>16}{hand}"
 
 
-def _peaks(row: dict[str, Any]) -> str:
+def _peaks(row: dict[str, Any], peak: dict[str, float]) -> str:
     """Percent of peak of each module, and of what."""
-    if "of_peak" not in row:
+    if "bound" not in row:
         return ""
-    return " / ".join(f"{100 * x:.0f}" for x in row["of_peak"].values()) + f" % {row['bound']}"
+    best = row["count"] / peak[row["bound"]]
+    return " / ".join(f"{100 * best / t:.0f}" for t in row["median"].values()) + f" % {row['bound']}"
 
 
 def conditions(run: dict[str, Any]) -> list[str]:
@@ -48,7 +49,7 @@ def conditions(run: dict[str, Any]) -> list[str]:
     versions = ", ".join(f"{name} {number}" for name, number in m["versions"].items())
     return [f"{m['processor']}, {m['cores']} cores, load {m['load']} at the start; {m['system']}; "
             f"{versions}; {m['when']}.",
-            f"{run['threads']} threads for every module. Peak measured in this run: "
+            f"Threads of every module: {run['threads']}. Peak measured in this run: "
             f"{peak['flops'] / 1e9:.0f} GFLOP/s (NumPy's product, float32), "
             f"{peak['bytes'] / 1e9:.1f} GB/s (copy)."]
 
@@ -68,7 +69,8 @@ def markdown(run: dict[str, Any]) -> str:
             what = f"{row['what']} ({row['note']})" if row["note"] else row["what"]
             cells = [row["name"], what, *[amount(row["median"][n], row["unit"]) for n in names]]
             cells += [ratio(row)] if len(names) > 1 else []
-            cells += [_peaks(row), amount(row["by_hand"], row["unit"]) if "by_hand" in row else ""]
+            cells.append(_peaks(row, run["peak"]))
+            cells.append(amount(row["by_hand"], row["unit"]) if "by_hand" in row else "")
         cells += [""] * (len(head) - len(cells))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *conditions(run)]) + "\n"
@@ -106,8 +108,8 @@ def picture(run: dict[str, Any]) -> str:
     bottom = TOP + LINE * len(rows)
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{LEFT + WIDTH + 60}" height="{bottom + 34}">',
              f"<style>{STYLE}</style>", '<rect width="100%" height="100%" fill="#fff"/>',
-             f'<text x="{LEFT}" y="18">time or memory of {escape(run["modules"][0])} / '
-             f'{escape(run["modules"][1])}: bar = median, stroke = quartiles</text>']
+             f'<text x="{LEFT}" y="18">time or memory of {escape(" / ".join(run["modules"]))}: '
+             'bar = median, stroke = quartiles</text>']
     for power in range(int(low) - 1, int(high) + 2):
         if low <= power <= high:
             x, kind = at(2.0 ** power), "g" if power else "one"

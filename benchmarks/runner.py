@@ -121,8 +121,7 @@ def summary(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, 
     return {"median": medians, "ratio": ratios, "rounds": len(rows)}
 
 
-def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, peak: dict[str, float],
-            tiny: bool = False) -> dict[str, Any]:
+def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, tiny: bool = False) -> dict[str, Any]:
     """Check that the modules agree, then time them; NumPy by hand stands last where there is one."""
     names, cases = [M.__name__ for M in modules], work.cases(list(modules), tiny)
     hand = work.numpy_case(tiny)
@@ -136,7 +135,6 @@ def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, peak: dic
     kind, count = ("flops", cases[0].flops) if cases[0].flops else ("bytes", cases[0].bytes)
     if count:
         found["bound"], found["count"] = kind, count
-        found["of_peak"] = {name: count / t / peak[kind] for name, t in found["median"].items()}
     return {"name": work.name, "family": work.family, "what": work.what, "unit": "s",
             "note": cases[0].note, **found}
 
@@ -150,10 +148,10 @@ def set_threads(modules: Sequence[ModuleType], n: int) -> None:
         M.set_num_threads(n)
 
 
-def peak(threads: int, tries: int = 20, size: int = 1536, megabytes: int = 128) -> dict[str, float]:
+def peak(threads: int, tries: int = 3, size: int = 1536, megabytes: int = 128) -> dict[str, float]:
     """Flops per second of NumPy's float32 product, bytes per second of a copy by all threads.
 
-    The best of some tries; a copy counts what it reads and what it writes.
+    The best of the tries; a copy counts what it reads and what it writes.
     """
     a = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
     product = min(seconds(lambda: a @ a, 1) for _ in range(tries))

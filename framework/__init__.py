@@ -79,6 +79,9 @@ from .io import save as save
 
 # functions of the rooms, written by framework.ops.stub
 from .ops.activations import _relu as relu
+from .ops.activations import hardshrink as hardshrink
+from .ops.activations import prelu as prelu
+from .ops.adaptive_pool import adaptive_avg_pool1d as adaptive_avg_pool1d
 from .ops.arithmetic import abs as abs
 from .ops.arithmetic import abs as absolute
 from .ops.arithmetic import add as add
@@ -174,6 +177,15 @@ from .ops.complexes import resolve_neg as resolve_neg
 from .ops.complexes import sgn as sgn
 from .ops.complexes import view_as_complex as view_as_complex
 from .ops.complexes import view_as_real as view_as_real
+from .ops.conv import conv1d as conv1d
+from .ops.conv import conv2d as conv2d
+from .ops.conv import conv3d as conv3d
+from .ops.conv import conv_transpose1d as conv_transpose1d
+from .ops.conv import conv_transpose2d as conv_transpose2d
+from .ops.conv import conv_transpose3d as conv_transpose3d
+from .ops.distances import cosine_similarity as cosine_similarity
+from .ops.distances import pairwise_distance as pairwise_distance
+from .ops.einsum import bilinear as bilinear
 from .ops.einsum import einsum as einsum
 from .ops.elements import bitwise_left_shift as bitwise_left_shift
 from .ops.elements import bitwise_right_shift as bitwise_right_shift
@@ -222,6 +234,7 @@ from .ops.inplace_forms import asinh_ as asinh_
 from .ops.inplace_forms import atan_ as atan_
 from .ops.inplace_forms import atanh_ as atanh_
 from .ops.inplace_forms import ceil_ as ceil_
+from .ops.inplace_forms import celu_ as celu_
 from .ops.inplace_forms import clamp_ as clamp_
 from .ops.inplace_forms import clamp_max_ as clamp_max_
 from .ops.inplace_forms import clamp_min_ as clamp_min_
@@ -256,6 +269,7 @@ from .ops.inplace_forms import reciprocal_ as reciprocal_
 from .ops.inplace_forms import relu_ as relu_
 from .ops.inplace_forms import round_ as round_
 from .ops.inplace_forms import rsqrt_ as rsqrt_
+from .ops.inplace_forms import selu_ as selu_
 from .ops.inplace_forms import sigmoid_ as sigmoid_
 from .ops.inplace_forms import sin_ as sin_
 from .ops.inplace_forms import sinc_ as sinc_
@@ -264,6 +278,7 @@ from .ops.inplace_forms import sqrt_ as sqrt_
 from .ops.inplace_forms import square_ as square_
 from .ops.inplace_forms import tan_ as tan_
 from .ops.inplace_forms import tanh_ as tanh_
+from .ops.inplace_forms import threshold_ as threshold_
 from .ops.inplace_forms import trunc_ as trunc_
 from .ops.inplace_forms import xlogy_ as xlogy_
 from .ops.inplace_forms import zero_ as zero_
@@ -271,6 +286,7 @@ from .ops.integrals import cdist as cdist
 from .ops.integrals import cumulative_trapezoid as cumulative_trapezoid
 from .ops.integrals import dist as dist
 from .ops.integrals import gradient as gradient
+from .ops.integrals import pdist as pdist
 from .ops.integrals import trapezoid as trapezoid
 from .ops.integrals import trapezoid as trapz
 from .ops.inverses import cholesky_inverse as cholesky_inverse
@@ -291,6 +307,8 @@ from .ops.linalg import inverse as inverse
 from .ops.linalg import logdet as logdet
 from .ops.linalg import matrix_power as matrix_power
 from .ops.linalg import slogdet as slogdet
+from .ops.made_matrices import orgqr as orgqr
+from .ops.made_matrices import vander as vander
 from .ops.matmul import addbmm as addbmm
 from .ops.matmul import addmm as addmm
 from .ops.matmul import addmv as addmv
@@ -307,6 +325,10 @@ from .ops.matmul import outer as ger
 from .ops.matmul import outer as outer
 from .ops.matmul import tensordot as tensordot
 from .ops.matmul import vdot as vdot
+from .ops.norm import rms_norm as rms_norm
+from .ops.pad import channel_shuffle as channel_shuffle
+from .ops.pad import pixel_shuffle as pixel_shuffle
+from .ops.pad import pixel_unshuffle as pixel_unshuffle
 from .ops.pointwise import acos as acos
 from .ops.pointwise import acos as arccos
 from .ops.pointwise import acosh as acosh
@@ -350,6 +372,10 @@ from .ops.pointwise import tanh as tanh
 from .ops.pointwise import trunc as fix
 from .ops.pointwise import trunc as trunc
 from .ops.pointwise import where as where
+from .ops.pool import avg_pool1d as avg_pool1d
+from .ops.pool import max_pool1d as max_pool1d
+from .ops.pool import max_pool2d as max_pool2d
+from .ops.pool import max_pool3d as max_pool3d
 from .ops.quantiles import corrcoef as corrcoef
 from .ops.quantiles import cov as cov
 from .ops.quantiles import histogram as histogram
@@ -357,6 +383,10 @@ from .ops.quantiles import mode as mode
 from .ops.quantiles import nanmedian as nanmedian
 from .ops.quantiles import nanquantile as nanquantile
 from .ops.quantiles import quantile as quantile
+from .ops.queries import is_nonzero as is_nonzero
+from .ops.queries import is_same_size as is_same_size
+from .ops.queries import is_signed as is_signed
+from .ops.queries import result_type as result_type
 from .ops.random import bernoulli as bernoulli
 from .ops.random import multinomial as multinomial
 from .ops.random import normal as normal
@@ -367,6 +397,8 @@ from .ops.random import randint_like as randint_like
 from .ops.random import randn as randn
 from .ops.random import randn_like as randn_like
 from .ops.random import randperm as randperm
+from .ops.random_activations import rrelu as rrelu
+from .ops.random_activations import rrelu_ as rrelu_
 from .ops.rank import pinverse as pinverse
 from .ops.reduce import all as all
 from .ops.reduce import amax as amax
@@ -396,9 +428,15 @@ from .ops.scatter import scatter_add as scatter_add
 from .ops.scatter import take_along_dim as take_along_dim
 from .ops.scatter_reduce import index_reduce as index_reduce
 from .ops.scatter_reduce import scatter_reduce as scatter_reduce
+from .ops.slices import frexp as frexp
+from .ops.slices import ldexp as ldexp
+from .ops.slices import narrow_copy as narrow_copy
+from .ops.slices import put as put
+from .ops.slices import renorm as renorm
 from .ops.softmax import log_softmax as log_softmax
 from .ops.softmax import softmax as softmax
 from .ops.solvers import cholesky_solve as cholesky_solve
+from .ops.solvers import lu_unpack as lu_unpack
 from .ops.solvers import matrix_exp as matrix_exp
 from .ops.sort import argsort as argsort
 from .ops.sort import bucketize as bucketize
@@ -417,6 +455,9 @@ from .ops.special import logit as logit
 from .ops.special import polygamma as polygamma
 from .ops.special import sinc as sinc
 from .ops.special import xlogy as xlogy
+from .ops.special_more import igamma as igamma
+from .ops.special_more import igammac as igammac
+from .ops.special_more import mvlgamma as mvlgamma
 from .ops.split import chunk as chunk
 from .ops.split import dsplit as dsplit
 from .ops.split import hsplit as hsplit

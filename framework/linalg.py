@@ -21,7 +21,10 @@ from .ops.linalg import slogdet as slogdet
 from .ops.linalg import solve as solve
 from .ops.linalg import svd as svd
 from .ops.linalg import svdvals as svdvals
+from .ops.made_matrices import _linalg_vander as vander  # noqa: F401
+from .ops.made_matrices import householder_product as householder_product
 from .ops.matmul import _linalg_cross as cross  # noqa: F401
+from .ops.matmul import matmul as matmul
 from .ops.rank import matrix_rank as matrix_rank
 from .ops.rank import pinv as pinv
 from .ops.solvers import _diagonal as diagonal  # noqa: F401

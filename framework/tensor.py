@@ -213,13 +213,7 @@ class Tensor:
         if value is not None:
             if not isinstance(value, Tensor):
                 raise TypeError(f"grad must be a Tensor or None, got {type(value).__name__}")
-            if value.shape != self.shape:
-                raise ShapeError(f"grad of shape {list(value.shape)} does not fit a tensor of shape "
-                                 f"{list(self.shape)}")
-            if value.dtype is not self.dtype:
-                raise DTypeError(f"grad of {value.dtype} does not fit a tensor of {self.dtype}")
-            if value.device != self.device:
-                raise DeviceError(f"grad on {value.device} does not fit a tensor on {self.device}")
+            check_fits(value, self, "grad")
         if type(self._node) is Leaf:
             self._node.grad = value
         elif self._node is None and self._more is not None and self._more.leaf is not None:
@@ -406,6 +400,17 @@ def as_array(value: Any) -> Any:
 def as_tensor(value: Any) -> Tensor:
     """The tensor itself, or a tensor over an array or NumPy scalar."""
     return value if isinstance(value, Tensor) else wrap(as_array(value))
+
+
+def check_fits(value: Tensor, t: Tensor, what: str) -> None:
+    """Raise unless ``value``, a gradient or tangent of ``t``, has its shape, dtype and device."""
+    if value.shape != t.shape:
+        raise ShapeError(f"{what} of shape {list(value.shape)} does not fit a tensor of shape "
+                         f"{list(t.shape)}")
+    if value.dtype is not t.dtype:
+        raise DTypeError(f"{what} of {value.dtype} does not fit a tensor of {t.dtype}")
+    if value.device != t.device:
+        raise DeviceError(f"{what} on {value.device} does not fit a tensor on {t.device}")
 
 
 def counter_of(t: Tensor) -> list:

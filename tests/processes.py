@@ -85,6 +85,11 @@ def total(t):
     return t, float(t.sum())
 
 
+class NoExceptionAgain(Exception):
+    def __reduce__(self):
+        return str, ("text",)
+
+
 class TwoArguments(Exception):
     def __init__(self, a, b):
         super().__init__(a)
@@ -103,6 +108,10 @@ def fail(i, kind, conn):
         raise KeyError("lost", 3)
     if kind == "unpicklable":
         raise TwoArguments("first", "second")
+    if kind == "long":
+        raise ValueError("x" * 2_000_000)
+    if kind == "odd":
+        raise NoExceptionAgain
     if kind == "exit":
         os._exit(7)
     if kind == "kill":

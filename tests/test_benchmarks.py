@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_rounds_alternate_the_order(monkeypatch):
 
 def test_a_run_is_reported(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(runner, "SETTLE", 0)
-    monkeypatch.setattr(runner, "peak", lambda threads: PEAK)
+    monkeypatch.setattr(runner, "peak", lambda *_: dict(PEAK))
     threads = fw.get_num_threads()
     names = ["add-chain-forward", "mlp-batch-1", "softmax"]
     monkeypatch.setattr(runner, "measure", lambda *a, was=runner.measure: was(*a, tiny=True))
@@ -126,8 +127,17 @@ def test_a_run_is_reported(monkeypatch, tmp_path, capsys):
     assert "ratio" in capsys.readouterr().out
 
 
+def test_one_module_alone_is_reported_without_ratios(monkeypatch):
+    monkeypatch.setattr(runner, "SETTLE", 0)
+    monkeypatch.setattr(runner, "peak", lambda *_: dict(PEAK))
+    monkeypatch.setattr(runner, "measure", lambda *a, was=runner.measure: was(*a, tiny=True))
+    run = command.run(["softmax"], [fw], runner.Plan(1, 0), fw.get_num_threads())
+    assert "| workload | what | framework | % of peak |" in report.markdown(run)
+    assert len(ElementTree.fromstring(report.picture(run)).findall("{*}rect")) == 1
+
+
 def test_a_workload_that_fails_is_a_row(monkeypatch, capsys):
-    monkeypatch.setattr(runner, "peak", lambda threads: PEAK)
+    monkeypatch.setattr(runner, "peak", lambda *_: dict(PEAK))
 
     def broken(*_):
         raise runner.Disagree("array 0: a and b differ")
@@ -154,6 +164,14 @@ def test_fresh_processes_measure():
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="peak memory is read from Linux")
 def test_peak_memory_of_a_step():
     assert 1e5 < measurements()["memory-lstm-step"].number("framework") < 1e9
+
+
+def test_the_page_names_workloads_that_exist():
+    page = (Path(__file__).parents[1] / "docs" / "performance.md").read_text()
+    table = page.partition(report.START)[2].partition(report.END)[0]
+    named = [line.split("|")[1].strip() for line in table.splitlines() if line.startswith("|")][2:]
+    assert named and not set(named) - set(REGISTRY) - set(measurements())
+    assert all(f"benchmarks/{name}.py" in page for name in ("overhead", "loader", "checkpoint"))
 
 
 def test_amounts():

@@ -292,6 +292,20 @@ def test_saving_and_loading_make_no_second_copy(tmp_path):
         assert peak(lambda: load(file))[0] < size + (16 << 20)
 
 
+@pytest.mark.parametrize("whole", [False, True])
+def test_raw_files_that_give_a_few_bytes_at_a_time(whole):
+    class Slow(io.BytesIO):
+        def read(self, size=-1):
+            return super().read(min(size, 7))
+
+        def readinto(self, buffer):
+            return super().readinto(memoryview(buffer)[:7])
+
+    file = io.BytesIO()
+    save({"x": fw.arange(100)}, file, weights_only=not whole)
+    assert load(Slow(file.getvalue()), weights_only=not whole)["x"].tolist() == list(range(100))
+
+
 def test_files_that_cannot_seek(tmp_path):
     class Pipe(io.RawIOBase):
         def __init__(self, data=b""):

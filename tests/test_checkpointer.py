@@ -197,14 +197,16 @@ def three(tmp_path):
     return checkpoints
 
 
-@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone"])
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "gone", "directory"])
 def test_a_damaged_latest_falls_back(tmp_path, damage):
     checkpoints = three(tmp_path)
     path = Path(checkpoints.latest)
     data = bytearray(path.read_bytes())
     data[-3] ^= 1
-    if damage == "gone":
+    if damage in ("gone", "directory"):
         path.unlink()
+        if damage == "directory":
+            path.mkdir()
     else:
         path.write_bytes({"cut": data[:-9], "flip": data, "empty": b""}[damage])
     model = model_of(0)
@@ -213,9 +215,27 @@ def test_a_damaged_latest_falls_back(tmp_path, damage):
     else:
         with pytest.warns(RuntimeWarning, match="going back to step 2.*step-0000000003.ckpt"):
             assert checkpoints.resume(model=model)["step"] == 2
-        with pytest.raises(CheckpointError):
+        with pytest.raises(IsADirectoryError if damage == "directory" else CheckpointError):
             checkpoints.resume(3, model=model)
     assert value_of(model) == 2
+
+
+def test_files_of_killed_savers_are_removed(tmp_path):
+    three(tmp_path)
+    left = tmp_path / ".step-0000000004.ckpt.0123456789ab.tmp"
+    others = tmp_path / ".precious.0123456789ab.tmp"
+    for path in (left, others):
+        path.write_bytes(b"half")
+    Checkpointer(tmp_path)
+    assert not left.exists() and others.exists()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="flock")
+def test_a_file_system_without_locks(tmp_path, monkeypatch):
+    def unsupported(*args):
+        raise OSError(95, "not supported")
+    monkeypatch.setattr("fcntl.flock", unsupported)
+    assert three(tmp_path).steps == [1, 2, 3]
 
 
 def test_all_damaged(tmp_path):

@@ -27,7 +27,7 @@ from framework.data import (
     transforms,
 )
 from framework.data.download import fetch
-from framework.errors import ShapeError
+from framework.errors import DTypeError, ShapeError
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 real = pytest.mark.skipif(not DATA.exists(), reason="the data files are not there")
@@ -62,6 +62,17 @@ def test_dataset_folder(tmp_path):
     copy = pickle.loads(pickle.dumps(DatasetFolder(root, read, ".txt")))
     assert copy[3] == ("b/2.txt", 1) and copy.samples == data.samples
     assert len(DatasetFolder(root, read, is_valid_file=lambda p: "deep" in p, allow_empty=True)) == 1
+
+
+def test_links_of_a_folder_are_followed_but_not_in_circles(tmp_path):
+    root = tree(tmp_path / "root", ["a/0.txt"])
+    tree(tmp_path / "else", ["1.txt"])
+    (root / "a" / "there").symlink_to(tmp_path / "else")
+    for name, to in (("up", ".."), ("self", "."), ("nowhere", "nix")):
+        (root / "a" / name).symlink_to(to)
+    data = DatasetFolder(root, read, (".txt",))
+    found = [Path(path).relative_to(root).as_posix() for path, _ in data.samples]
+    assert found == ["a/0.txt", "a/there/1.txt"]
 
 
 def test_dataset_folder_says_what_is_missing(tmp_path):
@@ -214,6 +225,11 @@ def test_array_dataset(tmp_path):
     np.save(tmp_path / "objects.npy", np.array([{}], object), allow_pickle=True)
     with pytest.raises(ValueError, match="not a .npy file of numbers"):
         ArrayDataset(tmp_path / "objects.npy")
+
+
+def test_array_dataset_of_no_numbers():
+    with pytest.raises(DTypeError, match="no tensors of <U1"):
+        ArrayDataset(np.array(["a", "b"]))
 
 
 def test_token_dataset(tmp_path):

@@ -74,6 +74,7 @@ DELIBERATE = {
         ("det", "linalg.det"), ("float16", "LAPACK has no float16; PyTorch takes it only if empty")
     ),
     "matrix_exp": ("float16 bfloat16", "PyTorch's result is far off"),
+    "special.i1": ("int64 uint8", "PyTorch overflows at 90 already, where float32 does not"),
     "signbit": ("bfloat16", "PyTorch loses the sign of nan"),
     "nn.functional.grid_sample": ("float16 bfloat16", ROUNDED),
     "nn.functional.batch_norm": ("bfloat16", ROUNDED),

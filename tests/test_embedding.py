@@ -66,3 +66,14 @@ def test_a_wrong_index_leaves_the_table_alone():
     with pytest.raises(IndexError):
         F.embedding(fw.tensor([0, 9]), w, max_norm=1.0)
     assert w.tolist() == [[3.0, 3.0]] * 4
+
+
+@pytest.mark.parametrize("dtype", [fw.uint8, fw.int32, fw.int64])
+def test_gradients_of_repeated_rows_add_up_for_narrow_indices(dtype):
+    table = fw.zeros(300, 3, requires_grad=True)
+    i = fw.tensor([[200, 7], [200, 255]], dtype=dtype)
+    g = fw.arange(12.0).reshape(2, 2, 3)
+    fw.nn.functional.embedding(i, table).backward(g)
+    expected = np.zeros((300, 3))
+    np.add.at(expected, i.numpy().astype(int), g.numpy())
+    assert np.array_equal(table.grad.numpy(), expected)

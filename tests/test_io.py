@@ -423,3 +423,9 @@ def test_new_files_follow_the_umask_and_paths_may_be_bytes(tmp_path):
     assert load(path) == [1]
     if os.name == "posix":
         assert os.stat(path).st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("name", ["a" * 255, "\u65e5" * 85, "\U0001f600" * 63])
+def test_names_as_long_as_they_may_be(tmp_path, name):
+    save([1], tmp_path / name)
+    assert load(tmp_path / name) == [1] and os.listdir(tmp_path) == [name]

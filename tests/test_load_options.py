@@ -233,6 +233,16 @@ def test_a_whole_model_needs_weights_only_false(tmp_path):
     assert type(loads(dumps(model), "cpu", weights_only=False)[0].weight) is fw.nn.Parameter
 
 
+def test_a_process_that_has_not_met_bfloat16(tmp_path):
+    pytest.importorskip("ml_dtypes", reason="the lowprecision extra is not installed")
+    path = tmp_path / "model.ckpt"
+    save([fw.ones(2).to(fw.bfloat16)], path, weights_only=False)
+    script = f"import framework as fw; x, = fw.load({str(path)!r}, weights_only=False); assert x.sum() == 2"
+    done = subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": str(ROOT)},
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_data_is_never_pickled_unless_asked():
     inside = {"model": fw.nn.Linear(1, 1)}
     with pytest.raises(TypeError, match=r"obj\['model'\].*state_dict.*weights_only=False"):

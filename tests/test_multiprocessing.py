@@ -180,7 +180,9 @@ def test_arguments_are_shared_over_fork_too():
     p.join(10)
     assert t.tolist() == [2, 2] and model.weight.is_shared()
     inner = fw.nn.Linear(1, 1)
-    reduction.share_all({"a": [(inner,)], "b": (fw.ones(1, requires_grad=True) * 2, 3)})
+    circle = [inner, fw.nn.Linear]
+    circle.append(circle)
+    reduction.share_all({"a": [(circle,)], "b": (fw.ones(1, requires_grad=True) * 2, 3)})
     assert inner.bias.is_shared()
 
 
@@ -354,6 +356,7 @@ def test_spawn_runs_a_function_in_each(method):
 
 @pytest.mark.parametrize("kind, error", [
     ("raise", mp.ProcessRaisedException), ("unpicklable", mp.ProcessRaisedException),
+    ("long", mp.ProcessRaisedException), ("odd", mp.ProcessRaisedException),
     ("exit", mp.ProcessExitedException), ("kill", mp.ProcessExitedException)])
 def test_the_first_error_comes_home(kind, error, capfd):
     sleeper, conn = mp.Pipe(duplex=False)
@@ -368,6 +371,10 @@ def test_the_first_error_comes_home(kind, error, capfd):
         assert isinstance(found.__cause__, KeyError) and found.__cause__.args == ("lost", 3)
     elif kind == "unpicklable":
         assert "TwoArguments: first" in str(found) and found.__cause__ is None
+    elif kind == "odd":
+        assert "NoExceptionAgain" in str(found) and found.__cause__ is None
+    elif kind == "long":  # more than a pipe holds
+        assert len(str(found.__cause__)) == 2_000_000
     else:
         expected = (7, None) if kind == "exit" else (-9, "SIGKILL")
         assert (found.exit_code, found.signal_name) == expected

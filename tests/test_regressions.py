@@ -319,3 +319,59 @@ def test_error_functions_of_large_arrays_are_those_of_small_ones(function, dtype
 
 def test_sub_packages_are_listed():
     assert {"nn", "optim", "func"} <= set(dir(fw)) and "_import_module" not in dir(fw)
+
+
+UNDEFINED = {
+    "heaviside": lambda x: fw.heaviside(x, x),
+    "bincount": lambda x: fw.bincount(fw.tensor([0, 2, 2]), x),
+    "histc": lambda x: fw.histc(x, 4),
+    "histogram": lambda x: fw.histogram(x, 4, density=True).hist,
+    "unique": lambda x: fw.unique(x, return_counts=True)[0],
+    "unique_consecutive": lambda x: fw.unique_consecutive(x),
+}
+
+
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_what_has_no_derivative_says_so_by_name(name):
+    """A floating result taken as constant without a word would be a silently wrong gradient."""
+    x = fw.tensor([1.0, 0.5, -2.0], requires_grad=True)
+    with pytest.raises(fw.errors.AutogradError, match=f"^{name} has no derivative"):
+        (UNDEFINED[name](x).sum() * x.sum()).backward()
+    with pytest.raises(fw.errors.AutogradError, match=f"^{name} has no derivative"):
+        fw.func.jvp(UNDEFINED[name], (x.detach(),), (fw.ones(3),))
+    assert not UNDEFINED[name](x.detach()).requires_grad
+
+
+HALF = {
+    "layer_norm": lambda F, x: F.layer_norm(x, (3,)),
+    "rms_norm": lambda F, x: F.rms_norm(x, (3,), eps=1e-5),
+    "group_norm": lambda F, x: F.group_norm(x, 1),
+    "batch_norm": lambda F, x: F.batch_norm(x.t(), fw.zeros(2), fw.ones(2), training=True),
+    "normalize": lambda F, x: F.normalize(x),
+    "cosine_similarity": lambda F, x: F.cosine_similarity(x, x.flip(0)),
+    "std": lambda F, x: x.std(1),
+}
+
+
+@pytest.mark.parametrize("name", HALF)
+def test_squares_of_float16_do_not_overflow_on_the_way(name):
+    """They did from 256 on: the results were all 0."""
+    x = fw.tensor([[300.0, -500.0, 1.0], [1000.0, 3.0, -40.0]])
+    half = x.half().requires_grad_()
+    y = HALF[name](fw.nn.functional, half)
+    assert y.dtype is fw.float16
+    wide = x.clone().requires_grad_()
+    expected = HALF[name](fw.nn.functional, wide)
+    assert fw.allclose(y.float(), expected, rtol=2e-3, atol=1e-3)
+    y.sum().backward(), expected.sum().backward()
+    assert fw.allclose(half.grad.float(), wide.grad, rtol=1e-2, atol=1e-3)
+
+
+@pytest.mark.parametrize("x", [fw.ones(3), fw.tensor(2.0), fw.ones(2, 3).t(), fw.ones(0, 2)], ids=str)
+def test_a_view_in_its_own_dtype_stays_in_the_graph(x):
+    x = x.detach().requires_grad_()
+    y = x * 2
+    v = y.view(y.dtype)
+    assert v.shape == y.shape and (not y.numel() or np.shares_memory(v.detach().numpy(), y.detach().numpy()))
+    v.sum().backward()
+    assert x.grad.tolist() == (fw.ones(*x.shape) * 2).tolist()

@@ -186,6 +186,7 @@ def test_small_places_share_a_segment_and_large_ones_do_not():
 
 def test_many_tensors_few_descriptors():
     def job():
+        gc.collect()  # descriptors of tests before
         resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
         kept = [fw.full((n,), float(i)).share_memory_() for i, n in enumerate([90_000] * 90 + [50] * 2000)]
         return len(descriptors()) < 50 and all(float(t[-1]) == i for i, t in enumerate(kept))
@@ -213,6 +214,23 @@ def test_aliases_go_on_aliasing():
     assert t.tolist() == [[10, 13], [11, 14], [12, 15]] and inner.tolist() == [13, 14, 15]
     assert row.tolist() == data.tolist() == again.tolist() == other[0].tolist() == [10, 11, 12]
     assert x.is_contiguous() and t.stride() == (1, 3)
+
+
+@pytest.mark.parametrize("view", [lambda x: x.as_strided((3, 2), (1, 1)), lambda x: x.unfold(0, 3, 1),
+                                  lambda x: x.expand(2, 9), lambda x: x.unfold(0, 3, 2)[1:].detach()])
+@pytest.mark.parametrize("by_view", [False, True])
+def test_views_by_strides_move_along(view, by_view):
+    x = fw.zeros(9)
+    seen = view(x)
+    (seen if by_view else x).share_memory_()
+    assert x.is_shared() and seen.is_shared() and segment_of(view(x)._array) is segment_of(x._array)
+    x.add_(1)
+    assert seen.min() == 1
+
+
+def test_memory_that_cannot_be_written_moves_too():
+    x = fw.from_numpy(np.frombuffer(b"abcd", np.uint8))
+    assert x.share_memory_().is_shared() and x.tolist() == list(b"abcd")
 
 
 def test_looking_for_aliases_costs_only_who_has_some(monkeypatch):

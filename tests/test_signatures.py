@@ -40,6 +40,7 @@ LACKING = {
     "nn.functional.one_hot": {"tensor": "a slip of the stub: PyTorch's parser wants input"},
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm"), {"out_dtype": GPU_ONLY}),
     **dict.fromkeys(("linalg.svd", "linalg.svdvals"), {"driver": GPU_ONLY}),
+    "framework.hardshrink": {"out": UNSAID},
     **{f"nn.functional.{name}": {"out": UNSAID} for name in (
         "adaptive_avg_pool1d", "avg_pool1d", "hardshrink", "pixel_shuffle", "pixel_unshuffle")},
 }

@@ -115,6 +115,18 @@ def test_dtypes_keep_the_range():
     assert F.convert_image_dtype(x, fw.uint8) is x
 
 
+def test_filters_by_their_enumeration():
+    x = fw.rand(1, 6, 6)
+    enumerated = pickle.loads(pickle.dumps(T.Resize(3, T.InterpolationMode.BICUBIC)))
+    assert (enumerated(x) == T.Resize(3, "bicubic")(x)).all()
+
+
+def test_masks_stay_masks():
+    mask = fw.tensor([[True, True, False, False]] * 4)
+    assert T.Resize(2)(mask).tolist() == [[True, False]] * 2
+    assert T.ConvertImageDtype(fw.float32)(mask)[0].tolist() == [1, 1, 0, 0]
+
+
 def test_normalize():
     x = fw.randn(2, 3, 4, 5)
     got = T.Normalize([0.1, 0.2, 0.3], [1.0, 2.0, 4.0])(x)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -30,18 +31,18 @@ def add_chain_forward(M: ModuleType) -> Case:
 
 @workload(tiny={})
 def add_chain(M: ModuleType) -> Case:
-    """The same, forward and backward."""
+    """An addition on 10x20 numbers in a chain of 20, forward and backward."""
     a, b, g = M.ones(10, 20, requires_grad=True), M.ones(10, 20), M.ones(10, 20)
 
-    def run() -> object:
+    def run() -> Any:
         a.grad = None
         _chain(a, b).backward(g)
         return a.grad
     return Case(run, calls=LENGTH)
 
 
-def _inference(M: ModuleType, model: object, x: object) -> Callable:
-    def run() -> object:
+def _inference(M: ModuleType, model: Any, x: Any) -> Callable:
+    def run() -> Any:
         with M.no_grad():
             return model(x)
     return run
@@ -64,10 +65,10 @@ def mlp_small_step(M: ModuleType) -> Case:
 
 @workload(tiny={})
 def views(M: ModuleType) -> Case:
-    """A chain of reshape, transpose, slice and unsqueeze on 10x20 numbers, recorded, and back."""
+    """One of reshape, transpose, slice, unsqueeze, sum on 10x20 numbers, forward and backward."""
     a = normal(M, 10, 20, requires_grad=True)
 
-    def run() -> object:
+    def run() -> Any:
         a.grad = None
         a.reshape(20, 10).transpose(0, 1)[2:8].unsqueeze(0).sum().backward()
         return a.grad

@@ -156,3 +156,11 @@ def _integers(k: Any) -> Any:
     if isinstance(k, Tensor) and k.dtype.category > dtypes.INTEGER:
         raise DTypeError(f"index: an index array must be integer or bool, got {k.dtype}")
     return k
+
+
+def named(function: Any, name: str, module: str, line: str) -> Any:
+    """A function made by another, as one that was written out shows itself."""
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = module
+    function.__doc__ = line
+    return function

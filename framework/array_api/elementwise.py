@@ -10,26 +10,19 @@ from ..dtypes import FLOAT
 from ..errors import DTypeError
 from ..ops import arithmetic, compare, complexes, elements, pointwise
 from ..tensor import Tensor
-from .array import Array, array_arg, give, together
+from .array import Array, array_arg, give, named, together
 
 
 def _unary(name: str, op: Callable, line: str) -> Callable[[Any], Array]:
     def function(x: Any, /) -> Array:
         return give(op(array_arg(x, name)), x)
-    return _named(function, name, line)
+    return named(function, name, __name__, line)
 
 
 def _binary(name: str, op: Callable, line: str) -> Callable[[Any, Any], Array]:
     def function(x1: Any, x2: Any, /) -> Array:
         return give(op(*together(name, x1, x2)))
-    return _named(function, name, line)
-
-
-def _named(function: Any, name: str, line: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = line
-    return function
+    return named(function, name, __name__, line)
 
 
 abs = _unary("abs", arithmetic.abs, "The absolute value; of complex numbers the modulus.")

@@ -6,33 +6,26 @@ from typing import Any
 from ..dtypes import DType
 from ..ops import fft as transforms
 from ..tensor import Tensor
-from .array import Array, array_arg, give
+from .array import Array, array_arg, give, named
 
 
 def _one(name: str, op: Callable, line: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
         return give(op(array_arg(x, name), n, axis, norm))
-    return _named(function, name, line)
+    return named(function, name, __name__, line)
 
 
 def _many(name: str, op: Callable, line: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
         sizes, places = (None if v is None else tuple(v) for v in (s, axes))
         return give(op(array_arg(x, name), sizes, places, norm))
-    return _named(function, name, line)
+    return named(function, name, __name__, line)
 
 
 def _shift(name: str, op: Callable, line: str) -> Callable[..., Array]:
     def function(x: Tensor, /, *, axes: Any = None) -> Array:
         return give(op(array_arg(x, name), axes), x)
-    return _named(function, name, line)
-
-
-def _named(function: Any, name: str, line: str) -> Any:
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = __name__
-    function.__doc__ = line
-    return function
+    return named(function, name, __name__, line)
 
 
 fft = _one("fft", transforms.fft, "The discrete Fourier transform along an axis.")

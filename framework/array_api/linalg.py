@@ -6,12 +6,10 @@ from typing import Any, NamedTuple
 from ..dtypes import DType
 from ..ops import linalg as matrices
 from ..ops import matmul as products
-from ..ops import solvers, view
+from ..ops import rank, solvers, view
 from ..tensor import Tensor
 from . import linear, manipulation, statistics
 from .array import Array, array_arg, give, together
-from .elementwise import conj, greater
-from .searching import where
 
 matmul, tensordot, vecdot = linear.matmul, linear.tensordot, linear.vecdot
 matrix_transpose = manipulation.matrix_transpose
@@ -108,8 +106,7 @@ def matrix_power(x: Tensor, n: int, /) -> Array:
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:
     """How many singular values exceed ``rtol`` times the largest (default: max(M, N) * eps)."""
-    each = rtol[..., None] if isinstance(rtol, Tensor) and rtol.ndim else rtol  # type: ignore[index]
-    return give(solvers.matrix_rank(array_arg(x, "matrix_rank"), rtol=each))
+    return give(rank.matrix_rank(array_arg(x, "matrix_rank"), rtol=rtol))
 
 
 def outer(x1: Any, x2: Any, /) -> Array:
@@ -119,12 +116,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Array:
     """The pseudo-inverse; singular values up to ``rtol`` times the largest count as 0."""
-    if not isinstance(rtol, Tensor) or not rtol.ndim:
-        return give(matrices.pinv(array_arg(x, "pinv"), rtol=rtol))
-    U, S, Vh = svd(x, full_matrices=False)  # a limit for each matrix
-    kept = greater(S, S[..., :1] * rtol[..., None])  # type: ignore[index]
-    inverse = where(kept, 1 / where(kept, S, 1.0), 0.0)
-    return give(matrix_transpose(conj(Vh)) * inverse[..., None, :] @ matrix_transpose(conj(U)))
+    return give(rank.pinv(array_arg(x, "pinv"), rtol=rtol))
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:

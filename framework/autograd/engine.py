@@ -14,7 +14,7 @@ import numpy as np
 from ..backends import cuda, move
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
-from ..tensor import Tensor, as_tensor, place, wrap
+from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import set_recording, state
 
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
@@ -360,13 +360,8 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
             g = wrap(move(np.ones(root.shape, root._array.dtype), root.device))
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {type(g).__name__}")
-        elif g.shape != root.shape:
-            raise ShapeError(f"{op}: a gradient of shape {list(g.shape)} does not fit a tensor of shape "
-                             f"{list(root.shape)}")
-        elif g.dtype is not root.dtype:
-            raise DTypeError(f"{op}: a gradient of {g.dtype} does not fit a tensor of {root.dtype}")
-        elif g.device != root.device:
-            raise DeviceError(f"{op}: a gradient on {g.device} does not fit a tensor on {root.device}")
+        else:
+            check_fits(g, root, f"{op}: a gradient")
         seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
     return seeds
 

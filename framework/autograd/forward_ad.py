@@ -7,9 +7,9 @@ one column of derivatives, and keeps nothing for backward.
 
 from typing import Any, NamedTuple
 
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DTypeError
 from ..node import Dual
-from ..tensor import Tensor, place
+from ..tensor import Tensor, check_fits, place
 from .forward import Level, around, close_level, hang, is_recorded, open_level, plain, tangent_at
 from .mode import state
 
@@ -86,13 +86,7 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
 
 def attach(tensor: Tensor, tangent: Tensor, level: Level, op: str) -> Tensor:
     """A tensor over the same memory, with the tangent at this level and those it has at others."""
-    if tangent.shape != tensor.shape:
-        raise ShapeError(f"{op}: a tangent of shape {list(tangent.shape)} does not fit a tensor of shape "
-                         f"{list(tensor.shape)}")
-    if tangent.dtype is not tensor.dtype:
-        raise DTypeError(f"{op}: a tangent of {tangent.dtype} does not fit a tensor of {tensor.dtype}")
-    if tangent.device != tensor.device:
-        raise DeviceError(f"{op}: a tangent on {tangent.device} does not fit a tensor on {tensor.device}")
+    check_fits(tangent, tensor, f"{op}: a tangent")
     if is_recorded(tensor._node) and state.recording:
         dual = tensor.view(tensor.shape)  # type: ignore[attr-defined]
     else:

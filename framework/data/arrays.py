@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import ShapeError
+from ..dtypes import of_numpy
+from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor, wrap
 from .dataset import Dataset
 
@@ -62,6 +63,10 @@ class ArrayDataset(_Mapped):
         self._sources = sources
         self._open()
         lengths = [a.shape[0] if a.ndim else None for a in self._arrays]
+        for a in self._arrays:
+            if of_numpy(a.dtype.newbyteorder("=")) is None:
+                raise DTypeError(f"ArrayDataset: there are no tensors of {a.dtype}; wanted numbers "
+                                 f"or bools")
         if None in lengths or len(set(lengths)) > 1:
             raise ShapeError(f"ArrayDataset: all arrays must have the same length, got shapes "
                              f"{[list(a.shape) for a in self._arrays]}")

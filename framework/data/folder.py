@@ -101,9 +101,18 @@ class DatasetFolder(Dataset):
 
 
 def _files(directory: str) -> Iterator[str]:
-    for folder, _, names in sorted(os.walk(directory, followlinks=True)):
+    for folder, names in sorted(_walk(directory)):
         for name in sorted(names):
             yield os.path.join(folder, name)
+
+
+def _walk(directory: str) -> Iterator[tuple[str, list[str]]]:
+    """Folders and the files in them; links are followed, but not back to where they came from."""
+    for folder, below, names in os.walk(directory, followlinks=True):
+        here = os.path.join(os.path.realpath(folder), "")
+        below[:] = [name for name in below if not here.startswith(
+            os.path.join(os.path.realpath(os.path.join(folder, name)), ""))]
+        yield folder, names
 
 
 class ImageFolder(DatasetFolder):
@@ -119,6 +128,8 @@ class ImageFolder(DatasetFolder):
     def __init__(self, root: Any, transform: Callable | None = None,
                  target_transform: Callable | None = None, loader: Callable = pil_loader,
                  is_valid_file: Callable | None = None, allow_empty: bool = False) -> None:
+        if loader is pil_loader:
+            need("PIL.Image", "images", "ImageFolder")  # once, here, and not in every worker
         super().__init__(root, loader, IMG_EXTENSIONS if is_valid_file is None else None, transform,
                          target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples

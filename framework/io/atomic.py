@@ -40,7 +40,7 @@ def write_atomically(path: Any, write: Callable[[BinaryIO], None]) -> None:
             write(file)
         return
     start = f".{name[:50]}."  # with what follows it is no longer than a name may be, in any script
-    _remove_abandoned(folder, start)
+    remove_abandoned(folder, re.escape(start[1:-1]))
     try:
         _replace(target, folder, start, mode, write)
     except OSError as error:
@@ -124,14 +124,17 @@ def locked(file: BinaryIO, wait: bool) -> bool:
     return True
 
 
-def _remove_abandoned(folder: str, start: str) -> None:
-    """Remove temporary files of savers that were killed: those that nobody locks."""
-    pattern = re.compile(re.escape(start) + r"[0-9a-f]{12}\.tmp")
+def remove_abandoned(folder: str, names: str) -> None:
+    """Remove temporary files of savers that were killed, those that nobody locks.
+
+    names: a regular expression for the names of the files that were to be saved.
+    """
+    pattern = re.compile(rf"\.{names}\.[0-9a-f]{{12}}\.tmp")
     try:
-        names = os.listdir(folder)
+        there = os.listdir(folder)
     except OSError:  # a directory may be writable and not readable
         return
-    for name in names:
+    for name in there:
         if pattern.fullmatch(name):
             path = os.path.join(folder, name)
             with suppress(OSError), open(path, "rb") as file:  # another may remove it first

@@ -177,7 +177,7 @@ class Checkpointer:
         for save in reversed(saves):
             try:
                 found = self._open(save)
-            except (CheckpointError, FileNotFoundError) as error:
+            except (CheckpointError, FileNotFoundError, IsADirectoryError) as error:
                 problems.append(str(error))
                 continue
             if problems:

@@ -16,6 +16,7 @@ import importlib
 import zlib
 from typing import Any, BinaryIO
 
+from ..dtypes import of_numpy
 from ..errors import CheckpointError
 from ..tensor import Tensor, wrap
 from .files import Source, read_exactly, write_target
@@ -92,6 +93,7 @@ def _unpickle(data: memoryview, places: Places, what: str) -> Any:
     pickle, io = importlib.import_module("pickle"), importlib.import_module("io")
 
     def rebuild(cls: type, array: Any, device: str, requires_grad: bool) -> Tensor:
+        of_numpy(array.dtype)  # a fresh process does not know bfloat16 yet
         return wrap(places.put(array, device)._array, cls).requires_grad_(requires_grad)
 
     class Unpickler(pickle.Unpickler):  # type: ignore[name-defined, misc]

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 from ..errors import CheckpointError
-from .atomic import locked, write_atomically
+from .atomic import locked, remove_abandoned, write_atomically
 from .checkpoint import load
 from .stream import write_all
 
@@ -38,6 +38,7 @@ class Shelf:
     def __init__(self, directory: Any) -> None:
         self.directory = os.path.abspath(os.fsdecode(os.fspath(directory)))
         os.makedirs(self.directory, exist_ok=True)
+        remove_abandoned(self.directory, _NAME.pattern)  # of steps that no run may come to again
 
     def path(self, name: str) -> str:
         return os.path.join(self.directory, name)

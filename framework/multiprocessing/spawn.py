@@ -93,6 +93,7 @@ class ProcessContext:
                     self._said[i] = errors.recv()
                 except (EOFError, OSError):
                     self._said[i] = None
+                errors.close()
 
     def _blame(self, index: int) -> tuple:
         """Of several that failed, those that say why come first, then those that were not just ended."""

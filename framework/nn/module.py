@@ -6,7 +6,7 @@ and one walk over the tree (``named_modules``) serves everything that visits it.
 
 import warnings
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,36 +17,9 @@ from . import hooks as _hooks
 from . import state as _state
 from .hooks import Hooks, RemovableHandle
 from .parameter import Buffer, Parameter
+from .registry import Registry
 
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
-
-
-class Registry(MutableMapping):
-    """The registered values of one kind, by name: a live view of a module's attributes."""
-
-    def __init__(self, module: "Module", kind: str) -> None:
-        self._module, self._kind = module, kind
-
-    def __getitem__(self, name: str) -> Any:
-        if self._module._kinds.get(name) != self._kind:
-            raise KeyError(name)
-        return self._module.__dict__[name]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        self._module._register(name, value, self._kind)
-
-    def __delitem__(self, name: str) -> None:
-        self[name]
-        delattr(self._module, name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter([n for n, kind in self._module._kinds.items() if kind == self._kind])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
 
 
 class Module:

@@ -79,7 +79,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 # elu, celu and selu are one function: scale * x above 0, scale * alpha * (exp(rate * x) - 1) below.
 _elu = _record("elu", "where(x > 0, scale * x, (scale * alpha) * expm1(rate * minimum(x, 0)))",
-               "g * where(x > 0, scale, (rate * scale * alpha) * exp(rate * minimum(x, 0)))", "alpha scale rate")
+               "g * where(x > 0, scale, (rate * scale * alpha) * exp(rate * minimum(x, 0)))",
+               "alpha scale rate")
 
 
 @public("nn.functional", op=_elu)

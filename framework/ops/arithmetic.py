@@ -41,7 +41,8 @@ _quotient = elementwise("div", "x y", "x / y",
     tensor([0.2500, 0.5000])
     """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False, complex=True,
     vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
-floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)", """Quotient rounded down. Its derivative is 0.
+floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)",
+    """Quotient rounded down. Its derivative is 0.
     >>> fw.floor_divide(fw.tensor([7, -7]), 2)
     tensor([ 3, -4])
     """, ufunc="floor_divide", method="__floordiv__", vjp={"x": NOTHING, "y": NOTHING})
@@ -106,6 +107,11 @@ atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y,
         "x": "gate(over(g, x * x + y * y), y)", "y": "gate(over(-g, x * x + y * y), x)"})
 
 
+def _times(x: Any, alpha: Any) -> Any:
+    """``x * alpha``; numbers stay numbers, which are weak."""
+    return x if alpha == 1 else mul(x, alpha) if isinstance(x, Tensor) else x * alpha
+
+
 @public(method=True, inplace=True, op=_plus.op)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``. Shapes broadcast; dtypes are promoted.
@@ -113,7 +119,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
-    return _plus(input, other if alpha == 1 else mul(other, alpha), out=out)
+    return _plus(input, _times(other, alpha), out=out)
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op)
@@ -123,7 +129,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
     tensor([0., 1.])
     """
-    return _minus(input, other if alpha == 1 else mul(other, alpha), out=out)
+    return _minus(input, _times(other, alpha), out=out)
 
 
 @public(method="__rsub__", name="rsub")
@@ -133,7 +139,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     >>> fw.rsub(fw.tensor([1.0, 2.0]), 5.0)
     tensor([4., 3.])
     """
-    return _minus(other, input if alpha == 1 else mul(input, alpha))
+    return _minus(other, _times(input, alpha))
 
 
 @public(method="div divide true_divide", inplace=True, alias="divide true_divide", op=_quotient.op)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .expression import FUNCTIONS
-from .special_kernels import wide
+from .special_kernels import bessel_series, wide
 
 _FAR = 25.0  # from here on Hankel's expansion is exact to double precision
 _NEAR = 1e-8  # up to here the first terms at 0 are
@@ -48,7 +48,8 @@ def _bessel_j(xp: Any, x: Any, n: int) -> Any:
         angle = 2 * math.pi * k / points
         total = total + xp.cos(near * math.sin(angle) - n * angle)
     far = _hankel(xp, xp.clip(y, _FAR, 1e300), n)[0]
-    out = sign * xp.where(y <= _FAR, total / points, xp.where(xp.isinf(y), 0.0, far))
+    out = xp.where(y <= 1, bessel_series(xp, y, n, -1.0), total / points)
+    out = sign * xp.where(y <= _FAR, out, xp.where(xp.isinf(y), 0.0, far))
     return xp.where(x < 0, -out, out) if n % 2 else out
 
 
@@ -86,8 +87,13 @@ def _bessel_ke(xp: Any, x: Any, n: int) -> Any:
     small = xp.clip(x, 0.0, _NEAR)
     first = -xp.log(0.5 * small) - 0.5772156649015329 if n == 0 else 0.5 * math.factorial(n - 1) * (
         2 / small) ** float(n)
-    out = xp.where(x <= _NEAR, first, total * step)
+    out = xp.where(x <= _NEAR, first * xp.exp(small), total * step)
     return xp.where(x >= 0, xp.where(xp.isinf(x), 0.0, out), math.nan)
 
 
-FUNCTIONS.update({"bessel_j": wide(_bessel_j), "bessel_y": wide(_bessel_y), "bessel_ke": wide(_bessel_ke)})
+def _bessel_k(xp: Any, x: Any, n: int) -> Any:
+    return xp.exp(-x) * _bessel_ke(xp, x, n)
+
+
+FUNCTIONS.update({"bessel_j": wide(_bessel_j), "bessel_y": wide(_bessel_y), "bessel_k": wide(_bessel_k),
+                  "bessel_ke": wide(_bessel_ke)})

@@ -24,7 +24,7 @@ from .matmul import same_dtype
 from .op import Meta, Op
 from .public import public
 from .reduce import sum_op
-from .view import put_slice, reshape_op
+from .view import grown, reshape_op
 
 # bytes of columns worked on at once: about a second-level cache on a CPU, a launch's worth on a GPU
 _CPU_BYTES, _CUDA_BYTES = 1 << 21, 1 << 29
@@ -343,10 +343,7 @@ def _same_padding(x: Tensor, w: Tensor, padding: str, stride: tuple, dilation: t
     if any(s != 1 for s in stride):
         raise ValueError(f"{op}: padding='same' needs stride 1, got {list(stride)}")
     total = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
-    if any(t % 2 for t in total):
-        shape = (*x.shape[:2], *(s + t % 2 for s, t in zip(x.shape[2:], total)))
-        x = put_slice.run(x, key=(Ellipsis, *(slice(0, s) for s in x.shape[2:])), shape=shape)
-    return x, tuple(t // 2 for t in total)
+    return grown(x, [t % 2 for t in total]), tuple(t // 2 for t in total)
 
 
 def _convolve(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any, dilation: Any,
@@ -445,6 +442,7 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     if min(size) < 1:
         raise ShapeError(f"{op}: input of shape {list(x.shape)} with padding {list(padding)} gives no output "
                          f"(sizes {list(size)}); lower the padding")
+    x = grown(x, [e // s for e, s in zip(extra, stride)])  # whole steps are windows of zeros
     out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
                               **_settings(stride, padding, dilation, groups))
     if b is not None:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ..dtypes import float16, float32
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import floating, one_dim, real_arg, tensor_arg
@@ -16,7 +17,9 @@ from .view import reshape_op
 
 
 def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
-    """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0."""
+    """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0. float16 is summed in float32."""
+    if x.dtype is float16:
+        return cast.run(_p_norm(cast.run(x, dtype=float32), p, dim, keepdim), dtype=float16)
     if p == 2:
         x = x.abs() if x.is_complex() else x
         return sqrt(sum_op.run(x * x, dims=(dim,), keepdim=keepdim))

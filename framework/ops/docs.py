@@ -18,6 +18,7 @@ import numpy as np
 
 import framework
 
+from .op import NoDerivative
 from .public import PUBLIC, Public
 
 ROOT = Path(__file__).parents[2]
@@ -117,6 +118,8 @@ def _carries(sample: Any) -> bool:
 
 def _vjp(p: Public, order: str) -> str:
     op = p.op
+    if op is not None and isinstance(op.joint, NoDerivative):
+        return "none"
     if op is None or not op.has_vjp:
         return "none" if order == "–" else "composed"
     texts = [getattr(rule, "text", None) for rule in op.rules or ()]

@@ -43,10 +43,10 @@ fmin = elementwise("fmin", "x y", "fmin(x, y)",
     """, ufunc="fmin", masks=True, vjp={"x": _FIRST.format("x", "<=", "y", "g", "0.0"),
                             "y": _FIRST.format("x", "<=", "y", "0.0", "g")})
 heaviside = elementwise("heaviside", "x y", "where(x == 0, y, x > 0)",
-    """The step function: 0 below 0 and for nan, 1 above, ``values`` at 0. It carries no gradient.
+    """The step function: 0 below 0 and for nan, 1 above, ``values`` at 0. Backward through it raises.
     >>> fw.heaviside(fw.tensor([-1.0, 0.0, 2.0]), fw.tensor([0.5]))
     tensor([0.0000, 0.5000, 1.0000])
-    """, arguments="input values")
+    """, arguments="input values", vjp="undefined")
 logaddexp = elementwise("logaddexp", "x y", "logaddexp(x, y)", """log(exp(x) + exp(y)), safe from overflow.
     >>> fw.logaddexp(fw.tensor([0.0]), fw.tensor([0.0]))
     tensor([0.6931])
@@ -63,7 +63,8 @@ nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
     """The next number of its dtype after the first operand, towards the second.
     >>> fw.nextafter(fw.tensor([1.0]), fw.tensor([2.0])) - 1
     tensor([1.1921e-07])
-    """, ufunc="nextafter", result="float")
+    """, ufunc="nextafter", result="float",
+    vjp={"x": "where(x == y, 0.0, g)", "y": "where(x == y, g, 0.0)"})
 gcd = elementwise("gcd", "x y", "gcd(x, y)", """The greatest common divisor of two integers.
     >>> fw.gcd(fw.tensor([12, 18]), fw.tensor([8, 27]))
     tensor([4, 9])

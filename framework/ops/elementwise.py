@@ -43,7 +43,7 @@ class Elementwise(Op):
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
-                 ufunc: str | None = None, vjp: dict[str, str] | None = None, jvp: str | None = None,
+                 ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  onnx: Any = None, arguments: str | None = None) -> None:
         self.expr = expr
@@ -56,6 +56,7 @@ class Elementwise(Op):
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments)
+        self.in_rows = False  # the result lies as the inputs do
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu = getattr(np, ufunc) if ufunc else self._first_cpu

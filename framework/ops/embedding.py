@@ -9,35 +9,14 @@ from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf
 from ..tensor import Tensor, bump, wrap
 from .args import tensor_arg
+from .index import add_at
 from .op import Meta, Op
 from .public import public
 
 
 def _add_rows(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
-    """Row i of the result is the sum of the rows of x whose index is i.
-
-    Sorted by index, equal ones lie together and one pass of reduceat adds them up: several times
-    faster than ``np.add.at``.
-    """
-    width = x.shape[indices.ndim:]
-    out = xp.zeros((rows, *width), x.dtype)
-    flat = indices.reshape(-1)
-    if not flat.size:
-        return out
-    order = xp.argsort(flat, kind="stable")
-    index = flat[order]
-    first = xp.flatnonzero(xp.concatenate((xp.ones(1, dtype=bool), index[1:] != index[:-1])))
-    x = x.reshape(flat.size, *width)[order]
-    out[index[first]] = xp.add.reduceat(x, first, axis=0, dtype=x.dtype)
-    return out
-
-
-def _add_rows_cuda(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
-    """The same by atomic additions."""
-    width = x.shape[indices.ndim:]
-    out = xp.zeros((rows, *width), x.dtype)
-    xp.add.at(out, indices.reshape(-1), x.reshape(indices.size, *width))
-    return out
+    """Row i of the result is the sum of the rows of x whose index is i."""
+    return add_at(xp, (rows, *x.shape[indices.ndim:]), (indices,), x)
 
 
 def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by_frequency: bool) -> Any:
@@ -68,7 +47,7 @@ embedding_op = Op(
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
 add_rows = Op(
-    "add_rows", "x indices", kernel=_add_rows, cuda_kernel=_add_rows_cuda,
+    "add_rows", "x indices", kernel=_add_rows,
     infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
     vjp={"x": lambda g, indices: embedding_op(g, indices, padding=None, by_frequency=False)})
 

@@ -14,6 +14,7 @@ from .embedding import embedding
 from .index import index_add
 from .join import cat
 from .losses import _alike, _check_weight, _reduced
+from .op import Meta, Op
 from .pad import pad
 from .public import public
 from .scatter_reduce import index_reduce
@@ -138,17 +139,23 @@ def _bags(x: Any, offsets: Any, last: bool, op: str) -> tuple[Any, int]:
     return from_array(kept, x), count
 
 
+firsts = Op("_unique_consecutive", "x index", vjp="undefined", moves=True,
+            kernel=lambda xp, x, index, *, dim: xp.take(x, index, dim),
+            infer=lambda x, index, *, dim: Meta(x.shape[:dim] + index.shape + x.shape[dim + 1:], x.dtype))
+
+
 @public(method=True)
 def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
     """The elements (or slices along ``dim``) without those that equal the one before them.
 
-    return_inverse: also where each went; return_counts: also how many each stands for. No gradient.
+    return_inverse: also where each went; return_counts: also how many each stands for. Backward
+    through it raises.
 
     >>> fw.unique_consecutive(fw.tensor([1, 1, 2, 1]))
     tensor([1, 2, 1])
     """
-    x: Any = tensor_arg(input, "unique_consecutive").detach()
+    x: Any = tensor_arg(input, "unique_consecutive")
     at = 0 if dim is None else one_dim(dim, x.ndim, "unique_consecutive")
     shape = x.shape
     x = x.reshape(-1) if dim is None else x
@@ -157,7 +164,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     new = (rows[1:] != rows[:-1]).any(1).long()
     group = cat([new.new_zeros((min(n, 1),)), new.cumsum(0)], 0)
     first = cat([new.new_ones((min(n, 1),)), new], 0).nonzero().reshape(-1)
-    found = [x.index_select(at, first)]
+    found = [firsts.run(x, first, dim=at)]
     if return_inverse:
         found.append(group.reshape(shape) if dim is None else group)
     if return_counts:

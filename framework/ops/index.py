@@ -6,6 +6,7 @@ Several index arrays travel stacked as one: ``index[k]`` holds the positions alo
 comes first where they are not, as in NumPy.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,11 @@ def add_at(xp: Any, shape: tuple[int, ...], key: tuple, values: Any) -> Any:
     if xp is not np:
         xp.add.at(out, key, values)
         return out
-    places = np.arange(out.size).reshape(shape)[key]
+    if len(key) == 1:  # whole rows
+        width = prod(shape[1:])
+        places = key[0].astype(np.int64).reshape(-1, 1) % shape[0] * width + np.arange(width)
+    else:
+        places = np.arange(out.size).reshape(shape)[key]
     np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
     return out
 
@@ -74,12 +79,6 @@ def _unindex_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...],
         if np.bincount(positions, minlength=n).max() <= 1:  # nothing to add: several times faster
             out = np.zeros(shape, x.dtype)
             out[key] = x
-            return out
-        if dims == (0,):
-            rows = x.size // index.size
-            places = (positions[:, None] * rows + np.arange(rows)).reshape(-1)
-            out = np.zeros(shape, x.dtype)
-            np.add.at(out.reshape(-1), places, x.reshape(-1))
             return out
     return add_at(xp, shape, key, x)
 

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import FLOAT
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import floating, many_dims, one_dim, real_arg, tensor_arg
+from .cast import from_array
 from .join import cat
 from .matmul import promoted
 from .public import public
@@ -84,6 +87,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     given = (dim,) if isinstance(dim, int) else dim
     dims = many_dims(None, x.ndim, "gradient") if given is None else tuple(
         [one_dim(d, x.ndim, "gradient") for d in given])
+    spacing = 1 if spacing is None else spacing
     spaces = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
     if len(spaces) != len(dims):
         raise ShapeError(f"gradient: spacing has {len(spaces)} entries for {len(dims)} dimensions")
@@ -154,5 +158,28 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
         raise ValueError(f"cdist: p must not be negative, got {p}")
     difference = a.unsqueeze(-2) - b.unsqueeze(-3)
     if not a.shape[-1]:
+        return difference.sum(-1)
+    return vector_norm(difference, ord=float(p), dim=-1)
+
+
+@public("nn.functional")
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances of every row to every later one: (n, k) -> (n (n - 1) / 2).
+
+    In the order (0, 1), (0, 2), ..., (1, 2), ... At distance 0 the gradient is 0. Raises ShapeError unless
+    the input is a matrix, ValueError for a negative p.
+
+    >>> fw.nn.functional.pdist(fw.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    x: Any = real_arg(input, "pdist")
+    floating(x, "pdist")
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
+    if p < 0:
+        raise ValueError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    difference = x[from_array(first, x)] - x[from_array(second, x)]
+    if not x.shape[1]:
         return difference.sum(-1)
     return vector_norm(difference, ord=float(p), dim=-1)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..dtypes import int32
 from ..errors import ShapeError
-from ..tensor import Tensor
+from ..tensor import Tensor, wrap
 from .args import tensor_arg
 from .cast import from_array
 from .expression import OPS_BY_NAME
@@ -53,47 +53,47 @@ class LUFactorEx(NamedTuple):
 
 
 @public("linalg", out=True)
-def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse with respect to ``tensordot``: (*a, *b) -> (*b, *a), where a has ``ind`` dimensions.
 
-    ``tensordot(tensorinv(A), A, dims=ind)`` is the identity. Raises ShapeError where the sizes of a and of b
+    ``tensordot(tensorinv(x), x, dims=ind)`` is the identity. Raises ShapeError where the sizes of a and of b
     have different products, LinAlgError where there is no inverse.
 
     >>> fw.linalg.tensorinv(fw.eye(4).reshape(4, 2, 2), ind=1).shape
     (2, 2, 4)
     """
-    tensor_arg(A, "tensorinv", "A")
+    tensor_arg(input, "tensorinv")
     if ind < 1:
         raise ValueError(f"tensorinv: ind must be positive, got {ind}")
-    first, last = A.shape[:ind], A.shape[ind:]
-    return reshape_op.run(inv(_square(A, first, last, "tensorinv")), shape=last + first)
+    first, last = input.shape[:ind], input.shape[ind:]
+    return reshape_op.run(inv(_square(input, first, last, "tensorinv")), shape=last + first)
 
 
 def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
     m, n = int(np.prod(first)), int(np.prod(last))
     if m != n:
-        raise ShapeError(f"{op}: A of shape {list(A.shape)} is split into {list(first)} and {list(last)}, "
-                         f"which have {m} and {n} elements; they must be equally many")
+        raise ShapeError(f"{op}: input of shape {list(A.shape)} is split into {list(first)} and "
+                         f"{list(last)}, which have {m} and {n} elements; they must be equally many")
     return reshape_op.run(A, shape=(m, n))
 
 
 @public("linalg", out=True)
-def tensorsolve(A: Tensor, B: Tensor, dims: Any = None) -> Tensor:
-    """X with ``tensordot(A, X, dims=X.ndim) = B``: A (*b, *x), B (*b) -> (*x).
+def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
+    """X with ``tensordot(input, X, dims=X.ndim) = other``: input (*b, *x), other (*b) -> (*x).
 
-    dims: dimensions of A that are moved to its end first. Raises ShapeError where the sizes of b and of x
-    have different products, LinAlgError where A is singular.
+    dims: dimensions of input that are moved to its end first. Raises ShapeError where the sizes of b and of x
+    have different products, LinAlgError where input is singular.
 
     >>> fw.linalg.tensorsolve(2 * fw.eye(4).reshape(2, 2, 4), fw.ones(2, 2))
     tensor([0.5000, 0.5000, 0.5000, 0.5000])
     """
-    A, B = promoted("tensorsolve", A=A, B=B)
+    A, B = promoted("tensorsolve", input=input, other=other)
     if dims is not None:
         moved = tuple(d % A.ndim for d in dims)
         A = permute_op.run(A, dims=tuple(d for d in range(A.ndim) if d not in moved) + moved)
     first, last = A.shape[:B.ndim], A.shape[B.ndim:]
     if first != B.shape:
-        raise ShapeError(f"tensorsolve: B has shape {list(B.shape)}, the first dimensions of A are "
+        raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
                          f"{list(first)}, and they must be equal; dims= moves others to the end")
     return reshape_op.run(solve(_square(A, first, last, "tensorsolve"),
                                 reshape_op.run(B, shape=(B.numel(),))), shape=last)
@@ -138,7 +138,7 @@ def _zero_pivot(a: np.ndarray) -> int:
     """The step, from 1, at which elimination meets a pivot of 0; 0 if there is an inverse."""
     if not _fails(np.linalg.inv, a):
         return 0
-    packed = lu_factor(Tensor(a))[0].numpy()
+    packed = lu_factor(wrap(a))[0]._array
     zeros = np.flatnonzero(np.diagonal(packed) == 0)
     return int(zeros[0]) + 1 if zeros.size else len(a)
 

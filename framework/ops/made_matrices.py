@@ -10,6 +10,7 @@ from .factor import column, eye, like, matrix, turned
 from .join import cat
 from .matmul import promoted
 from .public import public
+from .reduce import as_summed
 from .scan import cumprod
 
 
@@ -18,6 +19,7 @@ def _powers(x: Any, n: Any, op: str) -> Any:
     n = x.shape[-1] if n is None else n
     if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
         raise ValueError(f"{op}: N must be a whole number >= 0, got {n!r}")
+    x = as_summed(x, None, op)
     first = x.new_ones((*x.shape, 1))
     if n < 2:
         return first[..., :n]
@@ -68,7 +70,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """
     A, tau = promoted("householder_product", input=input, tau=tau)
     floating(matrix(A, "householder_product", square=False, name="input"), "householder_product")
-    m, n, k = *A.shape[-2:], tau.shape[-1] if tau.ndim else 0
+    (m, n), k = A.shape[-2:], tau.shape[-1] if tau.ndim else 0
     if not k <= n <= m or tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2]:
         raise ShapeError(f"householder_product: input of shape {list(A.shape)} and tau of shape "
                          f"{list(tau.shape)} must be (*, m, n) and (*, k) with k <= n <= m")
@@ -79,3 +81,14 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         v = column(A[..., i] * below + unit[i])  # type: ignore[index]
         Q = Q - column(column(tau[..., i])) * (v @ (turned(v) @ Q))  # type: ignore[index]
     return Q
+
+
+@public(method=True, out=True)
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """``linalg.householder_product`` under LAPACK's name: (*, m, n), (*, k) -> (*, m, n).
+
+    >>> fw.orgqr(fw.zeros(2, 1), fw.tensor([2.0]))
+    tensor([[-1.],
+            [ 0.]])
+    """
+    return householder_product(input, input2)

@@ -8,11 +8,12 @@ import math
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..dtypes import finfo
+from ..dtypes import finfo, float16, float32
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import floating, real_arg, size_args, tensor_arg
 from .broadcast import expand
+from .cast import cast
 from .inplace import write
 from .op import Meta, Op
 from .pointwise import rsqrt
@@ -89,6 +90,14 @@ def _rms_infer(x: Meta, *, dims: tuple[int, ...], eps: float) -> tuple:
 rms_op = Op("rms", "x", outputs="y rstd", kernel=_rms_kernel, infer=_rms_infer, vjp={"x": _rms_vjp})
 
 
+def _standardized(x: Tensor, dims: tuple[int, ...], eps: float, op: Op = standardize) -> tuple:
+    """What ``op`` gives; of float16, whose squares overflow from 256 on, computed in float32."""
+    if x.dtype is not float16:
+        return op.run(x, dims=dims, eps=eps)
+    y, *statistics = op.run(cast.run(x, dtype=float32), dims=dims, eps=eps)
+    return cast.run(y, dtype=float16), *statistics
+
+
 # -- weight and bias -----------------------------------------------------------------------------
 
 
@@ -132,7 +141,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     """
     shape, dims = _last_dims(input, normalized_shape, "layer_norm")
     _check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
-    return _affine(standardize.run(input, dims=dims, eps=eps)[0], weight, bias, shape)
+    return _affine(_standardized(input, dims=dims, eps=eps)[0], weight, bias, shape)
 
 
 @public("nn.functional")
@@ -149,7 +158,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
     _check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
     eps = finfo(input.dtype).eps if eps is None else eps
-    return _affine(rms_op.run(input, dims=dims, eps=eps)[0], weight, None, shape)
+    return _affine(_standardized(input, dims, eps, rms_op)[0], weight, None, shape)
 
 
 def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
@@ -211,7 +220,7 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     dims = (0, *range(2, input.ndim))
     n = _size(input.shape, dims)
     _many_values(n, input.shape, op, "channel")
-    y, mean, _, var = standardize.run(input, dims=dims, eps=eps)
+    y, mean, _, var = _standardized(input, dims=dims, eps=eps)
     if running_mean is not None or running_var is not None:
         flat = (input.shape[1],)
         with no_grad():
@@ -242,7 +251,7 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     dims = tuple(range(2, input.ndim))
     n = _size(input.shape, dims)
     _many_values(n, input.shape, op, "channel of a sample")
-    y, mean, _, var = standardize.run(input, dims=dims, eps=eps)
+    y, mean, _, var = _standardized(input, dims=dims, eps=eps)
     if running_mean is not None or running_var is not None:
         with no_grad():
             mean, var = (reshape_op.run(s, shape=input.shape[:2]).mean(0) for s in (mean, var))
@@ -271,5 +280,5 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     if n * inner == 1:
         _many_values(1, input.shape, op, "group")
     grouped = reshape_op.run(input, shape=(n, num_groups, inner))
-    y = standardize.run(grouped, dims=(2,), eps=eps)[0]
+    y = _standardized(grouped, dims=(2,), eps=eps)[0]
     return _affine(reshape_op.run(y, shape=input.shape), weight, bias, shape)

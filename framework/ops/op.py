@@ -63,6 +63,17 @@ class Rule:
         return self.function
 
 
+class NoDerivative(Rule):
+    """The rule of an op that gives floating numbers but has no derivative: backward says so by name."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        def refuse(g: Any) -> None:
+            raise AutogradError(f"{name} has no derivative; call it on x.detach() to take it as constant")
+        super().__init__(refuse)
+
+
 class Op:
     """One operation: kernels, derivative, shape rule. See the module docstring.
 
@@ -70,7 +81,8 @@ class Op:
     kernel: ``kernel(xp, *arrays, **settings)``, written once for NumPy and CuPy; ``cuda_kernel``
         replaces it on a GPU.
     vjp: {input name: rule}, or one rule for all that returns a gradient per input (it may ask for
-        ``needs``, a tuple of bools); None if there is no derivative.
+        ``needs``, a tuple of bools); None if the result is constant or not floating; "undefined" if it is
+        floating and has no derivative: backward raises then.
     jvp: "linear", "multilinear", "symmetric", or None (derived from the vjp).
     infer: ``infer(*metas, **settings)`` gives the output's Meta, or raises what is wrong.
     outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
@@ -81,6 +93,7 @@ class Op:
         Default: where ``jvp="linear"`` (the Jacobian is real) or there are several outputs.
     masks: whether it chooses elements, so that others get a gradient of exactly 0 (see ``Elementwise.pull``).
     moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
+        The results of other records lie in row-major order, whatever that of the inputs (``in_rows``).
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -105,12 +118,17 @@ class Op:
         self.conjugates = not adjoint if adjoint is not None else jvp != "linear" and len(self.outputs) == 1
         self.moves = moves or bool(view)
         self.masks = masks
+        self.in_rows = not self.moves
         self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
 
     def _set_rules(self, vjp: Any) -> None:
-        self.joint = None if vjp is None or isinstance(vjp, dict) else self._rule(vjp)
+        self.joint: Any = None
+        if vjp == "undefined":
+            self.joint = NoDerivative(self.name.lstrip("_"))
+        elif vjp is not None and not isinstance(vjp, dict):
+            self.joint = self._rule(vjp)
         self.rules: list[Any] | None = None
         if isinstance(vjp, dict):
             assert set(vjp) <= set(self.inputs), f"{self.name}: rules for unknown inputs {set(vjp)}"
@@ -167,7 +185,11 @@ class Op:
             out = self._rescue(error, inputs, arrays, settings)
         if len(self.outputs) > 1:
             return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
-        result = wrap(out if type(out) is ndarray else as_array(out))
+        if type(out) is not ndarray:
+            out = as_array(out)
+        if self.in_rows and out.ndim > 1 and not out.flags.c_contiguous:
+            out = in_rows(out)
+        result = wrap(out)
         if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in INEXACT:
             self.record(inputs, arrays, result, settings)
         if self.view:
@@ -178,7 +200,7 @@ class Op:
 
     def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
                      recorded: bool) -> tuple:
-        results = tuple(wrap(as_array(out)) for out in outs)
+        results = tuple(wrap(in_rows(as_array(out))) for out in outs)
         if recorded and self.has_vjp:
             if state.enabled is not True:
                 track(self, inputs, arrays, results, settings)
@@ -359,6 +381,11 @@ def describe_call(op: Any, inputs: Iterable, settings: dict) -> str:
     """``softmax(float32[2, 3], dim=5)``, for notes on errors."""
     parts = [str(meta(x)) if isinstance(x, Tensor) else repr(x) for x in inputs]
     return f"{op.name}({', '.join(parts + [f'{k}={v!r}' for k, v in settings.items()])})"
+
+
+def in_rows(array: Any) -> Any:
+    """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
+    return backends.array_module(array).ascontiguousarray(array) if array.ndim > 1 else array
 
 
 def _describe(value: Any) -> str:

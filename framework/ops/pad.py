@@ -165,7 +165,8 @@ pad_op = Op("pad", "x", kernel=_pad_kernel,
             vjp={"x": lambda g, x_shape, pads: slice_op(g, key=_pad_key(x_shape, pads))})
 
 
-def _pad_constant(x: Tensor, pads: tuple, value: Any) -> Tensor:
+def _cropped(x: Tensor, pads: tuple) -> tuple[Tensor, tuple]:
+    """``x`` without what negative pads take off, and what is left to add."""
     for d, (lo, hi) in enumerate(pads):
         if x.shape[d] + lo + hi < 0 or x.shape[d] + min(lo, 0) + min(hi, 0) < 0:
             raise ShapeError(f"pad: {(lo, hi)} takes more from dimension {d} than its size {x.shape[d]}")
@@ -173,7 +174,7 @@ def _pad_constant(x: Tensor, pads: tuple, value: Any) -> Tensor:
         x = slice_op.run(x, key=tuple(slice(max(-lo, 0), s - max(-hi, 0))
                                       for s, (lo, hi) in zip(x.shape, pads)))
         pads = tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)
-    return pad_op.run(x, pads=pads, value=0 if value is None else value)
+    return x, pads
 
 
 @public("nn.functional", op=pad_op)
@@ -196,19 +197,23 @@ def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> T
     sides = [(int(pad[i]), int(pad[i + 1])) for i in range(0, len(pad), 2)]
     pads = ((0, 0),) * (input.ndim - len(sides)) + tuple(sides[::-1])
     if mode == "constant":
-        return _pad_constant(input, pads, value)
+        input, pads = _cropped(input, pads)
+        return pad_op.run(input, pads=pads, value=0 if value is None else value)
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
     if value not in (None, 0):
         raise ValueError(f"pad: mode={mode!r} takes no value, got {value!r}")
+    if mode == "circular":
+        input, pads = _cropped(input, pads)
     for d, (lo, hi) in enumerate(pads):
+        if not lo and not hi:
+            continue
         size = input.shape[d]
         most = size - 1 if mode == "reflect" else size if mode == "circular" else math.inf
         if max(lo, hi) > most or size + lo + hi < 0 or (size == 0 and max(lo, hi) > 0):
             raise ShapeError(f"pad: mode={mode!r} cannot add {(lo, hi)} to dimension {d} of size {size}"
                              + (f"; at most {most} on a side" if most < math.inf else ""))
-        if lo or hi:
-            input = resample.run(input, dim=d, plan=Plan(mode, size, size + lo + hi, offset=lo), back=False)
+        input = resample.run(input, dim=d, plan=Plan(mode, size, size + lo + hi, offset=lo), back=False)
     return input
 
 
@@ -423,3 +428,22 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     y = reshape_op.run(input, shape=(*lead, c, h // r, r, w // r, r))
     y = permute_op.run(y, dims=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
     return reshape_op.run(y, shape=(*lead, c * r * r, h // r, w // r)) if r > 1 else input.clone()
+
+
+@public("nn.functional")
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Channels of ``groups`` groups taken in turn, one of each: (n, c, *) -> (n, c, *).
+
+    X. Zhang et al., "ShuffleNet", 2017. Raises ShapeError where c is not divisible by groups.
+
+    >>> fw.nn.functional.channel_shuffle(fw.arange(4.0).reshape(1, 4, 1), 2).flatten()
+    tensor([0., 2., 1., 3.])
+    """
+    g = _factor(groups, "channel_shuffle", "groups")
+    if tensor_arg(input, "channel_shuffle").ndim < 3 or input.shape[1] % g:
+        raise ShapeError(f"channel_shuffle: wanted input (n, c, *) with c divisible by {g}, got shape "
+                         f"{list(input.shape)}")
+    n, c, *rest = input.shape
+    y = reshape_op.run(input, shape=(n, g, c // g, *rest))
+    y = permute_op.run(y, dims=(0, 2, 1, *range(3, y.ndim)))
+    return reshape_op.run(y, shape=input.shape) if 1 < g < c else input.clone()

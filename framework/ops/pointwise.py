@@ -209,8 +209,9 @@ def _fitting(x: Tensor, limit: int, setting: str) -> int:
     """The limit as a number of the integer dtype: one that no element can be beyond changes nothing."""
     info = iinfo(x.dtype)
     if (limit > info.max) if setting == "low" else (limit < info.min):
-        raise ValueError(f"clamp: {'min' if setting == 'low' else 'max'}={limit} does not fit into {x.dtype}, "
-                         f"[{info.min}, {info.max}]; convert the tensor first")
+        name = "min" if setting == "low" else "max"
+        raise ValueError(f"clamp: {name}={limit} does not fit into {x.dtype}, [{info.min}, {info.max}]; "
+                         f"convert the tensor first")
     return max(limit, info.min) if setting == "low" else min(limit, info.max)
 
 

@@ -221,7 +221,7 @@ def corrcoef(input: Tensor) -> Tensor:
 
 # -- histograms ------------------------------------------------------------------------------------
 
-histogram_op = Op("histogram", "x weight edges", infer=lambda x, weight, edges: Meta(
+histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x, weight, edges: Meta(
     (edges.shape[0] - 1,), x.dtype), kernel=lambda xp, x, weight, edges: xp.histogram(
         x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
 
@@ -232,18 +232,17 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     """(hist, bin_edges): how many elements (or the sum of their weights) fall into each bin.
 
     bins: their number, over ``range`` (default: from the least to the greatest element), or their edges,
-    a rising tensor (k + 1). The last bin is closed. density: the integral becomes 1. No gradient.
+    a rising tensor (k + 1). The last bin is closed. density: the integral becomes 1. Backward
+    through it raises.
 
     >>> fw.histogram(fw.tensor([0.0, 1.0, 1.5, 4.0]), 2).hist
     tensor([3., 1.])
     """
     floating(real_arg(input, "histogram"), "histogram")
-    x: Any = input.detach()
-    if weight is not None:
-        if tensor_arg(weight, "histogram", "weight").shape != x.shape:
-            raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
-                             f"{list(weight.shape)}")
-        weight = weight.detach()
+    x: Any = input
+    if weight is not None and tensor_arg(weight, "histogram", "weight").shape != x.shape:
+        raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
+                         f"{list(weight.shape)}")
     edges: Any = bins
     if not isinstance(bins, Tensor):
         if isinstance(bins, bool) or not isinstance(bins, int):

@@ -6,14 +6,18 @@ import numpy as np
 
 from ..dtypes import int64
 from ..tensor import Tensor
+from .broadcast import broadcast_shape, sum_to
 from .factor import matrix, turned
 from .linalg import svdvals
 from .op import Meta, Op
 from .public import public
 
 
-def _tolerances(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:
     """``atol`` and ``rtol``, numbers or arrays of one per matrix; rtol by PyTorch's default."""
+    for name, value in (("atol", atol), ("rtol", rtol)):
+        if not isinstance(value, (Tensor, int, float, np.number, type(None))):
+            raise TypeError(f"{op}: {name} must be a number or a Tensor, got {type(value).__name__}")
     atol, rtol = [t._array if isinstance(t, Tensor) else t for t in (atol, rtol)]
     usual = max(A.shape[-2:]) * float(np.finfo(A._array.dtype).eps)
     if rtol is None:
@@ -33,7 +37,7 @@ def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
     total = -(pt @ g @ pt)
     if m > 0 and n > 0:
         total = total + (gt - A @ (out @ gt)) @ out @ pt + pt @ out @ (gt - (gt @ out) @ A)
-    return total
+    return total if total.shape == A.shape else sum_to(total, size=A.shape)
 
 
 def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any) -> Any:
@@ -43,8 +47,14 @@ def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any) -> Any:
     return xp.matmul(vh.swapaxes(-1, -2).conj() * inverse[..., None, :], u.swapaxes(-1, -2).conj())
 
 
+def _batch(x: Meta, atol: Any, rtol: Any, own: int) -> tuple[int, ...]:
+    """The batch dimensions of the result: those of x, all but ``own``, with those of the tolerances."""
+    return broadcast_shape((x.shape[:-own], np.shape(atol), np.shape(rtol)), "tolerances of matrices")
+
+
 pinv_op = Op("pinv", "A", kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
-             infer=lambda A, *, rtol, atol: Meta((*A.shape[:-2], A.shape[-1], A.shape[-2]), A.dtype))
+             infer=lambda A, *, rtol, atol: Meta(
+                 (*_batch(A, atol, rtol, 2), A.shape[-1], A.shape[-2]), A.dtype))
 
 
 @public("linalg", op=pinv_op, out=True)
@@ -62,7 +72,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
             [0.0000, 0.0000]])
     """
     matrix(input, "pinv", square=False)
-    atol, rtol = _tolerances(input, atol, rcond if rtol is None else rtol)
+    atol, rtol = _tolerances(input, "pinv", atol, rcond if rtol is None else rtol)
     return pinv_op.run(input, rtol=rtol, atol=atol)
 
 
@@ -76,7 +86,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     return pinv(input, rtol=rcond)
 
 
-rank_op = Op("matrix_rank", "s", infer=lambda s, *, atol, rtol: Meta(s.shape[:-1], int64),
+rank_op = Op("matrix_rank", "s", infer=lambda s, *, atol, rtol: Meta(_batch(s, atol, rtol, 1), int64),
              kernel=lambda xp, s, *, atol, rtol: (s > _limit(xp, s, atol, rtol)).sum(axis=-1))
 
 
@@ -97,5 +107,5 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     s: Any = svdvals(matrix(A, "matrix_rank", square=False).detach())
     if not s.shape[-1]:
         return s.sum(-1).long()
-    atol, rtol = _tolerances(A, atol, rtol)
+    atol, rtol = _tolerances(A, "matrix_rank", atol, rtol)
     return rank_op.run(s, atol=atol, rtol=rtol)

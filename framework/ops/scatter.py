@@ -105,7 +105,8 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
 
 @public(method=True, out=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
-    """``gather`` with the other dimensions broadcast; without ``dim``, from the flattened tensor.
+    """``gather`` with the other dimensions broadcast; without ``dim``, from the flattened tensor. Negative
+    indices count from the end.
 
     >>> x = fw.tensor([[3, 1], [0, 2]])
     >>> fw.take_along_dim(x, fw.tensor([[1], [0]]), 1)
@@ -124,7 +125,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     if input.ndim:
         input = expand.run(input, size=both[:at] + input.shape[at:at + 1] + both[at + 1:])
         indices = expand.run(indices, size=both[:at] + indices.shape[at:at + 1] + both[at + 1:])
-    return gather(input, at, indices)
+    size = input.shape[at] if input.ndim else 1
+    from_end: Any = (indices < 0) & (indices >= -size)  # type: ignore[operator]
+    return gather(input, at, indices + from_end * size)  # type: ignore[operator]
 
 
 def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:

@@ -90,7 +90,7 @@ def _known(t: Tensor) -> Iterator[Tensor]:
     """``t``, its base and the views of that: those of them that lie in the memory of ``t``."""
     base = t if t._base is None else t._base
     refs = base._more.views if base._more is not None else None
-    owner = _owner(t._array)
+    owner = owner_of(t._array)
     for member in (t, base, *(ref() for ref in refs or ())):
         if member is not None and isinstance(member._array, np.ndarray) and owner_of(member._array) is owner:
             yield member

@@ -73,7 +73,7 @@ def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
 
 @public(method=True, inplace=True, out=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """The slices along ``dim`` whose p-norm is greater than ``maxnorm`` scaled down to it; others as they are.
+    """The slices along ``dim`` with p-norms above ``maxnorm`` scaled down to it; others as they are.
 
     Raises ShapeError below 2 dimensions, ValueError for a p that is not positive or a negative maxnorm.
 

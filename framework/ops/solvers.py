@@ -217,7 +217,11 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
             [0., 1.]])
     """
     packed, _, order = _lu(tensor_arg(A, "lu"), pivot, "lu")
-    m, n = A.shape[-2:]
+    return _unpacked(packed, order)
+
+
+def _unpacked(packed: Any, order: Any) -> LU:
+    m, n = packed.shape[-2:]
     k = min(m, n)
     L = tril(packed[..., :k], -1) + like(packed, lambda xp, dtype: xp.eye(m, k, dtype=dtype))
     if order is None:
@@ -241,6 +245,27 @@ def _undo(pivots: Any, n: int) -> Any:
         start = start.scatter(-1, p, start[..., i:i + 1])
         start = cat([start[..., :i], moved, start[..., i + 1:]], -1)
     return start
+
+
+@public(out=True)
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
+              unpack_pivots: bool = True) -> LU:
+    """P, L and U of ``linalg.lu`` from what ``lu_factor`` gives: LU_data (*, m, n), LU_pivots (*, min(m, n)).
+
+    What is not unpacked is empty.
+
+    >>> fw.lu_unpack(*fw.linalg.lu_factor(fw.tensor([[1.0, 2.0], [2.0, 2.0]]))).L
+    tensor([[1.0000, 0.0000],
+            [0.5000, 1.0000]])
+    """
+    packed: Any = tensor_arg(LU_data, "lu_unpack", "LU_data")
+    if packed.ndim < 2:
+        raise ShapeError(f"lu_unpack: LU_data must be matrices (*, m, n), got shape {list(packed.shape)}")
+    tensor_arg(LU_pivots, "lu_unpack", "LU_pivots")
+    order = _undo(LU_pivots, packed.shape[-2]) if unpack_pivots else None
+    P, L, U = _unpacked(packed, order)
+    nothing = packed.new_empty((0,))
+    return LU(P, L, U) if unpack_data else LU(P, nothing, nothing)
 
 
 @public("linalg", out=True)

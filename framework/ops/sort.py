@@ -209,7 +209,8 @@ def _unique_kernel(xp: Any, x: Any, *, dim: int | None) -> tuple:
 
 
 # no shape rule can tell how many elements differ: the record is private
-unique_op = Op("_unique", "x", kernel=_unique_kernel, outputs="values inverse counts")
+unique_op = Op("_unique", "x", kernel=_unique_kernel, outputs="values inverse counts", differentiable=1,
+               vjp="undefined")
 
 
 @public(method=True, op=unique_op)
@@ -218,7 +219,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     """The different elements, sorted; with ``dim``, the different slices along it.
 
     return_inverse: also, for each element, where its value is in the result. return_counts: also how
-    often each occurs. Every nan counts as different.
+    often each occurs. Every nan counts as different. Backward through it raises.
 
     >>> fw.unique(fw.tensor([3, 1, 3]))
     tensor([1, 3])
@@ -228,7 +229,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     at = None if dim is None else one_dim(dim, tensor_arg(input, "unique").ndim, "unique")
     if at is not None and not input.ndim:
         raise ShapeError("unique: dim is for a tensor with dimensions, this one is 0-dim")
-    values, inverse, counts = unique_op.run(tensor_arg(input, "unique").detach(), dim=at)
+    values, inverse, counts = unique_op.run(input, dim=at)
     result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
     return values if len(result) == 1 else result
 

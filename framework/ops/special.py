@@ -20,7 +20,7 @@ _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
 
 _polygamma = Elementwise("polygamma", "x", "polygamma(x, n)", settings="n", result="float",
                          vjp={"x": "gate(g, polygamma(x, n=n + 1))"}, jvp="symmetric")
-_bessel = Elementwise("bessel_i", "x", "bessel_i(x, n)", settings="n", result="float", jvp="symmetric",
+bessel_op = Elementwise("bessel_i", "x", "bessel_i(x, n)", settings="n", result="float", jvp="symmetric",
                       vjp={"x": "gate(g, 0.5 * (bessel_i(x, n=n - 1) + bessel_i(x, n=n + 1)))"})
 _sinc = Elementwise("sinc", "x", "sinc_slope(x, n)", settings="n", result="float", jvp="symmetric",
                     vjp={"x": "g * sinc(x, n=n + 1)"})
@@ -122,7 +122,7 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
     return polygamma(n, input)
 
 
-@public(method=True, inplace=True, op=_bessel, out=True)
+@public(method=True, inplace=True, op=bessel_op, out=True)
 def i0(input: Tensor) -> Tensor:
     """The modified Bessel function of the first kind and order 0.
 
@@ -131,7 +131,7 @@ def i0(input: Tensor) -> Tensor:
     >>> fw.i0(fw.tensor([0.0, 1.0]))
     tensor([1.0000, 1.2661])
     """
-    return _bessel.run(tensor_arg(input, "i0"), n=0)
+    return bessel_op.run(tensor_arg(input, "i0"), n=0)
 
 
 @public(method=True, inplace=True, op=_sinc, out=True)

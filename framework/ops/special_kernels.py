@@ -259,6 +259,17 @@ def _log_ndtr(xp: Any, x: Any) -> Any:
 # -- Bessel and sinc -----------------------------------------------------------------------------
 
 
+def bessel_series(xp: Any, y: Any, n: int, sign: float) -> Any:
+    """I_n (sign 1) or J_n (sign -1) of |y| <= 1 by the series at 0, which is exact for small y."""
+    y = xp.clip(y, -1.0, 1.0)
+    term = (0.5 * y) ** float(n) / math.factorial(n)
+    total, square = term, sign * 0.25 * y * y
+    for k in range(1, 11):
+        term = term * square / (k * (n + k))
+        total = total + term
+    return total
+
+
 def _bessel_ie(xp: Any, x: Any, n: int) -> Any:
     """exp(-abs(x)) I_n: the trapezoid rule on the circle up to 25, which converges geometrically, then a
     series."""
@@ -275,6 +286,7 @@ def _bessel_ie(xp: Any, x: Any, n: int) -> Any:
         term = term * (((2 * k - 1) ** 2 - 4 * n * n) / (8 * k)) / far
         series = series + term
     out = xp.where(y <= 25, total / points, series / xp.sqrt(2 * math.pi * far))
+    out = xp.where(y <= 1, xp.exp(-y) * bessel_series(xp, y, n, 1.0), out)
     return xp.where(x < 0, -out, out) if n % 2 else out
 
 
@@ -307,5 +319,6 @@ FUNCTIONS.update({
     "lgamma": wide(_lgamma), "polygamma": wide(_polygamma), "erfcx": wide(_erfcx),
     "erfinv": wide(_erfinv), "ndtri": wide(_ndtri), "log_ndtr": wide(_log_ndtr),
     "zeta": _zeta_maker, "gammainc": _incomplete(0), "gammaincc": _incomplete(1),
-    "bessel_i": wide(_bessel_i), "bessel_ie": wide(_bessel_ie), "sinc_slope": wide(_sinc_slope), "sinc": wide(_sinc_slope),
+    "bessel_i": wide(_bessel_i), "bessel_ie": wide(_bessel_ie),
+    "sinc_slope": wide(_sinc_slope), "sinc": wide(_sinc_slope),
 })

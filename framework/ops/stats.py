@@ -53,7 +53,7 @@ def _wide(x: Any) -> Any:
 
 
 def _std_kernel(xp: Any, x: Any, **settings: Any) -> Any:
-    return xp.sqrt(_var_kernel(xp, x, **settings))
+    return narrow(xp.sqrt(_var_kernel(xp, _wide(x), **settings)), _real(x.dtype))
 
 
 def _var_infer(x: Meta, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Meta:
@@ -240,7 +240,7 @@ def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:
     return Meta((size,), dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64)
 
 
-bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer)
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer, vjp="undefined")
 
 
 @public(method=True, op=bincount_op)
@@ -248,7 +248,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     """How often each number 0, 1, ... occurs in a vector of integers, or the sum of its weights.
 
     The result has ``max(max(input) + 1, minlength)`` elements: int64, or floating with weights. Raises
-    ValueError for negative numbers.
+    ValueError for negative numbers; backward to weights raises.
 
     >>> fw.bincount(fw.tensor([0, 2, 2]), minlength=4)
     tensor([1, 0, 2, 0])
@@ -263,10 +263,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
         raise ValueError("bincount: the elements of input and minlength must not be negative")
     most = int(input._array.max()) + 1 if input.numel() else 0
-    if weights is not None:
-        weights = weights.detach()
-        if weights.dtype is not dtypes.float32:
-            weights = cast.run(weights, dtype=dtypes.float64)
+    if weights is not None and weights.dtype is not dtypes.float32:
+        weights = cast.run(weights, dtype=dtypes.float64)
     return bincount_op.run(cast.run(input, dtype=dtypes.int64), weights,
                            size=most if most > minlength else int(minlength))
 
@@ -279,7 +277,7 @@ def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any
 
 
 histc_op = Op("histc", "x", kernel=_histc_kernel,
-              infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype))
+              infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype), vjp="undefined")
 
 
 @public(method=True, op=histc_op, out=True)
@@ -287,7 +285,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``input``.
 
     If min and max are equal, the smallest and the largest element are taken. Elements outside do not
-    count. Raises DTypeError for integers, ValueError for a wrong range.
+    count. Raises DTypeError for integers, ValueError for a wrong range; backward through it raises.
 
     >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
     tensor([0., 2., 1., 0.])
@@ -303,4 +301,4 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         low, high = low - 1, high + 1
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
         raise ValueError(f"histc: the range [{low}, {high}] must be finite, with min below max")
-    return histc_op.run(input.detach(), bins=int(bins), low=low, high=high)
+    return histc_op.run(input, bins=int(bins), low=low, high=high)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import FLOAT
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import floating, tensor_arg
@@ -29,6 +30,8 @@ def _framing(op: str, n_fft: int, hop: int | None, win: int | None, window: Any,
         window = like.new_ones((win,), dtype=like.dtype.to_real())
     elif tensor_arg(window, op, "window").shape != (win,):
         raise ShapeError(f"{op}: window must have shape [{win}], the win_length, got {list(window.shape)}")
+    if window.dtype.category < FLOAT:
+        window = window.to(like.dtype.to_real())
     if win < n_fft:
         left = (n_fft - win) // 2
         window = pad(window, (left, n_fft - win - left))
@@ -100,7 +103,7 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
 
     >>> x, window = fw.arange(8.0), fw.hann_window(4)
     >>> fw.istft(fw.stft(x, 4, window=window, return_complex=True), 4, window=window)
-    tensor([0.0000, 1.0000, 2.0000, 3.0000, 4.0000, 5.0000, 6.0000, 7.0000])
+    tensor([0., 1., 2., 3., 4., 5., 6., 7.])
     """
     x: Any = tensor_arg(input, "istft")
     if not x.is_complex():

@@ -82,6 +82,8 @@ def view(input: Tensor, *size: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    if len(size) == 1 and size[0] is input.dtype:
+        size = input.shape  # the graph goes on
     if len(size) == 1 and isinstance(size[0], DType):
         out = wrap(input._array.view(size[0].numpy))
         out._counter = counter_of(input)
@@ -323,6 +325,13 @@ slice_op = Op("slice", "x", masks=True, kernel=_slice_kernel, view=True, jvp="li
 put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear",
                infer=lambda x, *, key, shape: Meta(shape, x.dtype),
                vjp={"x": lambda g, key: slice_op(g, key=key)})
+
+
+def grown(x: Tensor, more: list[int]) -> Tensor:
+    """Images ``x`` (n, c, sizes...) with zeros behind their ends, ``more`` of them along each size."""
+    shape = (*x.shape[:2], *(s + m for s, m in zip(x.shape[2:], more)))
+    key = (Ellipsis, *(slice(0, s) for s in x.shape[2:]))
+    return put_slice.run(x, key=key, shape=shape) if any(more) else x
 
 
 def take_slice(x: Tensor, key: tuple) -> Tensor:

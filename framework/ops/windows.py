@@ -99,7 +99,7 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     analysis", 1980.
 
     >>> fw.kaiser_window(4, beta=2.0)
-    tensor([0.4387, 0.8550, 1.0000, 0.8550])
+    tensor([0.4387, 0.8348, 1.0000, 0.8348])
     """
     def formula(n: Any, m: float) -> Any:
         return np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0))) / np.i0(beta)

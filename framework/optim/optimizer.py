@@ -98,10 +98,13 @@ class Optimizer:
         kept = self.state[p]
         if not kept:
             kept.update(self.first_state(p, group), step=0)
-        given = {k: real_view(v._array) if isinstance(v, Tensor) else v for k, v in kept.items()}
+        given = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
+        seen, g = array, p.grad._array  # type: ignore[union-attr]
+        if array.dtype.kind == "c":
+            seen, g = real_view(array), real_view(g)
+            given = {k: real_view(v) if hasattr(v, "dtype") else v for k, v in given.items()}
         state = {**given, "step": kept["step"] + 1}
-        g = real_view(p.grad._array)  # type: ignore[union-attr]
-        self.update(real_view(array), -g if sign_flipped else g, state, group)
+        self.update(seen, -g if sign_flipped else g, state, group)
         for key, value in state.items():
             if value is not given.get(key):
                 kept[key] = _as_kept(value, array)

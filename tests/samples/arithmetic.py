@@ -68,6 +68,7 @@ def _div(x: Any, y: Any) -> Any:
 
 row("add", *_samples(lambda M, x, y: M.add(x, y), _add), *_inplace("add", _add),
     Sample("alpha", _scaled_add, (A, V), lambda x, y: x + 2 * y),
+    Sample("alpha of a number", lambda M, x: M.add(x, 1.5, alpha=2), (A,), lambda x: x + 3),
     Sample("int alpha", _scaled_add, (N, J), lambda x, y: x + 2 * y),
     Sample("bools", lambda M, x, y: M.add(x, y), (masks(4), masks(4, seed=1)), np.logical_or),
     errors=_errors(lambda M, x, y: M.add(x, y)))
@@ -78,6 +79,7 @@ row("add", Sample("operator", lambda M, x, y: x + y, (A, V), _add),
     errors=_errors(lambda M, x, y: x + y))
 row("sub", *_samples(lambda M, x, y: M.sub(x, y), _sub), *_inplace("sub", _sub),
     Sample("alpha", lambda M, x, y: M.sub(x, y, alpha=0.5), (A, V), lambda x, y: x - 0.5 * y),
+    Sample("alpha of a number", lambda M, x: x.sub(3, alpha=2), (A,), lambda x: x - 6),
     Sample("subtract", lambda M, x, y: M.subtract(x, y), (A, V), _sub),
     errors=_errors(lambda M, x, y: M.sub(x, y)))
 row("sub", Sample("operator", lambda M, x, y: x - y, (A, V), _sub),

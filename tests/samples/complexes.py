@@ -60,6 +60,8 @@ row("view_as_real", Sample("plain", lambda M, x: M.view_as_real(x), (Z,),
     errors=[("real", lambda M: M.view_as_real(M.ones(2)), DTypeError, "complex")])
 row("view_as_complex", Sample("plain", lambda M, x: M.view_as_complex(x), (normal(3, 2),),
                               lambda x: x[:, 0] + 1j * x[:, 1], noncontiguous=False),
+    Sample("0-dim", lambda M, x: M.view_as_complex(x).imag, (normal(2),), lambda x: x[1],
+           noncontiguous=False),
     Sample("rows", lambda M, x: M.view_as_complex(x[1:]), (normal(3, 2),),
            lambda x: x[1:, 0] + 1j * x[1:, 1], noncontiguous=False),
     errors=[("size", lambda M: M.view_as_complex(M.ones(3)), ShapeError, "last size"),

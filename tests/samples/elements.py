@@ -51,7 +51,7 @@ _binary("heaviside", np.heaviside, np.where(masks(2, 3), 0.0, A), B, COLUMN, gra
 _binary("logaddexp", np.logaddexp, A, B, COLUMN, Sample(
     "large", lambda M, x, y: M.logaddexp(x, y), (A * 500, B * 500), np.logaddexp,
     torch=False, why="its second derivative there is nan"))
-_binary("nextafter", np.nextafter, A, B, COLUMN, grad=False)
+_binary("nextafter", np.nextafter, A, B, COLUMN)
 _binary("logaddexp2", np.logaddexp2, A, B, COLUMN)
 _binary("gcd", np.gcd, N * 6, K * 4, K[:, :1])
 _binary("lcm", np.lcm, N, K, K[:, :1])

@@ -265,6 +265,8 @@ row("gather",
 row("take_along_dim",
     _with("dim", lambda M, x, i: M.take_along_dim(x, i, 1), lambda x, i: np.take_along_axis(x, i, 1), M34,
           G32),
+    _with("negative", lambda M, x, i: M.take_along_dim(x, i - 3, 1),
+          lambda x, i: np.take_along_axis(x, i - 3, 1), M34, G32),
     _with("broadcast", lambda M, x, i: x.take_along_dim(i, 1), lambda x, i: x[:, i[0]], M34, G32[:1]),
     _with("flat", lambda M, x, i: x.take_along_dim(i), lambda x, i: x.ravel()[i.ravel()], M34, G32),
     errors=[("dims", lambda M: M.ones(2, 3).take_along_dim(M.tensor([0]), 0), ShapeError, "as many")])

@@ -15,6 +15,7 @@ from .convert import Normalize as Normalize
 from .convert import PILToTensor as PILToTensor
 from .convert import ToPILImage as ToPILImage
 from .convert import ToTensor as ToTensor
+from .functional import InterpolationMode as InterpolationMode
 from .geometry import CenterCrop as CenterCrop
 from .geometry import Pad as Pad
 from .geometry import RandomCrop as RandomCrop

@@ -12,7 +12,7 @@ from ...ops.join import stack
 from ...ops.reduce import amax, amin, mean
 from ...tensor import Tensor
 from .base import Transform, chance, permutation, probability, uniform
-from .functional import channels_of, checked
+from .functional import channels_of, checked, top_of
 
 _GRAY = (0.2989, 0.587, 0.114)  # ITU-R BT.601
 
@@ -23,8 +23,8 @@ def _floating(image: Any) -> Any:
 
 def _blend(image: Any, other: Any, factor: float) -> Any:
     """``factor`` of the image and the rest of the other, within the range of the image's dtype."""
-    top = 1.0 if image.dtype.is_floating_point else int(np.iinfo(image.dtype.numpy).max)
-    return to((_floating(image) * factor + other * (1.0 - factor)).clamp(0, top), image.dtype)
+    return to((_floating(image) * factor + other * (1.0 - factor)).clamp(0, top_of(image.dtype)),
+              image.dtype)
 
 
 def _enhanced(image: Any, kind: str, factor: float) -> Any:
@@ -62,7 +62,7 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
         return img
     if not isinstance(img, Tensor):
         return _turned_pillow(img, hue_factor)
-    scale = 1.0 if img.dtype.is_floating_point else float(np.iinfo(img.dtype.numpy).max)
+    scale = top_of(img.dtype)
     turned = _turned(_floating(img) / scale, hue_factor) * scale
     return to(turned if img.dtype.is_floating_point else turned.round(), img.dtype)
 

@@ -6,13 +6,14 @@ can be differentiated through. Sizes are (height, width). Nothing here is random
 
 import math
 from collections.abc import Sequence
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
 from ...backends import move
 from ...config import need
-from ...dtypes import float32, int64
+from ...dtypes import bool_, float32, int64
 from ...errors import DTypeError, ShapeError
 from ...ops.arrange import flip
 from ...ops.cast import to
@@ -22,6 +23,17 @@ from ...tensor import Tensor, wrap
 
 FILTERS = {"nearest": 0, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "lanczos": 1}
 DRAFT_GAP = 2.0  # a JPEG is decoded at the smallest scale that is still this many times the wanted size
+
+
+class InterpolationMode(StrEnum):
+    """The names of the filters, which may as well be given as text."""
+
+    NEAREST = "nearest"
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    BOX = "box"
+    HAMMING = "hamming"
+    LANCZOS = "lanczos"
 
 
 def pillow(purpose: str) -> Any:
@@ -142,16 +154,18 @@ def convert_image_dtype(image: Any, dtype: Any = float32) -> Tensor:
     if source.is_floating_point and dtype.is_floating_point:
         return to(image, dtype)
     if dtype.is_floating_point:
-        return to(image, dtype) / _top(source)  # type: ignore[operator]
+        return to(image, dtype) / top_of(source)  # type: ignore[operator]
     if source.is_floating_point:
-        return to(image.clamp(0, 1) * (_top(dtype) + 1 - 1e-3), dtype)
-    high, low = _top(source) + 1, _top(dtype) + 1
+        return to(image.clamp(0, 1) * (top_of(dtype) + 1 - 1e-3), dtype)
+    high, low = top_of(source) + 1, top_of(dtype) + 1
     wide: Any = to(image, int64)
     return to(wide // (high // low) if high > low else wide * (low // high), dtype)
 
 
-def _top(dtype: Any) -> int:
-    return int(np.iinfo(dtype.numpy).max)
+def top_of(dtype: Any) -> int:
+    """The brightest value of an image of this dtype."""
+    whole = not dtype.is_floating_point and dtype is not bool_
+    return int(np.iinfo(dtype.numpy).max) if whole else 1
 
 
 # -- geometry ------------------------------------------------------------------------------------
@@ -293,7 +307,7 @@ def _as_before(values: Any, image: Tensor) -> Any:
     """Computed floating values in the image's dtype, rounded and clamped for whole numbers."""
     if image.dtype.is_floating_point:
         return to(values, image.dtype)
-    return to(values.round().clamp(0, _top(image.dtype)), image.dtype)
+    return to(values.round().clamp(0, top_of(image.dtype)), image.dtype)
 
 
 def rotate(img: Any, angle: float, interpolation: str = "nearest", expand: bool = False,
