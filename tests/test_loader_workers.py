@@ -5,8 +5,11 @@ import multiprocessing
 import os
 import pickle
 import random
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -306,3 +309,16 @@ def test_worker_info_and_init():
         if kind == "process":
             assert {r[4] for r in rows} <= {10, 11} and all(r[4] == 10 + r[0] for r in rows)
     assert get_worker_info() is None
+
+
+def test_bfloat16_from_workers():
+    """A dtype that the main process has not used yet arrives."""
+    pytest.importorskip("ml_dtypes", reason="bfloat16 needs ml_dtypes")
+    program = ("import framework as fw\n"
+               "class D(fw.data.Dataset):\n"
+               "    def __len__(self): return 3\n"
+               "    def __getitem__(self, i): return fw.ones(2).bfloat16() * i\n"
+               "print([b.float().tolist() for b in fw.data.DataLoader(D(), num_workers=1)])")
+    out = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60,
+                         cwd=Path(__file__).parent.parent)
+    assert out.stdout == "[[[0.0, 0.0]], [[1.0, 1.0]], [[2.0, 2.0]]]\n", out.stderr

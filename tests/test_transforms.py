@@ -74,7 +74,7 @@ def test_tensor_is_like_pillow(name):
 def test_resize_like_torch(antialias, mode, size):
     torch = pytest.importorskip("torch")
     x = np.random.default_rng(1).normal(size=(2, 3, 13, 9))
-    got = F.resize(fw.tensor(x), size, mode, antialias).numpy()
+    got = F.resize(fw.tensor(x), size, mode, antialias=antialias).numpy()
     want = torch.nn.functional.interpolate(torch.tensor(x), size, mode=mode, antialias=antialias)
     np.testing.assert_allclose(got, want.numpy(), atol=1e-10)
 

@@ -292,6 +292,30 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
+class RReLU(Module):
+    """``x`` where positive, else ``a * x``: a random in [lower, upper) in training, else their mean.
+
+    Xu et al. 2015.
+
+    >>> fw.nn.RReLU(0.25, 0.75).eval()(fw.tensor([-1.0, 2.0]))
+    tensor([-0.5000,  2.0000])
+    """
+
+    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+        self.inplace = inplace
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The activation of ``input``, elementwise."""
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"
+
+
 class Threshold(Module):
     """``x`` where above threshold, else value."""
 

@@ -151,6 +151,13 @@ class ReflectionPad2d(_Pad):
     mode = "reflect"
 
 
+class ReflectionPad3d(_Pad):
+    """The last three dimensions mirrored at their ends."""
+
+    n = 3
+    mode = "reflect"
+
+
 class ReplicationPad1d(_Pad):
     """The last dimension with its end values repeated.
 
@@ -167,6 +174,54 @@ class ReplicationPad2d(_Pad):
 
     n = 2
     mode = "replicate"
+
+
+class ReplicationPad3d(_Pad):
+    """The last three dimensions with their end values repeated."""
+
+    n = 3
+    mode = "replicate"
+
+
+class CircularPad1d(_Pad):
+    """The last dimension continued from its other end.
+
+    >>> fw.nn.CircularPad1d(1)(fw.tensor([[[1.0, 2.0, 3.0]]]))
+    tensor([[[3., 1., 2., 3., 1.]]])
+    """
+
+    n = 1
+    mode = "circular"
+
+
+class CircularPad2d(_Pad):
+    """The last two dimensions continued from their other ends."""
+
+    n = 2
+    mode = "circular"
+
+
+class CircularPad3d(_Pad):
+    """The last three dimensions continued from their other ends."""
+
+    n = 3
+    mode = "circular"
+
+
+class ChannelShuffle(Module):
+    """The channels of ``groups`` groups of x (N, C, ...) taken in turn (Zhang et al. 2017)."""
+
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = groups
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The shuffled ``input``."""
+        return F.channel_shuffle(input, self.groups)
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"groups={self.groups}"
 
 
 class PixelShuffle(Module):
@@ -287,3 +342,17 @@ class Upsample(Module):
         how = f"scale_factor={self.scale_factor}" if self.scale_factor is not None \
             else f"size={self.size}"
         return f"{how}, mode='{self.mode}'"
+
+
+class UpsamplingNearest2d(Upsample):
+    """x (N, C, H, W) resized, each pixel being its nearest."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="nearest")
+
+
+class UpsamplingBilinear2d(Upsample):
+    """x (N, C, H, W) resized with straight lines between pixels, the corners' centres staying there."""
+
+    def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
+        super().__init__(size, scale_factor, mode="bilinear", align_corners=True)

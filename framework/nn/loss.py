@@ -4,6 +4,8 @@
 """
 
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 from ..tensor import Tensor
 from . import functional as F
@@ -298,3 +300,82 @@ class PairwiseDistance(Module):
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         """The distance of the vectors."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
+
+
+class CTCLoss(_Loss):
+    """-log of the probability of all alignments of the targets (Graves et al. 2006).
+
+    blank: the class that stands for none. zero_infinity: 0 where a target is too long for its input.
+
+    >>> scores = fw.zeros(2, 1, 2).log_softmax(-1)
+    >>> fw.nn.CTCLoss()(scores, fw.tensor([[1]]), fw.tensor([2]), fw.tensor([1]))
+    tensor(0.2877)
+    """
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        super().__init__(reduction=reduction)
+        self.blank = blank
+        self.zero_infinity = zero_infinity
+
+    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Any,
+                target_lengths: Any) -> Tensor:
+        """The loss of scores (T, N, C) and labels (N, S), of which the lengths say how much counts."""
+        return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction,
+                          self.zero_infinity)
+
+
+class MultiMarginLoss(_WeightedLoss):
+    """The mean over classes i but t of ``weight[t] * max(0, margin - input[t] + input[i])^p``.
+
+    >>> fw.nn.MultiMarginLoss()(fw.tensor([[0.0, 0.5]]), fw.tensor([0]))
+    tensor(0.7500)
+    """
+
+    def __init__(self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None,
+                 size_average: bool | None = None, reduce: bool | None = None,
+                 reduction: str = "mean") -> None:
+        super().__init__(weight, size_average, reduce, reduction)
+        if p not in (1, 2):
+            raise ValueError(f"MultiMarginLoss: p must be 1 or 2, got {p}")
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of scores (N, C) and classes (N)."""
+        return F.multi_margin_loss(input, target, self.p, self.margin, self.weight,
+                                   reduction=self.reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """The sum of ``max(0, 1 - input[t] + input[i]) / C`` over targets t and all i that are none."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of scores (N, C) and classes (N, C), which count up to the first -1 of each row."""
+        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
+
+
+class MultiLabelSoftMarginLoss(_WeightedLoss):
+    """The mean over classes of ``-t * log(s) - (1 - t) * log(1 - s)`` with ``s = sigmoid(input)``."""
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of scores and labels 0 and 1, both (N, C)."""
+        return F.multilabel_soft_margin_loss(input, target, self.weight, reduction=self.reduction)
+
+
+class TripletMarginWithDistanceLoss(_Loss):
+    """``max(0, d(a, p) - d(a, n) + margin)`` for any distance d, ``F.pairwise_distance`` unless given."""
+
+    def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+                 margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> None:
+        super().__init__(reduction=reduction)
+        if not margin > 0:
+            raise ValueError(f"TripletMarginWithDistanceLoss: margin must be positive, got {margin}")
+        self.distance_function = distance_function or F.pairwise_distance
+        self.margin = margin
+        self.swap = swap
+
+    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """The loss of three batches."""
+        return F.triplet_margin_with_distance_loss(
+            anchor, positive, negative, distance_function=self.distance_function, margin=self.margin,
+            swap=self.swap, reduction=self.reduction)

@@ -192,3 +192,108 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     def forward(self, input: Tensor) -> Any:
         """The pooled tensor; with return_indices, also where the largest were."""
         return F.adaptive_max_pool2d(input, self.output_size, return_indices=self.return_indices)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """The largest of windows that split x (N, C, D, H, W) into output_size; None keeps a size."""
+
+    def forward(self, input: Tensor) -> Any:
+        """The pooled tensor; with return_indices, also where the largest were."""
+        return F.adaptive_max_pool3d(input, self.output_size, return_indices=self.return_indices)
+
+
+class _PowerPool(Module):
+    """The p-norm of each window, p being norm_type."""
+
+    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None,
+                 ceil_mode: bool = False) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return (f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+                f"ceil_mode={self.ceil_mode}")
+
+
+class LPPool1d(_PowerPool):
+    """``(sum of x^p)^(1/p)`` of each window of x (N, C, L), p being norm_type.
+
+    >>> fw.nn.LPPool1d(2, 2)(fw.tensor([[[3.0, 4.0]]]))
+    tensor([[[5.]]])
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The pooled tensor."""
+        return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_PowerPool):
+    """``(sum of x^p)^(1/p)`` of each window of x (N, C, H, W), p being norm_type."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The pooled tensor."""
+        return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool3d(_PowerPool):
+    """``(sum of x^p)^(1/p)`` of each window of x (N, C, D, H, W), p being norm_type."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The pooled tensor."""
+        return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+
+
+class _MaxUnpool(Module):
+    """Max pooling undone: zeros but at the places of the largest."""
+
+    n = 0
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+        super().__init__()
+        name = type(self).__name__
+        self.kernel_size = pair(kernel_size, self.n, name, "kernel_size")
+        self.stride = self.kernel_size if stride is None else pair(stride, self.n, name, "stride")
+        self.padding = pair(padding, self.n, name, "padding")
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Zeros with x (N, C, L) at the places that MaxPool1d with return_indices gave.
+
+    >>> y, places = fw.nn.MaxPool1d(2, return_indices=True)(fw.tensor([[[1.0, 3.0]]]))
+    >>> fw.nn.MaxUnpool1d(2)(y, places)
+    tensor([[[0., 3.]]])
+    """
+
+    n = 1
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The tensor before pooling, as far as it is known."""
+        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros with x (N, C, H, W) at the places that MaxPool2d with return_indices gave."""
+
+    n = 2
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The tensor before pooling, as far as it is known."""
+        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Zeros with x (N, C, D, H, W) at the places that MaxPool3d with return_indices gave."""
+
+    n = 3
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """The tensor before pooling, as far as it is known."""
+        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)

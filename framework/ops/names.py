@@ -14,7 +14,7 @@ from .public import public
 from .random_activations import rrelu, rrelu_
 
 for _function in (adaptive_avg_pool1d, avg_pool1d, bilinear, celu_, channel_shuffle, conv1d, conv2d, conv3d,
-                  conv_transpose1d, conv_transpose2d, conv_transpose3d, cosine_similarity, hardshrink, max_pool1d, max_pool2d,
-                  max_pool3d, pairwise_distance, pdist, pixel_shuffle, pixel_unshuffle, prelu, rms_norm, rrelu,
-                  rrelu_, selu_, threshold_):
+                  conv_transpose1d, conv_transpose2d, conv_transpose3d, cosine_similarity, hardshrink,
+                  max_pool1d, max_pool2d, max_pool3d, pairwise_distance, pdist, pixel_shuffle,
+                  pixel_unshuffle, prelu, rms_norm, rrelu, rrelu_, selu_, threshold_):
     public(name=_function.__name__, numpy=True)(_function)

@@ -15,7 +15,6 @@ from .convert import Normalize as Normalize
 from .convert import PILToTensor as PILToTensor
 from .convert import ToPILImage as ToPILImage
 from .convert import ToTensor as ToTensor
-from .functional import InterpolationMode as InterpolationMode
 from .geometry import CenterCrop as CenterCrop
 from .geometry import Pad as Pad
 from .geometry import RandomCrop as RandomCrop
@@ -25,3 +24,4 @@ from .geometry import RandomResizedCrop as RandomResizedCrop
 from .geometry import RandomRotation as RandomRotation
 from .geometry import RandomVerticalFlip as RandomVerticalFlip
 from .geometry import Resize as Resize
+from .images import InterpolationMode as InterpolationMode

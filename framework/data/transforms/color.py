@@ -12,7 +12,7 @@ from ...ops.join import stack
 from ...ops.reduce import amax, amin, mean
 from ...tensor import Tensor
 from .base import Transform, chance, permutation, probability, uniform
-from .functional import channels_of, checked, top_of
+from .images import channels_of, checked, top_of
 
 _GRAY = (0.2989, 0.587, 0.114)  # ITU-R BT.601
 

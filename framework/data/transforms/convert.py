@@ -4,7 +4,7 @@ from typing import Any
 
 from ...dtypes import float32
 from ...tensor import Tensor
-from . import functional as F
+from . import images as F
 from .base import Transform
 
 

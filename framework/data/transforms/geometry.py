@@ -7,7 +7,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...random import normal_array
 from ...tensor import Tensor, wrap
-from . import functional as F
+from . import images as F
 from .base import Transform, chance, integer, probability, uniform
 
 
@@ -49,16 +49,7 @@ class Resize(Transform):
 
     def __call__(self, img: Any) -> Any:
         image = F.checked(img, "Resize")
-        return F.resize(image, self._target(*F.size_of(image)), self.interpolation, self.antialias)
-
-    def _target(self, h: int, w: int) -> tuple[int, int]:
-        if not isinstance(self.size, int):
-            return self.size
-        short, long = min(h, w), max(h, w)
-        small, large = self.size, int(self.size * long / short)
-        if self.max_size is not None and large > self.max_size:
-            small, large = int(self.max_size * small / large), self.max_size
-        return (small, large) if h <= w else (large, small)
+        return F.resize(image, self.size, self.interpolation, self.max_size, self.antialias)
 
 
 class CenterCrop(Transform):
@@ -71,15 +62,6 @@ class CenterCrop(Transform):
         return F.center_crop(F.checked(img, "CenterCrop"), self.size)
 
 
-def _sides(padding: Any, what: str) -> tuple[int, int, int, int]:
-    """(left, top, right, bottom) from one number, two (sides, top and bottom) or four."""
-    values = [padding] if isinstance(padding, int) else list(padding)
-    if len(values) not in (1, 2, 4):
-        raise ValueError(f"{what}: padding must be 1, 2 or 4 numbers, got {padding!r}")
-    left, top, right, bottom = values * (4 // len(values))
-    return left, top, right, bottom
-
-
 class Pad(Transform):
     """More pixels around: ``fill``, or with padding_mode "edge", "reflect" or "symmetric" from the image.
 
@@ -87,7 +69,7 @@ class Pad(Transform):
     """
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
-        self.padding = _sides(padding, "Pad")
+        self.padding = F.sides(padding, "Pad")
         self.fill = fill
         if padding_mode not in ("constant", "edge", "reflect", "symmetric"):
             raise ValueError(f"Pad: padding_mode must be 'constant', 'edge', 'reflect' or 'symmetric', got "
@@ -107,7 +89,7 @@ class RandomCrop(Transform):
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0,
                  padding_mode: str = "constant") -> None:
         self.size = pair(size, "RandomCrop")
-        self.padding = None if padding is None else _sides(padding, "RandomCrop")
+        self.padding = None if padding is None else F.sides(padding, "RandomCrop")
         self.pad_if_needed = pad_if_needed
         self.fill = fill
         self.padding_mode = Pad(0, fill, padding_mode).padding_mode

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import of_numpy
 from ...tensor import Tensor, wrap
 
 
@@ -30,10 +31,15 @@ def unpack(structure: bytes, parts: list[Any]) -> Any:
 class _Packer(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is Tensor and obj._node is None and not obj.is_cuda:
-            return wrap, (_dense(obj._array),)
+            return _tensor, (_dense(obj._array),)
         if type(obj) is np.ndarray and not obj.dtype.hasobject and not obj.flags.forc:
             return _dense(obj).__reduce_ex__(5)
         return NotImplemented
+
+
+def _tensor(array: np.ndarray) -> Tensor:
+    of_numpy(array.dtype)  # makes bfloat16 known where it has not been used yet
+    return wrap(array)
 
 
 def _dense(array: np.ndarray) -> np.ndarray:
