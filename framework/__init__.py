@@ -326,6 +326,7 @@ from .ops.matmul import outer as outer
 from .ops.matmul import tensordot as tensordot
 from .ops.matmul import vdot as vdot
 from .ops.norm import rms_norm as rms_norm
+from .ops.norms import norm as norm
 from .ops.pad import channel_shuffle as channel_shuffle
 from .ops.pad import pixel_shuffle as pixel_shuffle
 from .ops.pad import pixel_unshuffle as pixel_unshuffle
@@ -468,7 +469,6 @@ from .ops.split import unbind as unbind
 from .ops.split import vsplit as vsplit
 from .ops.stats import bincount as bincount
 from .ops.stats import histc as histc
-from .ops.stats import norm as norm
 from .ops.stats import std as std
 from .ops.stats import std_mean as std_mean
 from .ops.stats import var as var
@@ -522,9 +522,12 @@ def __getattr__(name: str) -> _Any:
     """The sub-packages, imported when first named."""
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name == "vmap":
+        return _import_module(f"{__name__}.func").vmap
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     """The public names, those of sub-packages that are not imported yet included."""
-    return [name for name in {*globals(), *_LAZY} if not name.startswith("_") or name.startswith("__")]
+    names = {*globals(), *_LAZY, "vmap"}
+    return [name for name in names if not name.startswith("_") or name.startswith("__")]

@@ -93,6 +93,11 @@ def softmax(x: np.ndarray, dim: int) -> np.ndarray:
     return e / e.sum(dim, keepdims=True)
 
 
+def capped(table: np.ndarray, most: float) -> np.ndarray:
+    sizes = np.linalg.norm(table, axis=1, keepdims=True)
+    return np.where(sizes > most, table * (most / (sizes + 1e-7)), table)
+
+
 def normed(x: np.ndarray, dims: tuple[int, ...], eps: float = 1e-5) -> np.ndarray:
     return (x - x.mean(dims, keepdims=True)) / np.sqrt(x.var(dims, keepdims=True) + eps)
 
@@ -152,6 +157,15 @@ numpy_row("MaxPool3d", lambda M: M.nn.MaxPool3d(2), data(1, 2, 2, 4, 2),
           lambda p, x: x.reshape(1, 2, 1, 2, 2, 2, 1, 2).max((3, 5, 7)))
 numpy_row("AvgPool3d", lambda M: M.nn.AvgPool3d(2), data(1, 2, 2, 4, 2),
           lambda p, x: x.reshape(1, 2, 1, 2, 2, 2, 1, 2).mean((3, 5, 7)))
+numpy_row("AdaptiveMaxPool3d", lambda M: M.nn.AdaptiveMaxPool3d(1), data(1, 2, 2, 4, 2),
+          lambda p, x: x.max((2, 3, 4), keepdims=True))
+for n, shape in ((1, (2, 3, 6)), (2, (2, 3, 4, 2)), (3, (1, 2, 2, 4, 2))):
+    row(f"LPPool{n}d", lambda M, n=n: getattr(M.nn, f"LPPool{n}d")(3, 2), unit(*shape),
+        lambda F, p, x, n=n: (getattr(F, f"avg_pool{n}d")(x ** 3, 2) * 2 ** n) ** (1 / 3))
+    numpy_row(f"MaxUnpool{n}d", lambda M, n=n: getattr(M.nn, f"MaxUnpool{n}d")(2),
+              (data(2, *[1] * n), np.array([0, 2 ** n - 1]).reshape(2, *[1] * n)),
+              lambda p, x, i, n=n: (np.eye(2 ** n)[i.reshape(2).astype(int)] * x.reshape(2, 1)).reshape(
+                  2, *[2] * n))
 numpy_row("AdaptiveAvgPool3d", lambda M: M.nn.AdaptiveAvgPool3d(1), data(1, 2, 2, 4, 2),
           lambda p, x: x.mean((2, 3, 4), keepdims=True))
 
@@ -182,6 +196,8 @@ numpy_row("GroupNorm", lambda M: M.nn.GroupNorm(2, 4), data(3, 4, 5),
           lambda p, x: normed(x.reshape(3, 2, 10), (2,)).reshape(3, 4, 5))
 numpy_row("RMSNorm", lambda M: M.nn.RMSNorm(4), data(5, 4),
           lambda p, x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 2.0 ** -23))
+row("LocalResponseNorm", lambda M: M.nn.LocalResponseNorm(3, 0.5, 0.6, 2.0), data(2, 4, 3),
+    lambda F, p, x: x / (2 + 0.5 * F.avg_pool1d((x * x).mT, 3, 1, 1).mT) ** 0.6)
 for name, shape in (("Dropout", (2, 3)), ("Dropout1d", (2, 3, 4)), ("Dropout2d", (2, 3, 4, 2)),
                     ("Dropout3d", (2, 3, 2, 2, 2)), ("AlphaDropout", (2, 3)),
                     ("FeatureAlphaDropout", (2, 3, 2))):
@@ -191,6 +207,14 @@ numpy_row("Embedding", lambda M: M.nn.Embedding(5, 3), classes(2, 4, n=5),
           lambda p, x: p["weight"][x.astype(int)])
 numpy_row("Embedding", lambda M: M.nn.Embedding(5, 3, padding_idx=-1), classes(2, 4, n=5),
           lambda p, x: p["weight"][x.astype(int)], label="padding")
+
+for mode in ("sum", "mean", "max"):
+    numpy_row("EmbeddingBag", lambda M, mode=mode: M.nn.EmbeddingBag(5, 3, mode=mode), classes(2, 4, n=5),
+              lambda p, x, mode=mode: getattr(p["weight"][x.astype(int)], mode)(1), label=mode,
+              grad=mode != "max")  # of equal elements PyTorch gives the gradient to the first
+numpy_row("EmbeddingBag", lambda M: M.nn.EmbeddingBag(5, 3, 1.5, mode="sum", padding_idx=-1),
+          (np.array([0, 1, 4, 2]), np.array([0, 3])), lambda p, x, i: np.stack(
+              [capped(p["weight"], 1.5)[:2].sum(0), capped(p["weight"], 1.5)[2]]), label="settings")
 
 # -- activations -------------------------------------------------------------------------------------
 
@@ -230,6 +254,10 @@ numpy_row("GELU", lambda M: M.nn.GELU("tanh"), data(3, 4), label="tanh", referen
           x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))) / 2)
 numpy_row("PReLU", lambda M: M.nn.PReLU(4), data(3, 4, 2), lambda p, x: np.where(x > 0, x, 0.25 * x),
           label="channels")
+numpy_row("RReLU", lambda M: M.nn.RReLU(0.2, 0.4), data(3, 4), lambda p, x: np.where(x > 0, x, 0.3 * x),
+          train=False)
+numpy_row("RReLU", lambda M: M.nn.RReLU(0.25, 0.25, True), data(3, 4),
+          lambda p, x: np.where(x > 0, x, 0.25 * x), label="inplace", grad=False)
 numpy_row("Softmax2d", lambda M: M.nn.Softmax2d(), data(2, 3, 2, 2), lambda p, x: softmax(x, 1))
 for name, function in (
         *((n, ACTIVATIONS[n][1]) for n in ("ReLU", "ReLU6", "SELU", "SiLU", "Mish", "Hardswish",
@@ -250,11 +278,11 @@ for n, shape in ((1, (2, 3, 4)), (2, (1, 2, 3, 4)), (3, (1, 2, 3, 3, 4))):
               lambda p, x, width=width: np.pad(x, width))
     numpy_row(f"ConstantPad{n}d", lambda M, n=n: getattr(M.nn, f"ConstantPad{n}d")(1, 3.5), data(*shape),
               lambda p, x, width=width: np.pad(x, width, constant_values=3.5))
-    if n < 3:
-        numpy_row(f"ReflectionPad{n}d", lambda M, n=n: getattr(M.nn, f"ReflectionPad{n}d")(1),
-                  data(*shape), lambda p, x, width=width: np.pad(x, width, mode="reflect"))
-        numpy_row(f"ReplicationPad{n}d", lambda M, n=n: getattr(M.nn, f"ReplicationPad{n}d")(1),
-                  data(*shape), lambda p, x, width=width: np.pad(x, width, mode="edge"))
+    for name, mode in (("Reflection", "reflect"), ("Replication", "edge"), ("Circular", "wrap")):
+        numpy_row(f"{name}Pad{n}d", lambda M, layer=f"{name}Pad{n}d": getattr(M.nn, layer)(1), data(*shape),
+                  lambda p, x, width=width, mode=mode: np.pad(x, width, mode=mode))
+numpy_row("ChannelShuffle", lambda M: M.nn.ChannelShuffle(2), data(2, 6, 3),
+          lambda p, x: x[:, [0, 3, 1, 4, 2, 5]])
 numpy_row("PixelShuffle", lambda M: M.nn.PixelShuffle(2), data(2, 4, 2, 3), lambda p, x:
           x.reshape(2, 1, 2, 2, 2, 3).transpose(0, 1, 4, 2, 5, 3).reshape(2, 1, 4, 6))
 numpy_row("PixelUnshuffle", lambda M: M.nn.PixelUnshuffle(2), data(2, 1, 4, 6), lambda p, x:
@@ -268,6 +296,11 @@ numpy_row("Upsample", lambda M: M.nn.Upsample(scale_factor=2), data(1, 2, 3, 4),
 row("Upsample", lambda M: M.nn.Upsample(size=(4, 5), mode="bilinear", align_corners=True),
     data(1, 2, 3, 4), lambda F, p, x: F.interpolate(x, (4, 5), mode="bilinear", align_corners=True),
     label="bilinear")
+
+numpy_row("UpsamplingNearest2d", lambda M: M.nn.UpsamplingNearest2d(scale_factor=2), data(1, 2, 3, 4),
+          lambda p, x: x.repeat(2, 2).repeat(2, 3))
+row("UpsamplingBilinear2d", lambda M: M.nn.UpsamplingBilinear2d((4, 5)), data(1, 2, 3, 4),
+    lambda F, p, x: F.interpolate(x, (4, 5), mode="bilinear", align_corners=True))
 
 # -- losses ------------------------------------------------------------------------------------------
 
@@ -295,6 +328,16 @@ LOSSES: dict[str, tuple[dict, tuple, Callable]] = {
     "TripletMarginLoss": ({}, (X, Y, data(4, 3, seed=4)), lambda a, b, c: np.maximum(
         distance(a, b) - distance(a, c) + 1, 0)),
     "SoftMarginLoss": ({}, (X, signs(4, 3)), lambda x, y: softplus(-x * y)),
+    "MultiMarginLoss": ({"p": 2, "margin": 0.7}, (X, classes(4)), lambda x, y: (
+        np.maximum(0.7 - x[np.arange(4), y.astype(int)][:, None] + x, 0) ** 2
+        * (np.arange(3) != y[:, None])).mean(1)),
+    "MultiLabelMarginLoss": ({}, (X, np.array([[1, -1, 0], [2, 0, -1], [-1, 1, 1], [0, 1, 2]])),
+                             lambda x, y: multilabel_margin(x)),
+    "MultiLabelSoftMarginLoss": ({}, (X, (unit(4, 3) > 0.5).astype(np.float32)),
+                                 lambda x, y: (softplus(x) - x * y).mean(1)),
+    "TripletMarginWithDistanceLoss": ({"margin": 0.7, "swap": True}, (X, Y, data(4, 3, seed=4)),
+                                      lambda a, b, c: np.maximum(distance(a, b) - np.minimum(
+                                          distance(a, c), distance(b, c)) + 0.7, 0)),
     "PoissonNLLLoss": ({}, (X, unit(4, 3)), lambda x, y: np.exp(x) - x * y),
     "GaussianNLLLoss": ({}, (X, Y, unit(4, 3)), lambda x, y, v: (np.log(v) + (x - y) ** 2 / v) / 2),
 }
@@ -308,13 +351,20 @@ def distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.sqrt(((a - b + 1e-6) ** 2).sum(1))
 
 
+def multilabel_margin(x: np.ndarray) -> np.ndarray:
+    """For the targets {1}, {2, 0}, {} and {0, 1, 2}."""
+    def gap(row: int, target: int, other: int) -> float:
+        return max(0.0, 1 - x[row, target] + x[row, other]) / 3
+    return np.array([gap(0, 1, 0) + gap(0, 1, 2), gap(1, 2, 1) + gap(1, 0, 1), 0.0, 0.0])
+
+
 REDUCE: dict[str, Callable] = {"mean": np.mean, "sum": np.sum, "none": lambda x: x}
 for name, (settings, arrays, function) in LOSSES.items():
     for how, reduce in REDUCE.items():
         numpy_row(name, lambda M, name=name, settings=settings, how=how: getattr(M.nn, name)(
             **settings, reduction=how), arrays,
             lambda p, *x, function=function, reduce=reduce: reduce(function(*x)), label=how,
-            trained=1 if name == "SoftMarginLoss" else -1)
+            trained=1 if "SoftMarginLoss" in name else -1)
 row("CrossEntropyLoss", lambda M: M.nn.CrossEntropyLoss(
     M.tensor([1.0, 2.0, 0.5]), ignore_index=1, label_smoothing=0.1), (X, classes(4)),
     lambda F, p, x, y: F.cross_entropy(x, y, weight=p["weight"], ignore_index=1, label_smoothing=0.1),
@@ -324,3 +374,8 @@ row("BCEWithLogitsLoss", lambda M: M.nn.BCEWithLogitsLoss(pos_weight=M.tensor([1
         x, y, pos_weight=p["pos_weight"]), label="settings")
 numpy_row("CosineSimilarity", lambda M: M.nn.CosineSimilarity(), (X, Y), lambda p, a, b: cosine(a, b))
 numpy_row("PairwiseDistance", lambda M: M.nn.PairwiseDistance(), (X, Y), lambda p, a, b: distance(a, b))
+row("CTCLoss", lambda M: M.nn.CTCLoss(), (np.log(softmax(data(4, 2, 3), 2)).astype(np.float32),
+                                          np.array([[1, 2], [2, 0]]), np.array([4, 3]), np.array([2, 1])),
+    lambda F, p, *x: F.ctc_loss(*x), grad=False)  # PyTorch's gradient is that behind a log_softmax
+row("MultiMarginLoss", lambda M: M.nn.MultiMarginLoss(weight=M.tensor([1.0, 2.0, 0.5])), (X, classes(4)),
+    lambda F, p, x, y: F.multi_margin_loss(x, y, weight=p["weight"]), label="weight")

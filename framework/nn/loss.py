@@ -363,14 +363,14 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 
 
 class TripletMarginWithDistanceLoss(_Loss):
-    """``max(0, d(a, p) - d(a, n) + margin)`` for any distance d, ``F.pairwise_distance`` unless given."""
+    """``max(0, d(a, p) - d(a, n) + margin)`` for any distance d, PairwiseDistance unless given."""
 
     def __init__(self, *, distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
                  margin: float = 1.0, swap: bool = False, reduction: str = "mean") -> None:
         super().__init__(reduction=reduction)
         if not margin > 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: margin must be positive, got {margin}")
-        self.distance_function = distance_function or F.pairwise_distance
+        self.distance_function = distance_function or PairwiseDistance()
         self.margin = margin
         self.swap = swap
 

@@ -37,6 +37,7 @@ from . import matmul as matmul
 from . import multihead as multihead
 from . import names as names
 from . import norm as norm
+from . import norms as norms
 from . import pad as pad
 from . import pointwise as pointwise
 from . import pool as pool

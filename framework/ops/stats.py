@@ -185,10 +185,11 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
     >>> fw.linalg.vector_norm(fw.tensor([3.0, -4.0]), ord=float("inf"))
     tensor(4.)
     """
-    return _norm(input, ord, dim, keepdim, dtype, "vector_norm")
+    return p_norm(input, ord, dim, keepdim, dtype, "vector_norm")
 
 
-def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
+def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
+    """The norm of order ``ord``, for the public function ``name``."""
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(f"{name}: the order must be a number, got {ord!r}")
     floating(tensor_arg(x, name), name)
@@ -206,22 +207,6 @@ def _norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> T
     if math.isinf(ord):
         return (amax if ord > 0 else amin)(abs_(x), dims, keepdim)
     return norm_op.run(x, ord=float(ord), dims=dims, keepdim=keepdim)
-
-
-@public(method=True, op=norm_op, out=True)
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, *,
-         dtype: Any = None) -> Tensor:
-    """The norm of order ``p`` over ``dim`` of the elements as a vector; "fro" is ``p=2``.
-
-    See ``linalg.vector_norm``. Raises ValueError for another word than "fro".
-
-    >>> fw.norm(fw.tensor([[3.0, 0.0], [0.0, 4.0]]))
-    tensor(5.)
-    """
-    if isinstance(p, str) and p != "fro":
-        raise ValueError(f"norm: p must be a number or 'fro', got {p!r}; for norms by singular values "
-                         f"see linalg")
-    return _norm(input, 2 if isinstance(p, str) or p is None else p, dim, keepdim, dtype, "norm")
 
 
 # -- histograms ----------------------------------------------------------------------------------
