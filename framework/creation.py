@@ -9,10 +9,10 @@ from . import dtypes
 from .backends import array_module, backend_for, cuda, move
 from .backends.capsule import read_bfloat16
 from .device import CPU, as_device
-from .errors import DTypeError, ShapeError
+from .errors import DTypeError, RangeError, ShapeError
 from .ops.args import size_args
 from .ops.public import bare, by_keyword, with_out
-from .quiet import quietly
+from .quiet import quietly, readable
 from .tensor import Tensor, wrap
 
 
@@ -51,12 +51,23 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
             wanted = dtypes.scalar_dtype(0j if array.dtype.kind == "c" else 0.0)
             if _has_arrays(data):
                 wanted = None
+        if wanted is not None and wanted.category == dtypes.INTEGER and array.dtype.kind in "iu":
+            _check_range(array, wanted, op)
     if wanted is None and dtypes.of_numpy(array.dtype) is None:
         wanted = dtypes.BY_NUMPY.get(array.dtype.newbyteorder("=")) if array.dtype.kind in "biufc" else None
         if wanted is None:
             raise DTypeError(f"{op}: elements of dtype {array.dtype} are not supported; choose one of "
                              f"{', '.join(d.name for d in dtypes.ALL)}, e.g. array.astype('int64')")
     return array if wanted is None or array.dtype == wanted.numpy else quietly(array.astype, wanted.numpy)
+
+
+def _check_range(array: Any, dtype: dtypes.DType, op: str) -> None:
+    """Raise for Python numbers that an integer dtype cannot hold, which a conversion would wrap around."""
+    limits = np.iinfo(dtype.numpy)
+    wrong = (array < limits.min) | (array > limits.max)
+    if wrong.any():
+        raise RangeError(f"{op}: the number {array[wrong][0]} is out of bounds for {dtype.name}; choose a "
+                         f"wider dtype, e.g. framework.int64")
 
 
 def _has_arrays(data: Any) -> bool:
@@ -205,8 +216,11 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     target = as_device(device)
     if target.type == "cpu":
-        array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
-                 if fill == 0 else quietly(np.full, shape, fill, kind.numpy))
+        try:
+            array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
+                     if fill == 0 else quietly(np.full, shape, fill, kind.numpy))
+        except OverflowError as error:
+            raise readable(error, name) from None
     else:
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:

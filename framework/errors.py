@@ -17,6 +17,10 @@ class DTypeError(FrameworkError, TypeError, RuntimeError):
     """An element type that an operation does not take."""
 
 
+class RangeError(FrameworkError, OverflowError, RuntimeError):
+    """A Python number that the element type of a tensor cannot hold."""
+
+
 class DeviceError(FrameworkError, RuntimeError):
     """Operands on different devices, or a device that is not there."""
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .errors import RangeError
+
 
 class _Quiet(threading.local):
     """``run(f, ...)`` calls f, in a saved context.
@@ -27,6 +29,14 @@ class _Quiet(threading.local):
 
 
 quiet = _Quiet()
+
+
+def readable(error: Exception, op: str) -> Exception:
+    """NumPy's error for a Python int that a dtype cannot hold, in our words; others as they are."""
+    if isinstance(error, OverflowError) and "out of bounds for" in str(error):
+        text = str(error).replace("Python integer", "the number").replace(" out", " is out")
+        return RangeError(f"{op}: {text}; choose a wider dtype, e.g. framework.int64")
+    return error
 
 
 def quietly(function: Callable, *args: Any, **settings: Any) -> Any:

@@ -356,8 +356,10 @@ class Tensor:
         if not self.is_leaf:
             raise AutogradError("deepcopy is for leaf tensors (a computed one drags its graph along); "
                                 "use x.detach().clone()")
-        copy = wrap(self._array.copy(), type(self))
+        copy = wrap(_copied(self._array, memo), type(self))
         memo[id(self)] = copy
+        if self._counter is not None:
+            copy._counter = memo.setdefault(id(self._counter), [0, None])
         copy.requires_grad_(self.requires_grad)
         if self.grad is not None:
             copy.grad = self.grad.__deepcopy__(memo)
@@ -382,6 +384,27 @@ def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
     t._counter = None
     t._more = None
     return t
+
+
+def _copied(array: Any, memo: dict) -> Any:
+    """A copy for ``deepcopy``, in which arrays over one memory stay that: the memory is copied once.
+
+    Memory that is not NumPy's own (a mapped file, say) is not copied as a whole, nor is that of a GPU.
+    """
+    if not isinstance(array, np.ndarray):
+        return array.copy()
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    if owner.base is not None:
+        return array.copy()
+    twin = memo.setdefault(id(owner), None)
+    if twin is None:
+        twin = memo[id(owner)] = owner.copy(order="K")
+    if array is owner:
+        return twin
+    start = array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+    return np.ndarray(array.shape, array.dtype, twin.ravel(order="K"), start, array.strides)
 
 
 def place(t: Tensor, node: Any) -> Tensor:

@@ -51,7 +51,8 @@ DELIBERATE = {
     },
     "nn.functional.local_response_norm": ("int64", ONLY_INTEGER),
     "nn.functional.pairwise_distance": ("int64 uint8", "a distance is floating; convert the tensors"),
-    "nn.functional.triplet_margin_loss": ("int64 uint8", "a distance is floating; convert the tensors"),
+    **dict.fromkeys(("nn.functional.triplet_margin_loss", "nn.functional.triplet_margin_with_distance_loss"),
+                    ("int64 uint8", "a distance is floating; convert the tensors")),
     **dict.fromkeys(
         ("nn.functional.hinge_embedding_loss", "nn.functional.l1_loss", "nn.functional.mse_loss"),
         ("int64 uint8", FLOATS),

@@ -106,7 +106,7 @@ np.argsort(x); np.argsort(x, axis=None); np.searchsorted([0.0, 1.0], x);
 np.searchsorted(np.sort(v), w, side="right"); np.nonzero(b); np.argwhere(b); np.flatnonzero(b);
 np.where(b); np.isin(i, [1, 2]); np.isin(i, [1, 2], invert=True); np.isposinf(x); np.isneginf(x);
 np.isclose(x, y); np.zeros_like(x); np.ones_like(i); np.full_like(x, 3.0);
-np.zeros_like(x, dtype="int32", shape=(2,)); np.linalg.matrix_rank(x); np.fix(x); np.imag(x);
+np.zeros_like(x, dtype="int32", shape=(2,)); np.linalg.matrix_rank(x); np.imag(x);
 np.linalg.slogdet(s); np.sum(i); np.prod(i, axis=0); np.max(i); np.cumsum(i); np.add.outer(i, j);
 np.fft.fft(x); np.fft.ifft(x, axis=0); np.fft.rfft(x, n=6); np.fft.irfft(c); np.fft.fft2(x);
 np.fft.ifft2(x); np.fft.rfft2(x); np.fft.irfft2(x); np.fft.fftn(t, axes=(0, 2)); np.fft.ifftn(t);

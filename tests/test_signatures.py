@@ -41,8 +41,10 @@ LACKING = {
     **dict.fromkeys(("mm", "bmm", "addmm", "baddbmm"), {"out_dtype": GPU_ONLY}),
     **dict.fromkeys(("linalg.svd", "linalg.svdvals"), {"driver": GPU_ONLY}),
     "framework.hardshrink": {"out": UNSAID},
+    "framework.result_type": dict.fromkeys(("scalar", "scalar1", "scalar2"), "either may be a number here"),
     **{f"nn.functional.{name}": {"out": UNSAID} for name in (
-        "adaptive_avg_pool1d", "avg_pool1d", "hardshrink", "pixel_shuffle", "pixel_unshuffle")},
+        "adaptive_avg_pool1d", "avg_pool1d", "channel_shuffle", "hardshrink", "pixel_shuffle",
+        "pixel_unshuffle")},
 }
 BY_NAME = "out= and dtype= are by name only"
 # namespace.name -> why an argument stands in another place than PyTorch's
@@ -66,6 +68,7 @@ PLACES = {
 FURTHER = {
     **{name: {"low": RESERVED, "high": RESERVED, "bounds": RESERVED} for name in ("random_", "uniform_")},
     "Tensor.to": {"args": "told apart by what they are"},
+    "framework.rrelu": {"inplace": "one function with that of nn.functional"},
     "true_divide": {"rounding_mode": "an alias of div"},
     "nn.functional.one_hot": {"input": "a slip of the stub: PyTorch's parser wants input"},
     **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d",

@@ -143,7 +143,8 @@ class EmbeddingBag(_Table):
         if not isinstance(embeddings, Tensor) or embeddings.ndim != 2:
             what = list(embeddings.shape) if isinstance(embeddings, Tensor) else type(embeddings).__name__
             raise ShapeError(f"EmbeddingBag.from_pretrained: embeddings must be a matrix, got {what}")
-        bag = cls(*embeddings.shape, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
+        rows, columns = embeddings.shape
+        bag = cls(rows, columns, max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings,
                   include_last_offset, padding_idx)
         bag.weight.requires_grad_(not freeze)
         return bag

@@ -16,12 +16,12 @@ from ..autograd.mode import state
 from ..backends import array_module, cuda
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
-from ..quiet import quiet
+from ..quiet import quiet, readable
 from ..tensor import Tensor, as_array, wrap
 from .broadcast import broadcast_shape, sum_to
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
-from .op import Meta, Op, describe_call
+from .op import NEVER, Meta, Op, describe_call
 from .public import check_out, public
 
 ndarray = np.ndarray
@@ -56,7 +56,7 @@ class Elementwise(Op):
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments)
-        self.in_rows = False  # the result lies as the inputs do
+        self.loose_from = NEVER  # the result lies as the inputs do
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu = getattr(np, ufunc) if ufunc else self._first_cpu
@@ -123,10 +123,19 @@ class Elementwise(Op):
                     x = x.to(home.device)  # type: ignore[attr-defined]
             elif dtype.category == dtypes.FLOAT and not isinstance(x, float):
                 x = float(x)
+            elif first and dtype.category == dtypes.INTEGER:
+                self._must_hold(dtype, x)
             ready.append(x)
         if not any(isinstance(x, Tensor) for x in ready[first:]):  # where(condition, 1, 0)
             ready[first] = from_array(np.asarray(ready[first], dtype.numpy), inputs[0])
         return ready
+
+    def _must_hold(self, dtype: dtypes.DType, x: Any) -> None:
+        """Raise for a number that ``dtype`` cannot hold: NumPy's ``where`` would wrap it around."""
+        try:
+            dtype.numpy.type(x)
+        except OverflowError as error:
+            raise readable(error, self.name) from None
 
     def _operand(self, x: Any, position: int) -> Any:
         if isinstance(x, Tensor):

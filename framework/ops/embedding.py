@@ -139,4 +139,4 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         raise ValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
     _check_indices(classes, num_classes, "one_hot", f"there are {num_classes} classes")
     xp = array_module(classes)
-    return wrap((classes[..., None] == xp.arange(num_classes)).astype(int64.numpy))
+    return wrap((classes[..., None] == xp.arange(num_classes)).astype(int64.numpy, order="C"))

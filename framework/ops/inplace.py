@@ -17,7 +17,7 @@ from ..backends import array_module
 from ..dtypes import INEXACT, can_cast
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf, Node
-from ..quiet import quietly
+from ..quiet import quietly, readable
 from ..tensor import Tensor, bump, counter_of, place, wrap
 from .args import tensor_arg
 from .broadcast import broadcast_shape, sum_to
@@ -60,7 +60,10 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
     memory = _memory(x, name)
     if not x.is_cuda:
-        quietly(memory.__setitem__, key, array)
+        try:
+            quietly(memory.__setitem__, key, array)
+        except OverflowError as error:
+            raise readable(error, name) from None
     else:
         with memory.device:
             if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):

@@ -64,10 +64,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
 
     >>> x = fw.tensor([0.0, 0.5, 1.0, 0.0])
     >>> fw.nn.functional.multilabel_margin_loss(x, fw.tensor([2, 1, -1, 0]))
-    tensor(0.5000)
+    tensor(0.2500)
     """
     op = "multilabel_margin_loss"
-    x, t = _rows(input, target, input.shape[-1:], op)
+    x, t = _rows(input, target, tensor_arg(input, op).shape[-1:], op)
     used: Any = (t < 0).cumsum(1) == 0
     t = where(used, t, -1)
     _check_classes(t._array, x.shape[1], -1, op)

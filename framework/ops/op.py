@@ -24,12 +24,13 @@ from ..backends import cuda
 from ..dtypes import INEXACT, DType
 from ..errors import AutogradError, DeviceError, FrameworkError
 from ..node import Node, Pick
-from ..quiet import quiet
+from ..quiet import quiet, readable
 from ..tensor import Tensor, as_array, counter_of, wrap
 from .rounded import in_float32, is_rounded, narrow, widen
 from .views import link_view
 
 ndarray = np.ndarray
+NEVER = 99  # more dimensions than an array has
 NUMBERS = (int, float, bool, complex, np.generic, type(None))
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
 
@@ -93,7 +94,8 @@ class Op:
         Default: where ``jvp="linear"`` (the Jacobian is real) or there are several outputs.
     masks: whether it chooses elements, so that others get a gradient of exactly 0 (see ``Elementwise.pull``).
     moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
-        The results of other records lie in row-major order, whatever that of the inputs (``in_rows``).
+        The results of other records lie in row-major order, whatever that of the inputs; those of fewer than
+        ``loose_from`` dimensions are known to.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -118,7 +120,7 @@ class Op:
         self.conjugates = not adjoint if adjoint is not None else jvp != "linear" and len(self.outputs) == 1
         self.moves = moves or bool(view)
         self.masks = masks
-        self.in_rows = not self.moves
+        self.loose_from = NEVER if self.moves else 2
         self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
@@ -187,7 +189,7 @@ class Op:
             return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
         if type(out) is not ndarray:
             out = as_array(out)
-        if self.in_rows and out.ndim > 1 and not out.flags.c_contiguous:
+        if out.ndim >= self.loose_from and not out.flags.c_contiguous:
             out = in_rows(out)
         result = wrap(out)
         if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in INEXACT:
@@ -357,6 +359,7 @@ class Op:
             raise TypeError(f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
                             f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
         call = describe_call(self, inputs, settings)
+        error = readable(error, self.name)
         try:
             _check_devices(self, inputs)
             if self.infer is not None:

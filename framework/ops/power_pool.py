@@ -5,7 +5,7 @@ from typing import Any
 
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
-from .args import floating, pair, real_arg, tensor_arg
+from .args import pair, real_arg, tensor_arg
 from .conv import batched
 from .pointwise import where
 from .pool import avg_pool1d, avg_pool2d, avg_pool3d
@@ -17,11 +17,11 @@ from .view import reshape_op
 def _power(d: int, average: Any, x: Any, norm_type: float, kernel_size: Any, stride: Any,
            ceil: bool) -> Tensor:
     op = f"lp_pool{d}d"
-    floating(tensor_arg(x, op), op)
+    tensor_arg(x, op)
     if norm_type == 0:
         raise ValueError(f"{op}: norm_type must not be 0")
     count = math.prod(pair(kernel_size, d, op, "kernel_size"))
-    total: Any = average(x ** norm_type, kernel_size, stride, 0, ceil) * count
+    total: Any = average(x ** float(norm_type), kernel_size, stride, 0, ceil) * count
     empty = total == 0  # where the root has no derivative, and that of the powers is 0
     return where(empty, 0.0, where(empty, 1.0, total) ** (1 / norm_type))
 
@@ -32,7 +32,8 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
     """``(sum of x**p over each window)**(1/p)`` with p = norm_type: (n, c, l) or (c, l) -> (n, c, l').
 
     stride: kernel_size unless given. ceil_mode: windows may reach over the end, where they are scaled to
-    their full size. Of a sum of 0 the gradient is 0. Raises ShapeError where no window fits.
+    their full size. Of a sum of 0 the gradient is 0; integers give floats. Raises ShapeError where no
+    window fits.
 
     >>> fw.nn.functional.lp_pool1d(fw.tensor([[3.0, 4.0, 0.0, 2.0]]), 2, 2)
     tensor([[5., 2.]])

@@ -7,12 +7,13 @@ import numpy as np
 
 from .. import dtypes
 from ..backends import array_module
-from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
+from ..errors import AutogradError, DTypeError, ShapeError
 from ..tensor import Tensor
 from ..tensor import wrap as over
 from .args import tensor_arg
+from .broadcast import broadcast_shape
 from .cast import to
-from .inplace import inplace, store
+from .inplace import copy_, inplace
 from .pointwise import masked_fill
 from .public import public
 
@@ -57,14 +58,14 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 
 @public()
-def result_type(tensor1: Any, tensor2: Any) -> dtypes.DType:
-    """The dtype of ``tensor1 + tensor2``, each a tensor or a Python number.
+def result_type(tensor: Any, other: Any) -> dtypes.DType:
+    """The dtype of ``tensor + other``, each a tensor or a Python number.
 
     >>> fw.result_type(fw.tensor([1, 2]), 1.0)
     framework.float32
     """
     groups: tuple[list, list, list] = ([], [], [])
-    for x in (tensor1, tensor2):
+    for x in (tensor, other):
         if isinstance(x, Tensor):
             groups[0 if x.ndim else 1].append(x.dtype)
         else:
@@ -127,22 +128,20 @@ def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tens
 def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor:
     if x._node is not None or any(o._node is not None for o in others):
         raise AutogradError(f"{name}: a Python function of the elements is not recorded; use x.detach()")
-    if x.is_cuda:
-        raise DeviceError(f"{name}: calls Python for each element, which is for the CPU; use x.cpu()")
-    arrays = np.broadcast_arrays(x._array, *[o._array for o in others])
-    if arrays[0].shape != x.shape:
-        raise ShapeError(f"{name}: other of shape {list(others[0].shape)} does not broadcast to "
-                         f"{list(x.shape)}")
+    for other in others:
+        if broadcast_shape((x.shape, other.shape), name) != x.shape:
+            raise ShapeError(f"{name}: other of shape {list(other.shape)} does not broadcast to "
+                             f"{list(x.shape)}")
+    arrays = np.broadcast_arrays(*[to(t, "cpu")._array for t in (x, *others)])
     flat = [function(*row) for row in zip(*[a.reshape(-1).tolist() for a in arrays])]
-    store(x, Ellipsis, np.array(flat, x._array.dtype).reshape(x.shape), name)
-    return x
+    return copy_(x, over(np.array(flat, x._array.dtype).reshape(x.shape)))
 
 
 @public("", method=True)
 def apply_(input: Tensor, callable: Callable) -> Tensor:
     """Replace every element by ``callable(element)``, one Python call each; returns this tensor.
 
-    For the CPU, and unrecorded: AutogradError where grad is required.
+    Slow, and unrecorded: AutogradError where grad is required.
 
     >>> fw.tensor([1.0, 2.0]).apply_(lambda x: x + 1)
     tensor([2., 3.])
@@ -154,7 +153,7 @@ def apply_(input: Tensor, callable: Callable) -> Tensor:
 def map_(input: Tensor, other: Tensor, callable: Callable) -> Tensor:
     """Replace every element by ``callable(element, that of other)``; shapes broadcast to this tensor's.
 
-    For the CPU, and unrecorded: AutogradError where grad is required.
+    Slow, and unrecorded: AutogradError where grad is required.
 
     >>> fw.tensor([1.0, 2.0]).map_(fw.tensor([3.0]), lambda a, b: a * b)
     tensor([3., 6.])

@@ -88,7 +88,10 @@ def view(input: Tensor, *size: Any) -> Tensor:
         out = wrap(input._array.view(size[0].numpy))
         out._counter = counter_of(input)
         return out
-    out = reshape_op.run(input, shape=size_args(size, "view"))
+    try:
+        out = reshape_op.run(input, shape=size_args(size, "view"))
+    except ShapeError as error:
+        raise ShapeError(str(error).replace("reshape:", "view:", 1)) from None
     if out._base is None and out._array.size:
         raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides "
                          f"{list(input.stride())} cannot be seen as {list(out.shape)} without a copy; "

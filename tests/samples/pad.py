@@ -168,3 +168,11 @@ row("pixel_unshuffle",
            lambda x: x.reshape(2, 1, 1, 2, 2, 2).transpose(0, 1, 3, 5, 2, 4).reshape(2, 4, 1, 2)),
     namespace="nn.functional",
     errors=[("size", lambda M: M.nn.functional.pixel_unshuffle(M.ones(1, 1, 3, 2), 2), ShapeError, "h * 2")])
+row("channel_shuffle",
+    Sample("plain", lambda M, x: M.nn.functional.channel_shuffle(x, 3), (normal(2, 6, 2),),
+           lambda x: x[:, [0, 2, 4, 1, 3, 5]]),
+    Sample("one", lambda M, x: M.nn.functional.channel_shuffle(x, 1), (normal(1, 2, 2, 2),), lambda x: x),
+    namespace="nn.functional", errors=[
+        ("groups", lambda M: M.nn.functional.channel_shuffle(M.ones(1, 3, 1), 2), ValueError,
+         "divisible by 2"),
+        ("none", lambda M: M.nn.functional.channel_shuffle(M.ones(1, 3, 1), 0), ValueError, "groups")])

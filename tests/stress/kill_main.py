@@ -39,7 +39,10 @@ def main():
         process = subprocess.Popen([sys.executable, __file__, *method, "--victim",
                                     str(random_.choice([1, 2, 4, 8])), str(random_.randrange(2))],
                                    stdout=subprocess.PIPE, start_new_session=True)
-        process.stdout.readline()
+        if process.stdout.readline() != b"begun\n":
+            wrong.append(f"the process ended by itself with {process.wait()}")
+            process.stdout.close()
+            continue
         time.sleep(random_.uniform(0, 0.5))
         workers = children(process.pid)
         workers += [w for p in workers for w in children(p)]
