@@ -329,6 +329,13 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
     return np.asarray(array) if host else move(np.asarray(array), device)
 
 
+def uniform_number() -> float:
+    """One number uniform in [0, 1) of the default generator, quicker than an array of one."""
+    source = generator_of(CPU)
+    with source._lock:
+        return source._draw.random()
+
+
 def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
                  generator: Generator | None = None, *, host: bool = False) -> Any:
     """An array of standard normal numbers; complex ones have variance 1 in all.

@@ -78,9 +78,29 @@ def _libraries() -> list[tuple[Callable[[], int], Callable[[int], None]]]:
             continue
         for get_name, set_name in _NAMES:
             if hasattr(library, get_name) and hasattr(library, set_name):
-                found.append((getattr(library, get_name), getattr(library, set_name)))
+                found.append((getattr(library, get_name), _setter(library, getattr(library, set_name))))
                 break
     return found
+
+
+def _setter(library: ctypes.CDLL, told: Callable[[int], None]) -> Callable[[int], None]:
+    """``told``, but without starting OpenBLAS's threads where a fork has ended them.
+
+    They wait for work by spinning, and a new worker process would lose a core to them for its first
+    tens of milliseconds. OpenBLAS starts them by itself when a product needs them.
+    """
+    try:
+        number, most, running = (ctypes.c_int.in_dll(library, name) for name in (
+            "blas_cpu_number", "blas_num_threads", "blas_server_avail"))
+    except ValueError:  # another library, or one that keeps its variables to itself
+        return told
+
+    def set_threads(n: int) -> None:
+        if running.value or n > most.value:
+            told(n)
+        else:
+            number.value = n
+    return set_threads
 
 
 def _paths() -> list[str]:

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...device import CPU
-from ...random import integers_array, permutation_array, uniform_array
+from ...random import integers_array, permutation_array, uniform_number
 
 
 def uniform(low: float, high: float) -> float:
     """A number drawn from [low, high)."""
-    return low + (high - low) * float(uniform_array((), "float64", CPU))
+    return low + (high - low) * uniform_number()
 
 
 def integer(low: int, high: int) -> int:

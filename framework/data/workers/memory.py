@@ -16,6 +16,7 @@ import numpy as np
 from ...backends.segments import Segment
 
 INLINE = 1 << 14  # a batch of fewer bytes goes through the socket: a slot is not worth it
+_SLACK = 1 << 16  # the first large array of a batch makes the slot, and labels come after it
 _ALIGN = 64
 _PAGE = 4096
 
@@ -78,7 +79,7 @@ class Slots:
         if dtype.hasobject:
             return np.empty(shape, dtype)
         if self._memory is None and self._slot is not None and self._shared and size > INLINE:
-            self._grow(size)
+            self._grow(size + _SLACK)
         start = self._used
         if self._memory is None or size == 0 or start + size > self._memory.size:
             return np.empty(shape, dtype)
