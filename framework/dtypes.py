@@ -69,11 +69,12 @@ class DType:
         return self.numpy
 
     def __getattr__(self, name: str) -> Any:
-        global rounded
+        global rounded, plain
         if name != "numpy":
             raise AttributeError(f"{self!r} has no attribute {name!r}")
         rounded = self.numpy = np.dtype(need("ml_dtypes", "lowprecision", f"dtype {self.name}").bfloat16)
         BY_NUMPY[self.numpy] = self
+        plain = False
         return self.numpy
 
     def __repr__(self) -> str:
@@ -102,6 +103,7 @@ ALL = (float16, float32, float64, int8, int16, int32, int64, uint8, uint16, uint
        complex128)
 BY_NUMPY: dict[np.dtype, DType] = {d.numpy: d for d in ALL}
 rounded: np.dtype | None = None  # NumPy's dtype of bfloat16, once it is in use
+plain = True  # whether neither bfloat16 nor CuPy is in use: then every kernel is NumPy's own
 bfloat16 = DType("bfloat16")  # from an optional package, so not one of ALL, nor yet in BY_NUMPY
 BY_NAME: dict[str, DType] = {d.name: d for d in (*ALL, bfloat16)}
 _COMPLEX_OF = {float16: complex64, bfloat16: complex64, float32: complex64, float64: complex128}

@@ -427,12 +427,12 @@ def as_tensor(value: Any) -> Tensor:
 
 def check_fits(value: Tensor, t: Tensor, what: str) -> None:
     """Raise unless ``value``, a gradient or tangent of ``t``, has its shape, dtype and device."""
-    if value.shape != t.shape:
+    if value._array.shape != t._array.shape:
         raise ShapeError(f"{what} of shape {list(value.shape)} does not fit a tensor of shape "
                          f"{list(t.shape)}")
-    if value.dtype is not t.dtype:
+    if value._array.dtype != t._array.dtype:
         raise DTypeError(f"{what} of {value.dtype} does not fit a tensor of {t.dtype}")
-    if value.device != t.device:
+    if (value.is_cuda or t.is_cuda) and value.device != t.device:
         raise DeviceError(f"{what} on {value.device} does not fit a tensor on {t.device}")
 
 

@@ -6,6 +6,7 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import set_recording, state
 
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
+
+
+_NOTHING = nullcontext()
 
 
 class GradientEdge(NamedTuple):
@@ -44,7 +48,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     """
     roots = _sequence(tensors, "backward", "tensors")
     seeds = _seeds(roots, grad_tensors, _live(create_graph), "backward")
-    targets = None
+    targets: list | None = None
     if inputs is not None:
         wanted = _sequence(inputs, "backward", "inputs")
         if not wanted:
@@ -103,7 +107,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     inside: the nodes between the roots and the targets; then the walk ends at the targets, whose hooks are
     not called.
     """
-    live = _live(create_graph)
+    live = create_graph or bool(state.levels)
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
@@ -111,19 +115,22 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
             _add(pending, heap, root._node, seed, set())
     needed = None if targets is None else inside or _needed([r._node for r in roots], set(targets))
     caught: dict[Any, Any] = {}
-    if state.anomaly is not None:
-        state.anomaly.start(roots, seeds)
+    watch = state.anomaly
+    if watch is not None:
+        watch.start(roots, seeds)
     recording, outer = state.recording, state.walk
     walk = state.walk = Walk(roots, needed)
     try:
-        set_recording(create_graph)
-        with np.errstate(all="ignore"), cuda.current_device_kept():
+        if recording is not create_graph:
+            set_recording(create_graph)
+        with np.errstate(all="ignore"), cuda.current_device_kept() if cuda._cupy is not None else _NOTHING:
             _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
-                 inside is not None)
+                 inside is not None, watch)
         for end in walk.ends or ():
             end()
     finally:
-        set_recording(recording)
+        if recording is not create_graph:
+            set_recording(recording)
         state.walk = outer
         walk.ends = None  # they may hold the walk
     return [] if targets is None else [caught.get(t) for t in targets]
@@ -143,9 +150,8 @@ def _live(create_graph: bool) -> bool:
 
 
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
-         caught: dict, ends: bool) -> None:
+         caught: dict, ends: bool, watch: Any) -> None:
     owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
-    watch = state.anomaly
     node: Any = None
     g: Any = None
     while node is not None or heap:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import dtypes
 from ..config import need
 from ..device import Device
 from ..errors import DeviceError
@@ -18,6 +19,7 @@ def cupy() -> Any:
     global _cupy
     if _cupy is None:
         _cupy = need("cupy", "cuda12", "device 'cuda'")
+        dtypes.plain = False
     return _cupy
 
 

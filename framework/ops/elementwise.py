@@ -13,7 +13,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.mode import state
-from ..backends import array_module, cuda
+from ..backends import array_module
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
 from ..quiet import quiet, readable
@@ -170,8 +170,7 @@ class Elementwise(Op):
         if self._passes and node.shapes is None:
             return (g,) * len(edges)
         grads = super().pull(node, g, edges, live)
-        walk = state.walk
-        if walk is not None and walk.masked:
+        if (walk := state.walk) is not None and walk.masked:
             grads = [None if x is None else _mended(x, g) for x in grads]
         if node.shapes is not None:
             for i, shape in enumerate(node.shapes):
@@ -199,8 +198,7 @@ def _mended(x: Any, g: Any) -> Any:
 def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Tensor:
     """The fast end of the road, for inputs known to need no promotion."""
     try:
-        plain = cuda._cupy is None and dtypes.rounded is None
-        out = quiet.run(op.cpu if plain else op.kernel_for(arrays), *arrays, **settings)
+        out = quiet.run(op.cpu if dtypes.plain else op.kernel_for(arrays), *arrays, **settings)
     except Exception as error:
         out = op._rescue(error, inputs, arrays, settings)
     return wrap(out if type(out) is ndarray else as_array(out))
@@ -237,7 +235,7 @@ def binary(op: Elementwise) -> Callable:
             if isinstance(other, Tensor):
                 b, node = other._array, other._node
                 quick = (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
-                         and (cuda._cupy is None or type(a) is type(b)))  # a 0-dim one may have to move
+                         and (dtypes.plain or type(a) is type(b)))  # a 0-dim one may have to move
             else:
                 b, node = other, None
                 quick = type(other) in _WEAK and a.dtype.kind in weak
@@ -247,16 +245,17 @@ def binary(op: Elementwise) -> Callable:
             result = op.run(input, other)
             return result if out is None else check_out(out, result, op.name)
         try:
-            common = cuda._cupy is None and dtypes.rounded is None
-            c = quiet.run(op.cpu if common else op.kernel_for((a, b)), a, b)
+            c = quiet.run(op.cpu if dtypes.plain else op.kernel_for((a, b)), a, b)
         except Exception as error:
             c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
         result = wrap(c if type(c) is ndarray else as_array(c))
         if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
-            if plain and mode is True and (type(b) in _WEAK or a.shape == b.shape):
+            if mode is not True:
+                op.record((input, other), [a, b], result, _NO_SETTINGS)
+            elif plain and (type(b) in _WEAK or a.shape == b.shape):
                 result._node = PlainNode(op, (input._node, node))
             else:
-                op.record((input, other), [a, b], result, _NO_SETTINGS)
+                result._node = op.node((input, other), [a, b], (result,), _NO_SETTINGS)
         return result if out is None else check_out(out, result, op.name)
     return function
 

@@ -180,8 +180,7 @@ class Op:
             else:
                 raise self._not_a_tensor(inputs)
         try:
-            plain = cuda._cupy is None and dtypes.rounded is None
-            kernel = self.cpu if plain else self.kernel_for(arrays)
+            kernel = self.cpu if dtypes.plain else self.kernel_for(arrays)
             out = quiet.run(kernel, *arrays, **settings)
         except Exception as error:
             out = self._rescue(error, inputs, arrays, settings)
