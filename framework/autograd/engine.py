@@ -152,13 +152,14 @@ def _live(create_graph: bool) -> bool:
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
          caught: dict, ends: bool, watch: Any) -> None:
     owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
+    on_gpu = cuda._cupy is not None
     node: Any = None
     g: Any = None
     while node is not None or heap:
         if node is None:
             node = heappop(heap)[1]
             g = pending.pop(node)
-        if cuda._cupy is not None:
+        if on_gpu:
             cuda.follow(g)
         if ends and node in targets:
             caught[node] = g
