@@ -218,7 +218,7 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     if target.type == "cpu":
         try:
             array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
-                     if fill == 0 else quietly(np.full, shape, fill, kind.numpy))
+                     if fill == 0 else quietly(np.full, shape, _held(fill, kind.numpy)))
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -226,6 +226,11 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
         if fill is not None:
             array.fill(fill)
     return wrap(array).requires_grad_(requires_grad)
+
+
+def _held(number: Any, dtype: np.dtype) -> Any:
+    """The number in its dtype: ``np.full`` of NumPy 2.0 lets integers that do not fit wrap around."""
+    return quietly(np.array, number, dtype)[()]
 
 
 @with_out

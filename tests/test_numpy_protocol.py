@@ -48,7 +48,7 @@ np.cumsum(x); np.cumsum(x, axis=1); np.cumprod(x, axis=0); np.diff(x); np.diff(x
 np.diff(v, prepend=0.0); np.diff(x, axis=1, append=y); np.ediff1d(v); np.ediff1d(v, to_begin=1.0);
 np.gradient(v); np.gradient(x)[0]; np.gradient(x, 0.5, axis=1); np.gradient(x, 2.0, 3.0)[1];
 np.trapezoid(x); np.trapezoid(x, dx=0.5, axis=0); np.trapezoid(v, w); np.sort(x); np.sort(x, axis=None);
-np.sort(x, axis=0); np.clip(x, -0.5, 0.5); np.clip(x, None, y); np.clip(x, min=0.1); np.round(x, 1) * x;
+np.sort(x, axis=0); np.clip(x, -0.5, 0.5); np.clip(x, None, y); np.clip(x, 0.1, None); np.round(x, 1) * x;
 np.cov(x); np.cov(x, rowvar=False); np.cov(v, w, bias=True); np.corrcoef(x); np.cov(x, ddof=0);
 np.add.reduce(x); np.multiply.reduce(x, axis=1); np.maximum.reduce(x, axis=None); np.minimum.reduce(x);
 np.logaddexp.reduce(x); np.add.accumulate(x); np.multiply.accumulate(x, axis=1);
