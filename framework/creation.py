@@ -218,7 +218,7 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     if target.type == "cpu":
         try:
             array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
-                     if fill == 0 else quietly(np.full, shape, _held(fill, kind.numpy)))
+                     if fill == 0 else quietly(np.full, shape, _held(fill, kind.numpy), kind.numpy))
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -229,8 +229,8 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
 
 
 def _held(number: Any, dtype: np.dtype) -> Any:
-    """The number in its dtype: ``np.full`` of NumPy 2.0 lets integers that do not fit wrap around."""
-    return quietly(np.array, number, dtype)[()]
+    """The number; an integer in its dtype, as NumPy 2.0 fills with those that do not fit wrapped around."""
+    return dtype.type(number) if isinstance(number, int) and dtype.kind in "iu" else number
 
 
 @with_out
