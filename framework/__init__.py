@@ -20,6 +20,7 @@ from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
 from .backends import forking as _forking
 from .backends.threads import get_num_threads as get_num_threads
+from .backends.threads import set_flush_denormal as set_flush_denormal
 from .backends.threads import set_num_threads as set_num_threads
 from .creation import arange as arange
 from .creation import as_tensor as as_tensor
@@ -514,8 +515,8 @@ from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("array_api", "autograd", "cuda", "data", "fft", "func", "linalg", "multiprocessing", "nn", "optim",
-         "special", "utils")
+_LAZY = ("array_api", "autograd", "cpu", "cuda", "data", "fft", "func", "linalg", "multiprocessing", "nn",
+         "optim", "special", "utils")
 
 
 def __getattr__(name: str) -> _Any:

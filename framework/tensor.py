@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from . import dtypes
 from .backends import backend_of, move
 from .backends.capsule import export_bfloat16
 from .device import Device, as_device
@@ -417,6 +418,8 @@ def place(t: Tensor, node: Any) -> Tensor:
 
 def as_array(value: Any) -> Any:
     """A kernel's result as an array: NumPy gives scalars where the result has no dimension."""
+    if type(value) is np.ndarray:
+        return value
     return np.asarray(value) if isinstance(value, (np.generic, int, float, complex)) else value
 
 
@@ -432,7 +435,7 @@ def check_fits(value: Tensor, t: Tensor, what: str) -> None:
                          f"{list(t.shape)}")
     if value._array.dtype != t._array.dtype:
         raise DTypeError(f"{what} of {value.dtype} does not fit a tensor of {t.dtype}")
-    if (value.is_cuda or t.is_cuda) and value.device != t.device:
+    if not dtypes.plain and value.device != t.device:
         raise DeviceError(f"{what} on {value.device} does not fit a tensor on {t.device}")
 
 

@@ -12,6 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 # from the ground up: a file may import from its own level or lower ones; the longest prefix decides
 LEVELS = [
+    ["_native"],
     ["errors"],
     ["config"],
     ["dtypes"],
@@ -23,6 +24,7 @@ LEVELS = [
     ["autograd"],
     ["random"],
     ["ops.op", "ops.views", "ops.rounded", "ops.args", "ops.public", "ops.erf"],
+    ["ops.program"],
     ["ops.expression", "ops.broadcast", "ops.cast", "ops.elementwise"],
     ["ops"],
     ["ops.__init__"],
@@ -34,7 +36,7 @@ LEVELS = [
     ["optim"],
     ["func", "utils"],
     ["autograd.functional"],
-    ["__init__", "ops.docs"],
+    ["__init__", "ops.docs", "config.__main__"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 # data and io stand beside nn and optim, which they must not need, nor be needed by

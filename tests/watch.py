@@ -33,17 +33,14 @@ class Watch:
     def on(self):
         """Watch inside the block; wrong ``infer`` rules met there are in ``wrong`` afterwards."""
         self.wrong = []
-        before = {op: op.__dict__.get("cpu") for op in OPS}
+        before = {op: op.cpu for op in OPS}
         for op in OPS:
             op.cpu = self._around(op)
         try:
             yield self
         finally:
             for op, cpu in before.items():
-                if cpu is None:
-                    op.__dict__.pop("cpu", None)
-                else:
-                    op.cpu = cpu
+                op.cpu = cpu
 
     def _around(self, op: Op):
         kernel = op.cpu

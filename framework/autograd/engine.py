@@ -6,7 +6,6 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
@@ -16,12 +15,9 @@ from ..backends import cuda, move
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
-from .mode import set_recording, state
+from .mode import masked_walks, set_recording, state
 
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
-
-
-_NOTHING = nullcontext()
 
 
 class GradientEdge(NamedTuple):
@@ -113,25 +109,28 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     for root, seed in zip(roots, seeds):
         if root._node is not None:
             _add(pending, heap, root._node, seed, set())
-    needed = None if targets is None else inside or _needed([r._node for r in roots], set(targets))
+    starts = list(pending)
+    needed = None if targets is None else inside or _needed(starts, set(targets))
     caught: dict[Any, Any] = {}
     watch = state.anomaly
     if watch is not None:
         watch.start(roots, seeds)
     recording, outer = state.recording, state.walk
-    walk = state.walk = Walk(roots, needed)
+    run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
+    walk = state.walk = Walk(starts, needed)
     try:
         if recording is not create_graph:
             set_recording(create_graph)
-        with np.errstate(all="ignore"), cuda.current_device_kept() if cuda._cupy is not None else _NOTHING:
-            _run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
-                 inside is not None, watch)
+        with np.errstate(all="ignore"):
+            run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
+                inside is not None, watch)
         for end in walk.ends or ():
             end()
     finally:
         if recording is not create_graph:
             set_recording(recording)
         state.walk = outer
+        masked_walks.discard(walk)
         walk.ends = None  # they may hold the walk
     return [] if targets is None else [caught.get(t) for t in targets]
 
@@ -167,27 +166,23 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             continue
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
-        if targets and node in targets:
-            caught[node] = g
         edges = node.edges
         if needed is not None:
+            if node in targets:
+                caught[node] = g
             edges = tuple([e if e in needed else None for e in edges])
             if not any(edges):  # the walk ends here, and what the node keeps stays for another one
                 edges = ()
-        kind = type(node)
-        if kind is Leaf:
-            if watch is not None:
-                watch.arrived(node, g)
-            if needed is None:
-                _accumulate(node, g, live)
-            node = None
-            continue
-        if kind is Pick:
-            if edges:
-                _add_part(pending, heap, edges[0], node.index, g)
-            node = None
-            continue
         if not edges:
+            if type(node) is Leaf:
+                if watch is not None:
+                    watch.arrived(node, g)
+                if needed is None:
+                    _accumulate(node, g, live)
+            node = None
+            continue
+        if type(node) is Pick:
+            _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
         grads = node.op.pull(node, g, edges, live) if watch is None else watch.pull(node, g, edges, live)
@@ -236,7 +231,7 @@ def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
 def _needed(starts: Sequence, targets: set) -> set:
     """The nodes on a path from ``starts`` to a target."""
     oldest = min((t.seq for t in targets), default=0)
-    seen = {n for n in starts if n is not None}
+    seen = set(starts)
     stack = list(seen)
     while stack:
         for edge in stack.pop().edges:
@@ -364,7 +359,9 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
                 raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
                                     f"{root.dtype} (grad can be implicitly created only for real scalar "
                                     f"outputs); take .abs() or .real, or pass the gradient")
-            g = wrap(move(np.ones(root.shape, root._array.dtype), root.device))
+            one = root._array.copy()
+            one.fill(1)
+            g = wrap(one)
         elif not isinstance(g, Tensor):
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {type(g).__name__}")
         else:
@@ -376,18 +373,17 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
 class Walk:
     """One backward under way: where it started, which nodes it is limited to, what to call at its end."""
 
-    __slots__ = ("starts", "needed", "ends", "masked")
+    __slots__ = ("starts", "needed", "ends")
 
-    def __init__(self, roots: Sequence, needed: set | None) -> None:
-        self.starts = [root._node for root in roots]
+    def __init__(self, starts: list, needed: set | None) -> None:
+        self.starts = starts
         self.needed = needed
         self.ends: list[Callable] | None = None
-        self.masked = False  # whether it came by an op that gives some of its inputs no gradient
 
     def reaches(self, numbers: set) -> set:
         """Those of the nodes with these numbers (``seq``) that this backward comes by."""
         oldest = min(numbers)
-        seen = {n for n in self.starts if n is not None}
+        seen = set(self.starts)
         stack = list(seen)
         while stack:
             for edge in stack.pop().edges:

@@ -26,6 +26,7 @@ class _State(threading.local):
 
 FORWARD = "forward"
 state = _State()
+masked_walks: set = set()  # the backwards, in any thread, that came by an op with ``masks``
 
 
 def set_recording(value: bool) -> None:

@@ -1,4 +1,4 @@
-"""How many threads NumPy's matrix products use, and how many cores this process may."""
+"""How many threads compute, in native kernels and in NumPy's BLAS, and how many cores the process may use."""
 
 import ctypes
 import math
@@ -10,6 +10,8 @@ from glob import glob
 
 import numpy as np
 
+from .. import _native
+
 # names that builds of OpenBLAS give the two functions, and MKL's
 _NAMES = [(f"{a}openblas_get_num_threads{b}", f"{a}openblas_set_num_threads{b}")
           for a in ("scipy_", "") for b in ("64_", "_64", "")]
@@ -19,7 +21,7 @@ _CGROUP = "/sys/fs/cgroup/"
 
 
 def set_num_threads(n: int) -> None:
-    """Let NumPy's BLAS use ``n`` threads; libraries that are not OpenBLAS or MKL keep their number.
+    """Let native kernels and NumPy's BLAS use ``n`` threads each; not a BLAS other than OpenBLAS or MKL.
 
     Raises ValueError unless n is positive.
 
@@ -33,12 +35,34 @@ def set_num_threads(n: int) -> None:
         raise TypeError(f"set_num_threads: n must be an int, got {type(n).__name__}")
     if n < 1:
         raise ValueError(f"set_num_threads: n must be positive, got {n}")
+    if _native.module is not None:
+        _native.module.set_threads(int(n))
     for _, set_threads in _libraries():
         set_threads(int(n))
 
 
 def get_num_threads() -> int:
-    """How many threads NumPy's BLAS uses: 1 if it is a library that this package does not know."""
+    """How many threads native kernels use; without them NumPy's BLAS (1 if it is one we do not know)."""
+    if _native.module is not None:
+        return _native.module.threads()
+    return _blas_threads()
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Let numbers too small for the normal format become 0, in native kernels and this thread; off at first.
+
+    Arithmetic on such numbers is many times slower on some processors. Returns whether that is possible here:
+    it needs the native extension and an x86 processor.
+
+    >>> possible = fw.set_flush_denormal(False)
+    """
+    if _native.module is None:
+        return False
+    _native.module.set_flush_denormals(bool(mode))
+    return _native.module.flush_denormals() == bool(mode)
+
+
+def _blas_threads() -> int:
     return max((get_threads() for get_threads, _ in _libraries()), default=1)
 
 
@@ -112,13 +136,17 @@ def _paths() -> list[str]:
         return glob(f"{home}.libs/*openblas*") + glob(f"{home}/.dylibs/*openblas*")
 
 
-def _respect_quota() -> None:
-    """BLAS knows the affinity but not the quota of a container, and its waiting threads would use it up."""
-    quota, _ = _quota()
-    if quota > 0 and not any(name in os.environ for name in VARIABLES):
-        cores = usable_cores()
-        if cores < get_num_threads():
-            set_num_threads(cores)
+def _first_number() -> None:
+    """As many threads as the process may use cores, unless a variable says otherwise.
+
+    BLAS knows the affinity but not the quota of a container, and its waiting threads would use it up.
+    """
+    asked = [int(v) for v in map(os.environ.get, VARIABLES) if v and v.isdigit() and int(v) > 0]
+    cores = usable_cores()
+    if _native.module is not None:
+        _native.module.set_threads(asked[0] if asked else cores)
+    if not asked and _quota()[0] > 0 and cores < _blas_threads():
+        set_num_threads(cores)
 
 
-_respect_quota()
+_first_number()

@@ -40,10 +40,12 @@ def many_dims(dim: Any, ndim: int, op: str, name: str = "dim") -> tuple[int, ...
     """Dimensions as a sorted tuple: all for None (and, as in PyTorch, for an empty tuple)."""
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
-    given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    found = tuple(sorted(one_dim(d, ndim, op, name) for d in given))
+    if not isinstance(dim, (tuple, list)):
+        at = one_dim(dim, ndim, op, name)
+        return (at,) if ndim else ()
+    found = tuple(sorted([one_dim(d, ndim, op, name) for d in dim]))
     if len(set(found)) != len(found):
-        raise ShapeError(f"{op}: {name}={tuple(given)} names a dimension twice")
+        raise ShapeError(f"{op}: {name}={tuple(dim)} names a dimension twice")
     return found if ndim else ()
 
 

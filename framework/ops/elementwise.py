@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.mode import state
+from ..autograd.mode import masked_walks, state
 from ..backends import array_module
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
@@ -22,6 +22,7 @@ from .broadcast import broadcast_shape, sum_to
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
 from .op import NEVER, Meta, Op, describe_call
+from .program import native_kernel
 from .public import check_out, public
 
 ndarray = np.ndarray
@@ -49,6 +50,8 @@ class Elementwise(Op):
         self.expr = expr
         self.result = result
         self.complex = complex
+        # NumPy's kinds of dtype that it computes in as they come
+        self.kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(result, "fiub") + "c" * complex
         self.ufunc = ufunc
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
@@ -59,14 +62,16 @@ class Elementwise(Op):
         self.loose_from = NEVER  # the result lies as the inputs do
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
-        self.cpu = getattr(np, ufunc) if ufunc else self._first_cpu
+        self.cpu = self._first_cpu
         OPS_BY_NAME.setdefault(name, self)
 
     def _rule(self, text: str) -> Any:
         return ExpressionRule(text, (*self.inputs, "out", *self.settings))
 
     def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
-        self.cpu = array_function(self.expr, self._parameters, np)
+        self.plain = (getattr(np, self.ufunc) if self.ufunc
+                      else array_function(self.expr, self._parameters, np))
+        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain)
         return self.cpu(*arrays, **settings)
 
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
@@ -150,6 +155,8 @@ class Elementwise(Op):
                         f"got {type(x).__name__}")
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
+        if self._are_ready(inputs):
+            return super().run(*inputs, **settings)
         try:
             ready = self.promote(inputs)
         except (FrameworkError, TypeError) as error:
@@ -157,20 +164,34 @@ class Elementwise(Op):
             raise
         return super().run(*ready, **settings)
 
+    def _are_ready(self, inputs: tuple) -> bool:
+        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU."""
+        if not (dtypes.plain and inputs and isinstance(inputs[-1], Tensor)):
+            return False
+        dtype = inputs[-1]._array.dtype
+        if dtype.kind not in self.kinds:
+            return False
+        free = 1 if self.result == "select" else 0
+        for i, x in enumerate(inputs):
+            if not isinstance(x, Tensor) or x._array.dtype is not dtype and i >= free:
+                return False
+        return True
+
     def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
         node = super().node(inputs, arrays, results, settings)
-        shape = results[0]._array.shape
-        for a in arrays:
-            if getattr(a, "shape", shape) != shape:
-                node.shapes = tuple([getattr(a, "shape", None) for a in arrays])
-                break
+        if len(arrays) > 1:
+            shape = results[0]._array.shape
+            for a in arrays:
+                if getattr(a, "shape", shape) != shape:
+                    node.shapes = tuple([getattr(a, "shape", None) for a in arrays])
+                    break
         return node
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         if self._passes and node.shapes is None:
             return (g,) * len(edges)
         grads = super().pull(node, g, edges, live)
-        if (walk := state.walk) is not None and walk.masked:
+        if masked_walks and state.walk in masked_walks:
             grads = [None if x is None else _mended(x, g) for x in grads]
         if node.shapes is not None:
             for i, shape in enumerate(node.shapes):
@@ -206,7 +227,7 @@ def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Ten
 
 def unary(op: Elementwise) -> Callable:
     """The public function of a one-input op."""
-    kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(op.result, "fiub") + "c" * op.complex
+    kinds = op.kinds
     differentiable = op.has_vjp
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
@@ -214,8 +235,11 @@ def unary(op: Elementwise) -> Callable:
             result = op.run(input)
         else:
             result = _finish(op, (input,), [input._array], _NO_SETTINGS)
-            if input._node is not None and differentiable and state.enabled:
-                op.record((input,), [input._array], result, _NO_SETTINGS)
+            if input._node is not None and differentiable and (mode := state.enabled):
+                if mode is True:
+                    result._node = op.node((input,), [input._array], (result,), _NO_SETTINGS)
+                else:
+                    op.record((input,), [input._array], result, _NO_SETTINGS)
         return result if out is None else check_out(out, result, op.name)
     return function
 
@@ -252,7 +276,7 @@ def binary(op: Elementwise) -> Callable:
         if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
             if mode is not True:
                 op.record((input, other), [a, b], result, _NO_SETTINGS)
-            elif plain and (type(b) in _WEAK or a.shape == b.shape):
+            elif plain and (b is other or a.shape == b.shape):  # a number has no shape
                 result._node = PlainNode(op, (input._node, node))
             else:
                 result._node = op.node((input, other), [a, b], (result,), _NO_SETTINGS)

@@ -19,8 +19,9 @@ import numpy as np
 
 from .. import backends, dtypes
 from ..autograd.forward import track
-from ..autograd.mode import state
+from ..autograd.mode import masked_walks, state
 from ..backends import cuda
+from ..backends.native import native_or
 from ..dtypes import INEXACT, DType
 from ..errors import AutogradError, DeviceError, FrameworkError
 from ..node import Node, Pick
@@ -81,6 +82,8 @@ class Op:
     name: public name. inputs: names of the array arguments ("x w", "*xs" for any number).
     kernel: ``kernel(xp, *arrays, **settings)``, written once for NumPy and CuPy; ``cuda_kernel``
         replaces it on a GPU.
+    native: the name of the function of ``framework._native`` that the CPU asks first. It takes what the
+        kernel takes, without ``xp``, and returns NotImplemented for cases that it leaves to the kernel.
     vjp: {input name: rule}, or one rule for all that returns a gradient per input (it may ask for
         ``needs``, a tuple of bools); None if the result is constant or not floating; "undefined" if it is
         floating and has no derivative: backward raises then.
@@ -99,11 +102,16 @@ class Op:
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
+    # what calls and backward ask for: with more than 30 attributes in a dict CPython is slower to find each
+    __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
+                 "loose_from", "joint", "rules", "has_vjp", "wanted", "keeps_nothing", "variadic", "__dict__")
+
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
                  view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
-                 masks: bool = False, onnx: Any = None, arguments: str | None = None) -> None:
+                 masks: bool = False, native: str | None = None, onnx: Any = None,
+                 arguments: str | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -112,7 +120,9 @@ class Op:
         self.outputs = tuple(outputs.split())
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
-        self.cpu: Callable = partial(kernel, np)
+        self.plain: Callable = partial(kernel, np)
+        self.cpu: Callable = native_or(native, self.plain)
+        self.native = native
         self.cuda_kernel = cuda_kernel or kernel
         self.jvp = jvp
         self.infer = infer
@@ -137,8 +147,9 @@ class Op:
             self.rules = [self._rule(vjp[i]) if i in vjp else None for i in self.inputs]
         self.has_vjp = vjp is not None
         rules = [self.joint] if self.joint else list(self.rules or ())
-        self.wanted = [tuple(self._source(n) for n in rule.names) if rule else () for rule in rules]
-        self.keeps_nothing = not any(s for sources in self.wanted for s in sources if s)
+        found = [map(self._source, rule.names) if rule else () for rule in rules]
+        self.wanted = [tuple(s for s in sources if s is not None) for sources in found]
+        self.keeps_nothing = not any(self.wanted)
 
     def _rule(self, function: Any) -> Any:
         return Rule(function)
@@ -191,8 +202,11 @@ class Op:
         if out.ndim >= self.loose_from and not out.flags.c_contiguous:
             out = in_rows(out)
         result = wrap(out)
-        if recorded and state.enabled and self.has_vjp and result._array.dtype.kind in INEXACT:
-            self.record(inputs, arrays, result, settings)
+        if recorded and (mode := state.enabled) and self.has_vjp and out.dtype.kind in INEXACT:
+            if mode is True:
+                result._node = self.node(inputs, arrays, (result,), settings)
+            else:
+                track(self, inputs, arrays, (result,), settings)
         if self.view:
             link_view(inputs[0], result, self, settings)
         return result
@@ -220,18 +234,19 @@ class Op:
 
     def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
         """The node of a call, with what the rules of the inputs that need it want kept."""
-        edges = tuple([x._node if isinstance(x, Tensor) else None for x in inputs])
+        edges = []
+        for x in inputs:  # a comprehension would cost a call, here and below
+            edges.append(x._node if isinstance(x, Tensor) else None)
         if self.keeps_nothing:
-            return Node(self, edges, None, None, settings, None)
+            return Node(self, tuple(edges), None, None, settings, None)
         kept: dict[str, Any] = {}
         versions: list[tuple[list, int]] = []
         for position, sources in enumerate(self.wanted):
             if self.joint is None and edges[position] is None:
                 continue
-            for source in sources:
-                if source is None or source[0] in kept:
+            for name, kind, i in sources:
+                if name in kept:
                     continue
-                name, kind, i = source
                 if kind == "out":
                     self._keep(kept, versions, name, results[i])
                 elif self.variadic:
@@ -242,7 +257,7 @@ class Op:
                     self._keep(kept, versions, name, inputs[i])
                 else:
                     kept[name] = _part(kind, arrays[i])
-        return Node(self, edges, kept, versions, settings, None)
+        return Node(self, tuple(edges), kept, versions, settings, None)
 
     @staticmethod
     def _keep(kept: dict, versions: list, name: str, x: Any) -> None:
@@ -263,7 +278,7 @@ class Op:
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
             return narrow(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:
-            state.walk.masked = True
+            masked_walks.add(state.walk)
         values = node.kept or {}
         if node.versions:
             for counter, version in node.versions:
@@ -288,7 +303,10 @@ class Op:
             grads = [None] * len(edges)
             for i, rule in enumerate(self.rules):  # type: ignore[arg-type]
                 if edges[i] is not None and rule is not None:
-                    grads[i] = rule.on(g)(g, *[values[n] for n in rule.names])
+                    arguments = [g]
+                    for name in rule.names:  # a comprehension would cost a call
+                        arguments.append(values[name])
+                    grads[i] = rule.on(g)(*arguments)
         return [None if x is None else x.conj() for x in grads] if turned else grads
 
     def _changed(self, node: Node, counter: list, version: int) -> AutogradError:

@@ -1,9 +1,12 @@
-"""Optional packages: imported when used, with an error that names the extra to install."""
+"""Optional packages: imported when used, with an error that names the extra to install.
+
+``python -m framework.config`` prints what is installed and active.
+"""
 
 import importlib
 from types import ModuleType
 
-from .errors import MissingExtraError
+from ..errors import MissingExtraError
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:

@@ -1,0 +1,106 @@
+// NumPy arrays in native functions, and what every binding file includes.
+//
+// A binding takes `Array` parameters: any Python object is accepted, and `usable` says whether it is an
+// array that kernels can read. A function that does not take a case returns `not_implemented()`; the op's
+// plain NumPy formula runs then.
+#pragma once
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL framework_array_api
+#ifndef FW_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <numpy/arrayobject.h>
+
+#include <utility>
+#include <vector>
+
+namespace nb = nanobind;
+
+namespace fw {
+
+// Registers what a file binds: `FW_BIND(m) { m.def(...); }` at namespace scope.
+struct Binder {
+    void (*bind)(nb::module_&);
+    Binder* next;
+    static Binder*& first() {
+        static Binder* head = nullptr;
+        return head;
+    }
+    explicit Binder(void (*f)(nb::module_&)) : bind(f), next(first()) { first() = this; }
+};
+#define FW_BIND(m)                          \
+    static void bind_here(nb::module_& m);  \
+    static fw::Binder binder(bind_here);    \
+    static void bind_here(nb::module_& m)
+
+inline nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
+
+template <class T> constexpr int type_number = -1;
+template <> constexpr int type_number<float> = NPY_FLOAT;
+template <> constexpr int type_number<double> = NPY_DOUBLE;
+template <> constexpr int type_number<int64_t> = NPY_INT64;
+template <> constexpr int type_number<int32_t> = NPY_INT32;
+template <> constexpr int type_number<bool> = NPY_BOOL;
+template <> constexpr int type_number<uint8_t> = NPY_UINT8;
+
+struct Array {
+    PyArrayObject* p = nullptr;
+
+    // a NumPy array of aligned numbers in this machine's byte order
+    bool usable() const { return p != nullptr; }
+    int type() const { return PyArray_TYPE(p); }
+    template <class T> bool is() const { return p && PyArray_TYPE(p) == type_number<T>; }
+    bool is_float() const { return is<float>() || is<double>(); }
+    bool contiguous() const { return PyArray_IS_C_CONTIGUOUS(p); }
+    bool writeable() const { return PyArray_ISWRITEABLE(p); }
+    int ndim() const { return PyArray_NDIM(p); }
+    int64_t size() const { return PyArray_SIZE(p); }
+    int64_t shape(int d) const { return PyArray_DIM(p, d); }
+    int64_t stride(int d) const { return PyArray_STRIDE(p, d); }  // in bytes
+    const npy_intp* shape() const { return PyArray_DIMS(p); }
+    const npy_intp* strides() const { return PyArray_STRIDES(p); }
+    template <class T> T* data() const { return static_cast<T*>(PyArray_DATA(p)); }
+    bool same_shape(const Array& o) const { return PyArray_SAMESHAPE(p, o.p); }
+    nb::object object() const { return nb::borrow(reinterpret_cast<PyObject*>(p)); }
+};
+
+// A new row-major array; large ones come from the cache of `memory.cpp`. `data<T>()` of the result is uninitialised.
+Array new_array(int ndim, const npy_intp* shape, int type);
+inline nb::object give(Array a) { return nb::steal(reinterpret_cast<PyObject*>(a.p)); }  // to Python, once
+inline Array like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
+
+// Work on more than so many bytes is worth letting other Python threads run.
+constexpr int64_t RELEASE_BYTES = 1 << 16;
+struct Release {
+    PyThreadState* state = nullptr;
+    explicit Release(int64_t bytes) {
+        if (bytes >= RELEASE_BYTES) state = PyEval_SaveThread();
+    }
+    ~Release() {
+        if (state) PyEval_RestoreThread(state);
+    }
+    Release(const Release&) = delete;
+};
+
+}  // namespace fw
+
+namespace nanobind::detail {
+template <> struct type_caster<fw::Array> {
+    NB_TYPE_CASTER(fw::Array, const_name("numpy.ndarray"))
+    bool from_python(handle src, uint8_t, cleanup_list*) noexcept {
+        PyObject* o = src.ptr();
+        bool good = PyArray_CheckExact(o) && PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(o));
+        value.p = good ? reinterpret_cast<PyArrayObject*>(o) : nullptr;
+        return true;
+    }
+    static handle from_cpp(fw::Array a, rv_policy, cleanup_list*) noexcept {
+        return handle(reinterpret_cast<PyObject*>(a.p));
+    }
+};
+}  // namespace nanobind::detail

@@ -1,0 +1,186 @@
+// How operands lie in memory beside the result: broadcast, transposed, strided.
+//
+// The elements of a result are numbered in the order in which they lie. An operand that lies the same way is
+// `flat`; one of a single element is `constant`; others are gathered, run by run.
+#pragma once
+
+#include <algorithm>
+
+#include "array.h"
+#include "simd.h"
+
+namespace fw {
+
+constexpr int MOST_DIMS = 32;
+
+struct Operand {
+    const char* data = nullptr;
+    PyArrayObject* array = nullptr;  // nullptr for a number
+    bool flat = false, constant = false;
+    int64_t strides[MOST_DIMS];      // over the layout's merged dimensions, set where neither
+
+    static Operand of(PyArrayObject* a) {
+        Operand o;
+        o.data = PyArray_BYTES(a);
+        o.array = a;
+        return o;
+    }
+    static Operand single(const char* number) {
+        Operand o;
+        o.data = number;
+        o.constant = true;
+        return o;
+    }
+};
+
+// An array laid out like `prototype`, of that shape.
+Array new_like(Array prototype, int type);
+
+struct Layout {
+    int ndim = 0, merged = 0;
+    npy_intp shape[MOST_DIMS];
+    int64_t size = 1, sizes[MOST_DIMS];  // of the merged dimensions, the last one moves fastest
+
+    // Takes the shape of one more operand in; false if it does not broadcast, or has too many dimensions.
+    bool broadcast(PyArrayObject* a) {
+        const int n = PyArray_NDIM(a);
+        const npy_intp* dims = PyArray_DIMS(a);
+        if (n > MOST_DIMS) return false;
+        if (n > ndim) {
+            std::move_backward(shape, shape + ndim, shape + n);
+            std::fill(shape, shape + (n - ndim), 1);
+            ndim = n;
+        }
+        for (int i = 0; i < n; ++i) {
+            npy_intp& s = shape[ndim - n + i];
+            if (s == 1) s = dims[i];
+            else if (dims[i] != 1 && dims[i] != s) return false;
+        }
+        return true;
+    }
+
+    // A new array for the result; it lies as `prototype` does if that has the result's shape.
+    Array result(Array prototype, int type) {
+        for (int d = 0; d < ndim; ++d) size *= shape[d];
+        bool like = ndim > 1 && prototype.ndim() == ndim && !prototype.contiguous() &&
+                    std::equal(shape, shape + ndim, prototype.shape());
+        out = like ? new_like(prototype, type) : new_array(ndim, shape, type);
+        return out;
+    }
+
+    // Numbers the elements and tells each operand how it lies.
+    void settle(std::vector<Operand>& operands) {
+        bool simple = true;
+        for (Operand& o : operands) {
+            if (!o.array) continue;
+            o.constant = PyArray_SIZE(o.array) == 1;
+            o.flat = !o.constant && same_order(o.array);
+            simple = simple && (o.flat || o.constant);
+        }
+        if (!simple) merge(operands);
+    }
+
+    // Calls f(first address, stride in bytes, count, offset) for the stretches of elements [at, at + n).
+    template <class F> void each_run(const Operand& o, int64_t at, int64_t n, F&& f) const {
+        int64_t index[MOST_DIMS], rest = at;
+        const char* p = o.data;
+        for (int d = merged - 1; d >= 0; --d) {
+            index[d] = rest % sizes[d];
+            rest /= sizes[d];
+            p += index[d] * o.strides[d];
+        }
+        const int last = merged - 1;
+        for (int64_t done = 0; done < n;) {
+            int64_t count = std::min(sizes[last] - index[last], n - done);
+            f(p, o.strides[last], count, done);
+            done += count;
+            p += count * o.strides[last];
+            index[last] += count;
+            for (int d = last; d > 0 && index[d] == sizes[d]; --d) {
+                p += o.strides[d - 1] - sizes[d] * o.strides[d];
+                index[d] = 0;
+                ++index[d - 1];
+            }
+        }
+    }
+
+    // Elements [at, at + n): where they are, if they are neighbours, else copied into `buffer`.
+    template <class T> const T* gather(const Operand& o, T* buffer, int64_t at, int64_t n) const {
+        const T* found = buffer;
+        each_run(o, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
+            T* to = buffer + offset;
+            if (stride == int64_t(sizeof(T))) {
+                if (count == n) found = reinterpret_cast<const T*>(p);
+                else std::memcpy(to, p, size_t(count) * sizeof(T));
+            } else if (stride == 0) {
+                T value;
+                std::memcpy(&value, p, sizeof value);
+                std::fill(to, to + count, value);
+            } else {
+                for (int64_t i = 0; i < count; ++i) std::memcpy(to + i, p + i * stride, sizeof(T));
+            }
+        });
+        return found;
+    }
+
+private:
+    Array out;
+
+    bool same_order(PyArrayObject* a) const {
+        if (PyArray_SIZE(a) != size) return false;
+        if (out.contiguous() && PyArray_IS_C_CONTIGUOUS(a)) return true;
+        if (PyArray_NDIM(a) != ndim) return false;
+        const int64_t ours = PyArray_ITEMSIZE(out.p), theirs = PyArray_ITEMSIZE(a);
+        for (int d = 0; d < ndim; ++d)
+            if (shape[d] != 1 && PyArray_STRIDE(a, d) * ours != out.stride(d) * theirs) return false;
+        return true;
+    }
+
+    // Dimensions in the order of the result's memory; neighbours that every operand steps through alike are one.
+    void merge(std::vector<Operand>& operands) {
+        int order[MOST_DIMS], count = 0;
+        for (int d = 0; d < ndim; ++d)
+            if (shape[d] != 1) order[count++] = d;
+        std::stable_sort(order, order + count, [&](int a, int b) { return out.stride(a) > out.stride(b); });
+        merged = 0;
+        for (int i = 0; i < count; ++i) {
+            const int d = order[i];
+            bool joins = merged > 0;
+            for (Operand& o : operands)
+                if (strided(o)) joins = joins && o.strides[merged - 1] == step(o, d) * shape[d];
+            if (!joins) ++merged;
+            sizes[merged - 1] = joins ? sizes[merged - 1] * shape[d] : shape[d];
+            for (Operand& o : operands)
+                if (strided(o)) o.strides[merged - 1] = step(o, d);
+        }
+    }
+
+    static bool strided(const Operand& o) { return o.array && !o.flat && !o.constant; }
+
+    int64_t step(const Operand& o, int d) const {
+        const int at = d - (ndim - PyArray_NDIM(o.array));
+        return at < 0 || PyArray_DIM(o.array, at) == 1 ? 0 : PyArray_STRIDE(o.array, at);
+    }
+};
+
+// Copies to memory that will not be read soon, without reading it into the caches first.
+template <class T> void copy_past_caches(T* to, const T* from, int64_t n) {
+    int64_t i = 0;
+#if defined(__x86_64__)
+    if (reinterpret_cast<uintptr_t>(to) % FW_BYTES == 0) {
+        for (; i + lanes<T> <= n; i += lanes<T>) {
+#if defined(FW_AVX512)
+            _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), bits<__m512i>(load(from + i)));
+#elif defined(FW_AVX2)
+            _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), bits<__m256i>(load(from + i)));
+#else
+            _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), bits<__m128i>(load(from + i)));
+#endif
+        }
+        _mm_sfence();
+    }
+#endif
+    std::memcpy(to + i, from + i, size_t(n - i) * sizeof(T));
+}
+
+}  // namespace fw

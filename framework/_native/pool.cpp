@@ -1,0 +1,173 @@
+#include "pool.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "pool_internal.h"
+
+namespace fw {
+namespace {
+
+constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
+constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
+
+void relax() {
+#if defined(__x86_64__)
+    _mm_pause();
+#else
+    std::this_thread::yield();
+#endif
+}
+
+struct Job {
+    Task task = nullptr;
+    void* context = nullptr;
+    int64_t n = 0, step = 0, pieces = 0;
+};
+
+// A job is open while the caller works on it; workers take pieces from `next`. A worker that comes late
+// finds the job closed and goes away again, so the caller only ever waits for pieces that are under way.
+struct Pool {
+    Job job;
+    std::atomic<bool> open{false}, ending{false};
+    std::atomic<int> inside{0}, sleepers{0};
+    std::atomic<int64_t> next{0};
+    std::atomic<uint64_t> generation{0};
+    std::mutex busy, lock;
+    std::condition_variable wake;
+    std::vector<std::thread> workers;
+
+    void work() {
+        for (int64_t i; (i = next.fetch_add(1)) < job.pieces;) {
+            int64_t begin = i * job.step, end = begin + job.step;
+            job.task(job.context, begin, end < job.n ? end : job.n);
+        }
+    }
+
+    void wait_for_news(uint64_t seen) {
+        auto until = std::chrono::steady_clock::now() + SPIN;
+        while (std::chrono::steady_clock::now() < until) {
+            for (int i = 0; i < 64; ++i) {
+                if (generation.load() != seen) return;
+                relax();
+            }
+        }
+        std::unique_lock<std::mutex> held(lock);
+        ++sleepers;
+        wake.wait(held, [&] { return generation.load() != seen; });
+        --sleepers;
+    }
+
+    void serve(uint64_t seen) {
+        flush_denormals_here();
+        while (!ending.load()) {
+            ++inside;
+            if (open.load()) {
+                flush_denormals_here();
+                work();
+            }
+            --inside;
+            wait_for_news(seen);
+            seen = generation.load();
+        }
+    }
+
+    void announce() {
+        ++generation;
+        if (sleepers.load() > 0) {
+            std::lock_guard<std::mutex> held(lock);
+            wake.notify_all();
+        }
+    }
+
+    void resize(size_t n) {  // with `busy` held
+        if (workers.size() == n) return;
+        ending = true;
+        announce();
+        for (auto& w : workers) w.join();
+        workers.clear();
+        ending = false;
+        uint64_t now = generation.load();
+        for (size_t i = 0; i < n; ++i) workers.emplace_back([this, now] { serve(now); });
+    }
+
+    void run(const Job& given) {
+        job = given;
+        next = 0;
+        open = true;
+        announce();
+        work();
+        open = false;
+        while (inside.load() > 0) relax();
+    }
+};
+
+// Never destroyed: threads may still wait in it when the process ends.
+Pool* pool = new Pool;
+std::atomic<int> wanted{1};
+std::atomic<bool> flush{false};
+thread_local bool in_task = false;
+
+#if defined(__unix__) || defined(__APPLE__)
+// A fork copies one thread only, and the old pool's locks in whatever state they were in.
+struct AfterFork {
+    AfterFork() {
+        pthread_atfork(nullptr, nullptr, [] { pool = new Pool; });
+    }
+} after_fork;
+#endif
+
+}  // namespace
+
+int threads() { return wanted; }
+
+void set_threads(int n) { wanted = n < 1 ? 1 : n; }
+
+void set_flush_denormals(bool on) {
+    flush = on;
+    flush_denormals_here();
+}
+
+bool flush_denormals() {
+#if defined(__x86_64__)
+    return flush;
+#else
+    return false;
+#endif
+}
+
+void flush_denormals_here() {
+#if defined(__x86_64__)
+    constexpr unsigned BOTH = 0x8040;  // flush results to zero, take denormals as zero
+    unsigned state = _mm_getcsr(), now = flush ? state | BOTH : state & ~BOTH;
+    if (now != state) _mm_setcsr(now);
+#endif
+}
+
+void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
+    int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = wanted;
+    if (most > 1 && count > 1 && !in_task && pool->busy.try_lock()) {
+        in_task = true;
+        pool->resize(size_t(count - 1));
+        int64_t pieces = most < count * PIECES_PER_THREAD ? most : count * PIECES_PER_THREAD;
+        int64_t grains = (most + pieces - 1) / pieces, step = grains * (grain > 0 ? grain : 1);
+        pool->run({task, context, n, step, (n + step - 1) / step});
+        in_task = false;
+        pool->busy.unlock();
+    } else {
+        task(context, 0, n);
+    }
+}
+
+}  // namespace fw

@@ -1,0 +1,28 @@
+// The one pool of threads for all native work.
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace fw {
+
+// How many threads share the work of `parallel`, the calling one included.
+int threads();
+void set_threads(int n);
+
+using Task = void (*)(void* context, int64_t begin, int64_t end);
+
+// Calls task(context, begin, end) on pieces that cover [0, n). Pieces begin at multiples of `grain` and
+// depend on n, grain and threads() only, never on timing; the caller works too. Runs in the caller alone
+// where n <= grain, with one thread, inside another `parallel`, or while another caller uses the pool.
+// Tasks must not throw and must not touch Python.
+void run_parallel(int64_t n, int64_t grain, Task task, void* context);
+
+template <class F> void parallel(int64_t n, int64_t grain, F&& body) {  // body(begin, end)
+    if (n <= 0) return;
+    using Body = typename std::remove_reference<F>::type;
+    run_parallel(n, grain, [](void* f, int64_t a, int64_t b) { (*static_cast<Body*>(f))(a, b); },
+                 const_cast<void*>(static_cast<const void*>(&body)));
+}
+
+}  // namespace fw

@@ -1,0 +1,15 @@
+// Elementary functions over vectors, namespace fw::math: `store(out, exp(load(in)))`.
+//
+// | header         | functions                                                                    |
+// |----------------|------------------------------------------------------------------------------|
+// | vecmath_core.h | rint floor ceil trunc sign copysign isnan isinf isfinite, shared pieces        |
+// | vecmath_exp.h  | exp exp2 expm1 tanh sigmoid sinh cosh                                          |
+// | vecmath_log.h  | log log2 log10 log1p asinh acosh atanh pow                                     |
+// | vecmath_erf.h  | erf erfc                                                                       |
+// | vecmath_trig.h | sin cos tan asin acos atan atan2 hypot rsqrt fmod remainder                    |
+#pragma once
+
+#include "vecmath_erf.h"
+#include "vecmath_exp.h"
+#include "vecmath_log.h"
+#include "vecmath_trig.h"

@@ -1,0 +1,110 @@
+// erf and erfc.
+//
+// For a = |x|, erfc(a) = exp(-a^2) g(q) / (a + K), q = (a - K) / (a + K): the scaled function is smooth in q
+// from 0 to infinity (Shepherd and Laframboise 1981), a^2 enters as an exact pair, and a power of two comes
+// last, so the tail keeps its digits into the denormals.
+#pragma once
+
+#include "vecmath_exp.h"
+
+namespace fw {
+namespace math {
+
+template <class T> struct Erf;
+template <> struct Erf<float> {
+    // erf(x) / x - 1 in x^2, x <= 1: 2^-28
+    static constexpr float small[] = {1.2837917e-01f, -3.761263e-01f, 1.1283626e-01f, -2.685536e-02f,
+        5.190882e-03f, -8.029786e-04f, 7.911793e-05f};
+    // Coefficient i of erf((j + t) / steps) at [i][j], |t| <= 1/2, j < 16: 2^-25.  No constant at j = 0, so
+    // that small results keep their digits.
+    static constexpr float steps = 3.90625f, one_above = 15.49f;
+    static constexpr float table[6][16] = {
+        {0.f, 2.8267688e-01f, 5.309817e-01f, 7.225723e-01f, 8.5242623e-01f, 9.297342e-01f, 9.7016186e-01f,
+         9.8873186e-01f, 9.962242e-01f, 9.988794e-01f, 9.9970585e-01f, 9.999318e-01f, 9.9998605e-01f,
+         9.999975e-01f, 9.999996e-01f, 9.9999994e-01f},
+        {2.8886506e-01f, 2.7054104e-01f, 2.2225286e-01f, 1.6015399e-01f, 1.0122884e-01f, 5.6123782e-02f,
+         2.7293911e-02f, 1.1642888e-02f, 4.3564416e-03f, 1.429813e-03f, 4.1162604e-04f, 1.0394482e-04f,
+         2.3023926e-05f, 4.473347e-06f, 7.623648e-07f, 1.1396471e-07f},
+        {1.6507965e-08f, -1.7729776e-02f, -2.9130638e-02f, -3.148731e-02f, -2.6536603e-02f,
+         -1.8390859e-02f, -1.0732582e-02f, -5.341271e-03f, -2.2840253e-03f, -8.4330764e-04f,
+         -2.6973788e-04f, -7.4919655e-05f, -1.8101098e-05f, -3.8092842e-06f, -6.9896595e-07f,
+         -1.11916556e-07f},
+        {-6.3105966e-03f, -5.1357914e-03f, -2.309937e-03f, 6.2835874e-04f, 2.4261507e-03f, 2.7914564e-03f,
+         2.2172246e-03f, 1.3792128e-03f, 7.031729e-04f, 3.0038078e-04f, 1.0886582e-04f, 3.373888e-05f,
+         8.98846e-06f, 2.0662444e-06f, 4.109775e-07f, 7.087682e-08f},
+        {1.190971e-06f, 5.512941e-04f, 7.825312e-04f, 6.2348146e-04f, 2.6242866e-04f, -5.3294083e-05f,
+         -1.9955859e-04f, -1.9890457e-04f, -1.3449005e-04f, -7.04866e-05f, -3.0050473e-05f,
+         -1.0670588e-05f, -3.199039e-06f, -8.1677274e-07f, -1.7864747e-07f, -3.3616033e-08f},
+        {1.2204659e-04f, 8.7304295e-05f, 5.078456e-06f, -6.072622e-05f, -7.465944e-05f, -4.7557594e-05f,
+         -1.2113819e-05f, 9.313487e-06f, 1.4269251e-05f, 1.063754e-05f, 5.689378e-06f, 2.3929263e-06f,
+         8.222885e-07f, 2.3556055e-07f, 5.6944952e-08f, 1.1710473e-08f},
+    };
+    static constexpr float zero_above = 11, middle = 3;
+    static constexpr float tail[] = {1.0740069e+00f, -8.8339454e-01f, 5.902277e-01f, -3.104647e-01f,
+        1.1953639e-01f, -2.6845789e-02f, -1.2581839e-03f, 3.0791133e-03f, -4.3764577e-04f,
+        -2.988462e-04f};  // g: 2^-26
+};
+template <> struct Erf<double> {
+    static constexpr double small[] = {0.12837916709551256, -0.3761263890318355, 0.11283791670945253,
+        -0.026866170643276222, 0.005223977607423471, -0.0008548325989696775, 0.00012055295320494306,
+        -1.4924744663335497e-05, 1.6447517677871877e-06, -1.6209175911748698e-07, 1.3722976265924504e-08,
+        -7.801188874097752e-10};  // 2^-57
+    static constexpr double zero_above = 28, middle = 4;
+    static constexpr double tail[] = {1.095995661000491, -0.9765487290808821, 0.7732087022652369,
+        -0.540853831313225, 0.33085158787802305, -0.17401093724029001, 0.07638151490915598,
+        -0.026370053334617963, 0.006112055656694857, -0.0002809589158905022, -0.00045505268833776657,
+        0.00017681308684625667, -3.6351517034852056e-06, -1.8861785280362483e-05, 4.694336674942238e-06,
+        1.4260940205845217e-06, -8.460168891972087e-07, -7.797973109106547e-08, 1.2394720674671844e-07,
+        2.6118418022384646e-09, -1.5394870238613696e-08, -3.838757020217011e-10,
+        1.0172331529910954e-09};  // 2^-54
+};
+
+// erf(x) for |x| <= 1
+template <class V> FW_INLINE V erf_small(V x) { return fma<V>(x, poly<V>(x * x, Erf<Elem<V>>::small), x); }
+
+// erfc(a) for a >= 0
+template <class V> FW_INLINE V erfc_positive(V a) {
+    using T = Elem<V>;
+    using E = Erf<T>;
+    constexpr T none = 0;
+    a = clamp(a, none, E::zero_above);
+    V d = a + E::middle, inverse = T(1) / d, d_rest = a - (d - E::middle);
+    V q = (a - E::middle) * inverse;
+    q = fma(inverse, fma(q, -a, fma<V>(q + T(1), -E::middle, a)), q);  // a Newton step against its roundings
+    auto one = two_product(inverse, d);
+    V wrong = (T(1) - one.hi) - fma(inverse, d_rest, one.lo);  // of the inverse, relative to it
+    auto g = two_product(poly(q, E::tail), inverse);
+    auto s = two_product(a, a);
+    auto [k, r] = reduce_exp<V>(-s.hi);
+    V rest = expm1_small<V>(r - s.lo) + wrong;
+    return scale<V>(g.hi + fma(rest, g.hi, g.lo), k);
+}
+
+// float, by table: at most 2 ulp
+template <class V> FW_INLINE V erf_by_table(V x) {
+    using E = Erf<float>;
+    V a = lesser(all<V>(E::one_above / E::steps), abs(x));
+    V shifted = fma(a, E::steps, Format<float>::rounder);  // j in its low bits
+    V t = fma<V>(a, E::steps, all<V>(Format<float>::rounder) - shifted);
+    auto j = to_bits(shifted);
+    V p = lookup(E::table[5], j);
+    for (int i = 4; i >= 0; --i) p = fma(p, t, lookup(E::table[i], j));
+    return copysign(p, x);
+}
+
+template <class V> FW_INLINE V erf(V x) {
+    using T = Elem<V>;
+    if constexpr (has_lookup && std::is_same_v<T, float>) return erf_by_table(x);
+    V a = abs(x);
+    return pick<V>(a < T(1), erf_small(x), copysign<V>(T(1) - erfc_positive(a), x));
+}
+
+// 1 - erf(x) where that is no small difference, 2 - erfc(-x) below
+template <class V> FW_INLINE V erfc(V x) {
+    using T = Elem<V>;
+    V a = abs(x), e = erfc_positive(a);
+    return pick<V>(a < T(0.5), T(1) - erf_small(x), pick<V>(x < T(0), T(2) - e, e));
+}
+
+}  // namespace math
+}  // namespace fw
