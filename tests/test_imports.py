@@ -18,7 +18,7 @@ LEVELS = [
     ["dtypes"],
     ["device"],
     ["backends"],
-    ["node", "quiet"],
+    ["node", "quiet", "philox"],
     ["tensor"],
     ["autograd.mode"],
     ["autograd"],

@@ -23,6 +23,8 @@ constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) *
 constexpr int64_t STREAM_BYTES = 16 << 20;  // results as large as this go past the caches
 constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention
 
+int64_t grain(int cost) { return std::max<int64_t>(PIECE_COST / cost, 4096) / 64 * 64; }
+
 struct Step {
     std::string name;
     int d, a, b, c;
@@ -92,6 +94,36 @@ template <class T> struct Run {
     }
 
     void operator()(int64_t begin, int64_t end) const {
+        if (program.truth_result) {
+            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
+                for (int64_t i = 0; i < n; ++i) result[at + i] = bits<Int<T>>(values[i]) != 0;
+            });
+        } else if (stream) {
+            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
+                copy_past_caches(reinterpret_cast<T*>(result) + at, values, n);
+            });
+        } else {
+            blocks(begin, end, true, [](const T*, int64_t, int64_t) {});
+        }
+    }
+
+    // The sum of elements [begin, end), in the same order whoever asks.
+    double sum(int64_t begin, int64_t end) const {
+        double total = 0;
+        blocks(begin, end, false, [&](const T* values, int64_t, int64_t n) {
+            Vec<T> lane_sums[4] = {};
+            int64_t i = 0;
+            for (; i + 4 * lanes<T> <= n; i += 4 * lanes<T>)
+                for (int k = 0; k < 4; ++k) lane_sums[k] += load(values + i + k * lanes<T>);
+            for (; i < n; i += lanes<T>)
+                lane_sums[0] += i + lanes<T> <= n ? load(values + i) : load_part(values + i, n - i);
+            total += sum_lanes<T>((lane_sums[0] + lane_sums[1]) + (lane_sums[2] + lane_sums[3]));
+        });
+        return total;
+    }
+
+    // Computes the elements [begin, end) block by block: into the result, or where `use` then finds them.
+    template <class F> void blocks(int64_t begin, int64_t end, bool direct, F&& use) const {
         alignas(64) static thread_local unsigned char memory[SCRATCH_BYTES];
         const int64_t size = std::min(block(), (end - begin + 63) / 64 * 64);
         T* free = reinterpret_cast<T*>(memory);
@@ -108,22 +140,16 @@ template <class T> struct Run {
             free += size;
         }
         for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
-        const bool direct = !program.truth_result && !stream;
-        T* last = direct ? nullptr : free;
         for (int64_t at = begin; at < end; at += size) {
             const int64_t n = std::min(size, end - at);
             const T* inputs[MOST_SLOTS];
             for (int i = 0; i < program.arguments; ++i)
                 inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
-            slots[slot] = last ? last : reinterpret_cast<T*>(result) + at;
+            slots[slot] = direct ? reinterpret_cast<T*>(result) + at : free;
             auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
             for (const auto& step : compiled.steps)
                 step.first(slots[step.second.d], in(step.second.a), in(step.second.b), in(step.second.c), n);
-            if (program.truth_result) {
-                for (int64_t i = 0; i < n; ++i) result[at + i] = bits<Int<T>>(last[i]) != 0;
-            } else if (stream) {
-                copy_past_caches(reinterpret_cast<T*>(result) + at, last, n);
-            }
+            use(slots[slot], at, n);
         }
     }
 
@@ -160,13 +186,33 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& l
     const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
     if (n) {
         layout.settle(operands);
-        Run<T> run{program, compiled, layout, operands, out.data<char>(), bytes >= STREAM_BYTES && !program.truth_result};
+        const bool stream = bytes >= STREAM_BYTES && !program.truth_result;
+        Run<T> run{program, compiled, layout, operands, out.data<char>(), stream};
         Release release(bytes * compiled.cost);
-        int64_t grain = std::max<int64_t>(PIECE_COST / compiled.cost, 4096) / 64 * 64;
-        if (n <= grain) run(0, n);
-        else parallel(n, grain, run);
+        if (n <= grain(compiled.cost)) run(0, n);
+        else parallel(n, grain(compiled.cost), run);
     }
     return reinterpret_cast<PyObject*>(out.p);
+}
+
+// The sum of all elements of the result, which is not stored; chunks make it the same for any number of threads.
+template <class T>
+PyObject* execute_sum(const Program& program, const Compiled<T>& compiled, Layout& layout,
+                      std::vector<Operand>& operands, Array prototype) {
+    layout.no_result(prototype);
+    double total = 0;
+    if (const int64_t n = layout.size) {
+        layout.settle(operands);
+        Run<T> run{program, compiled, layout, operands, nullptr, false};
+        Release release(n * int64_t(sizeof(T)) * compiled.cost);
+        const int64_t chunk = grain(compiled.cost), count = (n + chunk - 1) / chunk;
+        std::vector<double> sums(static_cast<size_t>(count));
+        parallel(count, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) sums[size_t(i)] = run.sum(i * chunk, std::min(n, (i + 1) * chunk));
+        });
+        for (double s : sums) total += s;
+    }
+    return PyFloat_FromDouble(total);
 }
 
 // -- the Python object -------------------------------------------------------------------------
@@ -227,7 +273,7 @@ template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) 
 }
 
 template <class T>
-PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args) {
+PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args, bool sum) {
     const Program& program = *k->program;
     if (!compiled.fits) return nullptr;
     Numbers numbers;
@@ -250,36 +296,50 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args)
             return nullptr;
         }
     }
-    return execute<T>(program, compiled, layout, operands, prototype);
+    return (sum ? execute_sum<T> : execute<T>)(program, compiled, layout, operands, prototype);
 }
 
 // The result, or nullptr without an error where the fallback is to do it.
-PyObject* call_native(const Kernel* k, PyObject** args) {
+PyObject* call_native(const Kernel* k, PyObject** args, bool sum) {
     int type = NPY_NOTYPE;
     for (int i = 0; i < k->program->arguments && type == NPY_NOTYPE; ++i)
         if (!k->program->truth[i] && PyArray_CheckExact(args[i]))
             type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[i]));
     const Program& p = *k->program;
-    if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args);
-    if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args);
-    if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args);
-    if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args);
+    if (sum && p.truth_result) return nullptr;
+    if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, sum);
+    if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args, sum);
+    if (sum) return nullptr;  // whole numbers, and truth below, have sums of their own
+    if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, sum);
+    if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, sum);
     return nullptr;
+}
+
+// nullptr without an error: not for the engine
+PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, bool sum) {
+    PyObject* ordered[MOST_SLOTS];
+    if (!arrange(k, args, given, keywords, ordered)) return nullptr;
+    try {
+        return call_native(k, ordered, sum);
+    } catch (nb::python_error& error) {
+        error.restore();
+        return nullptr;
+    }
 }
 
 PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
     auto* k = reinterpret_cast<Kernel*>(self);
-    PyObject* ordered[MOST_SLOTS];
-    if (arrange(k, args, size_t(PyVectorcall_NARGS(flags)), keywords, ordered)) {
-        try {
-            PyObject* result = call_native(k, ordered);
-            if (result || PyErr_Occurred()) return result;
-        } catch (nb::python_error& error) {
-            error.restore();
-            return nullptr;
-        }
-    }
+    PyObject* result = try_native(k, args, size_t(PyVectorcall_NARGS(flags)), keywords, false);
+    if (result || PyErr_Occurred()) return result;
     return PyObject_Vectorcall(k->fallback, args, flags, keywords);
+}
+
+// The sum of the result as a float; NotImplemented for what the engine does not take, and for whole numbers.
+PyObject* kernel_sum(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
+    auto* k = reinterpret_cast<Kernel*>(self);
+    PyObject* result = try_native(k, args, size_t(given), keywords, true);
+    if (result || PyErr_Occurred()) return result;
+    Py_RETURN_NOTIMPLEMENTED;
 }
 
 int kernel_traverse(PyObject* self, visitproc visit, void* arg) {
@@ -310,11 +370,17 @@ PyMemberDef members[] = {
     {"fallback", T_OBJECT, offsetof(Kernel, fallback), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr}};
 
+PyMethodDef methods[] = {
+    {"sum", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kernel_sum)), METH_FASTCALL | METH_KEYWORDS,
+     "The sum of the elements of the result, which is not stored."},
+    {nullptr, nullptr, 0, nullptr}};
+
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_traverse, reinterpret_cast<void*>(kernel_traverse)},
                        {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(kernel_free)},
                        {Py_tp_members, members},
+                       {Py_tp_methods, methods},
                        {0, nullptr}};
 
 PyType_Spec spec = {"framework._native.Kernel", sizeof(Kernel), 0,

@@ -62,10 +62,22 @@ struct Layout {
     // A new array for the result; it lies as `prototype` does if that has the result's shape.
     Array result(Array prototype, int type) {
         for (int d = 0; d < ndim; ++d) size *= shape[d];
-        bool like = ndim > 1 && prototype.ndim() == ndim && !prototype.contiguous() &&
-                    std::equal(shape, shape + ndim, prototype.shape());
-        out = like ? new_like(prototype, type) : new_array(ndim, shape, type);
+        Array out = ndim > 1 && !prototype.contiguous() && whole(prototype) ? new_like(prototype, type)
+                                                                           : new_array(ndim, shape, type);
+        follow(out);
         return out;
+    }
+
+    // Where there is no array for the result: column by column if `prototype` lies so, else row by row.
+    void no_result(Array prototype) {
+        for (int d = 0; d < ndim; ++d) size *= shape[d];
+        if (whole(prototype) && PyArray_IS_F_CONTIGUOUS(prototype.p)) return follow(prototype);
+        rows = true;
+        int64_t step = itemsize = 1;
+        for (int d = ndim - 1; d >= 0; --d) {
+            order[d] = step;
+            step *= shape[d];
+        }
     }
 
     // Numbers the elements and tells each operand how it lies.
@@ -124,27 +136,35 @@ struct Layout {
     }
 
 private:
-    Array out;
+    int64_t order[MOST_DIMS], itemsize = 1;  // the strides by which elements are numbered
+    bool rows = false;                       // row by row
+
+    bool whole(Array a) const { return a.ndim() == ndim && std::equal(shape, shape + ndim, a.shape()); }
+
+    void follow(Array a) {
+        std::copy(a.strides(), a.strides() + ndim, order);
+        itemsize = PyArray_ITEMSIZE(a.p);
+        rows = a.contiguous();
+    }
 
     bool same_order(PyArrayObject* a) const {
         if (PyArray_SIZE(a) != size) return false;
-        if (out.contiguous() && PyArray_IS_C_CONTIGUOUS(a)) return true;
+        if (rows && PyArray_IS_C_CONTIGUOUS(a)) return true;
         if (PyArray_NDIM(a) != ndim) return false;
-        const int64_t ours = PyArray_ITEMSIZE(out.p), theirs = PyArray_ITEMSIZE(a);
         for (int d = 0; d < ndim; ++d)
-            if (shape[d] != 1 && PyArray_STRIDE(a, d) * ours != out.stride(d) * theirs) return false;
+            if (shape[d] != 1 && PyArray_STRIDE(a, d) * itemsize != order[d] * PyArray_ITEMSIZE(a)) return false;
         return true;
     }
 
     // Dimensions in the order of the result's memory; neighbours that every operand steps through alike are one.
     void merge(std::vector<Operand>& operands) {
-        int order[MOST_DIMS], count = 0;
+        int axes[MOST_DIMS], count = 0;
         for (int d = 0; d < ndim; ++d)
-            if (shape[d] != 1) order[count++] = d;
-        std::stable_sort(order, order + count, [&](int a, int b) { return out.stride(a) > out.stride(b); });
+            if (shape[d] != 1) axes[count++] = d;
+        std::stable_sort(axes, axes + count, [&](int a, int b) { return order[a] > order[b]; });
         merged = 0;
         for (int i = 0; i < count; ++i) {
-            const int d = order[i];
+            const int d = axes[i];
             bool joins = merged > 0;
             for (Operand& o : operands)
                 if (strided(o)) joins = joins && o.strides[merged - 1] == step(o, d) * shape[d];

@@ -117,8 +117,8 @@ template <class T> FW_INLINE Vec<T> abs(Vec<T> v) {
 }
 
 #if defined(FW_AVX512)
-FW_INLINE Vec<float> sqrt(Vec<float> v) { return (Vec<float>)_mm512_sqrt_ps((__m512)v); }
-FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)_mm512_sqrt_pd((__m512d)v); }
+FW_INLINE Vec<float> sqrt(Vec<float> v) { return (Vec<float>)_mm512_maskz_sqrt_ps(0xffff, (__m512)v); }
+FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)_mm512_maskz_sqrt_pd(0xff, (__m512d)v); }
 #elif defined(FW_AVX2)
 FW_INLINE Vec<float> sqrt(Vec<float> v) { return (Vec<float>)_mm256_sqrt_ps((__m256)v); }
 FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)_mm256_sqrt_pd((__m256d)v); }

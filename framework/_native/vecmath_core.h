@@ -38,11 +38,14 @@ template <> struct Format<double> {
     static constexpr double rounder = 0x1.8p52;
 };
 
+template <class T> constexpr bool is_float = std::is_same_v<T, float>;
+
 template <class T> constexpr T inf = std::numeric_limits<T>::infinity();
 template <class T> constexpr T nan = std::numeric_limits<T>::quiet_NaN();
 template <class T> constexpr T ln2 = T(0x1.62e42fefa39efp-1);
 template <class T> constexpr T half_pi = T(0x1.921fb54442d18p0);
-template <class T> constexpr T half_pi_rest = T(std::is_same_v<T, float> ? -0x1.777a5cp-25 : 0x1.1a62633145c07p-54);
+template <class T>
+constexpr T half_pi_rest = T(is_float<T> ? -0x1.777a5cp-25 : 0x1.1a62633145c07p-54);
 
 template <class V> FW_INLINE V all(Elem<V> x) { return splat<Elem<V>>(x); }
 template <class V> FW_INLINE V fma(V a, V b, V c) { return fw::fma<Elem<V>>(a, b, c); }
@@ -54,7 +57,9 @@ template <class V> FW_INLINE V sqrt(V x) { return fw::sqrt(x); }
 template <class V> FW_INLINE V pick(Ints<V> m, V yes, V no) { return m ? yes : no; }
 template <class V> FW_INLINE V pick(Ints<V> m, Elem<V> yes, V no) { return m ? all<V>(yes) : no; }
 template <class V> FW_INLINE V pick(Ints<V> m, V yes, Elem<V> no) { return m ? yes : all<V>(no); }
-template <class V> FW_INLINE V pick(Ints<V> m, Elem<V> yes, Elem<V> no) { return m ? all<V>(yes) : all<V>(no); }
+template <class V> FW_INLINE V pick(Ints<V> m, Elem<V> yes, Elem<V> no) {
+    return m ? all<V>(yes) : all<V>(no);
+}
 
 template <class V> FW_INLINE Ints<V> to_bits(V x) { return bits<Ints<V>>(x); }
 template <class V> FW_INLINE V from_bits(Ints<V> i) { return bits<V>(i); }
@@ -95,10 +100,18 @@ FW_INLINE Vec<double> greater(Vec<double> a, Vec<double> b) {
     return (Vec<double>)_mm512_maskz_max_pd(0xff, (__m512d)a, (__m512d)b);
 }
 #elif defined(FW_AVX2)
-FW_INLINE Vec<float> lesser(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_min_ps((__m256)a, (__m256)b); }
-FW_INLINE Vec<double> lesser(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_min_pd((__m256d)a, (__m256d)b); }
-FW_INLINE Vec<float> greater(Vec<float> a, Vec<float> b) { return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b); }
-FW_INLINE Vec<double> greater(Vec<double> a, Vec<double> b) { return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b); }
+FW_INLINE Vec<float> lesser(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm256_min_ps((__m256)a, (__m256)b);
+}
+FW_INLINE Vec<double> lesser(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm256_min_pd((__m256d)a, (__m256d)b);
+}
+FW_INLINE Vec<float> greater(Vec<float> a, Vec<float> b) {
+    return (Vec<float>)_mm256_max_ps((__m256)a, (__m256)b);
+}
+FW_INLINE Vec<double> greater(Vec<double> a, Vec<double> b) {
+    return (Vec<double>)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
 #else
 template <class V> FW_INLINE V lesser(V a, V b) { return a < b ? a : b; }
 template <class V> FW_INLINE V greater(V a, V b) { return a > b ? a : b; }
@@ -184,13 +197,13 @@ template <class V> FW_INLINE Pair<V> two_product(V a, V b) {
     return {p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
 }
 
-// Nearest integer, ties to even, for |x| < 2^22 (float) or 2^51; +0 for -0.3 without rounding instructions.
+// Nearest integer, ties to even, for |x| < 2^22 (double: 2^51); may lose the sign of a zero.
 template <class V> FW_INLINE V round_small(V x) {
 #if defined(FW_AVX512)
-    if constexpr (std::is_same_v<Elem<V>, float>) return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, 8);
+    if constexpr (is_float<Elem<V>>) return (V)_mm512_maskz_roundscale_ps(0xffff, (__m512)x, 8);
     else return (V)_mm512_maskz_roundscale_pd(0xff, (__m512d)x, 8);
 #elif defined(FW_AVX2)
-    if constexpr (std::is_same_v<Elem<V>, float>) return (V)_mm256_round_ps((__m256)x, 8);
+    if constexpr (is_float<Elem<V>>) return (V)_mm256_round_ps((__m256)x, 8);
     else return (V)_mm256_round_pd((__m256d)x, 8);
 #else
     return (x + Format<Elem<V>>::rounder) - Format<Elem<V>>::rounder;
@@ -206,7 +219,7 @@ template <class V> FW_INLINE V power_of_two(V k) {
 // p 2^k, |k| < 2000 (float: 250), rounded once: two factors, the first exact.
 template <class V> FW_INLINE V scale(V p, V k) {
 #if defined(FW_AVX512)
-    if constexpr (std::is_same_v<Elem<V>, float>) return (V)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)k);
+    if constexpr (is_float<Elem<V>>) return (V)_mm512_maskz_scalef_ps(0xffff, (__m512)p, (__m512)k);
     else return (V)_mm512_maskz_scalef_pd(0xff, (__m512d)p, (__m512d)k);
 #else
     V half = round_small<V>(k * Elem<V>(0.5));

@@ -40,9 +40,9 @@ template <> struct Erf<float> {
          8.222885e-07f, 2.3556055e-07f, 5.6944952e-08f, 1.1710473e-08f},
     };
     static constexpr float zero_above = 11, middle = 3;
-    static constexpr float tail[] = {1.0740069e+00f, -8.8339454e-01f, 5.902277e-01f, -3.104647e-01f,
-        1.1953639e-01f, -2.6845789e-02f, -1.2581839e-03f, 3.0791133e-03f, -4.3764577e-04f,
-        -2.988462e-04f};  // g: 2^-26
+    static constexpr float tail = 1.0740069e+00f, tail_slope[] = {-8.8339454e-01f, 5.902277e-01f,
+        -3.104647e-01f, 1.1953639e-01f, -2.6845789e-02f, -1.2581839e-03f, 3.0791133e-03f,
+        -4.3764577e-04f, -2.988462e-04f};  // g: 2^-26
 };
 template <> struct Erf<double> {
     static constexpr double small[] = {0.12837916709551256, -0.3761263890318355, 0.11283791670945253,
@@ -50,13 +50,13 @@ template <> struct Erf<double> {
         -1.4924744663335497e-05, 1.6447517677871877e-06, -1.6209175911748698e-07, 1.3722976265924504e-08,
         -7.801188874097752e-10};  // 2^-57
     static constexpr double zero_above = 28, middle = 4;
-    static constexpr double tail[] = {1.095995661000491, -0.9765487290808821, 0.7732087022652369,
-        -0.540853831313225, 0.33085158787802305, -0.17401093724029001, 0.07638151490915598,
-        -0.026370053334617963, 0.006112055656694857, -0.0002809589158905022, -0.00045505268833776657,
-        0.00017681308684625667, -3.6351517034852056e-06, -1.8861785280362483e-05, 4.694336674942238e-06,
-        1.4260940205845217e-06, -8.460168891972087e-07, -7.797973109106547e-08, 1.2394720674671844e-07,
-        2.6118418022384646e-09, -1.5394870238613696e-08, -3.838757020217011e-10,
-        1.0172331529910954e-09};  // 2^-54
+    static constexpr double tail = 1.095995661000491, tail_slope[] = {-0.9765487290808821, 0.7732087022652436,
+        -0.5408538313132244, 0.3308515878777886, -0.17401093724033687, 0.07638151491287608,
+        -0.026370053333320802, 0.00611205562409029, -0.00028095893247903923, -0.0004550525162542435,
+        0.00017681320295350047, -3.6357181656277017e-06, -1.8862267129215954e-05, 4.695491079390316e-06,
+        1.427313012765541e-06, -8.473764346306373e-07, -7.982676174393822e-08, 1.2466339934069065e-07,
+        4.1532337157103106e-09, -1.5305701743098447e-08, -9.289806775394315e-10,
+        8.276729997458851e-10};  // 2^-54
 };
 
 // erf(x) for |x| <= 1
@@ -73,7 +73,10 @@ template <class V> FW_INLINE V erfc_positive(V a) {
     q = fma(inverse, fma(q, -a, fma<V>(q + T(1), -E::middle, a)), q);  // a Newton step against its roundings
     auto one = two_product(inverse, d);
     V wrong = (T(1) - one.hi) - fma(inverse, d_rest, one.lo);  // of the inverse, relative to it
-    auto g = two_product(poly(q, E::tail), inverse);
+    V p = poly(q, E::tail_slope), first = all<V>(E::tail);
+    auto t = two_product(p, q), sum = fast_two_sum(first, t.hi);
+    auto g = two_product(sum.hi, inverse);
+    g.lo = fma<V>(sum.lo + t.lo, inverse, g.lo);
     auto s = two_product(a, a);
     auto [k, r] = reduce_exp<V>(-s.hi);
     V rest = expm1_small<V>(r - s.lo) + wrong;
@@ -94,7 +97,7 @@ template <class V> FW_INLINE V erf_by_table(V x) {
 
 template <class V> FW_INLINE V erf(V x) {
     using T = Elem<V>;
-    if constexpr (has_lookup && std::is_same_v<T, float>) return erf_by_table(x);
+    if constexpr (has_lookup && is_float<T>) return erf_by_table(x);
     V a = abs(x);
     return pick<V>(a < T(1), erf_small(x), copysign<V>(T(1) - erfc_positive(a), x));
 }

@@ -61,7 +61,7 @@ template <class V> FW_INLINE V exp2_sum(V hi, V lo) {
 }
 
 template <class V> FW_INLINE V exp2(V x) {
-    constexpr bool single = std::is_same_v<Elem<V>, float>;
+    constexpr bool single = is_float<Elem<V>>;
     return exp2_sum(clamp(x, Elem<V>(single ? -151 : -1076), Elem<V>(single ? 129 : 1025)), V{});
 }
 

@@ -70,7 +70,7 @@ template <class V> FW_INLINE Split<V> split(V x) {
 template <class V> FW_INLINE V log_sum(V k, V f) {
     using T = Elem<V>;
     V half = f * f * T(0.5);
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (is_float<T>) {
         V rest = fma<V>(k, Exp<T>::ln2_lo, f * (f * f) * poly(f, Log<T>::c));
         return fma(k, Exp<T>::ln2_hi, f + (rest - half));
     } else {
@@ -100,7 +100,7 @@ template <class V> FW_INLINE V log(V x) { return log_domain(x, log_positive(x));
 template <class V> FW_INLINE V log2(V x) {
     using T = Elem<V>;
     constexpr T c = T(0x1.71547652b82fep+0);
-    constexpr T c_rest = T(std::is_same_v<T, float> ? 0x1.4ae0cp-26 : 0x1.777d0ffda0d24p-56);
+    constexpr T c_rest = T(is_float<T> ? 0x1.4ae0cp-26 : 0x1.777d0ffda0d24p-56);
     auto [k, m] = split(x);
     V y = log_sum<V>(V{}, m - T(1));
     return log_domain(x, fma(y, c, fma(y, c_rest, k)));
@@ -109,7 +109,7 @@ template <class V> FW_INLINE V log2(V x) {
 // k log10 2 + log(m) / log 10: at most 2 ulp
 template <class V> FW_INLINE V log10(V x) {
     using T = Elem<V>;
-    constexpr bool single = std::is_same_v<T, float>;
+    constexpr bool single = is_float<T>;
     constexpr T u = T(single ? 0x1.344p-2 : 0x1.34413509f78p-2);
     constexpr T u_rest = T(single ? 0x1.3509f8p-18 : 0x1.fef311f12b358p-46);
     constexpr T c = T(0x1.bcb7b1526e50ep-2), c_rest = T(single ? -0x1.5b235ep-27 : 0x1.95355baaafad3p-57);
@@ -169,13 +169,13 @@ template <class V> FW_INLINE V atanh(V x) {
 template <class V> FW_INLINE Pair<V> log2_pair(V k, V m) {
     using T = Elem<V>;
     constexpr T c_hi = T(0x1.71547652b82fep+1);
-    constexpr T c_lo = T(std::is_same_v<T, float> ? 0x1.4ae0cp-25 : 0x1.777d0ffda0d24p-55);
+    constexpr T c_lo = T(is_float<T> ? 0x1.4ae0cp-25 : 0x1.777d0ffda0d24p-55);
     V f = m - T(1), d = m + T(1);
     V inverse = T(1) / d, sh = f * inverse, dl = m - (d - T(1));
     auto [p, pl] = two_product(sh, d);
     V sl = ((f - p) - pl - sh * dl) * inverse;
     Pair<V> r;
-    if constexpr (std::is_same_v<T, float>) {
+    if constexpr (is_float<T>) {
         V z = sh * sh, w = z * poly(z, Log<T>::pow);
         auto a = two_product(sh, all<V>(c_hi));
         V lo = fma(sh, w, fma(sh, c_lo, fma<V>(sl, fma(w, T(3), c_hi), a.lo)));
@@ -200,7 +200,7 @@ template <class V> FW_INLINE Pair<V> log2_pair(V k, V m) {
 // |x|^y of a positive finite number and any y
 template <class V> FW_INLINE V pow_positive(V x, V y) {
     using T = Elem<V>;
-    constexpr bool single = std::is_same_v<T, float>;
+    constexpr bool single = is_float<T>;
     constexpr T far = single ? 0x1p40 : 0x1p70;  // even, and beyond it every power is 0, 1 or inf
     constexpr T top = single ? 160 : 1100;
     auto [k, m] = split(x);
@@ -211,7 +211,7 @@ template <class V> FW_INLINE V pow_positive(V x, V y) {
     return exp2_sum(clamp(p.hi, -top, top), pick<V>(abs(p.hi) < top, lo, T(0)));
 }
 
-// C's pow, at most 1 ulp (double: 2).
+// C's pow, at most 2 ulp.
 template <class V> FW_INLINE V pow(V x, V y) {
     using T = Elem<V>;
     V a = abs(x), h = y * T(0.5);

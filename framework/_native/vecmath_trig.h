@@ -1,8 +1,8 @@
 // Trigonometric functions and their inverses, hypot, rsqrt, fmod, remainder.
 //
-// sin and cos subtract the nearest even (odd) multiple n of pi / 2, which leaves |r| <= pi / 2 and the same odd
-// polynomial for both; n pi / 2 is subtracted in parts so that the first differences are exact (Cody and
-// Waite 1980).  Beyond `Trig::limit` the parts run out of bits: those lanes go through the C library.
+// sin and cos subtract the nearest even (odd) multiple n of pi / 2, which leaves |r| <= pi / 2 and the same
+// odd polynomial for both; n pi / 2 is subtracted in parts so that the first differences are exact (Cody
+// and Waite 1980).  Beyond `Trig::limit` the parts run out of bits: those lanes go through the C library.
 #pragma once
 
 #include "vecmath_core.h"
@@ -18,7 +18,8 @@ template <> struct Trig<float> {
     // (cos r - 1 + r^2 / 2) / r^4, r <= pi / 4: 2^-33
     static constexpr float cos[] = {4.1666646e-02f, -1.3887301e-03f, 2.4430661e-05f};
     // (asin t - t) / t^3, t <= 1/2: 2^-27
-    static constexpr float asin[] = {1.6666754e-01f, 7.495249e-02f, 4.547666e-02f, 2.4148196e-02f, 4.221941e-02f};
+    static constexpr float asin[] = {1.6666754e-01f, 7.495249e-02f, 4.547666e-02f, 2.4148196e-02f,
+        4.221941e-02f};
     // (atan t - t) / t^3, t <= 1: 2^-28
     static constexpr float atan[] = {-3.3333302e-01f, 1.9998638e-01f, -1.4265245e-01f, 1.0957573e-01f,
         -8.41945e-02f, 5.82344e-02f, -3.1455554e-02f, 1.1064363e-02f, -1.8271954e-03f};
@@ -45,7 +46,7 @@ template <> struct Trig<double> {
 // x - n pi / 2 for an integer |n| < 2^17 (double: 2^27)
 template <class V> FW_INLINE V minus_quarters(V x, V n) {
     using T = Elem<V>;
-    constexpr bool single = std::is_same_v<T, float>;
+    constexpr bool single = is_float<T>;
     if constexpr (has_fma) {
         constexpr T p1 = half_pi<T>, p2 = T(single ? -0x1.777a5cp-25 : 0x1.1a62633145c07p-54);
         constexpr T p3 = T(single ? -0x1.ee59dap-50 : -0x1.f1976b7ed8fbcp-110);
@@ -55,7 +56,8 @@ template <class V> FW_INLINE V minus_quarters(V x, V n) {
             return float((double(a) - double(k) * 0x1.921fb544p0) - double(k) * 0x1.0b4611a626331p-34);
         }, x, n);
     } else {  // 26 bits each, so that n times them is exact
-        return (((x - n * 0x1.921fb5p0) - n * 0x1.110b46p-26) - n * 0x1.1a6263p-54) - n * 0x1.8a2e03707344ap-81;
+        V r = ((x - n * 0x1.921fb5p0) - n * 0x1.110b46p-26) - n * 0x1.1a6263p-54;
+        return r - n * 0x1.8a2e03707344ap-81;
     }
 }
 
@@ -88,7 +90,8 @@ template <class V> FW_INLINE V cos(V x) {
     using T = Elem<V>;
     V m = round_small<V>(fma(x, T(0.31830988618379067154), T(-0.5)));
     V y = sin_poly<V>(minus_quarters<V>(x, m + m + T(1)));
-    return within_limit<V>(x, flip_sign<V>(y, ~odd_sign(m) & sign_bit(all<V>(T(-1)))), [](T v) { return std::cos(v); });
+    V signed_y = flip_sign<V>(y, odd_sign<V>(m + T(1)));
+    return within_limit<V>(x, signed_y, [](T v) { return std::cos(v); });
 }
 
 template <class V> FW_INLINE V tan(V x) {
@@ -150,7 +153,7 @@ template <class V> FW_INLINE V atan2(V y, V x) {
 // sqrt(x^2 + y^2), both scaled by a power of two where a square would leave the range
 template <class V> FW_INLINE V hypot(V x, V y) {
     using T = Elem<V>;
-    constexpr bool single = std::is_same_v<T, float>;
+    constexpr bool single = is_float<T>;
     constexpr T high = single ? 0x1p62 : 0x1p500, low = single ? 0x1p-40 : 0x1p-400;
     constexpr T down = single ? 0x1p-80 : 0x1p-600, up = single ? 0x1p90 : 0x1p600;
     V a = abs(x), b = abs(y);
@@ -164,7 +167,7 @@ template <class V> FW_INLINE V hypot(V x, V y) {
 
 template <class V> FW_INLINE V rsqrt(V x) { return Elem<V>(1) / sqrt(x); }
 
-// C's fmod, exact: by one division while the quotient is short (fused multiply-add needed), else lane by lane.
+// C's fmod, exact: by one division while the quotient is short (given fused multiply-add), else by lane.
 template <class V> FW_INLINE V fmod(V x, V y) {
     using T = Elem<V>;
     auto lane = [](T a, T b) { return std::fmod(a, b); };

@@ -157,9 +157,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 _gelu = _record("gelu", "x * (0.5 * erfc(-0.7071067811865476 * x))",
                 "g * (0.5 * erfc(-0.7071067811865476 * x)"
                 " + x * (0.3989422804014327 * exp((-0.5 * x) * x)))")
-# With s = sigmoid(2k(z + c z^3)): 0.5 * (1 + tanh(...)) is s. Beyond |z| = 10 s is 0 or 1 in every
+# With s = sigmoid(2k(z + c z^3)): 0.5 * (1 + tanh(...)) is s. Beyond |z| = 30 s is 0 or 1 in every
 # dtype, so limiting z there changes nothing and keeps z^3 finite.
-_Z = "minimum(maximum(x, -10.0), 10.0)"
+_Z = "minimum(maximum(x, -30.0), 30.0)"
 _S = f"sigmoid(1.5957691216057308 * ({_Z} + 0.044715 * ({_Z} * {_Z} * {_Z})))"
 _gelu_tanh = _record("gelu_tanh", f"x * {_S}", f"g * ({_S} * (1 + x * (1 - {_S})"
                      f" * (1.5957691216057308 * (1 + 0.134145 * ({_Z} * {_Z})))))")

@@ -16,6 +16,7 @@ from .elementwise import Elementwise
 from .pointwise import _where, exp, log
 from .public import public
 from .reduce import mean_op, sum_op
+from .total import Total
 from .view import reshape_op
 
 # -- shared --------------------------------------------------------------------------------------
@@ -35,6 +36,16 @@ def _reduced(losses: Tensor, reduction: str, op: str, weight: Tensor | None = No
         return mean_op.run(losses, dims=every, keepdim=False)
     total = expand.run(weight, size=losses.shape).sum()  # type: ignore[attr-defined]
     return sum_op.run(losses, dims=every, keepdim=False) / total
+
+
+def _pointwise(op: Elementwise, total: Total, x: Tensor, target: Tensor, reduction: str, name: str,
+               weight: Tensor | None = None, **settings: Any) -> Tensor:
+    """The reduced loss; its mean or sum in one pass where both are floating numbers of one dtype."""
+    dtype = x._array.dtype
+    if reduction in ("mean", "sum") and weight is None and dtype.kind == "f" \
+            and dtype == target._array.dtype and x.numel():
+        return total.run(x, target, count=x.numel() if reduction == "mean" else 1, **settings)
+    return _reduced(op.run(x, target, **settings), reduction, name, weight)
 
 
 def _alike(op: str, **tensors: Any) -> None:
@@ -75,6 +86,7 @@ _huber = Elementwise(
     " delta * (abs(x - target) - 0.5 * delta))", settings="delta", result="float",
     vjp={"x": _CLIPPED.format("x - target", "delta", "1"),
          "target": _CLIPPED.format("target - x", "delta", "1")})
+_mse_total, _l1_total, _smooth_total, _huber_total = map(Total, (_mse, _l1, _smooth, _huber))
 
 
 @public("nn.functional", op=_mse)
@@ -90,7 +102,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     """
     _alike("mse_loss", input=input, target=target)
     _check_weight(weight, input.shape, "mse_loss")
-    return _reduced(_mse.run(input, target), reduction, "mse_loss", weight)
+    return _pointwise(_mse, _mse_total, input, target, reduction, "mse_loss", weight)
 
 
 @public("nn.functional", op=_l1)
@@ -103,8 +115,9 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     """
     _alike("l1_loss", input=input, target=target)
     _check_weight(weight, input.shape, "l1_loss")
-    distance = abs(input - target) if input.is_complex() else _l1.run(input, target)  # type: ignore[operator]
-    return _reduced(distance, reduction, "l1_loss", weight)
+    if input.is_complex():
+        return _reduced(abs(input - target), reduction, "l1_loss", weight)  # type: ignore[operator]
+    return _pointwise(_l1, _l1_total, input, target, reduction, "l1_loss", weight)
 
 
 @public("nn.functional", op=_smooth)
@@ -120,8 +133,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     _alike("smooth_l1_loss", input=input, target=target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
-    losses = _l1.run(input, target) if beta == 0 else _smooth.run(input, target, beta=beta)
-    return _reduced(losses, reduction, "smooth_l1_loss")
+    if beta == 0:
+        return _pointwise(_l1, _l1_total, input, target, reduction, "smooth_l1_loss")
+    return _pointwise(_smooth, _smooth_total, input, target, reduction, "smooth_l1_loss", beta=beta)
 
 
 @public("nn.functional", op=_huber)
@@ -138,7 +152,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     _check_weight(weight, input.shape, "huber_loss")
-    return _reduced(_huber.run(input, target, delta=delta), reduction, "huber_loss", weight)
+    return _pointwise(_huber, _huber_total, input, target, reduction, "huber_loss", weight, delta=delta)
 
 
 # The logarithms are limited to -100 and the derivative's divisor from below, so that predictions of

@@ -1,0 +1,374 @@
+"""The native engine: elementwise programs against NumPy, layouts, threads, memory, choice of module."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import framework as fw
+from framework import _native
+from framework.ops.elementwise import Elementwise
+from framework.ops.expression import ExpressionRule, array_function
+from framework.ops.op import OPS
+from framework.ops.program import NoProgram, compile_program, native_kernel
+
+module = _native.module
+native = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")
+pytestmark = native
+FLOATS = [np.float32, np.float64]
+
+
+def refuse(*args, **kwargs):
+    raise AssertionError("the fallback was called")
+
+
+def kernel(text, names, fallback=refuse):
+    made = native_kernel(text, tuple(names.split()), fallback)
+    assert made is not fallback, f"no program for {text}"
+    return made
+
+
+@pytest.fixture
+def threads():
+    """Sets the number of threads; the old one comes back."""
+    before = fw.get_num_threads()
+    yield fw.set_num_threads
+    fw.set_num_threads(before)
+
+
+# -- programs --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("text", "names", "shown"), [
+    ("g * (1 - out * out)", "g out", "g, out -> mul r0 = out, out; sub r0 = 1, r0; mul result = g, r0"),
+    ("sigmoid(x) * sigmoid(x)", "x", "x -> sigmoid r0 = x; mul result = r0, r0"),
+    ("where(x > 0, x, -0.0)", "x", "x -> gt r0 = x, 0; where result = r0, x, -0"),
+    ("x", "x", "x -> copy result = x"),
+    ("(x > 0) * x", "x", "x -> gt r0 = x, 0; where r0 = r0, 1, 0; mul result = r0, x"),
+    ("square(x + 1)", "x", "x -> add r0 = x, 1; mul result = r0, r0"),
+])
+def test_program_prints_as_instructions(text, names, shown):
+    assert str(compile_program(text, tuple(names.split()))) == shown
+
+
+@pytest.mark.parametrize("text", ["lgamma(x)", "y + 1", "where(x + 1, x, 0)", "x ** 2", "f(x, n=1)"])
+def test_what_has_no_program_keeps_its_formula(text):
+    with pytest.raises(NoProgram):
+        compile_program(text, ("x",))
+
+
+def expressions():
+    for op in OPS:
+        if not isinstance(op, Elementwise):
+            continue
+        if op.result == "integer":
+            continue  # see test_whole_numbers
+        yield op.name, op.expr, (*op.inputs, *op.settings)
+        for rule in [*(op.rules or []), op.joint]:
+            if isinstance(rule, ExpressionRule):
+                yield f"{op.name} backward", rule.text, ("g", *rule.names)
+
+
+SETTINGS = {"low": -0.5, "high": 0.75, "slope": 0.25, "alpha": 0.5, "scale": 1.25, "rate": 1.5,
+            "beta": 1.5,
+            "threshold": 2.0, "lower": 0.125, "upper": 0.5, "lambd": 0.5, "value": 0.25, "weight": 0.5,
+            "n": 1,
+            "delta": 1.0, "eps": 1e-6, "p": 2.0, "negative": 0.1}
+SPECIAL = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 1e30, -1e30, 0.5, -2.0, 3.0]
+
+
+def programs():
+    for name, text, names in expressions():
+        try:
+            compile_program(text, names)
+        except (NoProgram, AttributeError):
+            continue
+        yield pytest.param(text, names, id=f"{name}: {text}"[:90])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("text", "names"), list(programs()) if module else [])
+def test_program_is_the_formula(text, names, dtype):
+    """Within a few units of rounding of NumPy's result, special values included."""
+    rng = np.random.default_rng(0)
+    run = kernel(text, " ".join(names))
+    truth = dict(zip(names, compile_program(text, names).truth))
+    arrays = []
+    for i, name in enumerate(names):
+        if name in SETTINGS and name not in ("x", "y", "weight"):
+            arrays.append(SETTINGS[name])
+        elif truth[name]:
+            arrays.append(rng.random(300) < 0.5)
+        else:
+            arrays.append(np.concatenate([rng.normal(size=286), np.roll(SPECIAL, i)]).astype(dtype))
+    plain = array_function(text, ", ".join(names), np)
+    with np.errstate(all="ignore"):
+        want = plain(*arrays)
+    got = run(*arrays)
+    assert got.dtype == np.asarray(want).dtype
+    if got.dtype == bool:
+        np.testing.assert_array_equal(got, want)
+        return
+    tol = np.finfo(dtype).eps * 64
+    np.testing.assert_allclose(got, want, rtol=tol, atol=tol, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(("text", "names"), [
+    ("x + y", "x y"), ("x - y", "x y"), ("x * y", "x y"), ("-x", "x"), ("abs(x)", "x"),
+    ("maximum(x, y)", "x y"), ("minimum(x, 3)", "x"), ("x < y", "x y"), ("x == 2", "x"), ("x & y", "x y"),
+    ("x | y", "x y"), ("~x", "x"), ("where(x > y, x, y)", "x y"), ("x ^ y", "x y")])
+def test_whole_numbers(text, names, dtype):
+    rng = np.random.default_rng(1)
+    info = np.iinfo(dtype)
+    arrays = [np.append(rng.integers(-9, 9, 100), [info.max, info.min]).astype(dtype) for _ in names.split()]
+    want = array_function(text, ", ".join(names.split()), np)(*arrays)
+    got = kernel(text, names)(*arrays)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("arrays", [
+    (np.ones(3, np.float32), np.ones(3)), (np.ones(3, np.float16), 1.0), (np.ones(3, np.int64), 0.5),
+    (np.ones(3, np.int32), 1 << 40), (np.ones(3, np.complex64), 1.0), (np.ones(3, np.float32), 1j),
+    (np.ones(3, ">f4"), 1.0), (np.float32(1), np.float32(2)), (1.0, 2.0), (np.ones(3), [1, 2, 3]),
+], ids=str)
+def test_what_the_engine_does_not_take_goes_to_numpy(arrays):
+    run = kernel("x + y", "x y", np.add)
+    if isinstance(arrays[1], int) and arrays[1] > 1 << 32:
+        with pytest.raises(OverflowError):
+            run(*arrays)
+        return
+    want = np.add(*arrays)
+    got = run(*arrays)
+    assert type(got) is type(want) and np.asarray(got).dtype == np.asarray(want).dtype
+    np.testing.assert_array_equal(got, want)
+
+
+def test_arguments_by_keyword_and_wrong_calls():
+    run = kernel("where(x > 0, x, slope * x)", "x slope", array_function("where(x > 0, x, slope * x)",
+                                                                         "x, slope", np))
+    x = np.array([-2.0, 4.0], np.float32)
+    np.testing.assert_array_equal(run(x, slope=0.5), [-1, 4])
+    np.testing.assert_array_equal(run(slope=0.5, x=x), [-1, 4])
+    for wrong in (lambda: run(x), lambda: run(x, 1.0, 2.0), lambda: run(x, tilt=1.0), lambda: run(x, x=x)):
+        with pytest.raises(TypeError):
+            wrong()
+    with pytest.raises(ValueError):
+        kernel("x + y", "x y", np.add)(np.ones(3), np.ones(4))
+
+
+# -- layouts ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def operands(draw):
+    """Two arrays that broadcast, sliced, flipped and transposed at will."""
+    shape = draw(st.lists(st.sampled_from([0, 1, 2, 3, 5, 17, 130]), min_size=0, max_size=4))
+    while np.prod([max(s, 1) for s in shape]) > 20000:
+        shape.pop()
+    result = []
+    for _ in range(2):
+        own = [1 if draw(st.integers(0, 4)) == 0 else s for s in shape]
+        own = own[draw(st.integers(0, len(own))):] if draw(st.booleans()) else own
+        steps = [draw(st.sampled_from([1, 1, 2, -1])) for _ in own]
+        order = draw(st.permutations(range(len(own))))
+        base = np.empty([abs(steps[d]) * own[d] for d in order], np.float32)
+        base[...] = np.arange(base.size, dtype=np.float32).reshape(base.shape) % 97
+        array = base.transpose(np.argsort(order)) if own else base
+        result.append(array[tuple(slice(None, None, s) for s in steps)] if own else array)
+    return result
+
+
+@settings(max_examples=300, deadline=None)
+@given(operands())
+def test_any_layout(pair):
+    x, y = pair
+    want = x * 2 - y
+    got = kernel("x * 2 - y", "x y")(x, y)
+    assert got.shape == want.shape and got.dtype == want.dtype
+    np.testing.assert_array_equal(got, want)
+    np.testing.assert_array_equal(kernel("x < y", "x y")(x, y), x < y)
+    small = np.asarray(x < 50)
+    np.testing.assert_array_equal(kernel("where(c, x, y)", "c x y")(small, x, y), np.where(small, x, y))
+    alone = kernel("-x", "x")(x)
+    np.testing.assert_array_equal(alone, -x)
+    if x.size and 0 not in x.strides:  # the result lies as the input does
+        assert [s for s, n in zip(alone.strides, x.shape) if n > 1] == [
+            s for s, n in zip((-x).strides, x.shape) if n > 1]
+
+
+def test_a_read_only_and_an_unaligned_input():
+    x = np.arange(6, dtype=np.float32)
+    x.flags.writeable = False
+    np.testing.assert_array_equal(kernel("x + 1", "x")(x), x + 1)
+    odd = np.frombuffer(b"\0" + x.tobytes(), np.uint8)[1:].view(np.float32)
+    np.testing.assert_array_equal(kernel("x + 1", "x", lambda x: x + 1)(odd), x + 1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("n", [1, 63, 4096, 100_003, 5_000_000])
+def test_threads_do_not_change_a_bit(threads, n, dtype):
+    x = np.random.default_rng(2).normal(size=n).astype(dtype)
+    run = kernel("tanh(x) * x + exp(-x)", "x")
+    results = []
+    for count in (1, 2, 3):
+        threads(count)
+        results.append(run(x))
+    assert all(np.array_equal(results[0], r) for r in results)
+    np.testing.assert_allclose(results[0], np.tanh(x) * x + np.exp(-x), rtol=np.finfo(dtype).eps * 16)
+
+
+def test_python_threads_share_the_pool(threads):
+    threads(2)
+    run = kernel("x * 2", "x")
+    arrays = [np.full(300_000, i, np.float32) for i in range(4)]
+    wrong = []
+
+    def work(a):
+        for _ in range(50):
+            if not (run(a) == 2 * a[0]).all():
+                wrong.append(a[0])
+
+    workers = [threading.Thread(target=work, args=(a,)) for a in arrays]
+    [w.start() for w in workers]
+    [w.join() for w in workers]
+    assert not wrong
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_forked_child_computes(threads):
+    threads(2)
+    x = np.ones(1_000_000, np.float32)
+    run = kernel("x + 1", "x")
+    run(x)
+    script = ("import os, numpy as np; import framework as fw; fw.set_num_threads(2); x = fw.ones(1000000);"
+              "y = x + 1; pid = os.fork();\n"
+              "if pid == 0: os._exit(0 if float((x + 1).sum()) == 2e6 else 1)\n"
+              "raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))")
+    assert subprocess.run([sys.executable, "-c", script], timeout=60).returncode == 0
+
+
+def test_denormals_are_kept_unless_asked_to_flush(threads):
+    tiny = np.full(200_000, 1e-40, np.float32)
+    run = kernel("x * 0.5", "x")
+    assert (run(tiny) > 0).all()
+    if not fw.set_flush_denormal(True):
+        pytest.skip("this processor cannot")
+    try:
+        for count in (1, 2):
+            threads(count)
+            assert (run(tiny) == 0).all()
+    finally:
+        fw.set_flush_denormal(False)
+    assert (run(tiny) > 0).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_sums_of_programs(dtype, threads):
+    rng = np.random.default_rng(3)
+    run, tol = kernel("square(x - y)", "x y"), float(np.finfo(dtype).eps * 8)
+    for shape, turn in [((), False), ((7,), False), ((3, 1000), True), ((0, 4), False), ((517, 1031), True)]:
+        x, y = (np.asarray(a) for a in rng.normal(size=(2, *shape)).astype(dtype))
+        want = ((x.astype(float) - y) ** 2).sum()
+        for a, b in [(x, y), (x.T, y.T), (x.T, np.ascontiguousarray(y.T))] if turn else [(x, y)]:
+            sums = []
+            for count in (1, 2):
+                threads(count)
+                sums.append(run.sum(a, b))
+            assert sums[0] == sums[1] == pytest.approx(want, rel=tol)
+    row = rng.normal(size=1031).astype(dtype)
+    assert run.sum(x, row) == pytest.approx(((x.astype(float) - row) ** 2).sum(), rel=tol)
+    part = x[::2, ::-3]
+    assert run.sum(part, 1.5) == pytest.approx(((part.astype(float) - 1.5) ** 2).sum(), rel=tol)
+    assert run.sum(np.arange(3), np.arange(3)) is NotImplemented
+    assert kernel("x < y", "x y").sum(x, x) is NotImplemented
+
+
+# -- memory ----------------------------------------------------------------------------------------------
+
+
+def test_memory_is_counted_and_used_again():
+    x = fw.ones(1 << 20)
+    fw.cpu.empty_cache()
+    before = fw.cpu.memory_allocated()
+    y = x + 1
+    assert fw.cpu.memory_allocated() - before == y.nbytes
+    at = y.data_ptr()
+    del y
+    assert fw.cpu.memory_allocated() == before and fw.cpu.memory_stats()["cached"] >= 4 << 20
+    assert (x * 2).data_ptr() == at
+    fw.cpu.reset_peak_memory_stats()
+    z = x + 1
+    del z
+    stats = fw.cpu.memory_stats()
+    assert stats["peak"] - stats["allocated"] == 4 << 20 and stats["system_calls"] == 0
+    fw.cpu.empty_cache()
+    assert fw.cpu.memory_stats()["cached"] == 0
+
+
+def test_the_cache_is_bounded():
+    limit = fw.cpu.memory_stats()["limit"]
+    x = fw.ones(1 << 20)
+    try:
+        fw.cpu.set_cache_limit(0)
+        y = x + 1
+        del y
+        assert fw.cpu.memory_stats()["cached"] == 0
+    finally:
+        fw.cpu.set_cache_limit(limit)
+    with pytest.raises(ValueError):
+        fw.cpu.set_cache_limit(-1)
+
+
+@pytest.mark.parametrize(("old", "new"), [(10, 1000), (10, 1 << 20), (1 << 20, 10), (1 << 20, 1 << 21)])
+def test_arrays_of_the_cache_can_be_resized(old, new):
+    x = fw.arange(old, dtype=fw.float32)
+    before = fw.cpu.memory_allocated()
+    array = (x + 1).numpy()
+    array.resize(new, refcheck=False)
+    n = min(old, new)
+    np.testing.assert_array_equal(array[:n], np.arange(1, n + 1))
+    assert not array[n:].any()
+    del array
+    assert abs(fw.cpu.memory_allocated() - before) < 4096
+
+
+def test_a_training_step_settles_without_asking_for_memory():
+    model = fw.nn.Sequential(fw.nn.Linear(512, 1024), fw.nn.Tanh(), fw.nn.Linear(1024, 512))
+    optimizer = fw.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    x = fw.randn(256, 512)
+
+    def step():
+        optimizer.zero_grad()
+        (model(x) - x).square().mean().backward()
+        optimizer.step()
+
+    for _ in range(3):
+        step()
+    fw.cpu.reset_peak_memory_stats()
+    for _ in range(3):
+        step()
+    assert fw.cpu.memory_stats()["system_calls"] == 0
+
+
+# -- choice ----------------------------------------------------------------------------------------------
+
+
+def told(**variables):
+    script = ("import framework as fw; from framework import _native;"
+              "print(_native.isa, float(fw.ones(3).exp().sum()))")
+    return subprocess.run([sys.executable, "-c", script], env={**os.environ, **variables}, timeout=60,
+                          capture_output=True, text=True)
+
+
+def test_the_module_can_be_chosen():
+    assert told(FRAMEWORK_NATIVE="off").stdout.startswith("switched off by FRAMEWORK_NATIVE 8.15")
+    assert told(FRAMEWORK_NATIVE=_native.isa).stdout.startswith(f"{_native.isa} 8.15")
+    wrong = told(FRAMEWORK_NATIVE="mmx")
+    assert wrong.returncode and "FRAMEWORK_NATIVE must be 'off' or one of" in wrong.stderr

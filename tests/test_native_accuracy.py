@@ -1,0 +1,100 @@
+"""Native elementary functions are within 4 units in the last place of the true value, everywhere."""
+
+import math
+
+import numpy as np
+import pytest
+
+from framework import _native
+from framework.ops.program import native_kernel
+
+mpmath = pytest.importorskip("mpmath", reason="needs mpmath (in the extra 'dev')")
+pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
+ULP = 4.0
+TINY = {np.float32: 1e-45, np.float64: 5e-324}
+EDGES = [0.0, 1e-30, 1e-8, 1e-4, 0.1, 0.25, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 10.0, 20.0, 50.0, 80.0, 87.3, 88.5,
+         100.0, 103.0]
+FUNCTIONS = {
+    "exp": mpmath.exp, "exp2": lambda x: mpmath.power(2, x), "expm1": mpmath.expm1, "log": mpmath.log,
+    "log2": lambda x: mpmath.log(x, 2), "log10": mpmath.log10, "log1p": mpmath.log1p, "tanh": mpmath.tanh,
+    "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "erf": mpmath.erf, "sin": mpmath.sin,
+    "erfc": lambda x: mpmath.erfc(x) if abs(x) < 1e4 else mpmath.mpf(0 if x > 0 else 2),
+    "cos": mpmath.cos, "tan": mpmath.tan, "asin": mpmath.asin, "acos": mpmath.acos, "atan": mpmath.atan,
+    "sinh": mpmath.sinh, "cosh": mpmath.cosh, "asinh": mpmath.asinh, "acosh": mpmath.acosh,
+    "atanh": mpmath.atanh, "sqrt": mpmath.sqrt, "rsqrt": lambda x: 1 / mpmath.sqrt(x),
+}
+PAIRS = {"pow": mpmath.power, "atan2": mpmath.atan2, "hypot": mpmath.hypot}
+DOMAIN = {"log": (0, np.inf), "log2": (0, np.inf), "log10": (0, np.inf), "log1p": (-1, np.inf),
+          "asin": (-1, 1), "acos": (-1, 1), "acosh": (1, np.inf), "atanh": (-1, 1), "sqrt": (0, np.inf), "rsqrt": (0, np.inf)}
+
+
+def points(name, dtype, count=160):
+    """Small, ordinary and large numbers of both signs, and denormals, inside the function's domain."""
+    rng = np.random.default_rng(len(name))
+    span = np.exp(rng.uniform(np.log(TINY[dtype]) + 1, np.log(np.finfo(dtype).max) - 1, count // 2))
+    x = np.concatenate([span, rng.normal(size=count), rng.uniform(0, 110, count // 2), EDGES]).astype(dtype)
+    x = np.concatenate([x, -x])
+    low, high = DOMAIN.get(name, (-np.inf, np.inf))
+    return x[(x > low) & (x < high)]
+
+
+def true_value(function, *numbers):
+    with mpmath.workdps(60):
+        return function(*[mpmath.mpf(float(n)) for n in numbers])
+
+
+def worst(got, numbers, function, dtype):
+    """The largest distance from the true value, in units in the last place of the result's magnitude."""
+    result = (0.0, None)
+    largest = mpmath.mpf(float(np.finfo(dtype).max))
+    for y, *xs in zip(got, *numbers):
+        want = true_value(function, *xs)
+        if abs(want) > largest * (1 + mpmath.mpf(2) ** -24):
+            assert np.isinf(y) and (y > 0) == (want > 0), (xs, y, want)
+            continue
+        with mpmath.workdps(60):
+            unit = float(np.spacing(np.abs(dtype(float(min(abs(want), largest))))))
+            distance = float(abs(mpmath.mpf(float(y)) - want) / unit) if np.isfinite(y) else np.inf
+        result = max(result, (distance, xs), key=lambda r: r[0])
+    return result
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_one_argument(name, dtype):
+    x = points(name, dtype)
+    got = native_kernel(f"{name}(x)", ("x",), len)(x)
+    distance, where = worst(got, [x], FUNCTIONS[name], dtype)
+    assert distance <= ULP, f"{distance:.2f} ulp at {where}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", PAIRS)
+def test_two_arguments(name, dtype):
+    x = points(name, dtype)
+    y = np.random.default_rng(9).permutation(x)
+    if name == "pow":
+        x, y = np.abs(x), y[: len(x)] % 40 - 20
+        with np.errstate(all="ignore"):
+            small = x ** y.astype(np.longdouble)
+        keep = (x > 0) & (small > np.finfo(dtype).tiny) & (small < np.finfo(dtype).max)
+        x, y = x[keep], y[keep]
+    got = native_kernel(f"{name}(x, y)", ("x", "y"), len)(x, y)
+    distance, where = worst(got, [x, y], PAIRS[name], dtype)
+    assert distance <= ULP, f"{distance:.2f} ulp at {where}"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "floor", "ceil", "trunc", "rint", "sign"])
+def test_special_values_are_numpys(name, dtype):
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 1e30, -1e30, 0.5, 2.5, -1.5], dtype)
+    own = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "asin": np.arcsin,
+           "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
+           "atanh": np.arctanh, "erf": np.vectorize(math.erf, otypes=[dtype]),
+           "erfc": np.vectorize(math.erfc, otypes=[dtype])}
+    with np.errstate(all="ignore"):
+        want = own.get(name, getattr(np, name, None))(x)
+    got = native_kernel(f"{name}(x)", ("x",), len)(x)
+    np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
+    signs = np.isfinite(want) & (want == 0)
+    np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(want[signs]))
