@@ -12,13 +12,16 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from . import _native
 from .backends import backend_for, cuda, move
 from .device import CPU, Device, as_device
 from .errors import DeviceError
+from .philox import normal_of, state_of, state_words
 from .tensor import Tensor, wrap
 
 _FIRST_SEED = 67280421310721  # PyTorch's seed of a new Generator
@@ -27,6 +30,7 @@ _FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", 
            "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
 _STATE_BYTES = 8 * len(_FIELDS)
 _WORD = 1 << 64
+_LARGE = 2048  # elements from which on native functions draw: below, NumPy is quicker
 
 
 class Generator:
@@ -100,23 +104,30 @@ class Generator:
     def get_state(self) -> Tensor:
         """The whole state as a uint8 tensor; ``set_state`` continues exactly from it."""
         with self._lock:
-            state = self._bits.state
-            words = [_MAGIC, self._seed, *state["state"]["key"], *state["state"]["counter"],
-                     *state["buffer"], state["buffer_pos"], state["has_uint32"], state["uinteger"]]
-        return wrap(np.array([int(w) for w in words], "<u8").view(np.uint8).copy())
+            words = [_MAGIC, self._seed, *state_words(self._bits.state).tolist()]
+        return wrap(np.array(words, "<u8").view(np.uint8).copy())
 
     def set_state(self, state: Tensor) -> "Generator":
         """Continue from a state of ``get_state``; raises ValueError for anything else."""
-        words = dict(zip(_FIELDS, _state_words(state)))
-        pick = (lambda name, n: np.array([words[f"{name}{i}"] for i in range(n)], np.uint64))
+        _, seed, *words = _state_words(state)
         with self._lock:
-            self._start(words["seed"], 0)
-            self._bits.state = {
-                "bit_generator": "Philox",
-                "state": {"counter": pick("counter", 4), "key": pick("key", 2)},
-                "buffer": pick("buffer", 4), "buffer_pos": words["buffer_pos"],
-                "has_uint32": words["has_uint32"], "uinteger": words["uinteger"]}
+            self._start(seed, 0)
+            self._bits.state = state_of(np.array(words, np.uint64))
         return self
+
+    def _native_draw(self, function: str, *args: Any) -> Any:
+        """What a native function draws, which takes the state as words and leaves in them the next one.
+
+        NotImplemented where it does not draw that, or there is no extension.
+        """
+        draw = getattr(_native.module, function, None)
+        if draw is None:
+            return NotImplemented
+        words = state_words(self._bits.state)
+        array = draw(words, *args)
+        if array is not NotImplemented:
+            self._bits.state = state_of(words)
+        return array
 
     def clone_state(self) -> "Generator":
         """A second generator in the same state; the two then run independently."""
@@ -321,12 +332,35 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
     with source._lock:
         if dtype.kind == "c":
             real = np.dtype(f"f{dtype.itemsize // 2}")
-            array = source._draw.random((*shape, 2), dtype=real).view(dtype)[..., 0]
+            array = _uniform(source, (*shape, 2), real).view(dtype)[..., 0]
         elif dtype.itemsize == 2:  # 11 bits: rounding a float32 draw could give 1
-            array = source._draw.integers(0, 2048, shape).astype(dtype) * dtype.type(2.0 ** -11)
+            array = _integers(source, 0, 2048, shape).astype(dtype) * dtype.type(2.0 ** -11)
         else:
-            array = source._draw.random(shape, dtype=dtype)
+            array = _uniform(source, shape, dtype)
     return np.asarray(array) if host else move(np.asarray(array), device)
+
+
+def _uniform(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    if prod(shape) >= _LARGE:
+        array = source._native_draw("philox_uniform", shape, dtype.itemsize == 8)
+        if array is not NotImplemented:
+            return array
+    return source._draw.random(shape, dtype=dtype)
+
+
+def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) -> Any:
+    if prod(shape) >= _LARGE and 1 < high - low < 1 << 32:
+        array = source._native_draw("philox_integers", shape, low, high - low)
+        if array is not NotImplemented:
+            return array
+    return np.asarray(source._draw.integers(low, high, shape, dtype=np.int64))
+
+
+def fresh_key(device: Device) -> int:
+    """A key for ``philox.coins``: one word of the device's default generator."""
+    source = generator_of(device)
+    with source._lock:
+        return int(source._bits.random_raw())
 
 
 def uniform_number() -> float:
@@ -346,13 +380,23 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
     with source._lock:
         if dtype.kind == "c":
             real = np.dtype(f"f{dtype.itemsize // 2}")
-            pairs = source._draw.standard_normal((*shape, 2), dtype=real) * real.type(0.5 ** 0.5)
-            array = pairs.view(dtype)[..., 0]
+            array = (_normal(source, (*shape, 2), real) * real.type(0.5 ** 0.5)).view(dtype)[..., 0]
         elif dtype.itemsize == 2:
-            array = np.asarray(source._draw.standard_normal(shape, dtype=np.float32)).astype(dtype)
+            array = _normal(source, shape, np.dtype("f4")).astype(dtype)
         else:
-            array = source._draw.standard_normal(shape, dtype=dtype)
-    return np.asarray(array) if host else move(np.asarray(array), device)
+            array = _normal(source, shape, dtype)
+    return array if host else move(array, device)
+
+
+def _normal(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """One word for each number, or half a word for one of float32."""
+    array = source._native_draw("philox_normal", shape, dtype.itemsize == 8)
+    if array is NotImplemented:
+        whole = dtype.itemsize == 8
+        bits = source._bits.random_raw(prod(shape)) if whole else source._draw.integers(
+            0, 1 << 32, prod(shape), dtype=np.uint32)
+        array = normal_of(np.asarray(bits, np.uint64 if whole else np.uint32)).reshape(shape)
+    return array
 
 
 def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any, device: Device,
@@ -360,7 +404,7 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
     """An array of integers uniform in [low, high), drawn as int64 and cast to the dtype."""
     source = _source(device, generator)
     with source._lock:
-        array = np.asarray(source._draw.integers(low, high, shape, dtype=np.int64))
+        array = _integers(source, low, high, shape)
     return move(array.astype(numpy_dtype, copy=False), device)
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends import cuda, move
+from ..backends.native import add
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
@@ -214,7 +215,7 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set) -> None:
     elif node in owned and isinstance(pending[node], np.ndarray):
         pending[node] += g
     else:
-        pending[node] = pending[node] + g
+        pending[node] = _plus(pending[node], g)
         owned.add(node)
 
 
@@ -225,7 +226,11 @@ def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
             return
         parts = pending[node] = [None] * node.op.differentiable
         heappush(heap, (-node.seq, node))
-    parts[index] = g if parts[index] is None else parts[index] + g
+    parts[index] = g if parts[index] is None else _plus(parts[index], g)
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return add(a, b) if type(a) is np.ndarray and type(b) is np.ndarray else a + b
 
 
 def _needed(starts: Sequence, targets: set) -> set:

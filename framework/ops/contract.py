@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from ..backends.native import native_or
 from ..errors import ShapeError
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -14,11 +15,14 @@ LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     if x.dtype == np.float16 and xp is np:  # NumPy would add up in half precision, and slowly
-        return matmul_kernel(xp, x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
+        return _cpu_matmul(x.astype(np.float32), y.astype(np.float32)).astype(np.float16)
     if x.ndim > 2 and y.ndim == 2 and x.shape[-1] == y.shape[0]:  # one product for the whole batch
         rows = math.prod(x.shape[:-1])
         return xp.matmul(x.reshape(rows, x.shape[-1]), y).reshape(*x.shape[:-1], y.shape[1])
     return xp.matmul(x, y)
+
+
+_cpu_matmul = native_or("matmul", partial(matmul_kernel, np))  # what matmul does on the CPU
 
 
 @lru_cache(maxsize=1024)
@@ -74,8 +78,26 @@ def einsum_kernel(xp: Any, *xs: Any, equation: str) -> Any:
         x_term, y_term = left.split(",")
         if _plain(x_term, y_term, out) and _plain(y_term, x_term, out) and _agree(xs, x_term, y_term):
             return _contract(xp, xs[0], x_term, xs[1], y_term, out)
+    if len(xs) > 2 and xp is np:
+        return _by_pairs(xs, equation)
     result = xp.einsum(equation, *xs, optimize=len(xs) > 2)
     return result if len(xs) > 1 else xp.array(result, copy=True)  # never a view
+
+
+def _by_pairs(xs: Sequence, equation: str) -> Any:
+    """Many operands, two at a time in the order that `np.einsum_path` finds."""
+    left, _, out = equation.partition("->")
+    operands, terms = list(xs), left.split(",")
+    for chosen in np.einsum_path(equation, *xs, optimize="greedy")[0][1:]:
+        places = sorted(chosen, reverse=True)
+        arrays, names = [operands.pop(i) for i in places], [terms.pop(i) for i in places]
+        kept = set(out).union(*terms)
+        term = "".join(c for c in dict.fromkeys("".join(names)) if c in kept) if terms else out
+        step = ",".join(names) + "->" + term
+        few = len(arrays) < 3
+        operands.append(einsum_kernel(np, *arrays, equation=step) if few else np.einsum(step, *arrays))
+        terms.append(term)
+    return operands[0]
 
 
 def _plain(term: str, other: str, out: str) -> bool:
@@ -100,6 +122,7 @@ def _contract(xp: Any, x: Any, x_term: str, y: Any, y_term: str, out: str) -> An
         shape = [size[c] for c in batch] + [math.prod(size[c] for c in g) for g in groups]
         return a.transpose(order).reshape(shape)
 
-    product = matmul_kernel(xp, grouped(x, x_term, rows, summed), grouped(y, y_term, summed, columns))
+    matmul = _cpu_matmul if xp is np else partial(matmul_kernel, xp)
+    product = matmul(grouped(x, x_term, rows, summed), grouped(y, y_term, summed, columns))
     now = batch + rows + columns
     return product.reshape([size[c] for c in now]).transpose([now.index(c) for c in out])

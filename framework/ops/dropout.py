@@ -1,7 +1,8 @@
 """Dropout: elements or whole channels set to 0 at random while training.
 
-The mask is an input of the multiplication, so backward reuses it; its numbers come from the
-generator of ``framework.manual_seed``.
+``dropout`` draws one word from the generator of ``framework.manual_seed``, the key; the mask is a pure
+function of it, so nothing is kept and backward makes the mask again. Where one number decides over many
+elements, the mask is an input of the multiplication.
 """
 
 import math
@@ -11,10 +12,12 @@ import numpy as np
 
 from .. import random
 from ..errors import ShapeError
+from ..philox import coins
 from ..tensor import Tensor, wrap
 from .args import floating, tensor_arg
 from .arithmetic import add, mul
 from .inplace import inplace as in_place_form
+from .op import Op
 from .public import public
 
 # dropped elements take the value selu tends to for x -> -inf: -scale * alpha
@@ -29,6 +32,20 @@ def _check(x: Any, p: float, op: str, training: bool) -> None:
         raise ValueError(f"{op}: p is the probability to drop, it must be in [0, 1], got {p}")
 
 
+def _factor(p: float) -> float:
+    return 1 / (1 - p) if p < 1 else 1.0
+
+
+def _dropout_kernel(xp: Any, x: Any, *, p: float, key: int) -> Any:
+    mask = coins(key, x.size, p).reshape(x.shape).astype(x.dtype)
+    mask *= _factor(p)
+    return x * xp.asarray(mask)
+
+
+dropout_op = Op("dropout", "x", kernel=_dropout_kernel, native="dropout", jvp="linear",
+                infer=lambda x, *, p, key: x, vjp={"x": lambda g, p, key: dropout_op(g, p=p, key=key)})
+
+
 def _kept(x: Tensor, p: float, shape: tuple[int, ...]) -> Any:
     """An array of ``shape`` in x's dtype: 1 with probability 1 - p, else 0."""
     dtype = x._array.dtype
@@ -41,8 +58,7 @@ def _drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, 
     if not training or p == 0:
         return x
     mask = _kept(x, p, shape)
-    if p < 1:
-        mask *= 1 / (1 - p)
+    mask *= _factor(p)
     run = in_place_form(mul, "dropout", mul.op) if inplace else mul
     return run(x, wrap(mask))
 
@@ -73,7 +89,7 @@ def _channels(x: Tensor, op: str, ndims: tuple[int, ...], unbatched: int | None)
     return x.shape[:lead] + (1,) * (x.ndim - lead)
 
 
-@public("nn.functional")
+@public("nn.functional", op=dropout_op)
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability ``p``, else divided by ``1 - p`` (Hinton et al., 1207.0580).
 
@@ -83,7 +99,13 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     tensor([1., 2.])
     """
     _check(input, p, "dropout", training)
-    return _drop(input, p, training, inplace, input.shape)
+    if not training or p == 0:
+        return input
+    run = _dropout_in_place if inplace else dropout_op.run
+    return run(input, p=float(p), key=random.fresh_key(input.device))
+
+
+_dropout_in_place = in_place_form(dropout_op.run, "dropout", dropout_op)
 
 
 @public("nn.functional")

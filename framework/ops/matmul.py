@@ -77,12 +77,12 @@ def _matmul_x(g: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
 
 def _matmul_y(g: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
     if len(y_shape) == 1:
-        return _rows(x, x.shape[-1], vector=True) @ reshape_op(g, shape=(math.prod(g.shape),))
+        return matmul_op(_rows(x, x.shape[-1], vector=True), reshape_op(g, shape=(math.prod(g.shape),)))
     if x.ndim == 1:
         column = reshape_op(x, shape=(x.shape[0], 1))
         gy = column * reshape_op(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
     elif len(y_shape) == 2:
-        return swap_last(_rows(x, x.shape[-1])) @ _rows(g, g.shape[-1])
+        return matmul_op(swap_last(_rows(x, x.shape[-1])), _rows(g, g.shape[-1]))
     else:
         gy = matmul_op(swap_last(x), g)
     return gy if gy.shape == y_shape else sum_to(gy, size=y_shape)
@@ -95,7 +95,7 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
     return swap_last(x) if vector else x
 
 
-matmul_op = Op("matmul", "x y", kernel=matmul_kernel, infer=_matmul_infer, jvp="multilinear",
+matmul_op = Op("matmul", "x y", native="matmul", kernel=matmul_kernel, infer=_matmul_infer, jvp="multilinear",
                vjp={"x": _matmul_x, "y": _matmul_y})
 matmul_op.loose_from = 3  # batches lie as their inputs do
 
@@ -330,7 +330,7 @@ def _linear_w(g: Any, x: Any) -> Any:
     return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
 
 
-linear_op = Op("linear", "x w b", kernel=_linear_kernel, infer=_linear_infer,
+linear_op = Op("linear", "x w b", native="linear", kernel=_linear_kernel, infer=_linear_infer,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)})
 linear_op.loose_from = 3

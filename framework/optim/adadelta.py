@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .fused import Fused, fused_gradient
 from .optimizer import UNIT, Optimizer, zeros_like
 
 
@@ -53,3 +54,9 @@ class Adadelta(Optimizer):
         a *= rho
         a += (1 - rho) * u * u
         p -= group["lr"] * u
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        rho = group["rho"]
+        return Fused("adadelta_step", ("square_avg", "acc_delta"), (
+            *fused_gradient(group), group["lr"], rho, 1 - rho, group["eps"]))

@@ -5,7 +5,8 @@ from typing import Any
 
 from ..backends import array_module
 from ..ops.share import share
-from .optimizer import AT_LEAST_ZERO, Optimizer, denominator
+from .fused import Fused, denominator, fused_denominator, fused_gradient
+from .optimizer import AT_LEAST_ZERO, Optimizer
 
 
 class Adagrad(Optimizer):
@@ -58,3 +59,8 @@ class Adagrad(Optimizer):
         u = g / denominator(s, group["eps"], group["eps_inside"])
         u *= group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         p -= u
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        return Fused("adagrad_step", ("sum",), (*fused_gradient(group), *fused_denominator(group),
+                                                group["lr"] / (1 + (step - 1) * group["lr_decay"])))

@@ -4,7 +4,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
-from .optimizer import Optimizer, denominator, zeros_like
+from .fused import Fused, denominator, fused_denominator, fused_gradient
+from .optimizer import Optimizer, zeros_like
+
+
+def _names(group: dict[str, Any]) -> tuple[str, ...]:
+    return ("exp_avg", "exp_avg_sq") + ("max_exp_avg_sq",) * group["amsgrad"]
 
 
 class Adam(Optimizer):
@@ -40,8 +45,7 @@ class Adam(Optimizer):
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean, the mean of squares, and where amsgrad its greatest value."""
-        names = ("exp_avg", "exp_avg_sq") + ("max_exp_avg_sq",) * group["amsgrad"]
-        return {name: zeros_like(p) for name in names}
+        return {name: zeros_like(p) for name in _names(group)}
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
@@ -62,6 +66,14 @@ class Adam(Optimizer):
         u = m / denominator(v, group["eps"], group["eps_inside"], 1 - b2 ** t)
         u *= lr / (1 - b1 ** t)
         p -= u
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        (b1, b2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
+        decoupled = bool(decay and group["decoupled_weight_decay"])
+        return Fused("adam_step", _names(group), (
+            *fused_gradient(group, not decoupled), *fused_denominator(group, 1 - b2 ** step),
+            lr / (1 - b1 ** step), 1 - lr * decay, b1, 1 - b1, b2, 1 - b2, decoupled, group["amsgrad"]))
 
 
 class AdamW(Adam):

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .fused import Fused, fused_gradient
 from .optimizer import Optimizer, zeros_like
 
 
@@ -51,3 +52,9 @@ class Adamax(Optimizer):
         u = m / n
         u *= group["lr"] / (1 - b1 ** state["step"])
         p -= u
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        b1, b2 = group["betas"]
+        return Fused("adamax_step", ("exp_avg", "exp_inf"), (
+            *fused_gradient(group), group["lr"] / (1 - b1 ** step), b1, 1 - b1, b2, group["eps"]))

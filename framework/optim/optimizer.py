@@ -31,6 +31,7 @@ from ..dtypes import INEXACT
 from ..errors import CheckpointError, DeviceError, DTypeError, ShapeError
 from ..ops.complexes import as_complex_op, as_real_op
 from ..tensor import Tensor, bump, counter_of, wrap
+from .fused import Fused, fused_step, gradients_fit
 
 Limit = tuple[Callable[[Any], bool], str]
 AT_LEAST_ZERO: Limit = (lambda v: 0 <= v < inf, "a finite number >= 0")
@@ -86,10 +87,19 @@ class Optimizer:
         """
         raise NotImplementedError(f"{type(self).__name__} must define update(p, g, state, group)")
 
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` of step number ``step`` as a native function with the same bits, if there is one."""
+        return None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "update" in vars(cls) and "fused" not in vars(cls):  # the parent's does the parent's update
+            cls.fused = Optimizer.fused  # type: ignore[method-assign]
+
     def update_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
-        """Update parameters of one group; all have a gradient that fits. One by one, by ``update``."""
+        """Update parameters of one group, whose gradients fit: natively, the rest by ``update``."""
         sign_flipped, name = group.get("maximize", False), f"{type(self).__name__}.step"
-        for p in params:
+        for p in fused_step(self, params, group):
             with on_device(p._array):
                 self._update_one(p, p._array, sign_flipped, group)
             bump(p, name)
@@ -273,6 +283,9 @@ class Optimizer:
 
     def _ready(self, index: int, group: dict[str, Any]) -> list[Tensor]:
         """The parameters of a group that have a gradient; raises for one that does not fit."""
+        ready = [p for p in group["params"] if p.grad is not None]
+        if gradients_fit(ready, [p.grad for p in ready]):
+            return ready
         ready = []
         for i, p in enumerate(group["params"]):
             g = p.grad
@@ -441,18 +454,6 @@ _NOWHERE: AbstractContextManager = nullcontext()
 def zeros_like(p: Any) -> Any:
     """Zeros of the shape and dtype of the array ``p``, where it is."""
     return array_module(p).zeros_like(p)
-
-
-def denominator(v: Any, eps: float, inside: bool, correction: float = 1.0) -> Any:
-    """``sqrt(v / correction) + eps``, or with ``inside`` ``sqrt(v / correction + eps)``; a new array."""
-    xp = array_module(v)
-    if inside:
-        return xp.sqrt(v / correction + eps)
-    d = xp.sqrt(v)
-    if correction != 1.0:
-        d /= correction ** 0.5
-    d += eps
-    return d
 
 
 def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:

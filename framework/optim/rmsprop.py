@@ -4,7 +4,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
-from .optimizer import AT_LEAST_ZERO, Optimizer, denominator, zeros_like
+from .fused import Fused, denominator, fused_denominator, fused_gradient
+from .optimizer import AT_LEAST_ZERO, Optimizer, zeros_like
+
+
+def _names(group: dict[str, Any]) -> tuple[str, ...]:
+    return ("square_avg",) + ("grad_avg",) * group["centered"] + (
+        ("momentum_buffer",) if group["momentum"] else ())
 
 
 class RMSprop(Optimizer):
@@ -41,9 +47,7 @@ class RMSprop(Optimizer):
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean of squares; the mean where centered; the buffer where there is momentum."""
-        names = ("square_avg",) + ("grad_avg",) * group["centered"] + (
-            ("momentum_buffer",) if group["momentum"] else ())
-        return {name: zeros_like(p) for name in names}
+        return {name: zeros_like(p) for name in _names(group)}
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
@@ -66,3 +70,10 @@ class RMSprop(Optimizer):
             b += u
             u = b
         p -= group["lr"] * u
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        alpha, momentum = group["alpha"], group["momentum"]
+        return Fused("rmsprop_step", _names(group), (
+            *fused_gradient(group), *fused_denominator(group), group["lr"], alpha, 1 - alpha, momentum,
+            group["centered"], bool(momentum)))

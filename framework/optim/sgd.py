@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from .fused import Fused, fused_gradient
 from .optimizer import AT_LEAST_ZERO, Optimizer, zeros_like
 
 
@@ -61,3 +62,10 @@ class SGD(Optimizer):
             b += g if first or not group["dampening"] else (1 - group["dampening"]) * g
             g = g + momentum * b if group["nesterov"] else b
         p -= group["lr"] * g
+
+    def fused(self, group: dict[str, Any], step: int) -> Fused | None:
+        """``update`` as a native function."""
+        momentum, dampening = group["momentum"], group["dampening"]
+        return Fused("sgd_step", ("momentum_buffer",) if momentum else (), (
+            *fused_gradient(group), group["lr"], momentum, 1 - dampening, bool(momentum), step == 1,
+            step > 1 and bool(dampening), group["nesterov"]))

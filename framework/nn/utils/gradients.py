@@ -4,12 +4,15 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
+from ... import _native
 from ...autograd.mode import no_grad
 from ...backends import array_module
 from ...creation import zeros
 from ...errors import ShapeError
 from ...ops.join import cat
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, bump, wrap
 
 
 def _gradients(parameters: Any, op: str) -> list[Tensor]:
@@ -41,15 +44,38 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     grads = _gradients(parameters, "clip_grad_norm_")
     if not grads:
         return zeros(())
-    total = _norm([_norm_of(g, norm_type) for g in grads], norm_type)
+    total = _total_norm(grads, norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(f"clip_grad_norm_: the total norm of the gradients is {float(total)}; look "
                            f"for nan or inf in the loss, or pass error_if_nonfinite=False")
     factor = max_norm / (total + 1e-6)
     factor = array_module(factor).minimum(factor, 1.0)
-    for g in grads:
-        g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
+    if not _change_all("scale_all", grads, "mul_", float(factor)):
+        for g in grads:
+            g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
     return wrap(array_module(total).asarray(total))
+
+
+def _native_call(function: str, grads: list[Tensor], *args: Any) -> Any:
+    call = getattr(_native.module, function, None)
+    return NotImplemented if call is None else call([g._array for g in grads], *args)
+
+
+def _change_all(function: str, grads: list[Tensor], name: str, *numbers: float) -> bool:
+    """Change all gradients by the native function; False, and nothing changed, where it takes not all."""
+    if _native_call(function, grads, numbers) is NotImplemented:
+        return False
+    for g in grads:
+        bump(g, name)
+    return True
+
+
+def _total_norm(grads: list[Tensor], kind: float) -> Any:
+    if kind == 2:
+        total = _native_call("norm_of_all", grads)
+        if total is not NotImplemented:
+            return np.asarray(total, np.result_type(*{g._array.dtype for g in grads}))
+    return _norm([_norm_of(g, kind) for g in grads], kind)
 
 
 def _norm_of(g: Tensor, kind: float) -> Any:
@@ -79,8 +105,10 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
     >>> fw.nn.utils.clip_grad_value_(p, 1.0); p.grad
     tensor([ 1.0000, -0.5000])
     """
-    for g in _gradients(parameters, "clip_grad_value_"):
-        g.clamp_(-clip_value, clip_value)  # type: ignore[attr-defined]
+    grads = _gradients(parameters, "clip_grad_value_")
+    if not _change_all("clip_all", grads, "clamp_", -clip_value, clip_value):
+        for g in grads:
+            g.clamp_(-clip_value, clip_value)  # type: ignore[attr-defined]
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:

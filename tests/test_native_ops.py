@@ -1,0 +1,102 @@
+"""Every native kernel that the sample table reaches beside its NumPy formula, on the same arrays."""
+
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from table import ROWS, cast_inputs, changes_inputs, cotangents, floating_leaves, row_id, tensors
+
+import framework as fw
+from framework import _native
+from framework.ops.elementwise import Elementwise
+from framework.ops.op import OPS
+
+pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
+TOLERANCE = {"f4": 2e-5, "f8": 1e-12, "c8": 2e-5, "c16": 1e-12, "f2": 2e-3}
+# an argument of these is the memory to fill, or the state of a generator
+STATEFUL = {op.name for op in OPS if "random" in op.name or "dropout" in op.name}
+
+
+def copied(values):
+    return [v.copy() if isinstance(v, np.ndarray) else v for v in values]
+
+
+def parts(out):
+    return [np.asarray(y) for y in (out if isinstance(out, (tuple, list)) else (out,)) if y is not None]
+
+
+compared, ran = set(), set()
+
+
+class Twins:
+    """While on, every record's kernel runs twice: as it is, and by its NumPy formula."""
+
+    @contextmanager
+    def on(self):
+        before = {op: op.cpu for op in OPS}
+        for op in OPS:
+            if op.name not in STATEFUL and (op.native or isinstance(op, Elementwise)):
+                op.cpu = self._beside(op, op.cpu)
+        try:
+            yield self
+        finally:
+            for op, cpu in before.items():
+                op.cpu = cpu
+
+    def _beside(self, op, kernel):
+        def cpu(*arrays, **settings):
+            same = copied(arrays)
+            out = kernel(*arrays, **settings)
+            op.cpu = cpu  # an elementwise op puts its program there at its first run
+            with np.errstate(all="ignore"):
+                want = op.kernel(np, *same, **settings)
+            for got, expected in zip(parts(out), parts(want), strict=True):
+                self._compare(op, got, expected)
+            compared.add(op.name)
+            return out
+        return cpu
+
+    @staticmethod
+    def _compare(op, got, want):
+        assert (got.shape, got.dtype) == (want.shape, want.dtype), op
+        tolerance = TOLERANCE.get(got.dtype.str[1:])
+        if tolerance is None:
+            np.testing.assert_array_equal(got, want, err_msg=op.name)
+        else:
+            scale = np.abs(want[np.isfinite(want)]).max(initial=1.0)
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance * scale, err_msg=op.name)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=row_id)
+def test_kernel_is_the_formula(row):
+    ran.add(row_id(row))
+    for sample in row.samples:
+        for dtype in (np.float32, np.float64):
+            try:
+                with Twins().on():
+                    forward_and_twice_back(row, sample, tensors(cast_inputs(sample, dtype), grad=sample.grad))
+            except Exception as error:
+                error.add_note(f"in sample {sample.label!r} of {row_id(row)} {np.dtype(dtype).name}")
+                raise
+
+
+def forward_and_twice_back(row, sample, xs):
+    given = [x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in xs]
+    leaves = floating_leaves(sample.call(fw, *given))
+    inputs = [x for x in xs if isinstance(x, fw.Tensor) and x.requires_grad]
+    for order in range(min(sample.order, 2) if sample.grad else 0):
+        if leaves:
+            found = fw.autograd.grad(leaves, inputs, seeds(leaves), create_graph=order + 1 < sample.order,
+                                     allow_unused=True)
+            leaves = [g for g in found if g is not None and g.requires_grad]
+
+
+def seeds(leaves):
+    return [fw.tensor(np.asarray(c, y.numpy(force=True).dtype)) for c, y in zip(cotangents(leaves), leaves)]
+
+
+def test_no_native_kernel_was_left_out():
+    if len(ran) < len(ROWS):
+        pytest.skip("knows only after the whole table in one process")
+    missing = {op.name for op in OPS if op.native} - STATEFUL - compared
+    assert not missing, f"no sample reaches the kernels of {sorted(missing)}"
