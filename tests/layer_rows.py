@@ -379,3 +379,19 @@ row("CTCLoss", lambda M: M.nn.CTCLoss(), (np.log(softmax(data(4, 2, 3), 2)).asty
     lambda F, p, *x: F.ctc_loss(*x), grad=False)  # PyTorch's gradient is that behind a log_softmax
 row("MultiMarginLoss", lambda M: M.nn.MultiMarginLoss(weight=M.tensor([1.0, 2.0, 0.5])), (X, classes(4)),
     lambda F, p, x, y: F.multi_margin_loss(x, y, weight=p["weight"]), label="weight")
+
+# -- recurrent cells ---------------------------------------------------------------------------------
+
+
+def gru_step(p: dict, x: np.ndarray, h: np.ndarray) -> np.ndarray:
+    (ar, az, an), (br, bz, bn) = [np.split(v @ p[f"weight_{k}"].T + p[f"bias_{k}"], 3, axis=1)
+                                  for k, v in (("ih", x), ("hh", h))]
+    z = sigmoid(az + bz)
+    return (1 - z) * np.tanh(an + sigmoid(ar + br) * bn) + z * h
+
+
+numpy_row("RNNCell", lambda M: M.nn.RNNCell(3, 4), (data(5, 3), data(5, 4)),
+          lambda p, x, h: np.tanh(x @ p["weight_ih"].T + p["bias_ih"] + h @ p["weight_hh"].T + p["bias_hh"]))
+numpy_row("RNNCell", lambda M: M.nn.RNNCell(3, 4, bias=False, nonlinearity="relu"), data(5, 3),
+          lambda p, x: np.maximum(x @ p["weight_ih"].T, 0), label="relu")
+numpy_row("GRUCell", lambda M: M.nn.GRUCell(3, 4), (data(5, 3), data(5, 4)), gru_step)

@@ -203,6 +203,33 @@ def test_any_layout(pair):
             s for s, n in zip((-x).strides, x.shape) if n > 1]
 
 
+@settings(max_examples=200, deadline=None)
+@given(operands())
+def test_into_any_memory(pair):
+    x, y = pair
+    if x.shape != np.broadcast_shapes(x.shape, y.shape) or 0 in x.strides:
+        return
+    want, before = x * 2 - y, x.copy()
+    target = np.zeros_like(x)
+    run = kernel("x * 2 - y", "x y")
+    assert run(x, y, out=target) is target
+    np.testing.assert_array_equal(target, want)
+    np.testing.assert_array_equal(x, before)
+    assert run(x, y, out=x) is x
+    np.testing.assert_array_equal(x, want)
+
+
+def test_overlapping_memory_goes_to_numpy():
+    run = kernel("x + y", "x y", np.add)
+    x = np.arange(100, dtype=np.float32)
+    want = x[:-1] + x[1:]
+    np.testing.assert_array_equal(run(x[:-1], x[1:], out=x[1:]), want)
+    with pytest.raises(ValueError):
+        run(x, x, out=np.broadcast_to(np.float32(0), 100))
+    with pytest.raises(TypeError):
+        kernel("x + y", "x y", lambda x, y: x + y)(x, x, out=np.zeros(100))
+
+
 def test_a_read_only_and_an_unaligned_input():
     x = np.arange(6, dtype=np.float32)
     x.flags.writeable = False

@@ -25,7 +25,8 @@ FUNCTIONS = {
 }
 PAIRS = {"pow": mpmath.power, "atan2": mpmath.atan2, "hypot": mpmath.hypot}
 DOMAIN = {"log": (0, np.inf), "log2": (0, np.inf), "log10": (0, np.inf), "log1p": (-1, np.inf),
-          "asin": (-1, 1), "acos": (-1, 1), "acosh": (1, np.inf), "atanh": (-1, 1), "sqrt": (0, np.inf), "rsqrt": (0, np.inf)}
+          "asin": (-1, 1), "acos": (-1, 1), "acosh": (1, np.inf), "atanh": (-1, 1),
+          "sqrt": (0, np.inf), "rsqrt": (0, np.inf)}
 
 
 def points(name, dtype, count=160):

@@ -85,6 +85,7 @@ template <class T> struct Run {
     const std::vector<Operand>& operands;  // one for each argument; a number has stride 0 everywhere
     char* result;
     bool stream;
+    const Operand* target = nullptr;  // where results go that do not lie in the order of their numbers
 
     int64_t block() const {
         int64_t buffers = program.registers + int64_t(program.constants.size()) + 2;
@@ -97,6 +98,13 @@ template <class T> struct Run {
         if (program.truth_result) {
             blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
                 for (int64_t i = 0; i < n; ++i) result[at + i] = bits<Int<T>>(values[i]) != 0;
+            });
+        } else if (target) {
+            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
+                layout.each_run(*target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
+                    char* to = const_cast<char*>(p);
+                    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, values + offset + i, sizeof(T));
+                });
             });
         } else if (stream) {
             blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
@@ -195,6 +203,27 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& l
     return reinterpret_cast<PyObject*>(out.p);
 }
 
+// The same, written into `target`, which is returned.
+template <class T>
+PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Layout& layout,
+                       std::vector<Operand>& operands, PyArrayObject* target) {
+    Array out;
+    out.p = target;
+    layout.no_result(out);
+    if (const int64_t n = layout.size) {
+        operands.push_back(Operand::of(target));
+        layout.settle(operands);
+        const Operand place = operands.back();
+        operands.pop_back();
+        const bool straight = place.flat || place.constant;
+        Run<T> run{program, compiled, layout, operands, out.data<char>(), false, straight ? nullptr : &place};
+        Release release(n * int64_t(sizeof(T)) * compiled.cost);
+        parallel(n, grain(compiled.cost), run);
+    }
+    Py_INCREF(target);
+    return reinterpret_cast<PyObject*>(target);
+}
+
 // The sum of all elements of the result, which is not stored; chunks make it the same for any number of threads.
 template <class T>
 PyObject* execute_sum(const Program& program, const Compiled<T>& compiled, Layout& layout,
@@ -245,6 +274,12 @@ bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* key
     return true;
 }
 
+// What is wanted other than a new array: the sum of the elements, or that they go into `out`.
+struct Wish {
+    bool sum = false;
+    PyArrayObject* out = nullptr;
+};
+
 struct Numbers {
     std::array<std::array<char, 8>, MOST_SLOTS> memory;
     int used = 0;
@@ -273,7 +308,7 @@ template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) 
 }
 
 template <class T>
-PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args, bool sum) {
+PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args, const Wish& wish) {
     const Program& program = *k->program;
     if (!compiled.fits) return nullptr;
     Numbers numbers;
@@ -296,31 +331,35 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
             return nullptr;
         }
     }
-    return (sum ? execute_sum<T> : execute<T>)(program, compiled, layout, operands, prototype);
+    if (wish.out) {
+        if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
+        return execute_into<T>(program, compiled, layout, operands, wish.out);
+    }
+    return (wish.sum ? execute_sum<T> : execute<T>)(program, compiled, layout, operands, prototype);
 }
 
 // The result, or nullptr without an error where the fallback is to do it.
-PyObject* call_native(const Kernel* k, PyObject** args, bool sum) {
+PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
     int type = NPY_NOTYPE;
     for (int i = 0; i < k->program->arguments && type == NPY_NOTYPE; ++i)
         if (!k->program->truth[i] && PyArray_CheckExact(args[i]))
             type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[i]));
     const Program& p = *k->program;
-    if (sum && p.truth_result) return nullptr;
-    if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, sum);
-    if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args, sum);
-    if (sum) return nullptr;  // whole numbers, and truth below, have sums of their own
-    if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, sum);
-    if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, sum);
+    if ((wish.sum || wish.out) && p.truth_result) return nullptr;
+    if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, wish);
+    if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args, wish);
+    if (wish.sum) return nullptr;  // whole numbers, and truth below, have sums of their own
+    if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, wish);
+    if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, wish);
     return nullptr;
 }
 
 // nullptr without an error: not for the engine
-PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, bool sum) {
+PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, const Wish& wish) {
     PyObject* ordered[MOST_SLOTS];
     if (!arrange(k, args, given, keywords, ordered)) return nullptr;
     try {
-        return call_native(k, ordered, sum);
+        return call_native(k, ordered, wish);
     } catch (nb::python_error& error) {
         error.restore();
         return nullptr;
@@ -329,7 +368,16 @@ PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObj
 
 PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
     auto* k = reinterpret_cast<Kernel*>(self);
-    PyObject* result = try_native(k, args, size_t(PyVectorcall_NARGS(flags)), keywords, false);
+    const size_t given = size_t(PyVectorcall_NARGS(flags));
+    PyObject* result = nullptr;
+    if (keywords && PyTuple_GET_SIZE(keywords) == 1 &&
+        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") == 0) {
+        auto* out = reinterpret_cast<PyArrayObject*>(args[given]);
+        if (PyArray_CheckExact(args[given]) && PyArray_ISBEHAVED(out))
+            result = try_native(k, args, given, nullptr, {false, out});
+    } else {
+        result = try_native(k, args, given, keywords, {});
+    }
     if (result || PyErr_Occurred()) return result;
     return PyObject_Vectorcall(k->fallback, args, flags, keywords);
 }
@@ -337,7 +385,7 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
 // The sum of the result as a float; NotImplemented for what the engine does not take, and for whole numbers.
 PyObject* kernel_sum(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
     auto* k = reinterpret_cast<Kernel*>(self);
-    PyObject* result = try_native(k, args, size_t(given), keywords, true);
+    PyObject* result = try_native(k, args, size_t(given), keywords, {true, nullptr});
     if (result || PyErr_Occurred()) return result;
     Py_RETURN_NOTIMPLEMENTED;
 }

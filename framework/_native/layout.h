@@ -68,7 +68,25 @@ struct Layout {
         return out;
     }
 
-    // Where there is no array for the result: column by column if `prototype` lies so, else row by row.
+    // Whether results can be written into `target`: of the right shape, each element in a place of its own, and
+    // apart from the memory of every operand that does not lie exactly as it does.
+    bool takes(PyArrayObject* target, const std::vector<Operand>& operands) const {
+        if (PyArray_NDIM(target) != ndim || !std::equal(shape, shape + ndim, PyArray_DIMS(target))) return false;
+        for (int d = 0; d < ndim; ++d)
+            if (shape[d] > 1 && PyArray_STRIDE(target, d) == 0) return false;
+        const auto own = extent(target);
+        for (const Operand& o : operands) {
+            if (!o.array || (o.data == PyArray_BYTES(target) && PyArray_SAMESHAPE(o.array, target) &&
+                             std::equal(PyArray_STRIDES(target), PyArray_STRIDES(target) + ndim,
+                                        PyArray_STRIDES(o.array))))
+                continue;
+            const auto other = extent(o.array);
+            if (other.first < own.second && own.first < other.second) return false;
+        }
+        return true;
+    }
+
+    // Where no array is made for the result: column by column if `prototype` lies so, else row by row.
     void no_result(Array prototype) {
         for (int d = 0; d < ndim; ++d) size *= shape[d];
         if (whole(prototype) && PyArray_IS_F_CONTIGUOUS(prototype.p)) return follow(prototype);
@@ -173,6 +191,16 @@ private:
             for (Operand& o : operands)
                 if (strided(o)) o.strides[merged - 1] = step(o, d);
         }
+    }
+
+    static std::pair<const char*, const char*> extent(PyArrayObject* a) {
+        const char *first = PyArray_BYTES(a), *last = first;
+        for (int d = 0; d < PyArray_NDIM(a); ++d) {
+            if (PyArray_DIM(a, d) == 0) return {first, first};
+            const int64_t reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+            (reach < 0 ? first : last) += reach;
+        }
+        return {first, last + PyArray_ITEMSIZE(a)};
     }
 
     static bool strided(const Operand& o) { return o.array && !o.flat && !o.constant; }

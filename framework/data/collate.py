@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.native import native_or
 from ..dtypes import BY_NUMPY, of_numpy
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..ops.join import stack
 from ..tensor import Tensor, wrap
 
 allocate: Callable = np.empty  # a worker process puts its shared memory here
+_joined = native_or("stack", lambda *arrays, dim: NotImplemented)
 
 
 def default_collate(batch: Sequence) -> Any:
@@ -36,7 +38,10 @@ def _collate(batch: list, path: str) -> Any:
     if isinstance(first, Tensor):
         return _stack(batch, path)
     if isinstance(first, (np.ndarray, np.generic)):
-        return _stack([wrap(_native(np.asarray(x), path)) for x in batch], path)
+        out = _joined(*batch, dim=0) if allocate is np.empty and of_numpy(first.dtype) else NotImplemented
+        if out is NotImplemented:
+            return _stack([wrap(_native(np.asarray(x), path)) for x in batch], path)
+        return wrap(out)
     if isinstance(first, (bool, int)):
         return wrap(np.array(batch, np.bool_ if all(isinstance(x, bool) for x in batch) else np.int64))
     if isinstance(first, float):
@@ -57,6 +62,8 @@ def _kind(x: Any) -> str:
 
 def _same_kind(batch: list, path: str) -> None:
     """Every sample's part must be of the kind of the first's; ints and floats mix."""
+    if len(set(map(type, batch))) == 1:
+        return
     kinds: tuple = (Tensor, (np.ndarray, np.generic), (bool, int, float), str, bytes, Mapping, Sequence)
     first = batch[0]
     kind = next((k for k in kinds if isinstance(first, k)), type(first))

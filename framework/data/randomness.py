@@ -6,13 +6,15 @@ the index is the key because a sampler may give an index twice in an epoch: each
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.random import mtrand
 
+from .. import _native
 from ..random import Generator, default_generator, own_default
 from .dataset import ConcatDataset, Subset, TensorDataset, can_take
 
@@ -29,12 +31,42 @@ def mix(x: int) -> int:
     return x ^ (x >> 31)
 
 
+def _starter(python: random.Random, numpy: np.random.RandomState) -> Any:
+    return _native.module.Starter(python, object.__basicsize__, numpy.seed)
+
+
+@cache
+def _can_start() -> bool:
+    """Whether the extension starts generators as they do themselves: it writes into their memory."""
+    size = object.__basicsize__ + 4 * 625
+    if not hasattr(_native.module, "Starter") or random.Random.__basicsize__ < size:
+        return False
+    bits = np.random.MT19937(0)
+    python, numpy = random.Random(0), np.random.RandomState(bits)
+    starter = _starter(python, numpy)
+    starter.numpy_at(bits.ctypes.state_address)
+    for place in range(2):
+        key = starter.start(1, place)
+        if key != mix(1 + place) or python.getstate() != random.Random(key).getstate():
+            return False
+        for state, wanted in zip(numpy.get_state(), np.random.RandomState(key & 0xFFFFFFFF).get_state()):
+            if not np.array_equal(state, wanted):  # type: ignore[arg-type]
+                return False
+    return True
+
+
 class SampleRandom:
     """Starts the generators for one sample after the other: ``row`` for a batch, ``start`` for a sample."""
 
     def __init__(self, seed: int, epoch: int) -> None:
         self._base = mix(mix(seed) ^ epoch)
         self._row = 0
+        self._bits: Any = None  # NumPy's generator, as far as ``_native`` knows
+        self._words: bytes | None = None
+        self._numpy: Any = None  # the state of NumPy's generator when its memory held ``_words``
+        python: Any = getattr(random.seed, "__self__", None)
+        known = type(python) is random.Random and _can_start()
+        self._native: Any = _starter(python, mtrand._rand) if known else None
 
     def row(self, number: int) -> None:
         """What follows belongs to this batch (or, of a stream, to this worker)."""
@@ -42,10 +74,19 @@ class SampleRandom:
 
     def start(self, place: int) -> None:
         """Start the generators for the sample at this place of the row."""
-        key = mix(self._row + place)
-        random.seed(key)
-        np.random.seed(key & 0xFFFFFFFF)
+        key = None if self._native is None else self._start_natively(place)
+        if key is None:
+            key = mix(self._row + place)
+            random.seed(key)
+            np.random.seed(key & 0xFFFFFFFF)
         default_generator._start(key, 1)
+
+    def _start_natively(self, place: int) -> Any:
+        bits = mtrand.get_bit_generator()
+        if bits is not self._bits:
+            self._bits = bits
+            self._native.numpy_at(bits.ctypes.state_address if type(bits) is np.random.MT19937 else 0)
+        return self._native.start(self._row, place)
 
     def collating(self, number: int = 0) -> None:
         """Start them for a ``collate_fn``."""
@@ -54,18 +95,48 @@ class SampleRandom:
     @contextmanager
     def lent(self) -> Iterator[None]:
         """Within the block the generators of this process are used up; after it they are as before."""
-        python, own = random.getstate(), default_generator._parts()
-        bits, numpy = mtrand.get_bit_generator(), np.random.get_state(legacy=False)
-        if not isinstance(bits, np.random.MT19937):  # the only kind that can be started anew
-            mtrand.set_bit_generator(np.random.MT19937())
+        own, bits = default_generator._parts(), mtrand.get_bit_generator()
+        quick = self._native is not None and type(bits) is np.random.MT19937
+        put_back = self._keep_natively(bits) if quick else self._keep(bits)
         try:
             yield
         finally:
+            put_back()
+            default_generator._put(own)
+
+    def _keep(self, bits: Any) -> Callable[[], None]:
+        """What puts the states of Python's and NumPy's generators back; until then NumPy's can be started."""
+        python, numpy = random.getstate(), np.random.get_state(legacy=False)
+        self._bits = None
+        if not isinstance(bits, np.random.MT19937):  # the only kind that can be started anew
+            mtrand.set_bit_generator(np.random.MT19937())
+
+        def put_back() -> None:
             random.setstate(python)
             if mtrand.get_bit_generator() is not bits:
                 mtrand.set_bit_generator(bits)
             np.random.set_state(numpy)
-            default_generator._put(own)
+        return put_back
+
+    def _keep_natively(self, bits: Any) -> Callable[[], None]:
+        native, source = self._native, random.seed.__self__  # type: ignore[attr-defined]
+        self._bits = bits
+        native.numpy_at(bits.ctypes.state_address)
+        words, python, gauss = native.numpy_state(), native.python_state(), source.gauss_next
+        # without a normal number in reserve, all of NumPy's state lies in the words
+        if words != self._words or self._numpy["has_gauss"]:
+            self._words, self._numpy = words, np.random.get_state(legacy=False)
+        numpy: Any = self._numpy
+
+        def put_back() -> None:
+            native.set_python_state(python)
+            source.gauss_next = gauss
+            if mtrand.get_bit_generator() is not bits:
+                mtrand.set_bit_generator(bits)
+            elif not numpy["has_gauss"] and native.set_numpy_state(words):
+                return
+            np.random.set_state(numpy)
+        return put_back
 
 
 class ThreadRandom(SampleRandom):

@@ -15,6 +15,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from .. import _native
 from ..backends import array_module, move
 from ..device import CPU
 from ..errors import CheckpointError
@@ -24,6 +25,8 @@ _STEP = 1 << 20  # what is read and hashed at once: it stays in the cache
 _THREADED = 8 * BLOCK  # below this a thread costs more than it brings
 _VECTOR = 512  # buffers in one reading call; systems allow 1024
 _SWAP = sys.byteorder == "big"
+
+crc32: Callable = getattr(_native.module, "crc32", zlib.crc32)
 
 Arrays = dict[str, np.ndarray]
 
@@ -123,7 +126,7 @@ def write_all(file: BinaryIO, data: bytes | memoryview) -> None:
 def _crc(block: list[memoryview]) -> int:
     crc = 0
     for piece in block:
-        crc = zlib.crc32(piece, crc)
+        crc = crc32(piece, crc)
     return crc
 
 
@@ -193,6 +196,7 @@ def read_arrays(file: BinaryIO, header: Header, what: str, ours: bool, verify: b
 
 
 def _empty(e: Entry, what: str) -> np.ndarray:
+    before = None if _native.module is None else _native.module.use_memory(None)  # large buffers used again
     try:
         return np.empty(e.shape, e.dtype)
     except ValueError as error:
@@ -202,6 +206,9 @@ def _empty(e: Entry, what: str) -> np.ndarray:
         error.add_note(f"{what}: no memory for tensor {e.name!r} of {e.end - e.begin} bytes; mmap=True loads "
                        f"without it")
         raise
+    finally:
+        if before is not None:
+            _native.module.use_memory(before)
 
 
 def _cut(views: list[memoryview], size: int) -> Iterator[list[memoryview]]:
@@ -237,7 +244,7 @@ def _fill(file: BinaryIO, views: list[memoryview], crc: int, what: str) -> int:
             if not n:
                 raise CheckpointError(f"{what}: the file ends inside its tensors; it is cut short")
             done += n
-        crc = zlib.crc32(view, crc)
+        crc = crc32(view, crc)
     return crc
 
 
@@ -253,7 +260,7 @@ def _read_threaded(file: BinaryIO, views: list[memoryview], header: Header, what
             at += _pread(descriptor, part, at, what)
             if header.sums:
                 for view in part:
-                    crc = zlib.crc32(view, crc)
+                    crc = crc32(view, crc)
             return crc
 
         _compare(header, k, _read_steps(block, read), what)
@@ -322,8 +329,8 @@ def map_arrays(file: BinaryIO, header: Header, what: str, verify: bool) -> Array
 
 def _verify_mapped(data: memoryview, header: Header, what: str) -> None:
     if header.crc is not None:
-        check_total(header, zlib.crc32(data, header.crc), what, header.metadata["checksum"])
+        check_total(header, crc32(data, header.crc), what, header.metadata["checksum"])
     elif header.sums:
         size = header.block
-        _on_two_threads(lambda k: _compare(header, k, zlib.crc32(data[k * size:(k + 1) * size]), what),
+        _on_two_threads(lambda k: _compare(header, k, crc32(data[k * size:(k + 1) * size]), what),
                         [(k,) for k in range(len(header.sums))])

@@ -133,3 +133,11 @@ from .pool import MaxPool3d as MaxPool3d
 from .pool import MaxUnpool1d as MaxUnpool1d
 from .pool import MaxUnpool2d as MaxUnpool2d
 from .pool import MaxUnpool3d as MaxUnpool3d
+from .rnn import GRU as GRU
+from .rnn import LSTM as LSTM
+from .rnn import RNN as RNN
+from .rnn import RNNBase as RNNBase
+from .rnn_cell import GRUCell as GRUCell
+from .rnn_cell import LSTMCell as LSTMCell
+from .rnn_cell import RNNCell as RNNCell
+from .rnn_cell import RNNCellBase as RNNCellBase

@@ -48,6 +48,7 @@ from . import random as random
 from . import random_activations as random_activations
 from . import rank as rank
 from . import reduce as reduce
+from . import rnn as rnn
 from . import scan as scan
 from . import scatter as scatter
 from . import scatter_reduce as scatter_reduce

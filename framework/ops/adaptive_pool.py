@@ -117,11 +117,11 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     return out.reshape(x_shape)
 
 
-max_place = Op("max_place", "x", kernel=_place_kernel, outputs="y")
-pick = Op("pick_places", "x index", kernel=_pick_kernel, jvp="linear",
+max_place = Op("max_place", "x", kernel=_place_kernel, native="max_place", outputs="y")
+pick = Op("pick_places", "x index", kernel=_pick_kernel, native="pick_places", jvp="linear",
           infer=lambda x, index, *, d: Meta(index.shape, x.dtype),
           vjp={"x": lambda g, index, x_shape, d: put(g, index, d=d, x_shape=x_shape)})
-put = Op("put_places", "y index", kernel=_put_kernel, jvp="linear",
+put = Op("put_places", "y index", kernel=_put_kernel, native="put_places", jvp="linear",
          infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
          vjp={"y": lambda g, index, d: pick(g, index, d=d)})
 

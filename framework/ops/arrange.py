@@ -27,9 +27,9 @@ def _same(x: Meta, **settings: Any) -> Meta:
 # -- triangles and diagonals ---------------------------------------------------------------------
 
 tril_op = Op("tril", "x", masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
-             vjp={"x": lambda g, k: tril_op(g, k=k)})
+             native="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
 triu_op = Op("triu", "x", masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
-             vjp={"x": lambda g, k: triu_op(g, k=k)})
+             native="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
 
 
 def _matrix(x: Any, op: str) -> Tensor:
@@ -162,9 +162,9 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64, dev
 # -- flips and rolls -----------------------------------------------------------------------------
 
 flip_op = Op("flip", "x", kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
-             vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+             native="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
 roll_op = Op("roll", "x", kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
-             jvp="linear", vjp={"x": lambda g, shifts, dims: roll_op(
+             jvp="linear", native="roll", vjp={"x": lambda g, shifts, dims: roll_op(
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
 
@@ -260,7 +260,7 @@ def _tile_vjp(g: Any, x_shape: tuple[int, ...], reps: tuple[int, ...]) -> Any:
 
 
 tile_op = Op("tile", "x", kernel=lambda xp, x, *, reps: xp.tile(x, reps) if reps else x.copy(),
-             jvp="linear", vjp={"x": _tile_vjp},
+             jvp="linear", native="tile", vjp={"x": _tile_vjp},
              infer=lambda x, *, reps: Meta(tuple(r * s for r, s in zip(
                  reps, (1,) * (len(reps) - x.ndim) + x.shape)), x.dtype))
 

@@ -57,8 +57,8 @@ def _sum_to_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
     return Meta(size, x.dtype)
 
 
-sum_to = Op("sum_to_size", "x", kernel=_sum_to_kernel, infer=_sum_to_infer, jvp="linear",
-            vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
+sum_to = Op("sum_to_size", "x", native="sum_to_size", kernel=_sum_to_kernel, infer=_sum_to_infer,
+            jvp="linear", vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
 expand = Op("expand", "x", kernel=_expand_kernel, infer=_expand_infer, jvp="linear", view=True,
             vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 

@@ -12,14 +12,15 @@ from .expression import OPS_BY_NAME
 from .op import Meta, Op
 from .public import public
 
-cast = Op("cast", "x", jvp="linear", moves=True,
+cast = Op("cast", "x", jvp="linear", moves=True, native="cast",
           kernel=lambda xp, x, *, dtype: _converted(x, _numpy(dtype)),
           infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
           vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
-clone_op = Op("clone", "x", jvp="linear", moves=True, kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
+clone_op = Op("clone", "x", jvp="linear", moves=True, native="clone",
+              kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
               infer=lambda x: x, vjp={"x": lambda g: g})
 contiguous_op = Op("contiguous", "x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
-                   infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
+                   native="contiguous", infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
 transfer = Op("transfer", "x", jvp="linear", moves=True,
               kernel=lambda xp, x, *, device, back: move(x, device),
               infer=lambda x, *, device, back: x,

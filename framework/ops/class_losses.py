@@ -4,14 +4,16 @@ import math
 from typing import Any
 
 from ..backends import array_module
+from ..dtypes import DType, float32, int64
 from ..errors import DeviceError, DTypeError, ShapeError
 from ..tensor import Tensor, wrap
 from .args import floating, real_arg, tensor_arg
+from .cast import cast
 from .losses import _reduced
 from .op import Meta, Op
 from .public import public
 from .reduce import mean_op, sum_op
-from .softmax import log_softmax_op
+from .softmax import log_softmax_op, softmax_op
 from .view import reshape_op
 
 # pick_class takes from x (N, C, d1...) the score of the target's class (N, d1...), 0 where the target
@@ -55,6 +57,106 @@ put_class = Op("put_class", "x target", kernel=_put_kernel,
                vjp={"x": lambda g, target, ignore: pick_class(g, target, ignore=ignore)})
 
 
+# cross_entropy of x (N, C, d1...) and targets (N, d1...): with p = softmax(x), and of each target t the share
+# ``q_c = (1 - smoothing) * w_t * [c == t] + smoothing / C * w_c`` of class c, the loss is the sum of
+# ``-q_c * log(p_c)``, and its derivative ``p_c * sum(q) - q_c``. Backward keeps x, its largest scores ``top``
+# and ``total``, the sum of ``exp(x - top)``.
+
+
+def _flat(x: Any) -> Any:
+    return x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
+
+
+def _counted(xp: Any, target: Any, weight: Any, ignore: int, dtype: Any) -> tuple[Any, Any]:
+    """(index of the classes into (N, C, M), what each target counts: its class's weight, 0 if ignored)."""
+    safe, skip, key = _places(xp, target, ignore)
+    return key, xp.where(skip, 0, 1 if weight is None else weight[safe]).astype(dtype)
+
+
+def _cross_entropy_kernel(xp: Any, x: Any, target: Any, weight: Any, *, ignore: int, smoothing: float,
+                          reduction: str) -> tuple:
+    _check_classes(target, x.shape[1], ignore, "cross_entropy")
+    key, share = _counted(xp, target, weight, ignore, x.dtype)
+    flat = _flat(x)
+    top = flat.max(axis=1, keepdims=True, initial=-math.inf)
+    shifted = flat - top
+    total = xp.exp(shifted).sum(axis=1, dtype=x.dtype)
+    log_total = xp.log(total)
+    losses = (log_total - shifted[key]) * share
+    if smoothing:
+        w = xp.ones(x.shape[1], x.dtype) if weight is None else weight
+        even = (log_total * w.sum() - (shifted * w[:, None]).sum(axis=1)) * (smoothing / x.shape[1])
+        losses = losses * (1 - smoothing) + even
+    losses = xp.where(target.reshape(share.shape) == ignore, xp.zeros_like(losses), losses)
+    if reduction == "none":
+        loss = losses.reshape(target.shape)
+    else:
+        loss = losses.sum(dtype=x.dtype) / (share.sum(dtype=x.dtype) if reduction == "mean" else 1)
+    return loss, top.reshape(target.shape), total.reshape(target.shape)
+
+
+def _target_shares(xp: Any, x: Any, target: Any, weight: Any, ignore: int, smoothing: float,
+                   reduction: str) -> tuple:
+    """(q (N, C, M), its sum (N, 1, M), what a loss counts in the result)."""
+    key, share = _counted(xp, target, weight, ignore, x.dtype)
+    divisor = share.sum(dtype=x.dtype) if reduction == "mean" else 1
+    q = xp.zeros(_flat(x).shape, x.dtype)
+    if smoothing:
+        w = xp.ones(x.shape[1], x.dtype) if weight is None else weight
+        keep = target.reshape(share.shape) != ignore
+        q += (w * (smoothing / x.shape[1]))[:, None] * keep[:, None]
+    q[key] += share * (1 - smoothing)
+    return q, q.sum(axis=1, keepdims=True), 1 / divisor
+
+
+def _cross_entropy_grad_kernel(xp: Any, g: Any, x: Any, target: Any, weight: Any, top: Any, total: Any, *,
+                               ignore: int, smoothing: float, reduction: str) -> Any:
+    key, share = _counted(xp, target, weight, ignore, x.dtype)
+    skip = target.reshape(share.shape) == ignore
+    scale = g.reshape(share.shape) if reduction == "none" else g
+    scale = xp.where(skip, 0, scale / share.sum() if reduction == "mean" else scale).astype(x.dtype)
+    w = xp.ones(x.shape[1], x.dtype) if weight is None else weight
+    even = smoothing / x.shape[1]
+    out = _flat(x) - top.reshape(share.shape)[:, None]
+    xp.exp(out, out=out)
+    own = share * (1 - smoothing)
+    out *= (scale * (own + even * w.sum()) / total.reshape(share.shape))[:, None]
+    if smoothing:
+        out -= w[:, None] * (scale * even)[:, None]
+    out[key] -= scale * own
+    if skip.any():
+        out[xp.broadcast_to(skip[:, None], out.shape)] = 0
+    return out.reshape(x.shape)
+
+
+def _of_backward(h: Any, g: Any, x: Any, target: Any, weight: Any, ignore: int, smoothing: float,
+                 reduction: str) -> list:
+    """The cotangents of g and x: those of ``g * scale * (p * sum(q) - q)`` with p = softmax(x)."""
+    scores, classes, weights = [getattr(t, "_array", t) for t in (x, target, weight)]
+    constants = _target_shares(array_module(scores), scores, classes, weights, ignore, smoothing, reduction)
+    q, every, scale = [wrap(c) if isinstance(x, Tensor) and hasattr(c, "shape") else c for c in constants]
+    shape = (*x.shape[:2], math.prod(x.shape[2:]))
+    h, p = reshape_op(h, shape=shape), softmax_op(reshape_op(x, shape=shape), dim=1)
+    along = sum_op(h * p, dims=(1,), keepdim=True)
+    to_g = (along * every - sum_op(h * q, dims=(1,), keepdim=True)) * scale
+    if reduction == "none":
+        to_g, g = reshape_op(to_g, shape=target.shape), reshape_op(g, shape=along.shape)
+    else:
+        to_g = sum_op(to_g, dims=(0, 1, 2), keepdim=False)
+    to_x = (h - along) * p * (every * scale) * g
+    return [to_g, reshape_op(to_x, shape=x.shape), None, None, None, None]
+
+
+cross_entropy_grad = Op("cross_entropy_grad", "g x target weight top total", native="cross_entropy_grad",
+                        kernel=_cross_entropy_grad_kernel, infer=lambda g, x, *_, **__: x, vjp=_of_backward)
+cross_entropy_op = Op(
+    "cross_entropy", "x target weight", outputs="loss top total", differentiable=1, native="cross_entropy",
+    kernel=_cross_entropy_kernel, infer=lambda x, target, weight, *, reduction, **_: (
+        Meta(target.shape if reduction == "none" else (), x.dtype), *[Meta(target.shape, x.dtype)] * 2),
+    vjp={"x": lambda g, x, target, weight, top, total, ignore, smoothing, reduction: cross_entropy_grad(
+        g, x, target, weight, top, total, ignore=ignore, smoothing=smoothing, reduction=reduction)})
+
+
 def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
     """Scores (N, C, d1...) and classes (N, d1...), checked; one sample (C) becomes a batch of one."""
     real_arg(input, op, "input"), tensor_arg(target, op, "target")
@@ -89,6 +191,10 @@ def _check_classes(target: Any, classes: int, ignore: int, op: str) -> bool:
         raise IndexError(f"{op}: target{list(at)} is class {int(target[at])}, but there are {classes} "
                          f"classes (0 to {classes - 1}), and ignore_index is {ignore}")
     return bool((target == ignore).any())
+
+
+def _as(t: Tensor, dtype: DType) -> Tensor:
+    return t if t.dtype is dtype else cast.run(t, dtype=dtype)
 
 
 def _class_weights(weight: Tensor | None, x: Tensor, op: str) -> None:
@@ -173,28 +279,23 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if input.ndim and target.shape == input.shape and target.is_floating_point():
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
     x, t = _batched(input, target, op)
     _class_weights(weight, x, op)
-    ignore = ignore_index if _check_classes(t._array, x.shape[1], ignore_index, op) else None
-    logp = log_softmax_op.run(x, dim=1)
-    out = _nll(logp, t, weight, ignore, reduction, op)
-    if label_smoothing:
-        even = _even(logp, t, weight, ignore, reduction, op) * (1 / x.shape[1])  # type: ignore
-        out = out * (1 - label_smoothing) + even * label_smoothing  # type: ignore[operator]
-    return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
-
-
-def _even(logp: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None, reduction: str,
-          op: str) -> Tensor:
-    """The loss against all classes at once, of which label smoothing adds a share."""
-    spread = _by_class(logp, weight)
-    losses = -sum_op.run(spread, dims=(1,), keepdim=False)
-    share = _shares(logp, target, weight, ignore)
-    if ignore is not None:
-        losses = losses * wrap((target._array != ignore).astype(losses._array.dtype))
-    if reduction != "mean":
-        return _reduced(losses, reduction, op)
-    return losses.sum() / share.sum()  # type: ignore[attr-defined]
+    dtype = x.dtype
+    wide = float32 if dtype.numpy.itemsize == 2 else dtype
+    if weight is not None:
+        weight = _as(weight.detach(), wide)
+    try:
+        out = cross_entropy_op.run(_as(x, wide), _as(t, int64), weight, ignore=ignore_index,
+                                   smoothing=float(label_smoothing), reduction=reduction)[0]
+    except IndexError as error:
+        error.__notes__.clear()  # a target that is no class: the record's settings add nothing
+        raise
+    out = _as(out, dtype)
+    single = reduction == "none" and out.shape != target.shape
+    return reshape_op.run(out, shape=target.shape) if single else out
 
 
 def _by_class(x: Tensor, weight: Tensor | None) -> Tensor:

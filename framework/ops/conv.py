@@ -9,7 +9,7 @@ Each works through the batch in pieces small enough for the cache: it lays the w
 as columns, one row per (channel, kernel position), and multiplies. With stride 1 the columns run
 over whole rows of the padded image, so they are long contiguous copies; the few columns that straddle
 two rows are left out when the result is taken (about kernel/width too much work, for several times
-the copying speed).
+the copying speed). On the CPU the native kernels, where they are built, read the windows in place.
 """
 
 import math
@@ -297,13 +297,13 @@ def _weight_grad_y(g: Any, x: Any, stride: tuple, padding: tuple, dilation: tupl
     return conv(x, g, None, **_settings(stride, padding, dilation, groups))
 
 
-conv = Op("conv", "x w b", kernel=_conv_kernel, infer=_conv_infer,
+conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", infer=_conv_infer,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b})
-conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, jvp="multilinear",
-                     infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
+conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
+                     jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
                      vjp={"y": _input_grad_y, "w": _input_grad_w})
-conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, jvp="multilinear",
-                      infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
+conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
+                      jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
                       vjp={"x": _weight_grad_x, "y": _weight_grad_y})
 
 

@@ -4,12 +4,13 @@ from typing import Any
 
 from ..autograd.mode import state
 from ..backends import array_module
+from ..backends.native import native_or
 from ..dtypes import INTEGER, as_dtype, int64
 from ..errors import AutogradError, DTypeError, ShapeError
 from ..node import Leaf
 from ..tensor import Tensor, bump, wrap
 from .args import tensor_arg
-from .index import add_at
+from .index import add_at, extremes
 from .op import Meta, Op
 from .public import public
 
@@ -42,12 +43,12 @@ def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, ind
 
 
 embedding_op = Op(
-    "embedding", "weight indices", vjp={"weight": _embedding_vjp},
+    "embedding", "weight indices", vjp={"weight": _embedding_vjp}, native="embedding",
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
 add_rows = Op(
-    "add_rows", "x indices", kernel=_add_rows,
+    "add_rows", "x indices", kernel=_add_rows, native="add_rows",
     infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
     vjp={"x": lambda g, indices: embedding_op(g, indices, padding=None, by_frequency=False)})
 
@@ -55,7 +56,7 @@ add_rows = Op(
 def _check_indices(indices: Any, size: int, op: str, what: str) -> None:
     if not indices.size:
         return
-    low, high = int(indices.min()), int(indices.max())
+    low, high = extremes(indices)
     if low < 0 or high >= size:
         xp = array_module(indices)
         at = tuple(int(i[0]) for i in xp.nonzero((indices < 0) | (indices >= size)))
@@ -138,5 +139,12 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes < 1 and classes.size:
         raise ValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
     _check_indices(classes, num_classes, "one_hot", f"there are {num_classes} classes")
+    return wrap(_one_hot(classes, num_classes))
+
+
+def _one_hot_kernel(classes: Any, count: int) -> Any:
     xp = array_module(classes)
-    return wrap((classes[..., None] == xp.arange(num_classes)).astype(int64.numpy, order="C"))
+    return (classes[..., None] == xp.arange(count)).astype(int64.numpy, order="C")
+
+
+_one_hot = native_or("one_hot", _one_hot_kernel)

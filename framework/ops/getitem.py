@@ -12,10 +12,11 @@ import numpy as np
 
 from ..autograd.mode import state
 from ..backends import array_module
+from ..backends.native import native_or
 from ..dtypes import BY_NUMPY, as_dtype, can_cast
 from ..errors import DTypeError, ShapeError
 from ..quiet import quietly
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor, bump, wrap
 from .args import tensor_arg
 from .broadcast import broadcast_shape, expand
 from .cast import from_array, to
@@ -286,13 +287,36 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     index, dims = choice.places, choice.dims
     _explain(y, choice)
     value = _shaped(value, indexed_shape(y.shape, index.shape[1:], dims), y)  # type: ignore[union-attr]
+    if _put_quickly(y, index._array, dims, value):  # type: ignore[union-attr]
+        return
     overwrite(y, _key(index._array, dims), value, index_put_op, (y, value, index),  # type: ignore[union-attr]
               {"dims": dims}, "__setitem__")
 
 
+def _is_recorded(x: Tensor) -> bool:
+    return bool(state.enabled) and (x._node is not None or x._base is not None and x._base._node is not None)
+
+
+_assign = native_or("index_assign", lambda x, value, index, dims: NotImplemented)
+
+
+def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bool:
+    """Write rows where nothing is recorded; False: take the long road."""
+    if _is_recorded(x):
+        return False
+    if isinstance(value, Tensor):
+        if state.enabled and value._node is not None:
+            return False
+        value = value._array
+    if quietly(_assign, x._array, value, index, dims) is NotImplemented:
+        return False
+    bump(x, "__setitem__")
+    return True
+
+
 def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
     """Write where nothing is recorded and nothing needs conversion; False: take the long road."""
-    if state.enabled and (x._node is not None or x._base is not None and x._base._node is not None):
+    if _is_recorded(x):
         return False
     if isinstance(value, Tensor):
         array = value._array

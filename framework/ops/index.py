@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
+from ..backends.native import native_or
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor, counter_of, wrap
 from .args import one_dim, tensor_arg
@@ -84,8 +85,9 @@ def _unindex_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...],
 
 
 index_op = Op("index", "x index", masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
+              native="index",
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
-unindex = Op("unindex", "x index", kernel=_unindex_kernel, jvp="linear",
+unindex = Op("unindex", "x index", kernel=_unindex_kernel, jvp="linear", native="unindex",
              infer=lambda x, index, *, dims, shape: Meta(shape, x.dtype),
              vjp={"x": lambda g, index, dims: index_op(g, index, dims=dims)})
 
@@ -97,6 +99,7 @@ def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[in
 
 
 index_put_op = Op("index_put", "x value index", masks=True, kernel=_index_put_kernel, jvp="linear",
+                  native="index_put",
                   infer=lambda x, value, index, *, dims: x,
                   vjp={"x": lambda g, index, dims: index_put_op(g, 0.0, index, dims=dims),
                        "value": lambda g, index, dims: index_op(g, index, dims=dims)})
@@ -118,14 +121,15 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
-mask_op = Op("masked_select", "x mask", masks=True, jvp="linear",
+mask_op = Op("masked_select", "x mask", masks=True, jvp="linear", native="masked_select",
               kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
-unmask = Op("unmask", "x mask", kernel=_unmask_kernel, jvp="linear",
+unmask = Op("unmask", "x mask", kernel=_unmask_kernel, jvp="linear", native="unmask",
             infer=lambda x, mask, *, shape: Meta(shape, x.dtype),
             vjp={"x": lambda g, mask, x_shape: mask_op(g, mask, count=x_shape[0])})
 mask_put = Op("mask_put", "x value mask", kernel=_mask_put_kernel, jvp="linear",
+              native="mask_put",
               infer=lambda x, value, mask, *, count: x,
               vjp={"x": lambda g, mask, count: mask_put(g, 0.0, mask, count=count),
                    "value": lambda g, mask, count: mask_op(g, mask, count=count)})
@@ -156,10 +160,17 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
     return index
 
 
+# the smallest and the largest of some positions
+extremes = native_or("index_range", lambda array: (int(array.min()), int(array.max())))
+
+
 def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, negative: bool = True) -> None:
     """Raise the IndexError that names the first position outside of the dimension."""
+    if not array.size:
+        return
     low = -size if negative else 0
-    if array.size and (array.max() >= size or array.min() < low):
+    least, most = extremes(array)
+    if most >= size or least < low:
         wrong = array[(array >= size) | (array < low)]
         raise IndexError(f"{op}: {name} {int(wrong[0])} is out of range for dimension {dim} of size {size}")
 

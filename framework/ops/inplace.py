@@ -289,7 +289,7 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor."""
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
-    direct = own if own is not None and own.ufunc and own.result in ("same", "number", "real") else None
+    direct = own if own is not None and own.result in ("same", "number", "real", "float") else None
     narrows = own is not None and own.result == "real"
     keeps_nothing = direct is not None and op is not None and op.keeps_nothing
 
@@ -314,7 +314,7 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
 
 
 def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
-    """Let the ufunc write straight into memory, where nothing is recorded and nothing is promoted."""
+    """Let the kernel write straight into memory, where nothing is recorded and nothing is promoted."""
     array = x._array
     if (state.enabled and (x._node is not None or x._base is not None and x._base._node is not None)
             or len(args) != len(op.inputs) - 1):
@@ -328,7 +328,7 @@ def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
                     or x.is_cuda and b is not array and array_module(b).may_share_memory(b, array)):
                 return False
             operands.append(b)
-        elif type(other) is float and array.dtype.kind == "f":
+        elif type(other) in (float, int) and array.dtype.kind == "f":
             operands.append(other)
         else:
             return False
@@ -337,7 +337,7 @@ def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
     try:
         quietly(op.kernel_for(operands), *operands, out=memory)
     except TypeError:
-        return False  # the ufunc has no loop that gives this dtype
+        return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
     except Exception as error:
         op._rescue(error, (x, *args), operands, {})
     bump(x, name)

@@ -35,7 +35,7 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
 
 
 cat_op = Op("cat", "*xs", kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
-            vjp=_cat_vjp, jvp="linear")
+            vjp=_cat_vjp, jvp="linear", native="cat")
 
 
 def _stack_infer(*xs: Meta, dim: int) -> Meta:
@@ -53,7 +53,7 @@ def _stack_vjp(g: Any, needs: tuple, dim: int) -> list:
 
 
 stack_op = Op("stack", "*xs", kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
-              vjp=_stack_vjp, jvp="linear")
+              vjp=_stack_vjp, jvp="linear", native="stack")
 
 
 def _list_of(tensors: Any, op: str) -> list[Tensor]:

@@ -5,21 +5,28 @@ and a cotangent g of y gives ``rstd * (g - mean(g) - y * mean(g * y))``.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from ..autograd.mode import no_grad
-from ..dtypes import finfo, float16, float32
+from ..autograd.mode import no_grad, state
+from ..dtypes import DType, combine, finfo, float32
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import floating, real_arg, size_args, tensor_arg
-from .broadcast import expand
-from .cast import cast
+from .broadcast import expand, sum_to
+from .cast import cast, clone_op
 from .inplace import write
 from .op import Meta, Op
 from .pointwise import rsqrt
 from .public import public
 from .reduce import kept_shape, mean_op
 from .view import reshape_op
+
+# -- records -------------------------------------------------------------------------------------
+#
+# ``y = (x - mean) * rstd * weight + bias`` with the statistics over ``dims``; weight and bias, which may be
+# None, broadcast from the shape ``per``. Backward keeps x, mean and var. They are functions of x, so the
+# derivatives of backward's own records are those of the whole: as if mean and var were computed there.
 
 
 def _mean(x: Any, dims: tuple[int, ...]) -> Any:
@@ -30,86 +37,220 @@ def _size(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return math.prod(shape[d] for d in dims)
 
 
-def _standardize_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], eps: float) -> tuple:
-    average = x.mean(axis=dims, keepdims=True, dtype=x.dtype)
-    y = x - average
+def _weights(dims: tuple[int, ...], per: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of weight and bias: of the last dimensions, or one number per channel."""
+    return per if len(per) == len(dims) else (math.prod(per),)
+
+
+def _standardized(xp: Any, x: Any, mean: Any, var: Any, eps: float) -> Any:
+    y = x * (1 / xp.sqrt(var + eps)) if mean is None else x - mean
+    if mean is not None:
+        y *= 1 / xp.sqrt(var + eps)
+    return y
+
+
+def _with_weights(y: Any, weight: Any, bias: Any, per: tuple[int, ...]) -> Any:
+    if weight is not None:
+        y *= weight.reshape(per)
+    if bias is not None:
+        y += bias.reshape(per)
+    return y
+
+
+def _norm_kernel(xp: Any, x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
+                 eps: float) -> tuple:
+    mean = x.mean(axis=dims, keepdims=True, dtype=x.dtype)
+    y = x - mean
     var = xp.square(y).mean(axis=dims, keepdims=True, dtype=x.dtype)
-    rstd = 1 / xp.sqrt(var + eps)
-    y *= rstd
-    return y, average, rstd, var
+    y *= 1 / xp.sqrt(var + eps)
+    return _with_weights(y, weight, bias, per), mean, var
 
 
-def _standardize_vjp(g: list, y: Any, rstd: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    g_y, g_mean, g_rstd, _ = (*g, None, None)[:4]
-    share = 1 / max(_size(x_shape, dims), 1)
-    terms = []
-    if g_y is not None:
-        terms.append(rstd * (g_y - _mean(g_y, dims) - y * _mean(g_y * y, dims)))
-    if g_rstd is not None:
-        terms.append(y * (g_rstd * (rstd * rstd) * -share))
-    if g_mean is not None:
-        terms.append(expand(g_mean * share, size=x_shape))
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
+def _rms_kernel(xp: Any, x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
+                eps: float) -> tuple:
+    var = xp.square(x).mean(axis=dims, keepdims=True, dtype=x.dtype)
+    return _with_weights(_standardized(xp, x, None, var, eps), weight, None, per), var
 
 
-def _standardize_infer(x: Meta, *, dims: tuple[int, ...], eps: float) -> tuple:
-    floating(x, "standardize")
-    small = Meta(kept_shape(x.shape, dims), x.dtype)
-    return x, small, small, small
+def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, dims: tuple[int, ...],
+                 per: tuple[int, ...], eps: float, wanted: tuple[bool, bool]) -> tuple:
+    y = _standardized(xp, x, mean, var, eps)
+    product = g * y
+    gx = gw = gb = xp.empty(0, x.dtype)
+    if wanted[1]:
+        others = tuple(d for d in range(x.ndim) if d < x.ndim - len(per) or per[d - x.ndim] == 1 < x.shape[d])
+        shape = _weights(dims, per)
+        gw = product.sum(axis=others, dtype=x.dtype).reshape(shape)
+        gb = g.sum(axis=others, dtype=x.dtype).reshape(shape) if mean is not None else gb
+    if wanted[0]:
+        if weight is not None:
+            product *= weight.reshape(per)
+        y *= product.mean(axis=dims, keepdims=True, dtype=x.dtype)
+        gx = xp.multiply(g, 1 if weight is None else weight.reshape(per), out=product)
+        if mean is not None:
+            gx -= gx.mean(axis=dims, keepdims=True, dtype=x.dtype)
+        gx -= y
+        gx *= 1 / xp.sqrt(var + eps)
+    return gx, gw, gb
 
 
-# y = (x - mean) * rstd with rstd = 1 / sqrt(var + eps); var is for running statistics only
-standardize = Op("standardize", "x", outputs="y mean rstd var", differentiable=3,
-                 kernel=_standardize_kernel, infer=_standardize_infer, vjp={"x": _standardize_vjp})
+def _rms_grad_kernel(xp: Any, g: Any, x: Any, weight: Any, var: Any, **settings: Any) -> tuple:
+    return _grad_kernel(xp, g, x, weight, None, var, **settings)[:2]
 
 
-def _rms_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], eps: float) -> tuple:
-    rstd = 1 / xp.sqrt(xp.square(x).mean(axis=dims, keepdims=True, dtype=x.dtype) + eps)
-    return x * rstd, rstd
+def _of_rows(x: Any, dims: tuple[int, ...], eps: float, centred: bool) -> tuple[Any, Any, Callable]:
+    """(y, rstd, what takes a cotangent of y to one of x), differentiable."""
+    centre = x - _mean(x, dims) if centred else x
+    rstd = rsqrt.op(_mean(centre * centre, dims) + eps)  # type: ignore[attr-defined]
+    y = centre * rstd
+
+    def pulled(g: Any) -> Any:
+        rest = g - _mean(g, dims) if centred else g
+        return rstd * (rest - y * _mean(g * y, dims))
+    return y, rstd, pulled
 
 
-def _rms_vjp(g: list, y: Any, rstd: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
-    g_y, g_rstd = g
+def _total(terms: list) -> Any:
     total = None
-    if g_y is not None:
-        total = rstd * (g_y - y * _mean(g_y * y, dims))
-    if g_rstd is not None:
-        term = y * (g_rstd * (rstd * rstd) * (-1 / max(_size(x_shape, dims), 1)))
+    for term in terms:
         total = term if total is None else total + term
     return total
 
 
-def _rms_infer(x: Meta, *, dims: tuple[int, ...], eps: float) -> tuple:
-    floating(x, "rms_norm", "input")
-    return x, Meta(kept_shape(x.shape, dims), x.dtype)
+def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], per: tuple[int, ...],
+                 eps: float, needs: tuple[bool, ...], centred: bool) -> list:
+    """The cotangents of g, x and weight from those of gx, gw and gb.
+
+    With a = g * weight, the sum of hx * gx over n elements is ``n * rstd * s``, where
+    ``s = mean(hx * a) - mean(hx) * mean(a) - mean(hx * y) * mean(a * y)``.
+    """
+    hx, hw, hb = h
+    w = 1.0 if weight is None else reshape_op(weight, shape=per)
+    hw = None if hw is None else reshape_op(hw, shape=per)
+    y, rstd, pulled = _of_rows(x, dims, eps, centred)
+    to_g, to_y, to_x = [], [], []
+    to_w = None
+    if hx is not None:
+        a, along = g * w, _mean(hx * y, dims)
+        share = _mean(a * y, dims)
+        s = _mean(hx * a, dims) - along * share
+        if centred:
+            s = s - _mean(hx, dims) * _mean(a, dims)
+        back = pulled(hx)
+        to_g.append(back * w)
+        to_y.append((hx * share + a * along) * -rstd)
+        to_x.append(y * (rstd * rstd * s) * -1.0)
+        if weight is not None:
+            to_w = reshape_op(sum_to(g * back, size=per), shape=_weights(dims, per))
+    if hw is not None:
+        to_g.append(y * hw)
+        to_y.append(g * hw)
+    if hb is not None:
+        to_g.append(expand(reshape_op(hb, shape=per), size=x.shape))
+    if to_y and needs[1]:
+        to_x.append(pulled(_total(to_y)))
+    return [_total(to_g), _total(to_x) if needs[1] else None, to_w]
 
 
-rms_op = Op("rms", "x", outputs="y rstd", kernel=_rms_kernel, infer=_rms_infer, vjp={"x": _rms_vjp})
+def _norm_infer(x: Meta, weight: Any, bias: Any, *, dims: tuple[int, ...], **_: Any) -> tuple:
+    floating(x, "norm")
+    small = Meta(kept_shape(x.shape, dims), x.dtype)
+    return x, small, small
 
 
-def _standardized(x: Tensor, dims: tuple[int, ...], eps: float, op: Op = standardize) -> tuple:
-    """What ``op`` gives; of float16, whose squares overflow from 256 on, computed in float32."""
-    if x.dtype is not float16:
-        return op.run(x, dims=dims, eps=eps)
-    y, *statistics = op.run(cast.run(x, dtype=float32), dims=dims, eps=eps)
-    return cast.run(y, dtype=float16), *statistics
+def _grad_infer(g: Meta, x: Meta, *_: Any, dims: tuple[int, ...], per: tuple[int, ...], eps: float,
+                wanted: tuple[bool, bool]) -> tuple:
+    weights = Meta(_weights(dims, per) if wanted[1] else (0,), x.dtype)
+    return x if wanted[0] else Meta((0,), x.dtype), weights, weights
 
 
-# -- weight and bias -----------------------------------------------------------------------------
+def _normalizing(name: str) -> Op:
+    """The record of a norm by mean and variance; before it, that of its backward."""
+    grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
+              native=f"{name}_grad", infer=_grad_infer,
+              vjp=lambda h, g, x, weight, dims, per, eps, needs: [
+                  *_of_backward(h, g, x, weight, dims, per, eps, needs, True), None, None])
+
+    def pull(g: Any, x: Any, weight: Any, mean: Any, var: Any, dims: tuple, per: tuple, eps: float,
+             needs: tuple[bool, ...]) -> list:
+        found = grad(g, x, weight, mean, var, dims=dims, per=per, eps=eps,
+                     wanted=(needs[0], needs[1] or needs[2]))
+        return [part if need else None for part, need in zip(found, needs)]
+
+    return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
+              infer=_norm_infer, vjp=pull)
 
 
-def _affine(y: Tensor, weight: Any, bias: Any, shape: tuple[int, ...]) -> Tensor:
-    """``y * weight + bias``, both seen in ``shape``. Never y itself, which its backward needs unchanged."""
-    if weight is None and bias is None and y._node is not None:
-        return y.clone()  # type: ignore[attr-defined]
+layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "batch_norm", "group_norm"))
+
+rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
+                   native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
+                   vjp=lambda h, g, x, weight, dims, per, eps, needs: [
+                       *_of_backward([*h, None], g, x, weight, dims, per, eps, needs, False), None])
+
+
+def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tuple, eps: float,
+                   needs: tuple[bool, ...]) -> list:
+    found = rms_norm_grad(g, x, weight, var, dims=dims, per=per, eps=eps, wanted=needs)
+    return [part if need else None for part, need in zip(found, needs)]
+
+
+rms_norm_op = Op("rms_norm", "x weight", outputs="y var", differentiable=1, kernel=_rms_kernel,
+                 native="rms_norm", vjp=_rms_norm_pull,
+                 infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
+
+
+def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...],
+                  eps: float) -> Any:
+    scale = 1 / xp.sqrt(var + eps)
     if weight is not None:
-        y = y * (weight if weight.shape == shape else reshape_op.run(weight, shape=shape))
-    if bias is not None:
-        y = y + (bias if bias.shape == shape else reshape_op.run(bias, shape=shape))
+        scale *= weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    y = x * scale.reshape(per)
+    y += shift.reshape(per)
     return y
+
+
+def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
+               needs: tuple[bool, ...]) -> list:
+    rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
+    scale = rstd if weight is None else rstd * weight
+    gx = gm = gv = gw = gb = None
+    if needs[0]:
+        gx = g * reshape_op(scale, shape=per)
+    if needs[1] or needs[4]:
+        gb = reshape_op(sum_to(g, size=per), shape=_weights((), per))
+        gm = -gb * scale
+    if needs[2] or needs[3]:
+        centred = x - reshape_op(mean, shape=per)
+        gw = reshape_op(sum_to(g * centred, size=per), shape=_weights((), per)) * rstd
+        gv = gw * (scale * rstd) * -0.5
+    return [part if need else None for part, need in zip((gx, gm, gv, gw, gb), needs)]
+
+
+# (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
+fixed_norm = Op("batch_norm_eval", "x mean var weight bias", kernel=_fixed_kernel, native="batch_norm_eval",
+                infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
+running_average = Op("running_average", "x new", kernel=lambda xp, x, new, *, momentum, factor: (
+    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)))
+
+
+def _run(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
+    """``op`` on tensors (or None) of one dtype: the widest given; of 16 bits, computed in float32."""
+    dtype = x._array.dtype
+    if dtype.itemsize > 2 and all(t is None or t._array.dtype == dtype for t in others):
+        return op.run(x, *others, **settings)
+    wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
+    wide = float32 if wanted.numpy.itemsize == 2 else wanted
+    out = op.run(*[None if t is None else _as(t, wide) for t in (x, *others)], **settings)
+    return (_as(out[0], wanted), *out[1:]) if isinstance(out, tuple) else _as(out, wanted)
+
+
+def _as(t: Tensor, dtype: DType) -> Tensor:
+    return t if t.dtype is dtype else cast.run(t, dtype=dtype)
+
+
+# -- arguments -----------------------------------------------------------------------------------
 
 
 def _check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) -> None:
@@ -141,7 +282,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     """
     shape, dims = _last_dims(input, normalized_shape, "layer_norm")
     _check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
-    return _affine(_standardized(input, dims=dims, eps=eps)[0], weight, bias, shape)
+    return _run(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
 
 
 @public("nn.functional")
@@ -158,7 +299,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
     _check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
     eps = finfo(input.dtype).eps if eps is None else eps
-    return _affine(_standardized(input, dims, eps, rms_op)[0], weight, None, shape)
+    return _run(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]
 
 
 def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
@@ -177,24 +318,22 @@ def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
                          f"has {count} per {per}; use a larger batch, or eval mode")
 
 
-def _update(running: Tensor | None, value: Any, momentum: float, op: str) -> None:
-    """``running = (1 - momentum) * running + momentum * value``, in place and unrecorded."""
+def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
+    """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
     if running is not None:
         with no_grad():
-            write(running, running * (1 - momentum) + value * momentum, op)  # type: ignore[operator]
+            write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
 
 
-def _with_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: float,
-                  shape: tuple[int, ...], op: str) -> Tensor:
+def _by_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: float, per: tuple[int, ...],
+                op: str) -> Tensor:
     """Normalised by given statistics: one multiplication and one addition per element."""
     if mean is None or var is None:
         raise ValueError(f"{op}: without the input's own statistics (eval mode), running_mean and "
                          f"running_var are needed")
-    scale = rsqrt(var + eps)
-    if weight is not None:
-        scale = scale * weight  # type: ignore[operator]
-    shift = -mean * scale if bias is None else bias - mean * scale
-    return _affine(x, scale, shift, shape)
+    if state.enabled:  # training may change them before backward
+        mean, var = clone_op.run(mean), clone_op.run(var)
+    return _run(fixed_norm, x, mean, var, weight, bias, per=per, eps=eps)
 
 
 @public("nn.functional")
@@ -216,18 +355,14 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
                           weight=weight, bias=bias)
     if not training:
-        return _with_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
     dims = (0, *range(2, input.ndim))
     n = _size(input.shape, dims)
     _many_values(n, input.shape, op, "channel")
-    y, mean, _, var = _standardized(input, dims=dims, eps=eps)
-    if running_mean is not None or running_var is not None:
-        flat = (input.shape[1],)
-        with no_grad():
-            mean, var = reshape_op.run(mean, shape=flat), reshape_op.run(var, shape=flat)
-            _update(running_mean, mean, momentum, op)
-            _update(running_var, var * (n / (n - 1)), momentum, op)
-    return _affine(y, weight, bias, shape)
+    y, mean, var = _run(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
 
 
 @public("nn.functional")
@@ -247,17 +382,14 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     shape = _channel_args(op, input, 3, running_mean=running_mean, running_var=running_var,
                           weight=weight, bias=bias)
     if not use_input_stats:
-        return _with_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
     dims = tuple(range(2, input.ndim))
     n = _size(input.shape, dims)
     _many_values(n, input.shape, op, "channel of a sample")
-    y, mean, _, var = _standardized(input, dims=dims, eps=eps)
-    if running_mean is not None or running_var is not None:
-        with no_grad():
-            mean, var = (reshape_op.run(s, shape=input.shape[:2]).mean(0) for s in (mean, var))
-            _update(running_mean, mean, momentum, op)
-            _update(running_var, var * (n / (n - 1)), momentum, op)
-    return _affine(y, weight, bias, shape)
+    y, mean, var = _run(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
 
 
 @public("nn.functional")
@@ -271,7 +403,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
     op = "group_norm"
-    shape = _channel_args(op, input, 2, weight=weight, bias=bias)
+    _channel_args(op, input, 2, weight=weight, bias=bias)
     n, c = input.shape[:2]
     if num_groups < 1 or c % num_groups:
         raise ShapeError(f"{op}: {c} channels do not divide into {num_groups} groups; choose a divisor of "
@@ -279,6 +411,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     inner = c // num_groups * math.prod(input.shape[2:])
     if n * inner == 1:
         _many_values(1, input.shape, op, "group")
-    grouped = reshape_op.run(input, shape=(n, num_groups, inner))
-    y = _standardized(grouped, dims=(2,), eps=eps)[0]
-    return _affine(reshape_op.run(y, shape=input.shape), weight, bias, shape)
+    rest = input.shape[2:]
+    grouped = reshape_op.run(input, shape=(n, num_groups, c // num_groups, *rest))
+    y = _run(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
+             per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
+    return reshape_op.run(y, shape=input.shape)

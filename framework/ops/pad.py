@@ -159,7 +159,7 @@ def _pad_kernel(xp: Any, x: Any, *, pads: tuple, value: Any) -> Any:
     return out
 
 
-pad_op = Op("pad", "x", kernel=_pad_kernel,
+pad_op = Op("pad", "x", kernel=_pad_kernel, native="pad",
             infer=lambda x, *, pads, value: Meta(
                 tuple(s + lo + hi for s, (lo, hi) in zip(x.shape, pads)), x.dtype),
             vjp={"x": lambda g, x_shape, pads: slice_op(g, key=_pad_key(x_shape, pads))})

@@ -166,14 +166,15 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 
 
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
-max_pool = Op("max_pool", "x", kernel=_max_kernel, infer=_pool_infer, outputs="y", vjp={"x": _max_vjp})
-max_position = Op("max_position", "x", kernel=_max_position_kernel, outputs="y")
-max_spread = Op("max_spread", "y where", kernel=_spread_kernel, outputs="x", jvp="linear",
-                infer=lambda y, where, *, x_shape, **settings: Meta(x_shape, y.dtype),
+max_pool = Op("max_pool", "x", kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
+              vjp={"x": _max_vjp})
+max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y")
+max_spread = Op("max_spread", "y where", kernel=_spread_kernel, native="max_spread", outputs="x",
+                jvp="linear", infer=lambda y, where, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, where, kernel, stride, padding, dilation, out: max_collect(
                     g, where, **_layout(kernel, stride, padding, dilation, out))})
-max_collect = Op("max_collect", "x where", kernel=_collect_kernel, outputs="y", jvp="linear",
-                 infer=lambda x, where, **settings: Meta(where.shape, x.dtype),
+max_collect = Op("max_collect", "x where", kernel=_collect_kernel, native="max_collect", outputs="y",
+                 jvp="linear", infer=lambda x, where, **settings: Meta(where.shape, x.dtype),
                  vjp={"x": lambda g, where, x_shape, kernel, stride, padding, dilation, out: max_spread(
                      g, where, x_shape=x_shape, **_layout(kernel, stride, padding, dilation, out))})
 
@@ -192,7 +193,7 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
     return index
 
 
-flat_index = Op("max_index", "where", kernel=_flat_index_kernel, outputs="y")
+flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y")
 
 # -- the mean element ----------------------------------------------------------------------------
 
@@ -262,10 +263,11 @@ def _avg_layout(kernel: tuple, stride: tuple, padding: tuple, out: tuple, includ
             "divisor": divisor}
 
 
-avg_pool = Op("avg_pool", "x", kernel=_avg_kernel, infer=_pool_infer, outputs="y", jvp="linear",
+avg_pool = Op("avg_pool", "x", kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y",
+              jvp="linear",
               vjp={"x": lambda g, x_shape, kernel, stride, padding, out, include, divisor: avg_spread(
                   g, x_shape=x_shape, **_avg_layout(kernel, stride, padding, out, include, divisor))})
-avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, outputs="x", jvp="linear",
+avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread", outputs="x", jvp="linear",
                 infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, kernel, stride, padding, out, include, divisor: avg_pool(
                     g, **_avg_layout(kernel, stride, padding, out, include, divisor))})

@@ -65,9 +65,9 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim)
 
 
-sum_op = Op("sum", "x", jvp="linear", kernel=_sum_kernel, infer=_same,
+sum_op = Op("sum", "x", jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
-mean_op = Op("mean", "x", jvp="linear", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
+mean_op = Op("mean", "x", jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
 
 
 @public(method=True, op=sum_op, out=True)
@@ -185,7 +185,7 @@ def _others_vjp(g: Any, x: Any, out: Any) -> Any:
 
 
 others = Op("prod_others", "x", kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
-prod_op = Op("prod", "x", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
+prod_op = Op("prod", "x", native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
 
@@ -246,9 +246,9 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
     return evenly(g, x, out, dims)
 
 
-amax_op = Op("amax", "x", masks=True, infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+amax_op = Op("amax", "x", masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
-amin_op = Op("amin", "x", masks=True, infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+amin_op = Op("amin", "x", masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
 
 
@@ -323,9 +323,9 @@ def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return to_chosen(g, indices, x_shape, dim)
 
 
-max_op = Op("max", "x", masks=True, kernel=best_kernel("argmax"), infer=chosen_infer("max"),
+max_op = Op("max", "x", masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-min_op = Op("min", "x", masks=True, kernel=best_kernel("argmin"), infer=chosen_infer("min"),
+min_op = Op("min", "x", masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 
 
@@ -421,9 +421,9 @@ def _truth_infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim, _truth(x))
 
 
-all_op = Op("all", "x", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
+all_op = Op("all", "x", native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
-any_op = Op("any", "x", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
+any_op = Op("any", "x", native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
 count_op = Op("count_nonzero", "x", infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
               kernel=lambda xp, x, *, dims: (x != 0).sum(axis=dims, dtype="int64"))
@@ -480,7 +480,7 @@ def _logsumexp_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
     return gate(reshape_op(g, shape=kept_shape(x.shape, dims)), weights)
 
 
-logsumexp_op = Op("logsumexp", "x", kernel=_logsumexp_kernel, infer=_same,
+logsumexp_op = Op("logsumexp", "x", native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
                   vjp={"x": _logsumexp_vjp})
 
 

@@ -15,7 +15,7 @@ from .args import floating, one_dim, real_arg, tensor_arg
 from .compare import ne
 from .op import Meta, Op
 from .public import public
-from .reduce import alike, as_summed, exp_op, gate, last, narrow, one_replaced, raw, sum_op, where_op
+from .reduce import alike, as_summed, exp_op, gate, narrow, one_replaced, raw, sum_op, where_op
 from .view import permute_op, put_slice, reshape_op, slice_along
 
 # -- sums ----------------------------------------------------------------------------------------
@@ -30,7 +30,8 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     return narrow(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
-cumsum_op = Op("cumsum", "x", kernel=_cumsum_kernel, infer=lambda x, *, dim, reverse: x, jvp="linear",
+cumsum_op = Op("cumsum", "x", native="cumsum", kernel=_cumsum_kernel, jvp="linear",
+               infer=lambda x, *, dim, reverse: x,
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 
 
@@ -51,7 +52,7 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
 #
 # y[k] = x[0] ... x[k], so dy[k]/dx[j] = y[k] / x[j] for k >= j. Where a factor is 0 that quotient is not
 # to be had: there row j of ``rows`` is x with 1 for x[j], and its running product, from j on, is the
-# derivative. The record works on the last dimension.
+# derivative.
 
 
 def _upper(n: int, like: Any) -> Any:
@@ -60,27 +61,37 @@ def _upper(n: int, like: Any) -> Any:
     return alike(steps[:, None] <= steps, like)
 
 
-def _cumprod_vjp(g: Any, x: Any, out: Any) -> Any:
-    at, n = len(x.shape) - 1, x.shape[-1]
+def _to_last(x: Any, dim: int) -> Any:
+    """``x`` with dimension ``dim`` moved to the end."""
+    ndim = len(x.shape)
+    return x if dim == ndim - 1 else permute_op(x, dims=(*range(dim), *range(dim + 1, ndim), dim))
+
+
+def _from_last(x: Any, dim: int) -> Any:
+    """The other way."""
+    end = len(x.shape) - 1
+    return x if dim == end else permute_op(x, dims=(*range(dim), end, *range(dim, end)))
+
+
+def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
     if not (raw(x) == 0).any():
-        return cumsum_op(gate(g, out), dim=at, reverse=True) / x
-    slopes = where_op(_upper(n, x), cumprod_op(one_replaced(x)[0]), 0.0)
+        return cumsum_op(gate(g, out), dim=dim, reverse=True) / x
+    x, g, at = _to_last(x, dim), _to_last(g, dim), len(x.shape) - 1
+    n = x.shape[-1]
+    slopes = where_op(_upper(n, x), cumprod_op(one_replaced(x)[0], dim=at + 1), 0.0)
     wide = reshape_op(g, shape=(*x.shape[:-1], 1, n))
-    return sum_op(gate(wide, slopes), dims=(at + 1,), keepdim=False)
+    return _from_last(sum_op(gate(wide, slopes), dims=(at + 1,), keepdim=False), dim)
 
 
-cumprod_op = Op("cumprod", "x", infer=lambda x: x, vjp={"x": _cumprod_vjp},
-                kernel=lambda xp, x: xp.cumprod(x, axis=-1, dtype=x.dtype))
+cumprod_op = Op("cumprod", "x", native="cumprod", infer=lambda x, *, dim: x, vjp={"x": _cumprod_vjp},
+                kernel=lambda xp, x, *, dim: xp.cumprod(x, axis=dim, dtype=x.dtype))
 
 
-def _on_last(op: Op, x: Tensor, dim: int) -> Tensor:
-    """An op of the last dimension, run along ``dim``; a 0-dim tensor counts as a vector of one."""
+def _along(op: Op, x: Tensor, dim: int) -> Tensor:
+    """The op along ``dim``; a 0-dim tensor counts as a vector of one."""
     if not x.ndim:
-        return reshape_op.run(op.run(reshape_op.run(x, shape=(1,))), shape=())
-    y = op.run(last(x, dim))
-    if dim == x.ndim - 1:
-        return y
-    return permute_op.run(y, dims=(*range(dim), x.ndim - 1, *range(dim, x.ndim - 1)))
+        return reshape_op.run(op.run(reshape_op.run(x, shape=(1,)), dim=0), shape=())
+    return op.run(x, dim=dim)
 
 
 @public(method=True, inplace=True, op=cumprod_op, out=True)
@@ -94,7 +105,7 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     tensor([1., 2., 6.])
     """
     input = as_summed(input, dtype, "cumprod")
-    return _on_last(cumprod_op, input, one_dim(dim, input.ndim, "cumprod"))
+    return _along(cumprod_op, input, one_dim(dim, input.ndim, "cumprod"))
 
 
 # -- extremes ------------------------------------------------------------------------------------
@@ -134,9 +145,9 @@ def _running_infer(x: Meta, *, dim: int) -> tuple[Meta, Meta]:
     return x, Meta(x.shape, dtypes.int64)
 
 
-cummax_op = Op("cummax", "x", kernel=_running_kernel("maximum"), infer=_running_infer,
+cummax_op = Op("cummax", "x", native="cummax", kernel=_running_kernel("maximum"), infer=_running_infer,
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
-cummin_op = Op("cummin", "x", kernel=_running_kernel("minimum"), infer=_running_infer,
+cummin_op = Op("cummin", "x", native="cummin", kernel=_running_kernel("minimum"), infer=_running_infer,
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 
 
@@ -169,30 +180,32 @@ def cummin(input: Tensor, dim: int) -> Any:
 # so near to each other that no exp overflows. Else the whole matrix is made.
 
 
-def _logcumsumexp_kernel(xp: Any, x: Any) -> Any:
+def _logcumsumexp_kernel(xp: Any, x: Any, *, dim: int) -> Any:
     if xp is np:
-        return np.logaddexp.accumulate(x, axis=-1, dtype=x.dtype)
-    return _double(xp, x, x.ndim - 1, xp.logaddexp)
+        return np.logaddexp.accumulate(x, axis=dim, dtype=x.dtype)
+    return _double(xp, x, dim, xp.logaddexp)
 
 
-def _logcumsumexp_vjp(g: Any, x: Any, out: Any) -> Any:
+def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
     out = where_op(out == -np.inf, 0.0, out)  # there x is -inf as well, and its weight 0, not nan
-    at, n, values = len(x.shape) - 1, x.shape[-1], raw(out)
+    values = raw(out)
     if not values.size:
         return g
     top = values.max()
     if float(top - values.min()) < _NEAR:
         top = float(top)
-        return exp_op(x - top) * cumsum_op(g * exp_op(top - out), dim=at, reverse=True)
+        return exp_op(x - top) * cumsum_op(g * exp_op(top - out), dim=dim, reverse=True)
+    x, out, g, at = _to_last(x, dim), _to_last(out, dim), _to_last(g, dim), len(x.shape) - 1
+    n = x.shape[-1]
     steps = (reshape_op(x, shape=(*x.shape, 1)), reshape_op(out, shape=(*x.shape[:-1], 1, n)))
     slopes = exp_op(where_op(_upper(n, x), steps[0] - steps[1], -np.inf))
-    return sum_op(gate(reshape_op(g, shape=(*x.shape[:-1], 1, n)), slopes), dims=(at + 1,),
-                  keepdim=False)
+    wide = reshape_op(g, shape=(*x.shape[:-1], 1, n))
+    return _from_last(sum_op(gate(wide, slopes), dims=(at + 1,), keepdim=False), dim)
 
 
 _NEAR = 40.0
-logcumsumexp_op = Op("logcumsumexp", "x", kernel=_logcumsumexp_kernel, infer=lambda x: x,
-                     vjp={"x": _logcumsumexp_vjp})
+logcumsumexp_op = Op("logcumsumexp", "x", native="logcumsumexp", kernel=_logcumsumexp_kernel,
+                     infer=lambda x, *, dim: x, vjp={"x": _logcumsumexp_vjp})
 
 
 @public(method=True, op=logcumsumexp_op, out=True)
@@ -205,7 +218,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     tensor([0.0000, 0.6931, 1.0986])
     """
     floating(real_arg(input, "logcumsumexp"), "logcumsumexp")
-    return _on_last(logcumsumexp_op, input, one_dim(dim, input.ndim, "logcumsumexp"))
+    return _along(logcumsumexp_op, input, one_dim(dim, input.ndim, "logcumsumexp"))
 
 
 # -- differences ---------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tu
 
 
 extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,
-                infer=lambda x, src, index, *, dim, largest: x)
+                infer=lambda x, src, index, *, dim, largest: x, native="scatter_extreme")
 
 
 def _emptied(x: Any, at: int, index: Any, neutral: Any) -> Any:

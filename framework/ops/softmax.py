@@ -32,9 +32,31 @@ def _log_softmax_kernel(xp: Any, x: Any, *, dim: int) -> Any:
     return out
 
 
-def _softmax_vjp(g: Any, out: Any, dim: int) -> Any:
-    weighted = g * out
-    return weighted - out * sum_op(weighted, dims=(dim,), keepdim=True)
+def _softmax_grad_kernel(xp: Any, g: Any, y: Any, *, dim: int) -> Any:
+    out = g * y
+    total = out.sum(axis=dim, keepdims=True, dtype=y.dtype)
+    xp.subtract(g, total, out=out)
+    out *= y
+    return out
+
+
+def _log_softmax_grad_kernel(xp: Any, g: Any, y: Any, *, dim: int) -> Any:
+    out = xp.exp(y)
+    out *= g.sum(axis=dim, keepdims=True, dtype=y.dtype)
+    xp.subtract(g, out, out=out)
+    return out
+
+
+def _sum(x: Any, dim: int) -> Any:
+    return sum_op(x, dims=(dim,), keepdim=True)
+
+
+def _softmax_grad_of_y(h: Any, g: Any, y: Any, dim: int) -> Any:
+    return h * (g - _sum(g * y, dim)) - g * _sum(h * y, dim)
+
+
+def _log_softmax_grad_of_g(h: Any, y: Any, dim: int) -> Any:
+    return h - _sum(h * exp.op(y), dim)
 
 
 def _infer(x: Meta, *, dim: int) -> Meta:
@@ -43,12 +65,19 @@ def _infer(x: Meta, *, dim: int) -> Meta:
     return x
 
 
-softmax_op = Op("softmax", "x", kernel=_softmax_kernel, infer=_infer, jvp="symmetric",
-                vjp={"x": _softmax_vjp})
+# the backward of softmax, y * (g - sum(g * y)), and that of its logarithm, g - exp(y) * sum(g)
+softmax_grad = Op("softmax_grad", "g y", kernel=_softmax_grad_kernel, native="softmax_grad",
+                  infer=lambda g, y, *, dim: y, vjp={"g": lambda h, y, dim: softmax_grad(h, y, dim=dim),
+                                                     "y": _softmax_grad_of_y})
+log_softmax_grad = Op("log_softmax_grad", "g y", kernel=_log_softmax_grad_kernel, native="log_softmax_grad",
+                      infer=lambda g, y, *, dim: y, vjp={
+                          "g": _log_softmax_grad_of_g,
+                          "y": lambda h, g, y, dim: -h * exp.op(y) * _sum(g, dim)})
 
-
-log_softmax_op = Op("log_softmax", "x", kernel=_log_softmax_kernel, infer=_infer, vjp={
-    "x": lambda g, out, dim: g - exp.op(out) * sum_op(g, dims=(dim,), keepdim=True)})
+softmax_op = Op("softmax", "x", kernel=_softmax_kernel, native="softmax", infer=_infer, jvp="symmetric",
+                vjp={"x": lambda g, out, dim: softmax_grad(g, out, dim=dim)})
+log_softmax_op = Op("log_softmax", "x", kernel=_log_softmax_kernel, native="log_softmax", infer=_infer,
+                    vjp={"x": lambda g, out, dim: log_softmax_grad(g, out, dim=dim)})
 
 
 def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:

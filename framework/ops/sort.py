@@ -37,7 +37,7 @@ def _put_back(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return put_along(g, indices, dim=dim, shape=x_shape, unique=True)
 
 
-sort_op = Op("sort", "x", kernel=_sort_kernel, outputs="values indices", differentiable=1,
+sort_op = Op("sort", "x", native="sort", kernel=_sort_kernel, outputs="values indices", differentiable=1,
              infer=lambda x, *, dim, descending: (x, Meta(x.shape, dtypes.int64)),
              vjp={"x": _put_back})
 
@@ -103,8 +103,8 @@ def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta
     return Meta(shape, x.dtype), Meta(shape, dtypes.int64)
 
 
-topk_op = Op("topk", "x", masks=True, kernel=_topk_kernel, infer=_topk_infer, outputs="values indices",
-             differentiable=1, vjp={"x": _put_back})
+topk_op = Op("topk", "x", masks=True, native="topk", kernel=_topk_kernel, infer=_topk_infer,
+             outputs="values indices", differentiable=1, vjp={"x": _put_back})
 
 
 @public(method=True, op=topk_op, out=True)
@@ -143,9 +143,10 @@ def _kth_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: b
     return xp.take_along_axis(x, indices, axis=dim).reshape(shape), indices.reshape(shape)
 
 
-kthvalue_op = Op("kthvalue", "x", masks=True, kernel=_kth_kernel, infer=chosen_infer("kthvalue"),
-                 outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-median_all = Op("median", "x", masks=True, infer=lambda x: Meta((), x.dtype),
+kthvalue_op = Op("kthvalue", "x", masks=True, native="kthvalue", kernel=_kth_kernel,
+                 infer=chosen_infer("kthvalue"), outputs="values indices", differentiable=1,
+                 vjp={"x": chosen_vjp})
+median_all = Op("median", "x", masks=True, native="median", infer=lambda x: Meta((), x.dtype),
                 kernel=lambda xp, x: _kth_kernel(xp, x.reshape(-1), dim=0, keepdim=False,
                                                  k=(x.size - 1) // 2, nan_wins=True)[0],
                 vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})
@@ -248,8 +249,8 @@ def _searchsorted_kernel(xp: Any, a: Any, x: Any, *, right: bool) -> Any:
     return out.reshape(x.shape)
 
 
-searchsorted_op = Op("searchsorted", "sorted_sequence input", kernel=_searchsorted_kernel,
-                     infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
+searchsorted_op = Op("searchsorted", "sorted_sequence input", native="searchsorted",
+                     kernel=_searchsorted_kernel, infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
 
 
 @public(op=searchsorted_op, out=True)

@@ -3,11 +3,15 @@
 from collections.abc import Iterator
 from typing import Any
 
+from ..autograd.mode import masked_walks, state
+from ..backends import array_module
 from ..errors import ShapeError
-from ..tensor import Tensor
+from ..node import Node, Pick
+from ..tensor import Tensor, wrap
 from .args import one_dim, tensor_arg
+from .join import cat_op, stack_op
 from .public import public
-from .view import slice_along, take_slice
+from .view import slice_along
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:
@@ -16,9 +20,52 @@ def _dim_of(x: Tensor, dim: Any, op: str) -> int:
     return one_dim(dim, x.ndim, op)
 
 
+class _Cut:
+    """The op of a node whose outputs are the pieces of a tensor.
+
+    As slices, each piece would give back zeros of the whole tensor's size, and backward add them all up.
+    """
+
+    name = "split"
+    arguments = ("input",)
+    keeps_nothing = True
+
+    def __init__(self, dim: int, join: Any, pieces: tuple[Tensor, ...]) -> None:
+        self.dim, self.join, self.shapes = dim, join, [x.shape for x in pieces]
+        self.differentiable = len(pieces)
+
+    def pull(self, node: Node, g: list, edges: tuple, live: bool) -> list:
+        """The gradient of the whole: the pieces' joined, zeros for those that got none."""
+        parts = list(g)
+        if any(part is None for part in g):
+            if state.walk is not None:
+                masked_walks.add(state.walk)
+            given = next(part for part in g if part is not None)
+            array = given._array if live else given
+            xp = array_module(array)
+            zero = xp.zeros((), array.dtype)
+            for i, shape in enumerate(self.shapes):
+                if parts[i] is None:
+                    zeros = xp.broadcast_to(zero, shape)
+                    parts[i] = wrap(zeros) if live else zeros
+        return [self.join(*parts, dim=self.dim)]
+
+
+def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ...]:
+    """The parts of x at ``keys`` along ``dim``, which are all of it, in order."""
+    pieces = tuple([slice_along(x, dim, key) for key in keys])
+    if state.enabled is True and x._node is not None and len(pieces) > 1:
+        node = Node(_Cut(dim, join, pieces), (x._node,), None, None, {}, None)
+        for i, piece in enumerate(pieces):
+            piece._node = Pick(node, i)
+    return pieces
+
+
 def _pieces(x: Tensor, dim: int, bounds: list[int]) -> tuple[Tensor, ...]:
     """The slices between consecutive bounds."""
-    return tuple(slice_along(x, dim, slice(a, b)) for a, b in zip(bounds, bounds[1:]))
+    keys = [slice(a, b) for a, b in zip(bounds, bounds[1:])]
+    whole = bounds[0] == 0 and bounds[-1] == x.shape[dim] and sorted(bounds) == bounds
+    return _cut(x, dim, keys) if whole else tuple([slice_along(x, dim, key) for key in keys])
 
 
 def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
@@ -162,7 +209,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     (tensor([1, 3]), tensor([2, 4]))
     """
     at = _dim_of(input, dim, "unbind")
-    return tuple(slice_along(input, at, i) for i in range(input.shape[at]))
+    return _cut(input, at, range(input.shape[at]), stack_op)
 
 
 @public("", method="__iter__", name="__iter__")
@@ -170,4 +217,4 @@ def _iterate(input: Tensor) -> Iterator[Tensor]:
     """The positions along dimension 0, as views."""
     if input.ndim == 0:
         raise TypeError("iteration over a tensor of 0 dimensions; use .item()")
-    return iter([take_slice(input, (i,)) for i in range(input.shape[0])])
+    return iter(_cut(input, 0, range(input.shape[0]), stack_op))

@@ -76,8 +76,8 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
     return gate(spread(g, x.shape, dims), d * _per_degree(x.shape, dims, correction))
 
 
-var_op = Op("var", "x", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
-std_op = Op("std", "x", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
+var_op = Op("var", "x", native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
+std_op = Op("std", "x", native="std", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
 
 
 def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Tensor:
@@ -167,8 +167,9 @@ def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> An
     return gate(spread(scale, x.shape, dims), slope)
 
 
-norm_op = Op("vector_norm", "x", kernel=_norm_kernel, adjoint=True, vjp={"x": _norm_vjp},
-             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()))
+norm_op = Op("vector_norm", "x", native="vector_norm", kernel=_norm_kernel, adjoint=True,
+             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
+             vjp={"x": _norm_vjp})
 
 
 @public("linalg", op=norm_op, out=True)

@@ -1,0 +1,103 @@
+// Conversion between the types of numbers, in one pass.
+#include <type_traits>
+
+#include "copy.h"
+
+namespace fw::moving {
+namespace {
+
+template <class F> bool by_type(int type, F&& f) {
+    switch (type) {
+        case NPY_BOOL: return f(bool{}), true;
+        case NPY_UINT8: return f(uint8_t{}), true;
+        case NPY_INT8: return f(int8_t{}), true;
+        case NPY_INT16: return f(int16_t{}), true;
+        case NPY_INT32: return f(int32_t{}), true;
+        case NPY_INT64: return f(int64_t{}), true;
+        case NPY_FLOAT: return f(float{}), true;
+        case NPY_DOUBLE: return f(double{}), true;
+        default: return false;
+    }
+}
+
+// What becomes of nan and of numbers that do not fit is the processor's choice for these pairs, as in NumPy;
+// for narrow integers NumPy's own loops decide.
+template <class From, class To>
+constexpr bool taken = !(std::is_floating_point<From>::value && std::is_integral<To>::value && sizeof(To) < 4 &&
+                         !std::is_same<To, bool>::value);
+
+template <class From, class To> FW_INLINE To converted(From x) {
+    if constexpr (std::is_same<To, bool>::value)
+        return x != From(0);
+    else
+        return static_cast<To>(x);
+}
+
+template <class From, class To> void convert(const Block& b, const char* from, char* to) {
+    int inner = b.ndim - 1;
+    int64_t n = b.shape[inner], step = b.from[inner];
+    parallel(b.rows(), grain_of(n * int64_t(sizeof(From) + sizeof(To))), [&](int64_t begin, int64_t end) {
+        Walk w(b, inner, begin);
+        for (int64_t i = begin; i < end; ++i, w.next()) {
+            const char* p = from + w.from;
+            To* q = reinterpret_cast<To*>(to + w.to);
+            if (step == sizeof(From))
+                for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(reinterpret_cast<const From*>(p)[j]);
+            else
+                for (int64_t j = 0; j < n; ++j)
+                    q[j] = converted<From, To>(*reinterpret_cast<const From*>(p + j * step));
+        }
+    });
+}
+
+// One long row as several, for the threads.
+constexpr int64_t ROW = 8192;
+void split(Block& b) {
+    int64_t n = b.shape[0];
+    if (b.ndim != 1 || n < 2 * ROW || n % ROW) return;
+    int64_t from = b.from[0], to = b.to[0];
+    b.ndim = 0;
+    b.add(n / ROW, from * ROW, to * ROW);
+    b.add(ROW, from, to);
+}
+
+nb::object cast(Array x, nb::handle dtype) {
+    if (!x.usable() || !x.size()) return not_implemented();
+    nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
+    if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
+    int type = reinterpret_cast<PyArray_Descr*>(descr.ptr())->type_num;
+    nb::object result;
+    by_type(x.type(), [&](auto a) {
+        by_type(type, [&](auto b) {
+            using From = std::conditional_t<std::is_same<decltype(a), bool>::value, uint8_t, decltype(a)>;
+            using To = decltype(b);
+            if constexpr (taken<From, To>) {
+                Array out = new_array(x.ndim(), x.shape(), type);
+                result = give(out);
+                Release release(x.size() * int64_t(sizeof(From) + sizeof(To)));
+                Block block;
+                for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
+                block.simplify();
+                if (!block.ndim) block.add(1, 0, 0);
+                int64_t n = block.shape[0], odd = n % ROW;
+                const char* from = x.data<char>();
+                char* to = out.data<char>();
+                if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest first, then rows of one length
+                    block.shape[0] = odd;
+                    convert<From, To>(block, from, to);
+                    block.shape[0] = n - odd;
+                    from += odd * block.from[0], to += odd * block.to[0];
+                }
+                split(block);
+                convert<From, To>(block, from, to);
+            }
+        });
+    });
+    return result.is_valid() ? result : not_implemented();
+}
+
+}  // namespace
+
+FW_BIND(m) { m.def("cast", &cast, nb::arg("x"), nb::arg("dtype")); }
+
+}  // namespace fw::moving

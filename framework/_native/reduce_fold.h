@@ -1,0 +1,250 @@
+// Folding elements into one number, or lines into one line: the loops that all reductions share.
+//
+// A fold F says: `map`, what an element contributes (itself, if F is `plain`); `join`, of vectors and of the
+// wide numbers in which whole blocks are joined; `neutral` and `none`, which joined with anything change
+// nothing; `exact`, whether rounding never matters. What is not exact is joined in trees, whose shape depends
+// on the number of elements only: float32 in vectors over a block, then in float64.
+#pragma once
+
+#include "reduce.h"
+#include "reduce_lanes.h"
+#include "scratch.h"
+
+namespace fw {
+namespace reduce {
+
+template <class T> struct WideOf { using type = T; };
+template <> struct WideOf<float> { using type = double; };
+
+// Values joined as a balanced tree while they come: place k holds 2^k of them.
+template <class F> struct Tree {
+    using W = typename F::W;
+    W places[64];
+    int top = 0;
+    uint64_t count = 0;
+
+    void push(W v) {
+        for (uint64_t i = count++; i & 1; i >>= 1) v = F::join(places[--top], v);
+        places[top++] = v;
+    }
+    W total() const {
+        if (top == 0) return F::none();
+        W v = places[top - 1];
+        for (int k = top - 2; k >= 0; --k) v = F::join(places[k], v);
+        return v;
+    }
+};
+
+template <class F> using W = typename F::W;
+
+constexpr int CHAINS = 8;          // sums at once: an addition takes four cycles, and two begin in each
+constexpr int ADDS = 16;           // into one lane before the lanes are joined
+template <class T> constexpr int64_t BLOCK = CHAINS * ADDS * lanes<T>;
+
+template <class F> FW_INLINE typename F::T joined_lanes(Vec<typename F::T> v) {
+    using V = Vec<typename F::T>;
+    return join_lanes<typename F::T>(v, [](V a, V b) { return F::join(a, b); });
+}
+
+// What n < lanes elements contribute; the other lanes nothing.
+template <class F> FW_INLINE Vec<typename F::T> part(const typename F::T* p, int64_t n,
+                                                     Vec<typename F::T> shift) {
+    using T = typename F::T;
+    if constexpr (F::plain) return load_part(p, n, F::neutral());
+    else return first_lanes<T>(F::map(load_part(p, n), shift), n, F::neutral());
+}
+
+// The fold of a line of at most two vectors.
+template <class F> FW_INLINE W<F> fold_short(const typename F::T* p, int64_t n, typename F::T shift) {
+    using T = typename F::T;
+    Vec<T> c = splat(shift);
+    if (n < lanes<T>) return joined_lanes<F>(part<F>(p, n, c));
+    Vec<T> v = F::map(load(p), c), rest = splat(F::neutral());
+    if (n == 2 * lanes<T>) rest = F::map(load(p + lanes<T>), c);
+    else if (n > lanes<T>) rest = part<F>(p + lanes<T>, n - lanes<T>, c);
+    return joined_lanes<F>(F::join(v, rest));
+}
+
+// The fold of the elements of one result: lines of any length are taken in.
+template <class F> class Row {
+    using T = typename F::T;
+    Vec<T> chains[CHAINS];
+    int64_t room = 0;
+    bool empty = true;
+    Tree<F> tree;
+    Vec<T> shift;
+
+    void start() {
+        for (auto& c : chains) c = splat<T>(F::neutral());
+        room = BLOCK<T>;
+        empty = false;
+    }
+    void flush() {
+        for (int w = CHAINS / 2; w; w /= 2)
+            for (int u = 0; u < w; ++u) chains[u] = F::join(chains[u], chains[u + w]);
+        tree.push(joined_lanes<F>(chains[0]));
+        empty = true;
+    }
+    template <int From, int N> FW_INLINE void take(const T* p) {
+        for (int u = 0; u < N; ++u)
+            chains[From + u] = F::join(chains[From + u], F::map(load(p + u * lanes<T>), shift));
+    }
+
+  public:
+    explicit Row(T shift) : shift(splat<T>(shift)) {}
+
+    FW_INLINE void line(const T* p, int64_t n) {  // n <= BLOCK
+        constexpr int64_t L = lanes<T>;
+        if (!empty && room < n && !F::exact) flush();
+        if (empty) start();
+        room -= n;
+        for (; n >= CHAINS * L; n -= CHAINS * L, p += CHAINS * L) take<0, CHAINS>(p);
+        if (n >= 4 * L) take<0, 4>(p), n -= 4 * L, p += 4 * L;
+        if (n >= 2 * L) take<4, 2>(p), n -= 2 * L, p += 2 * L;
+        if (n >= L) take<6, 1>(p), n -= L, p += L;
+        if (n > 0) chains[7] = F::join(chains[7], part<F>(p, n, shift));
+    }
+    bool done() const { return F::stops && !empty && F::decides(joined_lanes<F>(chains[0])); }
+    typename F::W total() {
+        if (!empty) flush();
+        return tree.total();
+    }
+};
+
+// Blocks [begin, end) of the result whose elements begin at x: each line has ceil(size / BLOCK) of them.
+template <class F> W<F> fold_row(const Plan& plan, const char* x, int64_t begin, int64_t end,
+                                          typename F::T shift) {
+    using T = typename F::T;
+    int64_t size = plan.inner.size, each = (size + BLOCK<T> - 1) / BLOCK<T>, part = begin % each;
+    if (size <= 2 * lanes<T> && end - begin == 1 && begin == 0)
+        return fold_short<F>(reinterpret_cast<const T*>(x), size, shift);
+    Walk line(plan.folded, plan.nfolded, begin / each);
+    Row<F> row(shift);
+    for (int64_t b = begin; b < end && !row.done(); ++b) {
+        const T* p = reinterpret_cast<const T*>(x + line.x) + part * BLOCK<T>;
+        row.line(p, std::min(BLOCK<T>, size - part * BLOCK<T>));
+        if (++part == each) part = 0, line.next();
+    }
+    return row.total();
+}
+
+constexpr int64_t TOGETHER = 8;  // lines added in one go
+constexpr int64_t GROUPS = 16;   // of them, before the sums are put aside
+template <class T> constexpr int64_t STRIP = 4096 / sizeof(T);  // columns: their sums stay in the first cache
+
+// Lines of up to STRIP columns joined as a tree, as `Tree` does with numbers.
+template <class F> class Lines {
+    using T = typename F::T;
+    int64_t width;
+    T *places, *now;  // places: the levels of the tree, one above the other; now: the line under way
+    int top = 0;
+    uint64_t count = 0;
+
+    static void join_into(T* a, const T* b, int64_t width) {  // rows are padded to whole vectors
+        for (int64_t j = 0; j < width; j += lanes<T>) store<T>(a + j, F::join(load(a + j), load(b + j)));
+    }
+
+  public:
+    static int64_t padded(int64_t width) { return (width + lanes<T> - 1) / lanes<T> * lanes<T>; }
+
+    Lines(int64_t columns, int64_t most) : width(padded(columns)) {
+        int levels = 2;
+        for (; most > 0; most /= 2) ++levels;
+        places = now = scratch<T>(0, width * levels);
+        clear();
+    }
+    void clear() {
+        for (int64_t j = 0; j < width; j += lanes<T>) store<T>(now + j, splat<T>(F::neutral()));
+    }
+    T* line() { return now; }
+    void put_aside() {
+        for (uint64_t i = count++; i & 1; i >>= 1, now -= width, --top) join_into(now - width, now, width);
+        ++top;
+        now += width;
+        clear();
+    }
+    const T* total() {
+        for (; top > 0; --top, now -= width) join_into(now - width, now, width);
+        return now;
+    }
+};
+
+template <class F> FW_INLINE void take_line(const typename F::T* p, const typename F::T* shift, int64_t width,
+                                            typename F::T* sums) {
+    using T = typename F::T;
+    auto step = [&](int64_t j, Vec<T> x, Vec<T> c) {
+        store<T>(sums + j, F::join(load(sums + j), F::map(x, c)));
+    };
+    int64_t j = 0;
+    for (; j + lanes<T> <= width; j += lanes<T>) step(j, load(p + j), F::shifts ? load(shift + j) : Vec<T>{});
+    if (j < width)
+        step(j, load_part(p + j, width - j), F::shifts ? load_part(shift + j, width - j) : Vec<T>{});
+}
+
+template <class F> FW_INLINE void take_lines(const typename F::T* const (&p)[TOGETHER],
+                                             const typename F::T* shift, int64_t width, typename F::T* sums) {
+    using T = typename F::T;
+    auto step = [&](int64_t j, auto&& read) {
+        Vec<T> c = F::shifts ? read(shift + j) : Vec<T>{}, v[TOGETHER];
+        for (int i = 0; i < TOGETHER; ++i) v[i] = F::map(read(p[i] + j), c);
+        for (int w = TOGETHER / 2; w; w /= 2)
+            for (int i = 0; i < w; ++i) v[i] = F::join(v[i], v[i + w]);
+        store<T>(sums + j, F::join(load(sums + j), v[0]));
+    };
+    int64_t j = 0;
+    for (; j + lanes<T> <= width; j += lanes<T>) step(j, [](const T* q) { return load(q); });
+    if (j < width) step(j, [n = width - j](const T* q) { return load_part(q, n); });
+}
+
+template <class F> const typename F::T* fold_lines(const Plan& plan, const char* x, int64_t width,
+                                                   int64_t begin, int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    Lines<F> sums(width, (end - begin) / (TOGETHER * GROUPS));
+    Walk line(plan.folded, plan.nfolded, begin);
+    int64_t l = begin, groups = 0;
+    for (; l + TOGETHER <= end; l += TOGETHER) {
+        const T* p[TOGETHER];
+        for (auto& q : p) q = reinterpret_cast<const T*>(x + line.x), line.next();
+        if (!F::exact && groups++ == GROUPS) sums.put_aside(), groups = 1;
+        take_lines<F>(p, shift, width, sums.line());
+    }
+    for (; l < end; ++l, line.next())
+        take_line<F>(reinterpret_cast<const T*>(x + line.x), shift, width, sums.line());
+    return sums.total();
+}
+
+// Lines of few columns, one after another in memory: several are taken as one long line.
+template <class F> const typename F::T* fold_narrow(const Plan& plan, const char* x, int64_t width,
+                                                    int64_t begin, int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    int64_t times = 4 * lanes<T> / width, step = plan.folded[0].step, n = (end - begin) / times;
+    T* shifts = nullptr;
+    if (F::shifts) {
+        shifts = scratch<T>(2, times * width);
+        for (int64_t i = 0; i < times; ++i) std::copy_n(shift, width, shifts + i * width);
+    }
+    Plan wide;
+    wide.nfolded = 1;
+    wide.folded[0] = {n, step * times, 0};
+    T* sums = scratch<T>(3, width);
+    const T* all = fold_lines<F>(wide, x + begin * step, times * width, 0, n, shifts);
+    std::copy_n(all, width, sums);
+    for (int64_t i = 1; i < times; ++i)
+        for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[i * width + j])));
+    all = fold_lines<F>(plan, x, width, begin + n * times, end, shift);
+    for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[j])));
+    return sums;
+}
+
+// Lines [begin, end) of `width` columns that begin at x; shift: a number for each column. The result stays
+// until the thread's next call.
+template <class F> const typename F::T* fold_columns(const Plan& plan, const char* x, int64_t width,
+                                                     int64_t begin, int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    bool dense = plan.nfolded == 1 && plan.folded[0].step == width * int64_t(sizeof(T));
+    bool narrow = dense && width <= 2 * lanes<T> && (end - begin) * width >= 8 * lanes<T>;
+    return (narrow ? fold_narrow<F> : fold_lines<F>)(plan, x, width, begin, end, shift);
+}
+
+}  // namespace reduce
+}  // namespace fw

@@ -1,0 +1,65 @@
+// Variance, standard deviation, log-sum-exp: sums of what the first fold shifts, over any dimensions.
+#include <cmath>
+
+#include "reduce_folds.h"
+#include "reduce_run.h"
+
+namespace fw {
+namespace {
+
+using namespace reduce;
+
+template <class Number, bool Rooted> struct Variance : TwoFolds {
+    using T = Number;
+    using First = Sum<T>;
+    using Second = SumOfDeviations<T>;
+    int64_t count = 0;
+    double correction = 0;
+
+    template <class V> T center(V sum) const { return T(sum / V(count)); }
+    template <class V> T finish(V v, T) const {
+        double left = double(count) - correction;
+        v /= V(left > 0 ? left : 0);
+        return T(Rooted ? std::sqrt(v) : v);
+    }
+};
+
+template <class Number> struct LogSumExp : TwoFolds {
+    using T = Number;
+    using First = Largest<T>;
+    using Second = SumOfExps<T>;
+    int64_t count = 0;
+
+    template <class V> T center(V top) const { return std::isfinite(top) ? T(top) : T(0); }
+    template <class V> T finish(V v, T top) const { return T(std::log(v) + V(top)); }
+};
+
+template <class T, bool Rooted>
+nb::object spread_of(const Array& x, nb::handle dims, double correction, bool keepdim) {
+    Variance<T, Rooted> task;
+    task.correction = correction;
+    return run(x, dims, keepdim, task);
+}
+
+template <bool Rooted> nb::object spread(Array x, nb::handle dims, double correction, bool keepdim) {
+    if (x.is<float>()) return spread_of<float, Rooted>(x, dims, correction, keepdim);
+    if (x.is<double>()) return spread_of<double, Rooted>(x, dims, correction, keepdim);
+    return not_implemented();
+}
+
+nb::object logsumexp(Array x, nb::handle dims, bool keepdim) {
+    if (x.is<float>()) return run(x, dims, keepdim, LogSumExp<float>());
+    if (x.is<double>()) return run(x, dims, keepdim, LogSumExp<double>());
+    return not_implemented();
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    nb::arg x("x"), dims("dims"), keepdim("keepdim"), correction("correction");
+    m.def("var", &spread<false>, x, dims, correction, keepdim);
+    m.def("std", &spread<true>, x, dims, correction, keepdim);
+    m.def("logsumexp", &logsumexp, x, dims, keepdim);
+}
+
+}  // namespace fw

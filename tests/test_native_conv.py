@@ -1,0 +1,299 @@
+"""Native convolutions and pooling against their NumPy formulas."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import framework as fw
+from framework import _native
+from framework.ops import adaptive_pool, conv, pool
+
+module = _native.module
+pytestmark = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")
+FLOATS = [np.float32, np.float64]
+# of the largest number: sums of some thousand products in another order than NumPy's
+TOLERANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-12}
+dtypes = st.sampled_from(FLOATS)
+seeds = st.integers(0, 2 ** 32 - 1)
+LAYOUTS = {
+    "rows": lambda a: a,
+    "columns": lambda a: np.asfortranarray(a),
+    "reversed": lambda a: np.ascontiguousarray(a[..., ::-1])[..., ::-1],
+    "expanded": lambda a: np.broadcast_to(a[:1, :1], a.shape),
+}
+
+
+@pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
+def threads(request):
+    before = fw.get_num_threads()
+    fw.set_num_threads(request.param)
+    yield request.param
+    fw.set_num_threads(before)
+
+
+def native(op, *arrays, **given):
+    out = getattr(module, op.native)(*arrays, **given)
+    assert out is not NotImplemented, f"{op.name} was left to NumPy"
+    return out
+
+
+def close(got, wanted):
+    assert got.shape == wanted.shape and got.dtype == wanted.dtype and got.flags.c_contiguous
+    with np.errstate(all="ignore"):
+        scale = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    np.testing.assert_allclose(got, wanted, rtol=0, atol=TOLERANCE[got.dtype] * scale)
+
+
+def agrees(op, *arrays, **given):
+    """The native result is the plain formula's, or was left to it."""
+    out = getattr(module, op.native)(*arrays, **given)
+    if out is not NotImplemented:
+        close(out, op.plain(*arrays, **given))
+
+
+# -- convolutions ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def convolutions(draw):
+    """(x shape, w shape, settings), from one number to some dozens of each size."""
+    d = draw(st.integers(1, 3))
+    sizes = st.sampled_from([1, 2, 3, 5, 8, 14, 15, 16, 17, 31, 33] if d < 3 else [1, 2, 4, 7, 9])
+    several = st.integers(1, 3)
+    kernel = draw(st.lists(st.integers(1, 4), min_size=d, max_size=d))
+    groups = draw(st.sampled_from([1, 1, 2, 5]))
+    each, rows = draw(st.sampled_from([0, 1, 2, 3, 9, 16])), draw(st.sampled_from([0, 1, 2, 7, 8, 17, 40]))
+    given = {"stride": tuple(draw(st.lists(several, min_size=d, max_size=d))),
+             "padding": tuple(draw(st.lists(st.integers(0, 4), min_size=d, max_size=d))),
+             "dilation": tuple(draw(st.lists(several, min_size=d, max_size=d))), "groups": groups}
+    image = draw(st.lists(sizes, min_size=d, max_size=d))
+    x = (draw(st.sampled_from([0, 1, 2, 3, 7])), each * groups, *image)
+    assume(min(out_size(x, kernel, given)) > 0 and each + groups < 18)
+    return x, (rows * groups, each, *kernel), given
+
+
+def out_size(x, kernel, given):
+    return conv.out_sizes(x[2:], tuple(kernel), given["stride"], given["padding"], given["dilation"])
+
+
+def check_convolution(x_shape, w_shape, given, dtype, seed=0):
+    draw = np.random.default_rng(seed)
+    x, w, b, y = (draw.standard_normal(shape).astype(dtype) for shape in (
+        x_shape, w_shape, w_shape[:1], (x_shape[0], w_shape[0], *out_size(x_shape, w_shape[2:], given))))
+    agrees(conv.conv, x, w, None, **given)
+    agrees(conv.conv, x, w, b, **given)
+    agrees(conv.conv_input_grad, y, w, x_shape=x_shape, **given)
+    agrees(conv.conv_weight_grad, x, y, w_shape=w_shape, **given)
+
+
+@settings(deadline=None, max_examples=120)
+@given(convolutions(), dtypes, seeds)
+def test_convolution(shapes, dtype, seed):
+    check_convolution(*shapes, dtype, seed)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("x", "w", "stride", "padding", "groups"), [
+    ((9, 16, 32, 32), (16, 16, 3, 3), 1, 1, 1),     # vectors are lines
+    ((9, 16, 32, 32), (32, 16, 3, 3), 2, 1, 1),
+    ((17, 64, 8, 8), (64, 64, 3, 3), 1, 1, 1),      # two lines in a vector
+    ((9, 33, 7, 7), (65, 33, 3, 3), 1, 1, 1),       # packed
+    ((1, 200, 7, 7), (30, 200, 3, 3), 1, 1, 1),     # packed in two parts
+    ((9, 3, 40, 19), (2, 3, 3, 5), 1, 2, 1),        # whole planes
+    ((8, 1, 28, 28), (32, 1, 3, 3), 1, 1, 1),
+    ((1, 3, 64, 64), (64, 3, 7, 7), 2, 3, 1),
+    ((2, 40, 9, 9), (24, 40, 1, 1), 1, 0, 1),
+    ((2, 40, 9, 9), (24, 40, 1, 1), 2, 0, 1),
+    ((3, 24, 17, 40), (24, 1, 3, 3), 1, 1, 24),     # depthwise
+    ((3, 24, 17, 40), (48, 1, 3, 3), 2, 1, 24),
+    ((2, 32, 12, 12), (64, 8, 3, 3), 1, 1, 4),
+    ((2, 3, 32, 32), (16, 3, 16, 16), 16, 0, 1),    # patches
+    ((3, 5, 4, 4), (4, 5, 4, 4), 3, 0, 1),          # one window
+    ((2, 4, 6, 6), (4, 4, 1, 1), 1, 4, 1),          # windows of padding alone
+    ((300, 2, 5, 5), (3, 2, 3, 3), 1, 1, 1),
+])
+def test_layers(x, w, stride, padding, groups, dtype):
+    check_convolution(x, w, {"stride": (stride,) * 2, "padding": (padding,) * 2, "dilation": (1, 1),
+                             "groups": groups}, dtype)
+
+
+SQUARE = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_convolution_of_arrays_that_are_not_in_rows(layout, dtype):
+    draw, lay = np.random.default_rng(1), LAYOUTS[layout]
+    x, w, y = (lay(draw.standard_normal(shape).astype(dtype)) for shape in (
+        (2, 5, 9, 11), (7, 5, 3, 3), (2, 7, 9, 11)))
+    b = np.repeat(draw.standard_normal(7).astype(dtype), 2)[::2]
+    close(native(conv.conv, x, w, b, **SQUARE), conv.conv.plain(x, w, b, **SQUARE))
+    agrees(conv.conv_input_grad, y, w, x_shape=x.shape, **SQUARE)
+    agrees(conv.conv_weight_grad, x, y, w_shape=w.shape, **SQUARE)
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, 1e-40])
+@pytest.mark.parametrize("width", [8, 14, 16, 20, 33])
+def test_convolution_keeps_what_is_not_a_number_at_its_windows(bad, width):
+    draw = np.random.default_rng(2)
+    x, w = draw.standard_normal((3, 6, 8, width)), draw.standard_normal((9, 6, 3, 3))
+    x[1, 2, 4, width - 1] = x[2, 0, 0, 0] = bad
+    for dtype in FLOATS:
+        a, b = x.astype(dtype), w.astype(dtype)
+        with np.errstate(all="ignore"):
+            close(native(conv.conv, a, b, None, **SQUARE), conv.conv.plain(a, b, None, **SQUARE))
+            wanted = conv.conv_weight_grad.plain(a, a[:, :6], w_shape=(6, 6, 3, 3), **SQUARE)
+            got = native(conv.conv_weight_grad, a, a[:, :6], w_shape=(6, 6, 3, 3), **SQUARE)
+        assert np.isfinite(got).sum() >= np.isfinite(wanted).sum()
+
+
+@pytest.mark.parametrize("arrays", [
+    (np.ones((1, 2, 4, 4), int), np.ones((1, 2, 3, 3), int)),
+    (np.ones((1, 2, 4, 4), np.complex64), np.ones((1, 2, 3, 3), np.complex64)),
+    (np.ones((1, 2, 4, 4), np.float16), np.ones((1, 2, 3, 3), np.float16)),
+    (np.ones((1, 2, 4, 4)), np.ones((1, 2, 3, 3), np.float32)),
+    (np.ones((1, 2, 4, 4)), np.ones((1, 3, 3, 3))),
+    (np.ones((1, 2, 4)), np.ones((1, 2, 3, 3))),
+    (np.ones((1, 2, 0, 4)), np.ones((1, 2, 3, 3))),
+    (np.ones((0, 2, 4, 4)), np.ones((1, 2, 3, 3))),
+    (np.ones((1, 2, 4, 4)), np.ones((1, 2, 9, 9))),
+    (1.0, np.ones((1, 2, 3, 3))),
+], ids=lambda a: "")
+def test_what_convolutions_leave_to_numpy(arrays):
+    assert module.conv(*arrays, None, **SQUARE) is NotImplemented
+
+
+def test_the_same_numbers_every_time(threads):
+    draw = np.random.default_rng(3)
+    x = draw.standard_normal((13, 16, 20, 20), np.float32)
+    w = draw.standard_normal((24, 16, 3, 3), np.float32)
+    first = module.conv(x, w, None, **SQUARE)
+    gradient = module.conv_weight_grad(x, first, w_shape=w.shape, **SQUARE)
+    for _ in range(3):
+        assert (module.conv(x, w, None, **SQUARE) == first).all()
+        assert (module.conv_weight_grad(x, first, w_shape=w.shape, **SQUARE) == gradient).all()
+
+
+def test_a_step_of_training_is_the_formulas(monkeypatch):
+    def gradients():
+        fw.manual_seed(0)
+        model = fw.nn.Sequential(fw.nn.Conv2d(3, 16, 3, padding=1), fw.nn.ReLU(), fw.nn.MaxPool2d(2),
+                                 fw.nn.Conv2d(16, 8, 3, stride=2), fw.nn.AvgPool2d(2), fw.nn.Flatten(),
+                                 fw.nn.Linear(8 * 9, 5)).double()
+        x = fw.randn(4, 3, 28, 28, dtype=fw.float64, requires_grad=True)
+        model(x).square().sum().backward()
+        return [x.grad.numpy(), *(p.grad.numpy() for p in model.parameters())]
+
+    found = gradients()
+    for op in (conv.conv, conv.conv_input_grad, conv.conv_weight_grad, pool.max_pool, pool.max_position,
+               pool.max_spread, pool.avg_pool, pool.avg_spread):
+        monkeypatch.setattr(op, "cpu", op.plain)
+    for got, wanted in zip(found, gradients()):
+        close(got, wanted)
+
+
+# -- pooling ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def poolings(draw):
+    """(array, layout): images with repeated, infinite and undefined numbers."""
+    d = draw(st.integers(1, 3))
+    kernel, stride, dilation, padding, size = [], [], [], [], []
+    for _ in range(d):
+        kernel.append(draw(st.sampled_from([1, 2, 2, 3, 5, 9])))
+        stride.append(draw(st.sampled_from([1, 2, 2, 3])))
+        dilation.append(draw(st.sampled_from([1, 1, 2])))
+        padding.append(draw(st.integers(0, (dilation[-1] * (kernel[-1] - 1) + 1) // 2)))
+        size.append(draw(st.sampled_from([1, 2, 7, 14, 16, 28, 33] if d < 3 else [1, 4, 7])))
+    ceil = draw(st.booleans())
+    out = tuple(pool._out_size(*each, ceil) for each in zip(size, kernel, stride, padding, dilation))
+    assume(min(out) > 0)
+    random = np.random.default_rng(draw(seeds))
+    x = random.standard_normal((draw(st.integers(1, 3)), draw(st.integers(1, 3)), *size)).astype(draw(dtypes))
+    if draw(st.booleans()):
+        x = np.round(x)
+    for value in (np.nan, -np.inf, np.inf):
+        if draw(st.integers(0, 3)) == 0:
+            x[random.random(x.shape) < 0.2] = value
+    return x, pool._layout(tuple(kernel), tuple(stride), tuple(padding), tuple(dilation), out)
+
+
+@settings(deadline=None, max_examples=120)
+@given(poolings())
+def test_max_pool(drawn):
+    x, layout = drawn
+    np.testing.assert_array_equal(native(pool.max_pool, x, **layout), pool.max_pool.plain(x, **layout))
+    where = pool.max_position.plain(x, **layout)
+    got = native(pool.max_position, x, **layout)
+    np.testing.assert_array_equal(got, where)
+    assert got.dtype == where.dtype
+    size = x.shape[2:]
+    np.testing.assert_array_equal(native(pool.flat_index, where, size=size, **layout),
+                                  pool.flat_index.plain(where, size=size, **layout))
+    y = np.random.default_rng(0).standard_normal(where.shape).astype(x.dtype)
+    close(native(pool.max_spread, y, where, x_shape=x.shape, **layout),
+          pool.max_spread.plain(y, where, x_shape=x.shape, **layout))
+    np.testing.assert_array_equal(native(pool.max_collect, x, where, **layout),
+                                  pool.max_collect.plain(x, where, **layout))
+
+
+@settings(deadline=None, max_examples=120)
+@given(poolings(), st.booleans(), st.sampled_from([None, None, 3]))
+def test_avg_pool(drawn, include, divisor):
+    x, layout = drawn
+    d = len(layout["kernel"])
+    assume(layout.pop("dilation") == (1,) * d)
+    layout |= {"include": include, "divisor": divisor}
+    x = np.nan_to_num(x, nan=0, posinf=3, neginf=-2)
+    close(native(pool.avg_pool, x, **layout), pool.avg_pool.plain(x, **layout))
+    y = np.random.default_rng(0).standard_normal((*x.shape[:2], *layout["out"])).astype(x.dtype)
+    close(native(pool.avg_spread, y, x_shape=x.shape, **layout),
+          pool.avg_spread.plain(y, x_shape=x.shape, **layout))
+
+
+@pytest.mark.parametrize("size", [(28, 28), (8, 8), (1, 64), (7, 5)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_mean_of_whole_planes(size, dtype):
+    x = np.random.default_rng(0).standard_normal((3, 4, *size)).astype(dtype)
+    given = {"kernel": size, "stride": size, "padding": (0, 0), "out": (1, 1), "include": True,
+             "divisor": None}
+    close(native(pool.avg_pool, x, **given), pool.avg_pool.plain(x, **given))
+    y = x[..., :1, :1]
+    close(native(pool.avg_spread, y, x_shape=x.shape, **given),
+          pool.avg_spread.plain(y, x_shape=x.shape, **given))
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=3), st.data(), dtypes, seeds)
+def test_adaptive_max_pool(size, data, dtype, seed):
+    out = tuple(data.draw(st.integers(1, s + 2)) for s in size)
+    draw = np.random.default_rng(seed)
+    x = np.round(draw.standard_normal((2, 3, *size))).astype(dtype)
+    x[draw.random(x.shape) < 0.05] = np.nan
+    index = adaptive_pool.max_place.plain(x, out=out)
+    np.testing.assert_array_equal(native(adaptive_pool.max_place, x, out=out), index)
+    d = len(size)
+    np.testing.assert_array_equal(native(adaptive_pool.pick, x, index, d=d),
+                                  adaptive_pool.pick.plain(x, index, d=d))
+    y = draw.standard_normal(index.shape).astype(dtype)
+    close(native(adaptive_pool.put, y, index, d=d, x_shape=x.shape),
+          adaptive_pool.put.plain(y, index, d=d, x_shape=x.shape))
+
+
+def test_places_outside_are_left_to_numpy():
+    x, index = np.ones((1, 1, 3)), np.array([[[5]]])
+    assert module.pick_places(x, index, d=1) is NotImplemented
+    assert module.put_places(x[..., :1], index, d=1, x_shape=(1, 1, 3)) is NotImplemented
+
+
+@pytest.mark.parametrize(("channels", "dtype"), [(1, int), (0, float), (1, np.float16)])
+def test_what_pooling_leaves_to_numpy(channels, dtype):
+    x = np.ones((1, channels, 4, 4), dtype)
+    layout = pool._layout((2, 2), (2, 2), (0, 0), (1, 1), (2, 2))
+    assert module.max_pool(x, **layout) is NotImplemented
+    del layout["dilation"]
+    assert module.avg_pool(x, **layout, include=True, divisor=None) is NotImplemented

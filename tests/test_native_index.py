@@ -1,0 +1,414 @@
+"""The native kernels that move elements, against the plain formulas of their records, bit by bit."""
+
+import random
+import zlib
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import framework as fw
+from framework import _native
+from framework.data.randomness import SampleRandom, mix
+from framework.ops import arrange, cast, embedding, index, join, pad, scatter, scatter_reduce
+
+pytestmark = pytest.mark.skipif(_native.module is None, reason="the extension is not built")
+native = _native.module
+
+MOVED = ["float32", "float64", "int64", "int32", "int16", "uint8", "bool", "complex64", "complex128",
+         "float16"]
+SUMMED = ["float32", "float64", "int64", "int32"]
+CASTS = ["float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool"]
+quick = settings(max_examples=60, deadline=None)
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    before = native.threads()
+    yield
+    native.set_threads(before)
+
+
+def numbers(shape, dtype, seed):
+    """Random numbers of any kind, with nan, inf and -0 among floating ones."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape) * 50
+    if np.dtype(dtype).kind in "fc":
+        x = np.where(rng.random(shape) < 0.05, rng.choice([np.nan, np.inf, -np.inf, -0.0, 1e-40], shape), x)
+    with np.errstate(all="ignore"):
+        return (x > 0 if dtype == "bool" else np.asarray(x).astype(dtype))
+
+
+def laid_out(x, seed):
+    """The same elements in other memory: dense, transposed, strided, reversed, or repeated."""
+    way = seed % 5
+    if not x.ndim or way == 0:
+        return x
+    if way == 1:
+        return np.asfortranarray(x)
+    if way == 2:
+        wide = np.zeros((*x.shape[:-1], 2 * x.shape[-1] + 1), x.dtype)
+        wide[..., 1::2] = x
+        return wide[..., 1::2]
+    if way == 3:
+        return np.ascontiguousarray(x[::-1])[::-1]
+    return np.broadcast_to(x[:1], x.shape)
+
+
+def check(op, *arrays, **given):
+    """The native kernel gives the plain one's bits, with one thread and with two; returns its result.
+
+    The plain one gets dense arrays: of values for one place NumPy keeps the last one in the order of memory.
+    """
+    kernel = getattr(native, op.native)
+    with np.errstate(all="ignore"):
+        dense = [np.array(a, order="C") if isinstance(a, np.ndarray) else a for a in arrays]
+        wanted = np.asarray(op.plain(*dense, **given))
+    for threads in (1, 2):
+        native.set_threads(threads)
+        found = kernel(*arrays, **given)
+        if found is NotImplemented:
+            return found
+        assert found.dtype == wanted.dtype and found.shape == wanted.shape
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(found, wanted)  # nan equals nan
+    return found
+
+
+seeds = st.integers(0, 10_000)
+shapes = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=6)
+filled = hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=6)
+
+
+def places(seed, size, shape):
+    """Positions, some of them counted from the end."""
+    return np.random.default_rng(seed).integers(-size, size, shape)
+
+
+# -- rows ---------------------------------------------------------------------------------------------
+
+
+@quick
+@given(filled, hnp.array_shapes(max_dims=2, max_side=5, min_side=0), st.sampled_from(MOVED), seeds)
+def test_index(shape, picked, dtype, seed):
+    x = laid_out(numbers(shape, dtype, seed), seed)
+    for first in range(len(shape)):
+        for count in range(1, min(3, len(shape) - first + 1)):
+            dims = tuple(range(first, first + count))
+            at = np.stack([places(seed + d, shape[d], picked) for d in dims])
+            assert (check(index.index_op, x, at, dims=dims) is NotImplemented) == (not at.size)
+            value = numbers(index.indexed_shape(shape, picked, dims), dtype, seed + 1)
+            for v in (laid_out(value, seed + 2), 1):
+                assert (check(index.index_put_op, x, v, at, dims=dims) is NotImplemented) == (not at.size)
+
+
+@quick
+@given(filled, hnp.array_shapes(max_dims=2, max_side=9), st.sampled_from(SUMMED), seeds)
+def test_unindex(shape, picked, dtype, seed):
+    for first in range(len(shape)):
+        for count in range(1, min(3, len(shape) - first + 1)):
+            dims = tuple(range(first, first + count))
+            at = np.stack([places(seed + d, shape[d], picked) for d in dims])
+            x = laid_out(numbers(index.indexed_shape(shape, picked, dims), dtype, seed), seed)
+            assert check(index.unindex, x, at, dims=dims, shape=shape) is not NotImplemented
+
+
+@pytest.mark.parametrize("dtype", SUMMED)
+@pytest.mark.parametrize("shape", [(40, 300, 24), (1, 3000, 64), (2, 5, 4096), (1, 20_000, 1), (300, 7, 3)])
+def test_many_rows(shape, dtype):
+    outer, n, inner = shape
+    at = np.random.default_rng(1).integers(-n, n, (1, 2 * n + 5))
+    at[0, :5] = 0
+    x = numbers(shape, dtype, 2)
+    g = numbers((outer, at.size, inner), dtype, 3)
+    assert check(index.index_op, x, at, dims=(1,)) is not NotImplemented
+    assert check(index.unindex, g, at, dims=(1,), shape=shape) is not NotImplemented
+    assert check(index.index_put_op, x, g, at, dims=(1,)) is not NotImplemented
+    assert check(embedding.embedding_op, x[0], at[0], padding=None, by_frequency=False) is not NotImplemented
+    assert check(embedding.add_rows, g[0], at[0], rows=n) is not NotImplemented
+
+
+def test_out_of_range_is_refused_and_nothing_is_written():
+    x = fw.arange(12.0).view(4, 3)
+    for threads in (1, 2):
+        native.set_threads(threads)
+        for wrong in (4, -5, 1 << 62, -(1 << 63)):
+            at = fw.tensor([0, wrong, 1])
+            before = x.clone()
+            with pytest.raises(IndexError, match=f"index {wrong} is out of range for dimension 0 of size 4"):
+                x[at]
+            with pytest.raises(IndexError, match=f"{wrong}"):
+                x[at] = 5.0
+            with pytest.raises(IndexError, match=f"{wrong}"):
+                x.index_add_(0, at, fw.ones(3, 3))
+            with pytest.raises(IndexError, match=f"{wrong}"):
+                x.scatter_(0, at[:, None], 1.0)
+            with pytest.raises(IndexError, match=f"{wrong}"):
+                x.gather(0, at[:, None])
+            with pytest.raises(IndexError, match=f"{wrong}"):
+                fw.nn.functional.embedding(at, x)
+            assert fw.equal(x, before)
+            one = at.numpy()[None]
+            assert native.index(x.numpy(), one, (0,)) is NotImplemented
+            assert native.index_assign(x.numpy(), 1.0, one, (0,)) is NotImplemented
+            assert native.gather(x.numpy(), at.numpy()[:, None], 0) is NotImplemented
+            assert native.ungather(np.ones((3, 1), "f4"), at.numpy()[:, None], 0, (4, 3)) is NotImplemented
+            assert fw.equal(x, before)
+
+
+@quick
+@given(filled, st.integers(0, 9), st.sampled_from(MOVED), seeds)
+def test_assignment(shape, picked, dtype, seed):
+    x, at = numbers(shape, dtype, seed), places(seed, shape[0], picked)
+    value = numbers((picked, *shape[1:]), dtype, seed + 1)
+    for v in (laid_out(value, seed), np.asarray(value.reshape(-1)[:1].sum(), dtype)):
+        wanted = x.copy()
+        wanted[at] = v
+        found = fw.from_numpy(x.copy())
+        found[fw.from_numpy(at)] = fw.from_numpy(v)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_assignment_of_the_memory_itself():
+    x = fw.arange(20_000.0).view(10_000, 2)
+    wanted = x.numpy()[::-1].copy()
+    x[fw.arange(9_999, -1, -1)] = x
+    np.testing.assert_array_equal(x.numpy(), wanted)
+
+
+def test_assignment_is_counted():
+    x = fw.ones(3)
+    w = fw.ones(3, requires_grad=True)
+    y = w * x
+    x[fw.tensor([0, 1])] = 2.0
+    with pytest.raises(fw.errors.AutogradError, match="changed in place"):
+        y.sum().backward()
+
+
+# -- elements -----------------------------------------------------------------------------------------
+
+
+@quick
+@given(filled, st.integers(1, 9), st.sampled_from(MOVED), seeds)
+def test_gather_and_scatter(shape, steps, dtype, seed):
+    x = laid_out(numbers(shape, dtype, seed), seed)
+    rng = np.random.default_rng(seed)
+    for dim in range(len(shape)):
+        smaller = [int(rng.integers(1, s + 1)) for s in shape]
+        smaller[dim] = steps
+        at = laid_out(places(seed, shape[dim], smaller), seed // 5)
+        src = laid_out(numbers(smaller, dtype, seed + 1), seed // 25)
+        assert check(scatter.gather_op, x, at, dim=dim) is not NotImplemented
+        for value in (src, 1):
+            assert check(scatter.scatter_op, x, value, at, dim=dim) is not NotImplemented
+        if dtype in SUMMED:
+            assert check(scatter.ungather, src, at % shape[dim], dim=dim, shape=shape) is not NotImplemented
+            assert check(scatter.scatter_multiply, x, src, at, dim=dim) is not NotImplemented
+            for largest in (True, False):
+                found = check(scatter_reduce.extreme_op, x, src, at, dim=dim, largest=largest)
+                assert found is not NotImplemented
+
+
+@pytest.mark.parametrize("dtype", SUMMED)
+@pytest.mark.parametrize(("shape", "dim"), [((700, 100), 0), ((700, 100), 1), ((30, 90, 33), 1), ((9000,), 0),
+                                            ((3, 5000), 1), ((5000, 3), 0)])
+def test_many_elements(shape, dim, dtype):
+    more = list(shape)
+    more[dim] *= 3
+    at = places(1, shape[dim], more)
+    x, src = numbers(shape, dtype, 2), numbers(more, dtype, 3)
+    assert check(scatter.gather_op, x, at, dim=dim) is not NotImplemented
+    assert check(scatter.ungather, src, at % shape[dim], dim=dim, shape=shape) is not NotImplemented
+    assert check(scatter.scatter_op, x, src, at, dim=dim) is not NotImplemented
+    assert check(scatter_reduce.extreme_op, x, src, at, dim=dim, largest=True) is not NotImplemented
+
+
+@quick
+@given(shapes, st.integers(1, 9), seeds)
+def test_one_hot(shape, classes, seed):
+    at = np.random.default_rng(seed).integers(0, classes, shape)
+    found = fw.nn.functional.one_hot(fw.from_numpy(at), classes).numpy()
+    np.testing.assert_array_equal(found, np.eye(classes, dtype=np.int64)[at])
+
+
+# -- masks --------------------------------------------------------------------------------------------
+
+
+@quick
+@given(shapes, st.sampled_from(MOVED), seeds)
+def test_masks(shape, dtype, seed):
+    x = laid_out(numbers(shape, dtype, seed), seed)
+    for dims in range(1, len(shape) + 1):
+        mask = np.random.default_rng(seed).random(shape[:dims]) < seed % 11 / 10
+        count = int(mask.sum())
+        value = numbers((count, *shape[dims:]), dtype, seed + 1)
+        found = [check(index.mask_op, x, mask, count=count), check(index.unmask, value, mask, shape=shape),
+                 check(index.mask_put, x, value, mask, count=count),
+                 check(index.mask_put, x, 1, mask, count=count)]
+        assert all((f is NotImplemented) == (not x.size) for f in found)
+
+
+@pytest.mark.parametrize("dtype", MOVED)
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
+def test_long_masks(dtype, share):
+    x = numbers((300, 101), dtype, 1)
+    mask = np.random.default_rng(2).random(x.shape) < share
+    value = x[mask]
+    assert check(index.mask_op, x, mask, count=len(value)) is not NotImplemented
+    assert check(index.unmask, value, mask, shape=x.shape) is not NotImplemented
+    assert check(index.mask_put, x, value, mask, count=len(value)) is not NotImplemented
+    assert native.masked_select(x, mask, count=len(value) + 1) is NotImplemented
+
+
+# -- joining and copying --------------------------------------------------------------------------------
+
+
+@quick
+@given(shapes, st.integers(1, 5), st.sampled_from(MOVED), seeds)
+def test_cat_and_stack(shape, parts, dtype, seed):
+    for dim in range(len(shape)):
+        xs = []
+        for i in range(parts):
+            size = [*shape[:dim], (seed + 3 * i) % 5, *shape[dim + 1:]]
+            xs.append(laid_out(numbers(size, dtype, seed + i), seed * (size[0] > 0) + i * (size[0] > 0)))
+        assert (check(join.cat_op, *xs, dim=dim) is NotImplemented) == (not any(x.size for x in xs))
+    xs = [laid_out(numbers(shape, dtype, seed + i), seed * bool(shape[0])) for i in range(parts)]
+    for dim in range(len(shape) + 1):
+        assert (check(join.stack_op, *xs, dim=dim) is NotImplemented) == (not xs[0].size)
+
+
+def test_large_joins():
+    xs = [numbers((37, n, 50), "float32", n) for n in (1, 70, 0, 3, 200)]
+    assert check(join.cat_op, *xs, dim=1) is not NotImplemented
+    ys = [numbers((300, 90), "int16", n) for n in range(7)]
+    for dim in range(3):
+        assert check(join.stack_op, *ys, dim=dim) is not NotImplemented
+
+
+@quick
+@given(shapes, st.sampled_from(MOVED), seeds)
+def test_copies(shape, dtype, seed):
+    x = laid_out(numbers(shape, dtype, seed), seed * bool(shape[0]))
+    rng = np.random.default_rng(seed)
+    x = x.transpose(rng.permutation(x.ndim))
+    assert check(cast.clone_op, x) is not NotImplemented
+    assert check(cast.contiguous_op, x) is not NotImplemented
+    some = tuple(int(d) for d in rng.permutation(x.ndim)[:rng.integers(0, x.ndim + 1)])
+    shifts = tuple(int(s) for s in rng.integers(-20, 20, len(some)))
+    check(arrange.flip_op, x, dims=some)
+    check(arrange.roll_op, x, shifts=shifts, dims=some)
+    check(arrange.roll_op, x, shifts=int(rng.integers(-99, 99)), dims=None)
+    check(arrange.tile_op, x, reps=tuple(int(r) for r in rng.integers(0, 4, x.ndim + seed % 2)))
+    sides = tuple((int(a), int(b)) for a, b in rng.integers(0, 4, (x.ndim, 2)))
+    check(pad.pad_op, x, pads=sides, value=0)
+    check(pad.pad_op, x, pads=sides, value=1.5)
+    if x.ndim > 1:
+        for k in range(-7, 8):
+            check(arrange.tril_op, x, k=k)
+            check(arrange.triu_op, x, k=k)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8", "complex128"])
+def test_large_copies(dtype):
+    x = numbers((37, 50, 71), dtype, 1)
+    for order in [(0, 2, 1), (1, 0, 2), (2, 1, 0), (2, 0, 1), (1, 2, 0)]:
+        for source in (x, x[:, ::-1], x[1:, :, 3:-5]):
+            assert check(cast.contiguous_op, source.transpose(order)) is not NotImplemented
+    assert check(cast.contiguous_op, np.broadcast_to(x[:1], x.shape)) is not NotImplemented
+    assert check(cast.contiguous_op, np.broadcast_to(x[..., :1], x.shape)) is not NotImplemented
+    assert check(arrange.tile_op, x, reps=(2, 1, 3, 2)) is not NotImplemented
+    assert check(arrange.flip_op, x, dims=(0, 2)) is not NotImplemented
+    assert check(arrange.roll_op, x, shifts=(5, -3), dims=(0, 2)) is not NotImplemented
+    assert check(arrange.tril_op, x, k=4) is not NotImplemented
+
+
+@quick
+@given(hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=6), seeds)
+@pytest.mark.parametrize("source", CASTS)
+def test_casts(source, shape, seed):
+    for target in CASTS:
+        x = laid_out(numbers(shape, source, seed), seed * (0 not in shape))
+        check(cast.cast, x, dtype=np.dtype(target))
+
+
+@pytest.mark.parametrize("target", CASTS)
+@pytest.mark.parametrize("source", CASTS)
+def test_long_casts(source, target):
+    for size in (8192 * 5, 50_003):
+        x = numbers(size, source, 1)
+        assert check(cast.cast, x, dtype=getattr(fw, target)) is not NotImplemented or (
+            source.startswith("float") and target in ("int16", "int8", "uint8"))
+    check(cast.cast, x.reshape(-1, 1)[::3].T, dtype=np.dtype(target))
+
+
+# -- pieces, and what lies outside of ops -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("used", [(0, 1, 2), (1,), (0, 2)])
+@pytest.mark.parametrize("cut", [lambda x: x.split(2, 1), lambda x: x.unbind(0), lambda x: tuple(x),
+                                 lambda x: x.chunk(3, 1)])
+def test_pieces_give_their_gradients_back(cut, used):
+    x = fw.arange(18.0).view(3, 6).requires_grad_()
+    sum(((i + 2) * cut(x)[i] ** 3).sum() for i in used).backward()
+    y = x.detach().clone().requires_grad_()
+    marks = cut(fw.arange(18).view(3, 6))
+    weight = fw.zeros(18)
+    for i in used:
+        weight[marks[i].reshape(-1)] = i + 2.0
+    (weight.view(3, 6) * y ** 3).sum().backward()
+    assert fw.equal(x.grad, y.grad)
+    fw.autograd.gradgradcheck(lambda t: sum((cut(t)[i] ** 3).sum() for i in used),
+                              fw.rand(3, 6, dtype=fw.float64, requires_grad=True))
+
+
+def test_a_piece_changed_in_place():
+    w = fw.ones(4, requires_grad=True)
+    x = w * 2
+    a, b = x.split(2)
+    a.mul_(3)
+    (x.sum() + b.sum()).backward()
+    assert w.grad.tolist() == [6, 6, 4, 4]
+
+
+def test_crc32():
+    data = random.Random(1).randbytes(5000)
+    if not hasattr(native, "crc32"):
+        pytest.skip("the processor has no carry-less multiplication")
+    for size in [*range(200), 1000, 4096, 5000]:
+        assert native.crc32(data[:size]) == zlib.crc32(data[:size])
+        assert native.crc32(data[:size], 99) == zlib.crc32(data[:size], 99)
+
+
+def test_samples_start_as_their_seeds_say():
+    python, numpy = random.getstate(), np.random.get_state()
+    draws = SampleRandom(3, 1)
+    assert draws._native is not None
+    with draws.lent():
+        for row in range(3):
+            draws.row(row)
+            for place in [*range(40), 3, 1 << 63, 7]:
+                draws.start(place)
+                key = mix(draws._row + place)
+                found = random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn()
+                random.seed(key), np.random.seed(key & 0xFFFFFFFF)
+                assert found == (random.random(), np.random.rand(), random.gauss(0, 1), np.random.randn())
+                random.gauss(0, 1), np.random.randn()
+    assert random.getstate() == python
+    assert all(np.array_equal(a, b) for a, b in zip(np.random.get_state(), numpy))
+
+
+def test_a_normal_number_in_reserve_is_kept():
+    np.random.seed(5), random.seed(5)
+    wanted = [np.random.randn() for _ in range(6)], [random.gauss(0, 1) for _ in range(6)]
+    np.random.seed(5), random.seed(5)
+    draws, found = SampleRandom(3, 1), ([], [])
+    for i in range(6):
+        with draws.lent():
+            draws.start(i)
+            if i % 3 == 0:
+                np.random.randn(), random.gauss(0, 1)
+        found[0].append(np.random.randn())
+        found[1].append(random.gauss(0, 1))
+    assert found == wanted

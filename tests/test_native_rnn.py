@@ -1,0 +1,86 @@
+"""The native kernels of recurrent sequences beside their NumPy formulas."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+from framework.ops import rnn as records
+
+pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
+
+
+def data(*shape: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed + sum(shape)).normal(size=shape)
+
+
+def kernels(kind: str) -> tuple:
+    """(native function, the formula) forward, and the same backward."""
+    ops = getattr(records, f"{kind}_op"), getattr(records, f"{kind}_grad")
+    return tuple((getattr(_native.module, op.name), op.plain) for op in ops)
+
+
+def same(native: Any, formula: Any, tolerance: float) -> None:
+    assert native is not NotImplemented
+    for a, b in zip(native, formula, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        largest = np.nan_to_num(abs(b)).max(initial=1.0)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * largest)
+
+
+def operands(kind: str, sizes: tuple, width: int, inner: int, dtype: type, bias: bool) -> tuple:
+    """(x, states, weights), none too large."""
+    gates = {"rnn": 1, "gru": 3, "lstm": 4}[kind] * width
+    states = 2 if kind == "lstm" else 1
+    shapes = [(sum(sizes), inner), *[(max(sizes), width)] * states, (gates, inner), (gates, width)]
+    shapes += [(gates,)] * 2 if bias else []
+    x, *others = [(data(*s, seed=k) / s[-1] ** 0.5).astype(dtype) for k, s in enumerate(shapes)]
+    return x, others[:states], [*others[states:], *([] if bias else [None, None])]
+
+
+@pytest.mark.parametrize("kind,settings", [
+    ("rnn", {"relu": False}), ("rnn", {"relu": True}), ("lstm", {}), ("gru", {})])
+@pytest.mark.parametrize("sizes,width,inner,reverse,bias", [
+    ((1,), 1, 1, False, True), ((3, 3, 3), 5, 7, False, True), ((5, 3, 3, 1), 33, 2, True, False),
+    ((20, 16, 2), 17, 40, False, True), ((40,) * 3, 130, 8, True, True), ((17,), 64, 3, False, False)])
+@pytest.mark.parametrize("dtype,tolerance", [(np.float32, 2e-5), (np.float64, 1e-12)])
+def test_native_is_the_formula(kind: str, settings: dict, sizes: tuple, width: int, inner: int, reverse: bool,
+                               bias: bool, dtype: type, tolerance: float) -> None:
+    forward, backward = kernels(kind)
+    x, states, weights = operands(kind, sizes, width, inner, dtype, bias)
+    settings = {**settings, "sizes": sizes, "reverse": reverse}
+    threads = fw.get_num_threads()
+    try:
+        for count in (1, 2):
+            fw.set_num_threads(count)
+            found = [f(x, *states, *weights, **settings) for f in forward]
+            same(*found, tolerance)
+            y, *ends = found[1][:1 + len(states)]
+            kept, gy = found[1][1 + len(states):], data(*y.shape, seed=9).astype(dtype)
+            gaps = np.repeat(gy, 2, axis=1)[:, ::2]
+            expanded = np.broadcast_to(gy[:1], gy.shape)
+            for seeds in ([gy, *ends], [gaps, *[None] * len(ends)], [expanded, *ends], [None, *ends]):
+                for x_and_weights in (True, False):
+                    wanted = (x_and_weights, *[True] * len(states), *[x_and_weights] * 2, bias, bias)
+                    same(*[f(*seeds, x, *states, *weights, y, *kept, **settings, wanted=wanted)
+                           for f in backward], 10 * tolerance)
+    finally:
+        fw.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("kind", ["rnn", "lstm", "gru"])
+def test_native_takes_nan_and_leaves_what_it_does_not_know(kind: str) -> None:
+    forward, _ = kernels(kind)
+    x, states, weights = operands(kind, (3, 2), 5, 4, np.float32, True)
+    settings = {"sizes": (3, 2), "reverse": False, **({"relu": True} if kind == "rnn" else {})}
+    x[0, 1], x[1, 0], x[2, 3] = np.nan, np.inf, 1e-42
+    with np.errstate(all="ignore"):
+        same(*[f(x, *states, *weights, **settings) for f in forward], 2e-5)
+    native = forward[0]
+    assert native(x.astype(np.float16), *states, *weights, **settings) is NotImplemented
+    assert native(x.astype(np.float64), *states, *weights, **settings) is NotImplemented
+    assert native(x[:4], *states, *weights, **settings) is NotImplemented
+    assert native(x[:, :3], *states, *weights, **settings) is NotImplemented
+    assert native(x[:0], *states, *weights, **{**settings, "sizes": ()}) is NotImplemented
