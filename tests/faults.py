@@ -20,9 +20,12 @@ import socket
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextvars import copy_context
 from typing import Any
 
 import numpy as np
+
+from framework.quiet import quiet
 
 
 class Injected(OSError):
@@ -183,11 +186,14 @@ def allocations(countdown: Countdown) -> Iterator[None]:
         _memory.append(_Memory())
     memory = _memory[0]
     memory.countdown = countdown
-    old = memory.set(memory.capsule)
+    old, run = memory.set(memory.capsule), quiet.run
+    with np.errstate(all="ignore"):
+        quiet.run = copy_context().run  # kernels, too, take memory from here
     try:
         yield
     finally:
         memory.set(old)
+        quiet.run = run
         memory.countdown = None
 
 

@@ -266,16 +266,16 @@ def test_a_training_step_that_runs_out_of_memory():
 
 
 def test_an_optimizer_step_that_runs_out_of_memory():
-    for cls in (fw.optim.SGD, fw.optim.Adam):
+    for cls, options in ((fw.optim.SGD, {"momentum": 0.9}), (fw.optim.Adam, {})):
         for fault in to_exhaustion("allocate"):
             model = a_run()[0]
-            optimizer = cls(model.named_parameters(), lr=0.1)
+            optimizer = cls(model.named_parameters(), lr=0.1, **options)
             model(fw.ones(3, 4)).sum().backward()
             with fault:
                 optimizer.step()
             assert all(p.isfinite().all() for p in model.parameters())
             state = optimizer.state_dict()
-            cls(model.named_parameters(), lr=0.1).load_state_dict(state)  # what it kept is whole
+            cls(model.named_parameters(), lr=0.1, **options).load_state_dict(state)  # what it kept is whole
             optimizer.step()
 
 

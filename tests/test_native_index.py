@@ -72,7 +72,7 @@ def check(op, *arrays, **given):
         if found is NotImplemented:
             return found
         assert found.dtype == wanted.dtype and found.shape == wanted.shape
-        assert found.flags.c_contiguous
+        assert found.flags.c_contiguous or op is cast.cast  # which keeps the order of the input
         np.testing.assert_array_equal(found, wanted)  # nan equals nan
     return found
 

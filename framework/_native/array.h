@@ -72,6 +72,7 @@ struct Array {
 
 // A new row-major array; large ones come from the cache of `memory.cpp`. `data<T>()` of the result is uninitialised.
 Array new_array(int ndim, const npy_intp* shape, int type);
+Array new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
 inline nb::object give(Array a) { return nb::steal(reinterpret_cast<PyObject*>(a.p)); }  // to Python, once
 inline Array like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
 

@@ -19,6 +19,15 @@ template <class T> FW_INLINE Vec<T> every_second(const T* p) {
     return every_second<T>(load(p), load(p + lanes<T> - 1), std::make_index_sequence<lanes<T>>{});
 }
 
+// The first n of them, n < lanes.
+template <class T> FW_INLINE Vec<T> every_second_of(const T* p, int64_t n) {
+    constexpr int64_t half = lanes<T> - 1;
+    const int64_t count = 2 * n - 1;
+    return every_second<T>(load_first(p, std::min<int64_t>(count, lanes<T>)),
+                           load_first(p + half, std::max<int64_t>(count - half, 0)),
+                           std::make_index_sequence<lanes<T>>{});
+}
+
 // to[i * step] = from[i] for i < n
 template <class T> void store_steps(T* to, const T* from, int64_t n, int64_t step) {
     int64_t i = 0;

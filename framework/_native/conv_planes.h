@@ -139,9 +139,12 @@ struct Planes {
             if (i < n) store_first(to + i, load_first(from + i, n - i), n - i);
             return;
         }
-        if (step == 2)
-            for (; i + wide <= n; i += wide) store(to + i, every_second<T>(from + 2 * i));
-        for (; i < n; ++i) to[i] = from[i * step];
+        if (step != 2) {
+            for (; i < n; ++i) to[i] = from[i * step];
+            return;
+        }
+        for (; i + wide <= n; i += wide) store(to + i, every_second<T>(from + 2 * i));
+        if (i < n) store_first(to + i, every_second_of<T>(from + 2 * i, n - i), n - i);
     }
 };
 

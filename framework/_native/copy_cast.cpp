@@ -1,4 +1,6 @@
 // Conversion between the types of numbers, in one pass.
+#include <algorithm>
+#include <numeric>
 #include <type_traits>
 
 #include "copy.h"
@@ -72,11 +74,15 @@ nb::object cast(Array x, nb::handle dtype) {
             using From = std::conditional_t<std::is_same<decltype(a), bool>::value, uint8_t, decltype(a)>;
             using To = decltype(b);
             if constexpr (taken<From, To>) {
-                Array out = new_array(x.ndim(), x.shape(), type);
+                Array out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
                 result = give(out);
                 Release release(x.size() * int64_t(sizeof(From) + sizeof(To)));
                 Block block;
-                for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
+                std::vector<int> order(size_t(x.ndim()));  // that of the result's memory
+                std::iota(order.begin(), order.end(), 0);
+                std::stable_sort(order.begin(), order.end(),
+                                 [&](int c, int d) { return out.stride(c) > out.stride(d); });
+                for (int d : order) block.add(x.shape(d), x.stride(d), out.stride(d));
                 block.simplify();
                 if (!block.ndim) block.add(1, 0, 0);
                 int64_t n = block.shape[0], odd = n % ROW;

@@ -33,9 +33,6 @@ struct Operand {
     }
 };
 
-// An array laid out like `prototype`, of that shape.
-Array new_like(Array prototype, int type);
-
 struct Layout {
     int ndim = 0, merged = 0;
     npy_intp shape[MOST_DIMS];

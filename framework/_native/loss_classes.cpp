@@ -13,6 +13,8 @@
 namespace fw {
 namespace {
 
+constexpr int64_t SHARE_BLOCK = 64;
+
 enum class Reduction { none, sum, mean };
 
 template <class T> struct Scores {
@@ -35,9 +37,14 @@ template <class T> struct Scores {
         return true;
     }
 
-    double share() const {  // what the mean divides by
+    double share() const {  // what the mean divides by: added in blocks, for fewer roundings of large sums
         double total = 0;
-        for (int64_t i = 0; i < targets(); ++i) total += ignored(i) ? 0 : weight_of(i);
+        for (int64_t first = 0; first < targets(); first += SHARE_BLOCK) {
+            double block = 0;
+            for (int64_t i = first; i < std::min(targets(), first + SHARE_BLOCK); ++i)
+                block += ignored(i) ? 0 : weight_of(i);
+            total += block;
+        }
         return total;
     }
 };

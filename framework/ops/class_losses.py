@@ -78,7 +78,7 @@ def _cross_entropy_kernel(xp: Any, x: Any, target: Any, weight: Any, *, ignore: 
     _check_classes(target, x.shape[1], ignore, "cross_entropy")
     key, share = _counted(xp, target, weight, ignore, x.dtype)
     flat = _flat(x)
-    top = flat.max(axis=1, keepdims=True, initial=-math.inf)
+    top = flat.max(axis=1, keepdims=True)
     shifted = flat - top
     total = xp.exp(shifted).sum(axis=1, dtype=x.dtype)
     log_total = xp.log(total)

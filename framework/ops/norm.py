@@ -118,13 +118,13 @@ def _total(terms: list) -> Any:
 
 
 def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], per: tuple[int, ...],
-                 eps: float, needs: tuple[bool, ...], centred: bool) -> list:
-    """The cotangents of g, x and weight from those of gx, gw and gb.
+                 eps: float, wanted: tuple[bool, bool], needs: tuple[bool, ...], centred: bool) -> list:
+    """The cotangents of g, x and weight from those of gx, gw and gb; what was not wanted has none.
 
     With a = g * weight, the sum of hx * gx over n elements is ``n * rstd * s``, where
     ``s = mean(hx * a) - mean(hx) * mean(a) - mean(hx * y) * mean(a * y)``.
     """
-    hx, hw, hb = h
+    hx, hw, hb = [part if want else None for part, want in zip(h, (wanted[0], wanted[1], wanted[1]))]
     w = 1.0 if weight is None else reshape_op(weight, shape=per)
     hw = None if hw is None else reshape_op(hw, shape=per)
     y, rstd, pulled = _of_rows(x, dims, eps, centred)
@@ -168,8 +168,8 @@ def _normalizing(name: str) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
               native=f"{name}_grad", infer=_grad_infer,
-              vjp=lambda h, g, x, weight, dims, per, eps, needs: [
-                  *_of_backward(h, g, x, weight, dims, per, eps, needs, True), None, None])
+              vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
+                  *_of_backward(h, g, x, weight, dims, per, eps, wanted, needs, True), None, None])
 
     def pull(g: Any, x: Any, weight: Any, mean: Any, var: Any, dims: tuple, per: tuple, eps: float,
              needs: tuple[bool, ...]) -> list:
@@ -185,8 +185,8 @@ layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "
 
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
-                   vjp=lambda h, g, x, weight, dims, per, eps, needs: [
-                       *_of_backward([*h, None], g, x, weight, dims, per, eps, needs, False), None])
+                   vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
+                       *_of_backward([*h, None], g, x, weight, dims, per, eps, wanted, needs, False), None])
 
 
 def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tuple, eps: float,
