@@ -230,6 +230,15 @@ def test_overlapping_memory_goes_to_numpy():
         kernel("x + y", "x y", lambda x, y: x + y)(x, x, out=np.zeros(100))
 
 
+def test_an_expanded_operand_says_nothing_about_the_order():
+    row = np.broadcast_to(np.arange(4, dtype=np.float32), (3, 4))
+    x = np.ones((3, 4), np.float32)
+    run = kernel("x + y", "x y")
+    for a, b in [(row, x), (x, row), (row, row)]:
+        assert run(a, b).flags.c_contiguous
+    assert run(row, x.T.copy().T).flags.f_contiguous
+
+
 def test_a_read_only_and_an_unaligned_input():
     x = np.arange(6, dtype=np.float32)
     x.flags.writeable = False

@@ -78,6 +78,19 @@ struct Program {
 
 // -- running -----------------------------------------------------------------------------------
 
+// Truth values between lanes of ones or zeros and NumPy's bytes, which are 1 or 0.
+template <class T> void narrow(const T* lane_values, char* to, int64_t n) {
+    typedef Int<T> __attribute__((may_alias)) Lane;
+    const Lane* from = reinterpret_cast<const Lane*>(lane_values);
+    for (int64_t i = 0; i < n; ++i) to[i] = char(from[i] & 1);
+}
+
+template <class T> void widen(const char* from, T* lane_values, int64_t n) {
+    typedef Int<T> __attribute__((may_alias)) Lane;
+    Lane* to = reinterpret_cast<Lane*>(lane_values);
+    for (int64_t i = 0; i < n; ++i) to[i] = Lane(-Lane(from[i]));
+}
+
 template <class T> struct Run {
     const Program& program;
     const Compiled<T>& compiled;
@@ -97,7 +110,7 @@ template <class T> struct Run {
     void operator()(int64_t begin, int64_t end) const {
         if (program.truth_result) {
             blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
-                for (int64_t i = 0; i < n; ++i) result[at + i] = bits<Int<T>>(values[i]) != 0;
+                narrow(values, result + at, n);
             });
         } else if (target) {
             blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
@@ -175,12 +188,12 @@ template <class T> struct Run {
             return buffer;
         }
         if (truth) {
-            auto widen = [&](const char* from, int64_t stride, int64_t count, int64_t offset) {
-                for (int64_t i = 0; i < count; ++i)
-                    buffer[offset + i] = bits<T>(Int<T>(-(from[i * stride] != 0)));
+            auto put = [&](const char* from, int64_t stride, int64_t count, int64_t offset) {
+                if (stride == 1) widen(from, buffer + offset, count);
+                else for (int64_t i = 0; i < count; ++i) widen(from + i * stride, buffer + offset + i, 1);
             };
-            if (o.flat) widen(o.data + at, 1, n, 0);
-            else layout.each_run(o, at, n, widen);
+            if (o.flat) put(o.data + at, 1, n, 0);
+            else layout.each_run(o, at, n, put);
             return buffer;
         }
         return layout.template gather<T>(o, buffer, at, n);
@@ -322,7 +335,9 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
                 return nullptr;
             operands[i] = Operand::of(a);
             if (!layout.broadcast(a)) return nullptr;
-            if (!prototype.p || PyArray_NDIM(a) > prototype.ndim()) prototype.p = a;
+            if (!prototype.p || PyArray_NDIM(a) > prototype.ndim() ||
+                (PyArray_NDIM(a) == prototype.ndim() && Layout::repeats(prototype.p)))
+                prototype.p = a;
         } else if (program.truth[i] ? !PyBool_Check(args[i]) : false) {
             return nullptr;
         } else if (program.truth[i]) {

@@ -38,6 +38,13 @@ struct Layout {
     npy_intp shape[MOST_DIMS];
     int64_t size = 1, sizes[MOST_DIMS];  // of the merged dimensions, the last one moves fastest
 
+    // Whether several elements share a place: an expanded array, which says nothing about the order of a result.
+    static bool repeats(PyArrayObject* a) {
+        for (int d = 0; d < PyArray_NDIM(a); ++d)
+            if (PyArray_STRIDE(a, d) == 0 && PyArray_DIM(a, d) > 1) return true;
+        return false;
+    }
+
     // Takes the shape of one more operand in; false if it does not broadcast, or has too many dimensions.
     bool broadcast(PyArrayObject* a) {
         const int n = PyArray_NDIM(a);
@@ -59,8 +66,8 @@ struct Layout {
     // A new array for the result; it lies as `prototype` does if that has the result's shape.
     Array result(Array prototype, int type) {
         for (int d = 0; d < ndim; ++d) size *= shape[d];
-        Array out = ndim > 1 && !prototype.contiguous() && whole(prototype) ? new_like(prototype, type)
-                                                                           : new_array(ndim, shape, type);
+        const bool like = ndim > 1 && !prototype.contiguous() && whole(prototype) && !repeats(prototype.p);
+        Array out = like ? new_like(prototype, type) : new_array(ndim, shape, type);
         follow(out);
         return out;
     }
@@ -69,8 +76,7 @@ struct Layout {
     // apart from the memory of every operand that does not lie exactly as it does.
     bool takes(PyArrayObject* target, const std::vector<Operand>& operands) const {
         if (PyArray_NDIM(target) != ndim || !std::equal(shape, shape + ndim, PyArray_DIMS(target))) return false;
-        for (int d = 0; d < ndim; ++d)
-            if (shape[d] > 1 && PyArray_STRIDE(target, d) == 0) return false;
+        if (repeats(target)) return false;
         const auto own = extent(target);
         for (const Operand& o : operands) {
             if (!o.array || (o.data == PyArray_BYTES(target) && PyArray_SAMESHAPE(o.array, target) &&

@@ -122,8 +122,10 @@ template <class T> struct Statistics {
         for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
             const int64_t rows = std::min(BLOCK_ROWS, end - first);
             const T *from = x + f.at(first, 0), one = T(1) / T(rows);
-            add_rows(centre, rows, n, [&](int64_t, int64_t at, auto part) { return take(from + at, part); });
-            for (int64_t j = 0; j < n; ++j) centre[j] *= one;
+            add_rows(centre, rows, n, [&](int64_t j, int64_t at, auto part) {  // from the first row: near 0, so
+                return take(from + at, part) - take(from + j, part);           // that few digits are rounded away
+            });
+            for (int64_t j = 0; j < n; ++j) centre[j] = from[j] + centre[j] * one;
             add_rows(squares, rows, n, [&](int64_t j, int64_t at, auto part) {
                 Vec<T> d = take(from + at, part) - take(centre + j, part);
                 return d * d;

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends import cuda, move
-from ..backends.native import add
+from ..backends.memory import use_memory
+from ..backends.native import add, copied
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
@@ -119,6 +120,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     recording, outer = state.recording, state.walk
     run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
     walk = state.walk = Walk(starts, needed)
+    memory = use_memory()
     try:
         if recording is not create_graph:
             set_recording(create_graph)
@@ -130,6 +132,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     finally:
         if recording is not create_graph:
             set_recording(recording)
+        use_memory(memory)
         state.walk = outer
         masked_walks.discard(walk)
         walk.ends = None  # they may hold the walk
@@ -194,7 +197,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             if edge is None or ge is None:
                 continue
             if type(edge) is Leaf and not live and (ge is g or ge.base is not None):
-                ge = ge.copy()  # a leaf's .grad is the user's: never shared with another's
+                ge = copied(ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned)
             elif node is None:
@@ -213,7 +216,7 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set) -> None:
         pending[node] = g
         heappush(heap, (-node.seq, node))
     elif node in owned and isinstance(pending[node], np.ndarray):
-        pending[node] += g
+        add(pending[node], g, out=pending[node])
     else:
         pending[node] = _plus(pending[node], g)
         owned.add(node)
@@ -268,7 +271,7 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
             raise DeviceError(f"a gradient hook moved a gradient from {before.device} to {result.device}")
         g = result if live else result._array
     if type(node) is Leaf and node.hooks and not live:
-        g = g.copy()  # a hook may have kept it, or given a tensor of its own
+        g = copied(g)  # a hook may have kept it, or given a tensor of its own
     return g
 
 

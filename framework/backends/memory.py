@@ -6,6 +6,7 @@ about its size, since touching fresh pages costs more than the arithmetic on the
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from .. import _native
 from ..errors import MissingExtraError
@@ -14,14 +15,16 @@ from ..errors import MissingExtraError
 @contextmanager
 def cached_memory() -> Iterator[None]:
     """Let arrays that NumPy makes inside take memory from the cache; nothing without the extension."""
-    if _native.module is None:
-        yield
-        return
-    before = _native.module.use_memory(None)
+    before = use_memory()
     try:
         yield
     finally:
-        _native.module.use_memory(before)
+        use_memory(before)
+
+
+def use_memory(handler: Any = None) -> Any:
+    """Let NumPy take memory from the cache, or again from what an earlier call returned."""
+    return None if _native.module is None else _native.module.use_memory(handler)
 
 
 def memory_stats() -> dict[str, int]:

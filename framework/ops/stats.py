@@ -10,6 +10,7 @@ from .args import floating, many_dims, tensor_arg
 from .arithmetic import abs as abs_
 from .arithmetic import sign
 from .cast import cast
+from .expression import OPS_BY_NAME
 from .op import Meta, Op
 from .public import public
 from .reduce import (
@@ -28,6 +29,8 @@ from .reduce import (
     wide_sum,
 )
 from .reduce import sum as sum_
+
+sub_op = OPS_BY_NAME["sub"]
 
 # -- variance ------------------------------------------------------------------------------------
 
@@ -66,14 +69,14 @@ def _per_degree(x_shape: tuple[int, ...], dims: tuple[int, ...], correction: flo
 
 
 def _var_vjp(g: Any, x: Any, dims: tuple[int, ...], correction: float) -> Any:
-    d = x - mean_op(x, dims=dims, keepdim=True)
-    return gate(spread(g, x.shape, dims), d * (2 * _per_degree(x.shape, dims, correction)))
+    g = gate(g, 2 * _per_degree(x.shape, dims, correction))
+    return gate(spread(g, x.shape, dims), sub_op(x, mean_op(x, dims=dims, keepdim=True)))
 
 
 def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float) -> Any:
-    d = x - mean_op(x, dims=dims, keepdim=True)
     g = where_op(out == 0, 0.0, over(g, out))  # all equal: the subgradient 0
-    return gate(spread(g, x.shape, dims), d * _per_degree(x.shape, dims, correction))
+    g = gate(g, _per_degree(x.shape, dims, correction))
+    return gate(spread(g, x.shape, dims), sub_op(x, mean_op(x, dims=dims, keepdim=True)))
 
 
 var_op = Op("var", "x", native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
