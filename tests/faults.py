@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from framework.autograd import engine
 from framework.quiet import quiet
 
 
@@ -186,14 +187,15 @@ def allocations(countdown: Countdown) -> Iterator[None]:
         _memory.append(_Memory())
     memory = _memory[0]
     memory.countdown = countdown
-    old, run = memory.set(memory.capsule), quiet.run
+    old, run, cache = memory.set(memory.capsule), quiet.run, engine.use_memory
     with np.errstate(all="ignore"):
-        quiet.run = copy_context().run  # kernels, too, take memory from here
+        quiet.run = copy_context().run  # kernels, too, take memory from here, and backward
+    engine.use_memory = lambda handler=None: None
     try:
         yield
     finally:
         memory.set(old)
-        quiet.run = run
+        quiet.run, engine.use_memory = run, cache
         memory.countdown = None
 
 

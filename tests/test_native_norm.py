@@ -148,7 +148,7 @@ def rounded_mean(x, weight, *, dims, per, eps):
     scale = 1 / np.sqrt(wide(x).var(axis=dims, keepdims=True) + eps)
     if weight is not None:
         scale = scale * np.abs(weight.reshape(per))
-    return float(np.finfo(x.dtype).eps * np.abs(x).max() * scale.max())
+    return 2 * float(np.finfo(x.dtype).eps * np.abs(x).max() * scale.max())
 
 
 def agrees_grad(op, *arrays, **given):

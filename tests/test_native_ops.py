@@ -86,13 +86,16 @@ def forward_and_twice_back(row, sample, xs):
     inputs = [x for x in xs if isinstance(x, fw.Tensor) and x.requires_grad]
     for order in range(min(sample.order, 2) if sample.grad else 0):
         if leaves:
-            found = fw.autograd.grad(leaves, inputs, seeds(leaves), create_graph=order + 1 < sample.order,
-                                     allow_unused=True)
+            again = order + 1 < sample.order
+            given = seeds(leaves, again)
+            found = fw.autograd.grad(leaves, inputs, given, create_graph=again, allow_unused=True)
             leaves = [g for g in found if g is not None and g.requires_grad]
+            inputs = inputs + given
 
 
-def seeds(leaves):
-    return [fw.tensor(np.asarray(c, y.numpy(force=True).dtype)) for c, y in zip(cotangents(leaves), leaves)]
+def seeds(leaves, grad):
+    return [fw.tensor(np.asarray(c, y.numpy(force=True).dtype)).requires_grad_(grad)
+            for c, y in zip(cotangents(leaves), leaves)]
 
 
 def test_no_native_kernel_was_left_out():

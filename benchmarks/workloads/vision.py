@@ -55,7 +55,6 @@ def resnet20_step(M: ModuleType, *, batch: int = 32, widths: tuple[int, ...] = (
                   blocks: int = 3, size: int = 32) -> Case:
     """Training step of ResNet-20 on 32x32 images (CIFAR's size), batch 32."""
     n = M.nn
-    # the tolerance is wide since an activation within rounding of 0 may pass on one side only
     layers = [n.Conv2d(3, widths[0], 3, padding=1, bias=False), n.BatchNorm2d(widths[0]), n.ReLU()]
     inner = widths[0]
     for stage, outer in enumerate(widths):

@@ -405,7 +405,9 @@ def describe_call(op: Any, inputs: Iterable, settings: dict) -> str:
 
 def in_rows(array: Any) -> Any:
     """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
-    return backends.array_module(array).ascontiguousarray(array) if array.ndim > 1 else array
+    if array.ndim < 2 or array.flags.c_contiguous:
+        return array
+    return backends.array_module(array).ascontiguousarray(array)
 
 
 def _describe(value: Any) -> str:
