@@ -102,7 +102,7 @@ template <bool Last> FW_INLINE bool read_offsets(const Plan& p, const char* inde
         int64_t k = *reinterpret_cast<const int64_t*>(index + j * step);
         k += k < 0 ? n : 0;
         wrong |= uint64_t(k) >= uint64_t(n);
-        offsets[j] = Last ? k : k * jump + j * next;
+        offsets[j] = Last ? k : int64_t(uint64_t(k) * uint64_t(jump) + uint64_t(j * next));  // k may be wrong
     }
     return !wrong;
 }

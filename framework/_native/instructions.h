@@ -6,6 +6,7 @@
 
 #include <map>
 #include <string>
+#include <type_traits>
 
 #include "simd.h"
 #include "vecmath.h"
@@ -48,8 +49,15 @@ template <class T, class F> FW_INLINE void each_long(T* d, const T* a, const T* 
 template <class T> FW_INLINE Vec<T> as_numbers(Mask<T> m) { return bits<Vec<T>>(m); }
 template <class T> FW_INLINE Mask<T> as_mask(Vec<T> v) { return bits<Mask<T>>(v); }
 
+// Whole numbers wrap around at their limits, which C++ allows unsigned ones only.
+template <class T, bool Whole> struct Unsigned { using type = T; };
+template <class T> struct Unsigned<T, true> { using type = std::make_unsigned_t<T>; };
+template <class T> using Bare = Vec<typename Unsigned<T, std::numeric_limits<T>::is_integer>::type>;
+template <class T> FW_INLINE Bare<T> unwrapped(Vec<T> x) { return bits<Bare<T>>(x); }
+template <class T> FW_INLINE Vec<T> wrapped(Bare<T> x) { return bits<Vec<T>>(x); }
+
 template <class T> FW_INLINE Vec<T> magnitude(Vec<T> x) {
-    if constexpr (std::numeric_limits<T>::is_integer) return x < Vec<T>{} ? -x : x;
+    if constexpr (std::numeric_limits<T>::is_integer) return x < Vec<T>{} ? wrapped<T>(-unwrapped<T>(x)) : x;
     else return abs<T>(x);
 }
 
@@ -74,12 +82,12 @@ template <class T> FW_INLINE Mask<T> finite(Vec<T> v) { return (v - v) == Vec<T>
     }
 
 FW_UNARY(copy, x)
-FW_UNARY(neg, -x)
+FW_UNARY(neg, wrapped<T>(-unwrapped<T>(x)))
 FW_UNARY(abs, (magnitude<T>(x)))
 FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
-FW_BINARY(add, x + y)
-FW_BINARY(sub, x - y)
-FW_BINARY(mul, x * y)
+FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
+FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
+FW_BINARY(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
 FW_BINARY(minimum, (minimum<T>(x, y)))
