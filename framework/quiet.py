@@ -6,13 +6,32 @@ Every kernel call of a thread goes through its ``quiet.run``, so whoever wants t
 
 import threading
 from collections.abc import Callable
-from contextvars import copy_context
+from contextvars import Context, ContextVar, Token, copy_context
 from typing import Any
 
 import numpy as np
 
 from .backends.memory import cached_memory
 from .errors import RangeError
+
+
+def _variables() -> list[tuple[ContextVar, Any]]:
+    with np.errstate(all="ignore"), cached_memory():
+        return list(copy_context().items())
+
+
+_settings = Context().run(_variables)  # what NumPy keeps for those two in every context
+
+
+def hush() -> list[tuple[ContextVar, Token]]:
+    """No warnings, and memory from the cache, for what follows in this context, until ``speak``."""
+    return [(variable, variable.set(value)) for variable, value in _settings]
+
+
+def speak(before: list[tuple[ContextVar, Token]]) -> None:
+    """Undo ``hush``, of which this is the result."""
+    for variable, token in before:
+        variable.reset(token)
 
 
 class _Quiet(threading.local):

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..backends import cuda, move
-from ..backends.memory import use_memory
 from ..backends.native import add, copied
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
+from ..quiet import hush, speak
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
 
@@ -120,19 +120,18 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     recording, outer = state.recording, state.walk
     run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
     walk = state.walk = Walk(starts, needed)
-    memory = use_memory()
+    before = hush()
     try:
         if recording is not create_graph:
             set_recording(create_graph)
-        with np.errstate(all="ignore"):
-            run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
-                inside is not None, watch)
+        run(pending, heap, retain, live, needed, set() if targets is None else set(targets), caught,
+            inside is not None, watch)
         for end in walk.ends or ():
             end()
     finally:
         if recording is not create_graph:
             set_recording(recording)
-        use_memory(memory)
+        speak(before)
         state.walk = outer
         masked_walks.discard(walk)
         walk.ends = None  # they may hold the walk

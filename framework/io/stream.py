@@ -17,6 +17,7 @@ import numpy as np
 
 from .. import _native
 from ..backends import array_module, move
+from ..backends.memory import cached_memory
 from ..device import CPU
 from ..errors import CheckpointError
 from .layout import BLOCK, Entry, Header, check_total, pack_header
@@ -196,9 +197,9 @@ def read_arrays(file: BinaryIO, header: Header, what: str, ours: bool, verify: b
 
 
 def _empty(e: Entry, what: str) -> np.ndarray:
-    before = None if _native.module is None else _native.module.use_memory(None)  # large buffers used again
     try:
-        return np.empty(e.shape, e.dtype)
+        with cached_memory():
+            return np.empty(e.shape, e.dtype)
     except ValueError as error:
         raise CheckpointError(f"{what}: tensor {e.name!r} of shape {list(e.shape)} cannot be ({error})"
                               ) from None
@@ -206,9 +207,6 @@ def _empty(e: Entry, what: str) -> np.ndarray:
         error.add_note(f"{what}: no memory for tensor {e.name!r} of {e.end - e.begin} bytes; mmap=True loads "
                        f"without it")
         raise
-    finally:
-        if before is not None:
-            _native.module.use_memory(before)
 
 
 def _cut(views: list[memoryview], size: int) -> Iterator[list[memoryview]]:

@@ -17,23 +17,19 @@ def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
     """Note that ``view = op(x, **settings)`` shares memory with ``x``."""
     if op.view == "maybe" and not _shares(x._array, view._array):
         return
-    view._counter = counter_of(x)
-    source = x._more
-    base, links = x, None
-    if source is not None and source.base is not None:
+    view._counter = x._counter or counter_of(x)
+    source = x._more or x._extras()
+    if source.base is None:
+        base, links = x, None
+    else:
         base, links = source.base, source.links
-    more = view._extras()
+        source = base._extras()
+    more = view._more or view._extras()
     more.base, more.links = base, (links, (op, settings))
-    register(base, view)
-
-
-def register(base: Tensor, view: Tensor) -> None:
-    """Let ``base`` know its view, weakly; forget the dead ones now and then."""
-    extras = base._extras()
-    refs = extras.views
+    refs = source.views
     if refs is None:
-        refs = extras.views = []
-    refs.append(weakref.ref(view))
+        refs = source.views = []
+    refs.append(weakref.ref(view))  # the base knows its views, weakly, and forgets the dead ones now and then
     if len(refs) >= _PRUNE_FROM and not len(refs) & (len(refs) - 1):
         refs[:] = [ref for ref in refs if ref() is not None]
 
