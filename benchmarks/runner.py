@@ -48,10 +48,19 @@ def arrays(case: Case) -> list[np.ndarray]:
     return found
 
 
-def agree(names: Sequence[str], cases: Sequence[Case], tolerance: float) -> None:
+def _largest(x: np.ndarray) -> float:
+    return float(np.abs(x).max(initial=0))
+
+
+def _euclidean(x: np.ndarray) -> float:
+    return float(np.linalg.norm(x.ravel()))
+
+
+def agree(names: Sequence[str], cases: Sequence[Case], tolerance: float,
+          size: Callable[[np.ndarray], float] = _largest) -> None:
     """Run every case once and raise `Disagree` unless all computed the first one's values.
 
-    Of each array the largest difference may be ``tolerance`` times the largest number.
+    Of each array the difference may be ``tolerance`` times the array, both measured by ``size``.
     """
     first, *others = [arrays(case) for case in cases]
     for name, other in zip(names[1:], others):
@@ -63,11 +72,22 @@ def agree(names: Sequence[str], cases: Sequence[Case], tolerance: float) -> None
                                f"{name} {b.dtype}{list(b.shape)}")
             if not (np.isfinite(a).all() and np.isfinite(b).all()):
                 raise Disagree(f"array {i} is not finite")
-            scale = float(np.abs(b).max(initial=0))
-            worst = float(np.abs(a.astype(np.float64) - b).max(initial=0))
+            scale, worst = size(b), size(a.astype(np.float64) - b)
             if worst > tolerance * scale:
-                raise Disagree(f"array {i}: {names[0]} and {name} differ by {worst:.3g}, the largest "
-                               f"number is {scale:.3g}, allowed is {tolerance:g} times it")
+                raise Disagree(f"array {i}: {names[0]} and {name} differ by {worst:.3g}, the array is "
+                               f"{scale:.3g} large, allowed is {tolerance:g} times that")
+
+
+def agree_in_double(work: Workload, modules: Sequence[ModuleType], tiny: bool = False) -> None:
+    """Raise `Disagree` unless the modules compute the same in float64, to rounding."""
+    before = [M.get_default_dtype() for M in modules]
+    try:
+        for M in modules:
+            M.set_default_dtype(M.float64)
+        agree([M.__name__ for M in modules], work.cases(list(modules), tiny), 1e-10)
+    finally:
+        for M, dtype in zip(modules, before):
+            M.set_default_dtype(dtype)
 
 
 # -- timing ---------------------------------------------------------------------------------------
@@ -126,7 +146,10 @@ def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, tiny: boo
     names, cases = [M.__name__ for M in modules], work.cases(list(modules), tiny)
     hand = work.numpy_case(tiny)
     every = [*cases, hand] if hand else cases
-    agree([*names, "NumPy by hand"][:len(every)], every, work.tolerance)
+    if work.kinks:
+        agree_in_double(work, modules, tiny)
+    size = _euclidean if work.kinks else _largest
+    agree([*names, "NumPy by hand"][:len(every)], every, work.tolerance, size)
     rows = [[t / case.calls for t, case in zip(row, every)]
             for row in alternate([case.run for case in every], plan)]
     found = summary(names, rows)

@@ -30,7 +30,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Workload:
-    """A named way to build a `Case` from a module; ``tiny`` are the sizes for tests."""
+    """A named way to build a `Case` from a module; ``tiny`` are the sizes for tests.
+
+    ``kinks``: rounding can tip a kink (a ReLU at 0) to its other side, which moves a few numbers a lot. Then
+    modules must agree in float64 to rounding, and in float32 in the Euclidean norm.
+    """
 
     name: str
     family: str
@@ -42,6 +46,7 @@ class Workload:
     by_hand: Callable[..., Case] | None = None
     built_in: str = ""
     training: bool = False
+    kinks: bool = False
 
     def cases(self, modules: list[ModuleType], tiny: bool = False) -> list[Case]:
         """One case per module; the built-in layer is used where all of the modules have it."""
@@ -84,8 +89,9 @@ def has(M: ModuleType, path: str) -> bool:
 
 
 def normal(M: ModuleType, *shape: int, seed: int = 0, requires_grad: bool = False) -> Any:
-    """Normal float32 numbers, from NumPy's generator."""
-    x = M.from_numpy(np.asarray(np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)))
+    """Normal numbers of the default dtype, from NumPy's generator (float32 numbers in every case)."""
+    numbers = np.asarray(np.random.default_rng(seed).standard_normal(shape, dtype=np.float32))
+    x = M.from_numpy(numbers).to(M.get_default_dtype())
     return x.requires_grad_() if requires_grad else x
 
 

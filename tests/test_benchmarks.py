@@ -37,6 +37,18 @@ def test_workload_agrees_with_torch(name):
     assert (cases[0].flops, cases[0].bytes, cases[0].note) == (cases[1].flops, cases[1].bytes, cases[1].note)
 
 
+def test_workload_with_kinks_is_compared_in_float64_too(monkeypatch):
+    work = REGISTRY["resnet20-step"]
+    assert work.kinks
+    runner.agree_in_double(work, [fw, fw], tiny=True)
+    assert fw.get_default_dtype() is fw.float32
+    seen = []
+    monkeypatch.setattr(runner, "arrays", lambda case: [np.full(3, 1 + 1e-9 * len(seen)), seen.append(1)][:1])
+    with pytest.raises(runner.Disagree, match="array 0: framework and framework differ by 1e-09"):
+        runner.agree_in_double(work, [fw, fw], tiny=True)
+    assert fw.get_default_dtype() is fw.float32
+
+
 @pytest.mark.parametrize("name", [n for n, w in REGISTRY.items() if w.built_in])
 def test_built_in_layers_compute_what_the_cell_by_hand_computes(name):
     torch = pytest.importorskip("torch", reason="PyTorch is not installed (the compare extra brings it)")
