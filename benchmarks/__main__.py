@@ -15,7 +15,7 @@ from typing import Any
 from framework.backends.threads import usable_cores
 
 from . import report, runner, workloads  # noqa: F401
-from .processes import measurements
+from .processes import PLAIN, measurements, without_kernels
 from .workload import REGISTRY
 
 QUICK = runner.Plan(rounds=5, seconds=0.03)
@@ -31,6 +31,7 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help=f"samples of each (default: {runner.Plan.rounds})")
     parser.add_argument("--threads", type=int, default=usable_cores(), help="threads of every module")
     parser.add_argument("--quick", action="store_true", help="fewer and shorter samples of the same work")
+    parser.add_argument("--plain", action="store_true", help="also time each without the native kernels")
     parser.add_argument("--json", metavar="FILE", help="append the run to this file, one line of JSON")
     parser.add_argument("--markdown", metavar="FILE", help="write the table, or its part of a page")
     parser.add_argument("--picture", metavar="FILE", help="write the ratios as SVG")
@@ -65,7 +66,8 @@ def modules(options: argparse.Namespace) -> list[ModuleType]:
     return found
 
 
-def run(names: Sequence[str], pair: list[ModuleType], plan: runner.Plan, threads: int) -> dict[str, Any]:
+def run(names: Sequence[str], pair: list[ModuleType], plan: runner.Plan, threads: int,
+        plain: bool = False) -> dict[str, Any]:
     """Measure and print row by row. A workload that fails is a row that says so.
 
     The peak is measured again before every row, since other programs may run just then; the best counts.
@@ -83,6 +85,8 @@ def run(names: Sequence[str], pair: list[ModuleType], plan: runner.Plan, threads
         try:
             if name in REGISTRY:
                 row = runner.measure(REGISTRY[name], pair, plan)
+                if plain:
+                    row["beside"][PLAIN] = without_kernels(found["modules"][0], name, threads)
             else:
                 row = processes[name].measure(found["modules"], plan.rounds)
         except Exception as error:
@@ -103,7 +107,7 @@ def main(given: Sequence[str] | None = None) -> int:
         return 0
     plan = QUICK if options.quick else runner.Plan()
     plan = runner.Plan(options.rounds or plan.rounds, plan.seconds)
-    found = run(names, modules(options), plan, options.threads)
+    found = run(names, modules(options), plan, options.threads, options.plain)
     report.write(found, options.markdown, options.picture, options.json)
     return any("failed" in row for row in found["rows"])
 

@@ -10,14 +10,17 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from .checkpoint import memory
-from .runner import summary
-from .workload import REGISTRY
+from .runner import Plan, alternate, set_threads, summary
+from .workload import REGISTRY, Workload
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS = 3
+NUMPY = "NumPy by hand"
+PLAIN = "without kernels"
 
 
 @dataclass(frozen=True)
@@ -40,17 +43,16 @@ class Process:
             row = {name: self.number(name) for name in order}
             rows.append([row[name] for name in everyone])
         found = summary(names, rows)
-        if self.with_numpy:
-            found["by_hand"] = summary(everyone, rows)["median"]["numpy"]
+        found["beside"] = {NUMPY: summary(everyone, rows)["median"]["numpy"]} if self.with_numpy else {}
         return {"name": self.name, "family": "processes", "what": self.what, "unit": self.unit, "note": "",
                 **found}
 
 
-def _child(*command: str) -> Any:
+def _child(*command: str, **settings: str) -> Any:
     """What a fresh interpreter prints as JSON; compiled modules are kept, as in any installation."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     done = subprocess.run([sys.executable, *command], capture_output=True, text=True,
-                          env={**environment, "PYTHONPATH": str(ROOT)})
+                          env={**environment, "PYTHONPATH": str(ROOT), **settings})
     if done.returncode:
         says = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise RuntimeError(f"{says[-1]}; in: {' '.join(command)}")
@@ -67,7 +69,12 @@ def _import_memory(name: str) -> float:
 
 
 def _step_memory(work: str) -> Callable[[str], float]:
-    return lambda name: _child("-m", "benchmarks.processes", name, work)
+    return lambda name: _child("-m", "benchmarks.processes", "memory", name, work)
+
+
+def without_kernels(module: str, work: str, threads: int) -> float:
+    """Seconds of a workload in a process of its own that does not load the native kernels."""
+    return _child("-m", "benchmarks.processes", "time", module, work, str(threads), FRAMEWORK_NATIVE="off")
 
 
 def _loader(name: str) -> float:
@@ -90,25 +97,37 @@ def measurements() -> dict[str, Process]:
     return {p.name: p for p in found}
 
 
+def _memory(work: Workload, module: ModuleType) -> float:
+    # a small run first: the code that a library reads from its files when first needed is not counted
+    small, = work.cases([module], tiny=True)
+    small.run()
+    before = memory("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    case, = work.cases([module])
+    for _ in range(STEPS):
+        case.run()
+    return memory("VmHWM") - before
+
+
+def _time(work: Workload, module: ModuleType, threads: int) -> float:
+    set_threads([module], threads)
+    case, = work.cases([module])
+    rows = alternate([case.run], Plan(3, 0.03))
+    return summary([""], rows)["median"][""] / case.calls
+
+
 def main() -> None:
-    """In the fresh process: print the peak memory that a workload adds."""
+    """In the fresh process: print the peak memory that a workload adds, or its time."""
     from importlib import import_module
 
     from . import workloads  # noqa: F401
 
-    name, work = sys.argv[1:]
+    kind, name, work, *threads = sys.argv[1:]
     module = import_module(name)
     for part in ("nn", "optim"):
         import_module(f"{name}.{part}")
-    # a small run first: the code that a library reads from its files when first needed is not counted
-    small, = REGISTRY[work].cases([module], tiny=True)
-    small.run()
-    before = memory("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")
-    case, = REGISTRY[work].cases([module])
-    for _ in range(STEPS):
-        case.run()
-    print(memory("VmHWM") - before)
+    measured = {"memory": _memory, "time": _time}[kind]
+    print(measured(REGISTRY[work], module, *map(int, threads)))
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ def line(row: dict[str, Any], peak: dict[str, float]) -> str:
     if "failed" in row:
         return f"{row['name']:22} FAILED: {row['failed']}"
     times = "".join(f"{name:>11} {amount(t, row['unit']):>8}" for name, t in row["median"].items())
-    hand = f"   by hand {amount(row['by_hand'], row['unit'])}" if "by_hand" in row else ""
-    return f"{row['name']:22}{times}   ratio {ratio(row):22}{_peaks(row, peak):>16}{hand}"
+    others = "".join(f"   {name} {amount(t, row['unit'])}" for name, t in row["beside"].items())
+    return f"{row['name']:22}{times}   ratio {ratio(row):22}{_peaks(row, peak):>16}{others}"
 
 
 def _peaks(row: dict[str, Any], peak: dict[str, float]) -> str:
@@ -60,7 +60,8 @@ def markdown(run: dict[str, Any]) -> str:
     head = ["workload", "what", *names]
     if len(names) > 1:
         head += ["ratio (quartiles)"]
-    head += ["% of peak", "NumPy by hand"]
+    others = list(dict.fromkeys(name for row in run["rows"] for name in row.get("beside", ())))
+    head += ["% of peak", *others]
     lines = [f"| {' | '.join(head)} |", "|" + " --- |" * len(head)]
     for row in run["rows"]:
         if "failed" in row:
@@ -70,7 +71,7 @@ def markdown(run: dict[str, Any]) -> str:
             cells = [row["name"], what, *[amount(row["median"][n], row["unit"]) for n in names]]
             cells += [ratio(row)] if len(names) > 1 else []
             cells.append(_peaks(row, run["peak"]))
-            cells.append(amount(row["by_hand"], row["unit"]) if "by_hand" in row else "")
+            cells += [amount(row["beside"][n], row["unit"]) if n in row["beside"] else "" for n in others]
         cells += [""] * (len(head) - len(cells))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, "", *conditions(run)]) + "\n"

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,7 @@ import numpy as np
 import framework
 from framework.backends.threads import usable_cores
 
+from . import compiled
 from .workload import Case, Workload
 
 # threads of a BLAS or OpenMP spin for a while after a product: they are given time to fall asleep
@@ -141,20 +143,29 @@ def summary(names: Sequence[str], rows: Sequence[Sequence[float]]) -> dict[str, 
     return {"median": medians, "ratio": ratios, "rounds": len(rows)}
 
 
+def beside(work: Workload, modules: Sequence[ModuleType], tiny: bool = False) -> dict[str, Case]:
+    """The same work by other means: written by hand in NumPy, compiled by JAX where it is installed."""
+    found = {}
+    if hand := work.numpy_case(tiny):
+        found["NumPy by hand"] = hand
+    if work.name in compiled.CASES and len(modules) > 1 and find_spec("jax"):
+        found["JAX (jit)"] = compiled.CASES[work.name](**work.tiny if tiny else {})
+    return found
+
+
 def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, tiny: bool = False) -> dict[str, Any]:
-    """Check that the modules agree, then time them; NumPy by hand stands last where there is one."""
+    """Check that the modules, and what stands beside them, agree, then time them."""
     names, cases = [M.__name__ for M in modules], work.cases(list(modules), tiny)
-    hand = work.numpy_case(tiny)
-    every = [*cases, hand] if hand else cases
+    others = beside(work, modules, tiny)
+    every = [*cases, *others.values()]
     if work.kinks:
         agree_in_double(work, modules, tiny)
-    size = _euclidean if work.kinks else _largest
-    agree([*names, "NumPy by hand"][:len(every)], every, work.tolerance, size)
+    agree([*names, *others], every, work.tolerance, _euclidean if work.kinks else _largest)
     rows = [[t / case.calls for t, case in zip(row, every)]
             for row in alternate([case.run for case in every], plan)]
     found = summary(names, rows)
-    if hand:
-        found["by_hand"] = statistics.median(row[-1] for row in rows)
+    found["beside"] = {name: statistics.median(row[len(names) + i] for row in rows)
+                       for i, name in enumerate(others)}
     kind, count = ("flops", cases[0].flops) if cases[0].flops else ("bytes", cases[0].bytes)
     if count:
         found["bound"], found["count"] = kind, count
@@ -197,7 +208,7 @@ def _processor() -> str:
 def machine() -> dict[str, Any]:
     """What a figure depends on: processor, cores, load, system, versions."""
     versions = {"python": platform.python_version(), "framework": framework.__version__}
-    for name in ("numpy", "torch"):
+    for name in ("numpy", "torch", "jax"):
         try:
             versions[name] = version(name)
         except PackageNotFoundError:

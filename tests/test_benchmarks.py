@@ -10,8 +10,8 @@ import pytest
 
 import framework as fw
 from benchmarks import __main__ as command
-from benchmarks import report, runner, workloads  # noqa: F401
-from benchmarks.processes import Process, measurements
+from benchmarks import compiled, report, runner, workloads  # noqa: F401
+from benchmarks.processes import Process, measurements, without_kernels
 from benchmarks.workload import REGISTRY, Case, weights, workload
 
 PEAK = {"flops": 1e9, "bytes": 1e9}
@@ -47,6 +47,14 @@ def test_workload_with_kinks_is_compared_in_float64_too(monkeypatch):
     with pytest.raises(runner.Disagree, match="array 0: framework and framework differ by 1e-09"):
         runner.agree_in_double(work, [fw, fw], tiny=True)
     assert fw.get_default_dtype() is fw.float32
+
+
+@pytest.mark.parametrize("name", compiled.CASES)
+def test_what_is_written_for_jax_computes_the_workload(name):
+    pytest.importorskip("jax", reason="JAX is not installed (the compare extra brings it)")
+    work = REGISTRY[name]
+    case, = work.cases([fw], tiny=True)
+    runner.agree(["framework", "JAX"], [case, compiled.CASES[name](**work.tiny)], work.tolerance)
 
 
 @pytest.mark.parametrize("name", [n for n, w in REGISTRY.items() if w.built_in])
@@ -168,9 +176,10 @@ def test_fresh_processes_measure():
         return next(numbers)
     found = Process("x", "something", "s", number, with_numpy=True).measure(["a", "b"], 2)
     assert asked == ["a", "b", "numpy", "numpy", "b", "a"]
-    assert found["median"] == {"a": 2.0, "b": 4.5} and found["by_hand"] == 5.0
+    assert found["median"] == {"a": 2.0, "b": 4.5} and found["beside"] == {"NumPy by hand": 5.0}
     assert found["ratio"][1] == (1 / 4 + 3 / 5) / 2
     assert 0 < measurements()["import"].number("framework") < 600
+    assert 0 < without_kernels("framework", "mlp-batch-1", 1) < 600
 
 
 @pytest.mark.skipif(not os.access("/proc/self/clear_refs", os.W_OK), reason="peak memory is read from Linux")
