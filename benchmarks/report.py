@@ -77,10 +77,10 @@ def markdown(run: dict[str, Any]) -> str:
     return "\n".join([*lines, "", *conditions(run)]) + "\n"
 
 
-def embed(text: str, table: str) -> str:
+def embed(text: str, table: str, first: str = START, last: str = END) -> str:
     """The table in the place that two comments mark in a page, or the table alone where there is none."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
+    before, start, rest = text.partition(first)
+    _, end, after = rest.partition(last)
     return f"{before}{start}\n\n{table}\n{end}{after}" if end else table
 
 

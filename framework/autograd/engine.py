@@ -7,6 +7,7 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..quiet import hush, speak
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
 
+_age = attrgetter("seq")
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
 
 
@@ -246,9 +248,11 @@ def _needed(starts: Sequence, targets: set) -> set:
                 seen.add(edge)
                 stack.append(edge)
     needed = set(targets)
-    for node in sorted(seen, key=lambda n: n.seq):
-        if any(e in needed for e in node.edges):
-            needed.add(node)
+    for node in sorted(seen, key=_age):
+        for edge in node.edges:
+            if edge in needed:
+                needed.add(node)
+                break
     return needed
 
 
