@@ -395,3 +395,69 @@ numpy_row("RNNCell", lambda M: M.nn.RNNCell(3, 4), (data(5, 3), data(5, 4)),
 numpy_row("RNNCell", lambda M: M.nn.RNNCell(3, 4, bias=False, nonlinearity="relu"), data(5, 3),
           lambda p, x: np.maximum(x @ p["weight_ih"].T, 0), label="relu")
 numpy_row("GRUCell", lambda M: M.nn.GRUCell(3, 4), (data(5, 3), data(5, 4)), gru_step)
+
+# -- transformers ------------------------------------------------------------------------------------
+
+
+def attended(p: dict, q: np.ndarray, k: np.ndarray, heads: int, mask: Any = 0.0) -> np.ndarray:
+    """Attention of (length, batch, features) with the parameters of ``MultiheadAttention``."""
+    ws, bs = np.split(p["in_proj_weight"], 3), np.split(p["in_proj_bias"], 3)
+    q, k, v = ((x @ w.T + b).reshape(*x.shape[:2], heads, -1).transpose(1, 2, 0, 3)
+               for x, w, b in zip((q, k, k), ws, bs))
+    weights = softmax(q @ k.swapaxes(2, 3) / math.sqrt(q.shape[-1]) + mask, -1)
+    y = (weights @ v).transpose(2, 0, 1, 3).reshape(q.shape[2], q.shape[0], -1)
+    return y @ p["out_proj.weight"].T + p["out_proj.bias"]
+
+
+def exact_gelu(x: np.ndarray) -> np.ndarray:
+    return x * (1 + erf(x / math.sqrt(2))) / 2
+
+
+def below(p: dict, name: str) -> dict:
+    return {k.removeprefix(f"{name}."): v for k, v in p.items() if k.startswith(f"{name}.")}
+
+
+def layer_normed(p: dict, x: np.ndarray) -> np.ndarray:
+    return normed(x, (-1,)) * p["weight"] + p["bias"]
+
+
+def coder(p: dict, x: np.ndarray, memory: Any = None, first: bool = False, mask: Any = 0.0,
+          act: Callable = lambda x: np.maximum(x, 0)) -> np.ndarray:
+    """An encoder layer, or a decoder layer where there is a memory; two heads."""
+    blocks = [lambda x: attended(below(p, "self_attn"), x, x, 2, mask),
+              lambda x: (act(x @ p["linear1.weight"].T + p["linear1.bias"]) @ p["linear2.weight"].T
+                         + p["linear2.bias"])]
+    if memory is not None:
+        blocks.insert(1, lambda x: attended(below(p, "multihead_attn"), x, memory, 2))
+    for i, block in enumerate(blocks):
+        norm = below(p, f"norm{i + 1}")
+        x = x + block(layer_normed(norm, x)) if first else layer_normed(norm, x + block(x))
+    return x
+
+
+def stack(p: dict, x: np.ndarray, memory: Any = None, mask: Any = 0.0) -> np.ndarray:
+    for i in range(2):
+        x = coder(below(p, f"layers.{i}"), x, memory, mask=mask)
+    return layer_normed(below(p, "norm"), x) if "norm.weight" in p else x
+
+
+SMALL = {"dim_feedforward": 6, "dropout": 0.0}
+SRC, TGT = data(5, 3, 4), data(2, 3, 4, seed=1)
+ABOVE = np.triu(np.full((5, 5), -np.inf, np.float32), 1)
+numpy_row("TransformerEncoderLayer", lambda M: M.nn.TransformerEncoderLayer(4, 2, **SMALL), SRC, coder,
+          same_text=False)
+numpy_row("TransformerEncoderLayer", lambda M: M.nn.TransformerEncoderLayer(
+              4, 2, batch_first=True, norm_first=True, activation="gelu", **SMALL),
+          SRC.transpose(1, 0, 2).copy(),
+          lambda p, x: coder(p, x.transpose(1, 0, 2), first=True, act=exact_gelu).transpose(1, 0, 2), label="settings",
+          same_text=False)
+numpy_row("TransformerDecoderLayer", lambda M: M.nn.TransformerDecoderLayer(4, 2, **SMALL), (TGT, SRC), coder,
+          same_text=False)
+numpy_row("TransformerEncoder", lambda M: M.nn.TransformerEncoder(
+              M.nn.TransformerEncoderLayer(4, 2, **SMALL), 2), (SRC, ABOVE),
+          lambda p, x, mask: stack(p, x, mask=mask), trained=1, same_text=False)
+numpy_row("TransformerDecoder", lambda M: M.nn.TransformerDecoder(
+              M.nn.TransformerDecoderLayer(4, 2, **SMALL), 2, M.nn.LayerNorm(4)), (TGT, SRC), stack,
+          same_text=False)
+numpy_row("Transformer", lambda M: M.nn.Transformer(4, 2, 2, 2, **SMALL), (SRC, TGT),
+          lambda p, x, y: stack(below(p, "decoder"), y, stack(below(p, "encoder"), x)), same_text=False)

@@ -141,3 +141,8 @@ from .rnn_cell import GRUCell as GRUCell
 from .rnn_cell import LSTMCell as LSTMCell
 from .rnn_cell import RNNCell as RNNCell
 from .rnn_cell import RNNCellBase as RNNCellBase
+from .transformer import Transformer as Transformer
+from .transformer import TransformerDecoder as TransformerDecoder
+from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
+from .transformer import TransformerEncoder as TransformerEncoder
+from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
