@@ -449,7 +449,8 @@ numpy_row("TransformerEncoderLayer", lambda M: M.nn.TransformerEncoderLayer(4, 2
 numpy_row("TransformerEncoderLayer", lambda M: M.nn.TransformerEncoderLayer(
               4, 2, batch_first=True, norm_first=True, activation="gelu", **SMALL),
           SRC.transpose(1, 0, 2).copy(),
-          lambda p, x: coder(p, x.transpose(1, 0, 2), first=True, act=exact_gelu).transpose(1, 0, 2), label="settings",
+          lambda p, x: coder(p, x.transpose(1, 0, 2), first=True, act=exact_gelu).transpose(1, 0, 2),
+          label="settings",
           same_text=False)
 numpy_row("TransformerDecoderLayer", lambda M: M.nn.TransformerDecoderLayer(4, 2, **SMALL), (TGT, SRC), coder,
           same_text=False)
