@@ -20,12 +20,12 @@ def _variables() -> list[tuple[ContextVar, Any]]:
         return list(copy_context().items())
 
 
-_settings = Context().run(_variables)  # what NumPy keeps for those two in every context
+settings = Context().run(_variables)  # what NumPy keeps for those two in every context
 
 
 def hush() -> list[tuple[ContextVar, Token]]:
     """No warnings, and memory from the cache, for what follows in this context, until ``speak``."""
-    return [(variable, variable.set(value)) for variable, value in _settings]
+    return [(variable, variable.set(value)) for variable, value in settings]
 
 
 def speak(before: list[tuple[ContextVar, Token]]) -> None:
