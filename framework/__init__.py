@@ -77,6 +77,11 @@ from .dtypes import uint32 as uint32
 from .dtypes import uint64 as uint64
 from .io import load as load
 from .io import save as save
+from .layouts import MemoryFormat as memory_format
+from .layouts import channels_last as channels_last
+from .layouts import channels_last_3d as channels_last_3d
+from .layouts import contiguous_format as contiguous_format
+from .layouts import preserve_format as preserve_format
 
 # functions of the rooms, written by framework.ops.stub
 from .ops.activations import _relu as relu
@@ -515,20 +520,24 @@ from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("array_api", "autograd", "cpu", "cuda", "data", "fft", "func", "linalg", "multiprocessing", "nn",
-         "optim", "special", "utils")
+_LAZY = ("amp", "array_api", "autograd", "cpu", "cuda", "data", "fft", "func", "linalg", "multiprocessing",
+         "nn", "optim", "special", "utils")
+_FROM_LAZY = {"vmap": "func", **dict.fromkeys((
+    "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
+    "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
+    "set_autocast_dtype", "set_autocast_enabled"), "amp")}
 
 
 def __getattr__(name: str) -> _Any:
-    """The sub-packages, imported when first named."""
+    """The sub-packages, imported when first named, and what they have under the package's own name."""
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
-    if name == "vmap":
-        return _import_module(f"{__name__}.func").vmap
+    if name in _FROM_LAZY:
+        return getattr(_import_module(f"{__name__}.{_FROM_LAZY[name]}"), name)
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
     """The public names, those of sub-packages that are not imported yet included."""
-    names = {*globals(), *_LAZY, "vmap"}
+    names = {*globals(), *_LAZY, *_FROM_LAZY}
     return [name for name in names if not name.startswith("_") or name.startswith("__")]

@@ -10,7 +10,9 @@ from .backends import array_module, backend_for, cuda, move
 from .backends.capsule import read_bfloat16
 from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
+from .layouts import MemoryFormat, back, checked, need_dims, order
 from .ops.args import size_args
+from .ops.layout import made_like
 from .ops.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
 from .tensor import Tensor, wrap
@@ -258,13 +260,19 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
 
 @with_out
 @by_keyword
-def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+          memory_format: MemoryFormat | None = None) -> Tensor:
     """A tensor of uninitialised memory.
 
     >>> fw.empty(2, 3).shape
     (2, 3)
     """
-    return _filled("empty", size, None, dtype, device, requires_grad)
+    if memory_format is None or checked(memory_format, "empty").ndim == 0:
+        return _filled("empty", size, None, dtype, device, requires_grad)
+    shape = size_args(size, "empty")
+    need_dims(shape, memory_format, "empty")
+    made = _filled("empty", tuple(shape[d] for d in order(len(shape))), None, dtype, device, False)
+    return wrap(made._array.transpose(back(len(shape)))).requires_grad_(requires_grad)
 
 
 @with_out
@@ -281,53 +289,61 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     return _filled("full", (size,), fill_value, kind, device, requires_grad)
 
 
-def _shape(x: Tensor) -> tuple[int, ...]:
+def _source(x: Tensor) -> Tensor:
     if not isinstance(x, Tensor):
         raise TypeError(f"wanted a Tensor to take the shape and dtype from, got {type(x).__name__}")
-    return x.shape
+    return x
 
 
 def _like(x: Tensor, dtype: Any, device: Any) -> dict:
     return {"dtype": x.dtype if dtype is None else dtype, "device": x.device if device is None else device}
 
 
-def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None,
-               requires_grad: bool = False) -> Tensor:
-    """Zeros in the shape, dtype and device of ``input``.
+def _made_like(make: Any, input: Tensor, dtype: Any, device: Any, requires_grad: bool, memory_format: Any,
+               *fill: Any) -> Tensor:
+    settings = _like(input, dtype, device)
+    return made_like(lambda shape: make(shape, *fill, **settings), input, memory_format, requires_grad,
+                     f"{make.__name__}_like")
+
+
+def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               memory_format: MemoryFormat | None = None) -> Tensor:
+    """Zeros in the shape, dtype, device and memory format of ``input``.
 
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
-    return zeros(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
+    return _made_like(zeros, _source(input), dtype, device, requires_grad, memory_format)
 
 
-def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Ones in the shape, dtype and device of ``input``.
+def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              memory_format: MemoryFormat | None = None) -> Tensor:
+    """Ones in the shape, dtype, device and memory format of ``input``.
 
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
-    return ones(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
+    return _made_like(ones, _source(input), dtype, device, requires_grad, memory_format)
 
 
-def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None,
-               requires_grad: bool = False) -> Tensor:
-    """Uninitialised memory in the shape, dtype and device of ``input``.
+def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               memory_format: MemoryFormat | None = None) -> Tensor:
+    """Uninitialised memory in the shape, dtype, device and memory format of ``input``.
 
     >>> fw.empty_like(fw.ones(2, 3)).shape
     (2, 3)
     """
-    return empty(_shape(input), requires_grad=requires_grad, **_like(input, dtype, device))
+    return _made_like(empty, _source(input), dtype, device, requires_grad, memory_format)
 
 
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False) -> Tensor:
-    """One number in the shape, dtype and device of ``input``.
+              requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
+    """One number in the shape, dtype, device and memory format of ``input``.
 
     >>> fw.full_like(fw.ones(2), 5.0)
     tensor([5., 5.])
     """
-    return full(_shape(input), fill_value, requires_grad=requires_grad, **_like(input, dtype, device))
+    return _made_like(full, _source(input), dtype, device, requires_grad, memory_format, fill_value)
 
 
 def _number(value: Any) -> Any:

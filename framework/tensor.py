@@ -17,6 +17,7 @@ from .backends.capsule import export_bfloat16
 from .device import Device, as_device
 from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
 from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeError
+from .layouts import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
 
@@ -134,9 +135,11 @@ class Tensor:
         strides = tuple(s // self._array.itemsize for s in self._array.strides)
         return strides if dim is None else strides[dim]
 
-    def is_contiguous(self) -> bool:
-        """Whether the elements lie in memory in row-major order without gaps."""
-        return bool(self._array.flags.c_contiguous)
+    def is_contiguous(self, memory_format: MemoryFormat = contiguous_format) -> bool:
+        """Whether the elements lie in memory in row-major order, or as the format says, without gaps."""
+        if memory_format is contiguous_format:
+            return bool(self._array.flags.c_contiguous)
+        return lies_in(self._array, checked(memory_format, "is_contiguous"))
 
     def data_ptr(self) -> int:
         """The address of the first element."""

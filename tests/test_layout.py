@@ -1,6 +1,7 @@
 """How results lie in memory, and that copies keep what is shared."""
 
 import copy
+import pickle
 from typing import Any
 
 import numpy as np
@@ -77,3 +78,109 @@ def test_numbers_a_dtype_cannot_hold(name: str) -> None:
 def test_view_speaks_of_itself() -> None:
     with pytest.raises(fw.errors.ShapeError, match=r"^view: a tensor of shape \[6\]"):
         fw.ones(6).view(4)
+
+
+# -- memory formats --------------------------------------------------------------------------------------
+
+IMAGES = fw.tensor(np.random.default_rng(1).standard_normal((2, 5, 6, 7), np.float32))
+VOLUMES = fw.ones(2, 3, 2, 3, 4)
+LAST, LAST_3D = fw.channels_last, fw.channels_last_3d
+KEEP: dict[str, Any] = {
+    "add": lambda x: x + 1, "relu": F.relu, "clone": lambda x: x.clone(), "double": lambda x: x.double(),
+    "add channels": lambda x: x + fw.ones(1, 5, 1, 1), "where": lambda x: fw.where(x > 0, x, x * 0),
+    "conv2d": lambda x: F.conv2d(x, fw.ones(3, 5, 2, 2), fw.ones(3), padding=1),
+    "depthwise": lambda x: F.conv2d(x, fw.ones(5, 1, 3, 3), groups=5),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x, fw.ones(5, 3, 2, 2)),
+    "max_pool2d": lambda x: F.max_pool2d(x, 3, 2, 1), "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
+    "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, (2, 3)),
+    "batch_norm": lambda x: F.batch_norm(x, None, None, fw.ones(5), fw.ones(5), training=True),
+    "batch_norm, eval": lambda x: F.batch_norm(x, fw.zeros(5), fw.ones(5))}
+
+
+def test_strides_of_formats() -> None:
+    x = IMAGES.contiguous(memory_format=LAST)
+    assert x.shape == IMAGES.shape and x.stride() == (210, 1, 35, 5) and x.tolist() == IMAGES.tolist()
+    assert x.is_contiguous(memory_format=LAST) and not x.is_contiguous()
+    assert x.contiguous(memory_format=LAST) is x
+    assert not IMAGES.is_contiguous(memory_format=LAST) and x.contiguous().stride() == IMAGES.stride()
+    y = VOLUMES.to(memory_format=LAST_3D)
+    assert y.stride() == (72, 1, 36, 12, 3) and y.is_contiguous(memory_format=LAST_3D)
+    assert not y.is_contiguous(memory_format=LAST) and not fw.ones(3).is_contiguous(memory_format=LAST)
+    thin = fw.ones(2, 1, 3, 4)
+    assert thin.is_contiguous() and thin.is_contiguous(memory_format=LAST)
+    assert x.to(fw.float64, memory_format=fw.contiguous_format).stride() == IMAGES.stride()
+    assert x.to(fw.float64, memory_format=fw.preserve_format).stride() == x.stride()
+
+
+@pytest.mark.parametrize("make", [
+    fw.zeros_like, fw.ones_like, fw.empty_like, lambda x, **k: fw.full_like(x, 3.0, **k), fw.rand_like,
+    fw.randn_like, lambda x, **k: fw.randint_like(x, 5, **k), fw.clone])
+def test_tensors_like_others(make: Any) -> None:
+    x = IMAGES.contiguous(memory_format=LAST)
+    assert make(x).stride() == make(IMAGES, memory_format=LAST).stride() == x.stride()
+    assert make(x, memory_format=fw.contiguous_format).stride() == make(IMAGES).stride() == IMAGES.stride()
+    assert make(x).shape == x.shape
+    with pytest.raises(fw.errors.ShapeError, match="4 dimensions"):
+        make(fw.ones(3), memory_format=LAST)
+    with pytest.raises(TypeError, match="memory_format"):
+        make(x, memory_format="last")
+
+
+def test_empty_in_a_format() -> None:
+    x = fw.empty(2, 3, 4, 5, memory_format=LAST, requires_grad=True)
+    assert x.shape == (2, 3, 4, 5) and x.is_contiguous(memory_format=LAST) and x.is_leaf and x.requires_grad
+    assert fw.empty(2, 3, memory_format=fw.contiguous_format).is_contiguous()
+    with pytest.raises(ValueError, match="preserve_format"):
+        x.contiguous(memory_format=fw.preserve_format)
+
+
+@pytest.mark.parametrize("name", KEEP)
+def test_images_keep_their_format(name: str) -> None:
+    """Results and gradients are the same numbers; results lie as the input does."""
+    found = []
+    for memory_format in (fw.contiguous_format, LAST):
+        x = IMAGES.clone(memory_format=memory_format).requires_grad_()
+        y = KEEP[name](x)
+        assert y.is_contiguous(memory_format=memory_format)
+        (y * y.detach().sin()).sum().backward()
+        found.append((y.detach().numpy(), x.grad.numpy()))
+    for rows, last in zip(*found):
+        np.testing.assert_allclose(last, rows, rtol=1e-5, atol=1e-5 * np.abs(rows).max())
+
+
+def test_volumes_keep_their_format() -> None:
+    x = VOLUMES.contiguous(memory_format=LAST_3D)
+    for run in (lambda x: F.conv3d(x, fw.ones(4, 3, 2, 2, 2)), lambda x: F.max_pool3d(x, 2),
+                lambda x: F.batch_norm(x, fw.zeros(3), fw.ones(3))):
+        assert run(x).is_contiguous(memory_format=LAST_3D) and run(x).tolist() == run(VOLUMES).tolist()
+
+
+def test_weights_decide_too() -> None:
+    w = fw.ones(3, 5, 2, 2).to(memory_format=LAST)
+    assert F.conv2d(IMAGES, w).is_contiguous(memory_format=LAST)
+    assert F.conv2d(IMAGES, w.contiguous()).is_contiguous()
+
+
+def test_a_module_in_channels_last_trains_alike() -> None:
+    def losses(memory_format: Any) -> list[float]:
+        fw.manual_seed(0)
+        n = fw.nn
+        model = n.Sequential(n.Conv2d(5, 8, 3, padding=1), n.BatchNorm2d(8), n.ReLU(), n.MaxPool2d(2),
+                             n.Conv2d(8, 4, 3), n.AvgPool2d(1), n.Flatten(), n.Linear(4, 2)).double()
+        model.to(memory_format=memory_format)
+        assert model[0].weight.is_contiguous(memory_format=memory_format) and model[0].bias.is_contiguous()
+        optimizer = fw.optim.Adam(model.parameters(), lr=0.01)
+        found = []
+        for _ in range(3):
+            loss = model(IMAGES.double().to(memory_format=memory_format)).square().sum()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        return found
+    np.testing.assert_allclose(losses(LAST), losses(fw.contiguous_format), rtol=1e-9)
+
+
+def test_formats_have_names() -> None:
+    assert repr(LAST) == "framework.channels_last" and isinstance(LAST, fw.memory_format)
+    assert copy.deepcopy(LAST) is LAST and pickle.loads(pickle.dumps(LAST)) is LAST

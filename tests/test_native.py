@@ -1,5 +1,7 @@
 """The native engine: elementwise programs against NumPy, layouts, threads, memory, choice of module."""
 
+import itertools
+import math
 import os
 import subprocess
 import sys
@@ -305,6 +307,10 @@ def test_denormals_are_kept_unless_asked_to_flush(threads):
     assert (run(tiny) > 0).all()
 
 
+def total(run, *arrays):
+    return run.fold("sum", tuple(range(max(getattr(a, "ndim", 0) for a in arrays))), False, 0, *arrays)
+
+
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_sums_of_programs(dtype, threads):
     rng = np.random.default_rng(3)
@@ -316,14 +322,81 @@ def test_sums_of_programs(dtype, threads):
             sums = []
             for count in (1, 2):
                 threads(count)
-                sums.append(run.sum(a, b))
+                sums.append(float(total(run, a, b)))
             assert sums[0] == sums[1] == pytest.approx(want, rel=tol)
     row = rng.normal(size=1031).astype(dtype)
-    assert run.sum(x, row) == pytest.approx(((x.astype(float) - row) ** 2).sum(), rel=tol)
+    assert total(run, x, row) == pytest.approx(((x.astype(float) - row) ** 2).sum(), rel=tol)
     part = x[::2, ::-3]
-    assert run.sum(part, 1.5) == pytest.approx(((part.astype(float) - 1.5) ** 2).sum(), rel=tol)
-    assert run.sum(np.arange(3), np.arange(3)) is NotImplemented
-    assert kernel("x < y", "x y").sum(x, x) is NotImplemented
+    assert total(run, part, 1.5) == pytest.approx(((part.astype(float) - 1.5) ** 2).sum(), rel=tol)
+    assert total(run, np.arange(3), np.arange(3)) is NotImplemented
+    assert total(kernel("x < y", "x y"), x, x) is NotImplemented
+
+
+FOLDS = {"sum": np.sum, "mean": np.mean, "amax": np.max, "amin": np.min,
+         "var": lambda v, axis, keepdims: v.var(axis=axis, ddof=1, keepdims=keepdims)}
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(7,), (1, 9), (40, 9), (33, 1000), (3000, 7), (9, 5000), (17, 4, 130),
+                                   (2, 3, 4, 5), (5, 1, 6)])
+def test_folds_of_programs(shape, dtype, threads):
+    rng = np.random.default_rng(4)
+    run = kernel("x * y + 0.5", "x y")
+    x, y = rng.normal(size=(2, *shape)).astype(dtype)
+    for a, b in [(x, y), (x, 1.5), (x.T, y.T), (x, y[:1]), (x, y[..., :1]), (x.T, np.ascontiguousarray(y.T))]:
+        v = np.asarray(a, np.longdouble) * b + 0.5
+        for count in range(v.ndim + 1):
+            for dims in itertools.combinations(range(v.ndim), count):
+                for name, plain in FOLDS.items():
+                    if name == "var" and math.prod(v.shape[d] for d in dims) < 2:
+                        continue
+                    found = [threads(n) or run.fold(name, dims, count % 2 == 0, 1.0, a, b) for n in (1, 2)]
+                    want = plain(v, axis=dims, keepdims=count % 2 == 0)
+                    size = np.abs(v).sum(dims).max() if name == "sum" else np.abs(v).max() ** 2
+                    assert found[0].dtype == dtype and found[0].shape == want.shape
+                    np.testing.assert_array_equal(*found)
+                    assert np.abs(found[0] - want).max() <= 8 * np.finfo(dtype).eps * size, (name, dims)
+
+
+def test_folds_of_programs_that_are_refused():
+    run, x = kernel("x + y", "x y"), np.ones((2, 3), np.float32)
+    assert run.fold("median", (0,), False, 0, x, x) is NotImplemented
+    assert run.fold("amax", (0,), False, 0, x[:0], x[:0]) is NotImplemented
+    assert run.fold("sum", (0,), False, 0, x, x.astype(float)) is NotImplemented
+    assert run.fold("sum", (0,), False, 0, x) is NotImplemented
+    np.testing.assert_array_equal(run.fold("sum", (0,), True, 0, x[:0], x[:0]), np.zeros((1, 3), np.float32))
+    assert np.isnan(run.fold("amax", (1,), False, 0, np.array([[1, np.nan]]), 0.0))
+    for wrong in [(), ("sum",), ("sum", [0], False, 0, x, x), (1, (0,), False, 0, x, x)]:
+        with pytest.raises(TypeError):
+            run.fold(*wrong)
+    with pytest.raises((TypeError, OverflowError)):
+        run.fold("sum", ("a",), False, 0, x, x)
+
+
+@pytest.mark.parametrize("shapes", [((5, 1), (4,)), ((3, 1, 4), (2, 1)), ((6, 7), ()), ((1, 1), (3, 4)),
+                                    ((2, 3), (1, 3)), ((4,), (2, 3, 4)), ((0, 3), (3,)), ((700, 1), (1, 90))])
+def test_gradients_of_broadcast_operands(shapes):
+    rng = np.random.default_rng(5)
+    arrays = [np.asarray(rng.normal(size=s)) for s in shapes]
+    slopes = {"mul": lambda g, a, b: (g * b, g * a), "sub": lambda g, a, b: (g, -g),
+              "div": lambda g, a, b: (g / b, -g * a / b / b), "add": lambda g, a, b: (g, g)}
+    for name, slope in slopes.items():
+        leaves = [fw.tensor(a, requires_grad=True) for a in arrays]
+        out = getattr(fw, name)(*leaves)
+        g = rng.normal(size=out.shape)
+        out.backward(fw.tensor(g))
+        for leaf, each in zip(leaves, slope(g, *arrays)):
+            wide = np.broadcast_to(each, out.shape)
+            extra = wide.ndim - leaf.ndim
+            dims = (*range(extra), *[i + extra for i, s in enumerate(leaf.shape) if s == 1])
+            np.testing.assert_allclose(leaf.grad.numpy(), wide.sum(dims).reshape(leaf.shape), rtol=1e-12,
+                                       atol=1e-12)
+
+
+def test_broadcast_operands_of_an_op_without_derivative():
+    x = fw.ones(3, 1, requires_grad=True)
+    with pytest.raises(fw.errors.AutogradError, match="heaviside"):
+        fw.heaviside(x, fw.ones(4)).sum().backward()
 
 
 # -- memory ----------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ FUNCTIONS = {
     "log2": lambda x: mpmath.log(x, 2), "log10": mpmath.log10, "log1p": mpmath.log1p, "tanh": mpmath.tanh,
     "sigmoid": lambda x: 1 / (1 + mpmath.exp(-x)), "erf": mpmath.erf, "sin": mpmath.sin,
     "erfc": lambda x: mpmath.erfc(x) if abs(x) < 1e4 else mpmath.mpf(0 if x > 0 else 2),
+    "ndtr": lambda x: mpmath.ncdf(x) if abs(x) < 1e4 else mpmath.mpf(0 if x < 0 else 1),
     "cos": mpmath.cos, "tan": mpmath.tan, "asin": mpmath.asin, "acos": mpmath.acos, "atan": mpmath.atan,
     "sinh": mpmath.sinh, "cosh": mpmath.cosh, "asinh": mpmath.asinh, "acosh": mpmath.acosh,
     "atanh": mpmath.atanh, "sqrt": mpmath.sqrt, "rsqrt": lambda x: 1 / mpmath.sqrt(x),
@@ -92,10 +93,27 @@ def test_special_values_are_numpys(name, dtype):
     own = {"sigmoid": lambda x: 1 / (1 + np.exp(-x)), "rsqrt": lambda x: 1 / np.sqrt(x), "asin": np.arcsin,
            "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
            "atanh": np.arctanh, "erf": np.vectorize(math.erf, otypes=[dtype]),
-           "erfc": np.vectorize(math.erfc, otypes=[dtype])}
+           "erfc": np.vectorize(math.erfc, otypes=[dtype]),
+           "ndtr": np.vectorize(lambda x: 0.5 * math.erfc(-x / math.sqrt(2)), otypes=[dtype])}
     with np.errstate(all="ignore"):
         want = own.get(name, getattr(np, name, None))(x)
     got = native_kernel(f"{name}(x)", ("x",), len)(x)
     np.testing.assert_allclose(got, want, rtol=4 * np.finfo(dtype).eps, atol=np.finfo(dtype).tiny)
     signs = np.isfinite(want) & (want == 0)
     np.testing.assert_array_equal(np.signbit(got[signs]), np.signbit(want[signs]))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slope_of_gelu(dtype):
+    """Right to 4 ulp of its larger term; below -3 that is the whole of it, to 1 part in 9."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=300), rng.uniform(-45, 10, 300)]).astype(dtype)
+    got = native_kernel("gelu_slope(x)", ("x",), len)(x)
+    for value, y in zip(x, got):
+        exact = mpmath.mpf(float(value))
+        terms = true_value(mpmath.ncdf, exact), true_value(lambda v: v * mpmath.npdf(v), exact)
+        unit = float(np.spacing(dtype(float(max(map(abs, terms))))))
+        assert abs(mpmath.mpf(float(y)) - (terms[0] + terms[1])) <= ULP * unit, (value, y)
+    edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30], dtype)
+    np.testing.assert_array_equal(native_kernel("gelu_slope(x)", ("x",), len)(edges),
+                                  [0.5, 0.5, 1, 0, np.nan, 1, 0])

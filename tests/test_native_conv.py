@@ -166,6 +166,117 @@ def test_what_convolutions_leave_to_numpy(arrays):
     assert module.conv(*arrays, None, **SQUARE) is NotImplemented
 
 
+# -- depthwise -------------------------------------------------------------------------------------------
+
+
+@settings(deadline=None, max_examples=80)
+@given(st.sampled_from([3, 5, 7]), st.sampled_from([1, 2]), st.tuples(st.integers(0, 6), st.integers(0, 6)),
+       st.lists(st.sampled_from([1, 2, 5, 7, 8, 15, 16, 17, 28, 33, 40]), min_size=2, max_size=2), dtypes,
+       seeds)
+def test_depthwise(kernel, stride, padding, image, dtype, seed):
+    assume(all(p < kernel <= s + 2 * p for p, s in zip(padding, image)))
+    given = {"stride": (stride,) * 2, "padding": padding, "dilation": (1, 1), "groups": 5}
+    check_convolution((3, 5, *image), (5, 1, kernel, kernel), given, dtype, seed)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise_keeps_what_is_not_a_number_at_its_windows(stride):
+    x = np.random.default_rng(0).standard_normal((1, 2, 9, 20)).astype(np.float32)
+    x[0, 1, 4, 19] = np.nan
+    given = {"stride": (stride,) * 2, "padding": (1, 1), "dilation": (1, 1), "groups": 2}
+    w = np.ones((2, 1, 3, 3), np.float32)
+    found = native(conv.conv, x, w, None, **given)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(conv.conv.plain(x, w, None, **given)))
+
+
+# -- by minimal filtering: float32, 3x3 kernels, stride 1, at least 16 channels --------------------------
+
+
+@st.composite
+def filterings(draw):
+    channels = st.sampled_from([16, 17, 31, 32, 33, 48])
+    padding = tuple(draw(st.lists(st.integers(0, 2), min_size=2, max_size=2)))
+    image = [draw(st.sampled_from([1, 2, 3, 4, 7, 8, 15, 16, 17, 31, 33, 64])) for _ in range(2)]
+    assume(all(s + 2 * p >= 3 for s, p in zip(image, padding)))
+    n = draw(st.sampled_from([1, 2, 3, 9, 40]))
+    assume(n * image[0] * image[1] < 10000)
+    c, rows = draw(channels), draw(channels)
+    return (n, c, *image), (rows, c, 3, 3), {**SQUARE, "padding": padding}
+
+
+def errors(x_shape, w_shape, given, seed):
+    """Largest errors of forward and both gradients beside those of the plain formula, against float64."""
+    draw = np.random.default_rng(seed)
+    x, w, b = (draw.standard_normal(shape) for shape in (x_shape, w_shape, w_shape[:1]))
+    y = draw.standard_normal(conv.conv.plain(x, w, b, **given).shape)
+    calls = ((conv.conv, (x, w, b), {}), (conv.conv_input_grad, (y, w), {"x_shape": x_shape}),
+             (conv.conv_weight_grad, (x, y), {"w_shape": w_shape}))
+    for op, arrays, more in calls:
+        exact = op.plain(*arrays, **more, **given)
+        singles = [a.astype(np.float32) for a in arrays]
+        found = native(op, *singles, **more, **given)
+        assert found.shape == exact.shape and found.dtype == np.float32
+        plain = op.plain(*singles, **more, **given)
+        scale = np.abs(exact).max()
+        yield np.abs(found - exact).max() / scale, np.abs(plain - exact).max() / scale
+
+
+@settings(deadline=None, max_examples=60)
+@given(filterings(), seeds)
+def test_minimal_filtering(shapes, seed):
+    for found, _ in errors(*shapes, seed):
+        assert found < 5e-6  # TOLERANCE allows 1e-4
+
+
+@pytest.mark.parametrize(("x", "rows"), [
+    ((8, 128, 28, 28), 128), ((1, 64, 64, 64), 64), ((9, 256, 7, 7), 300), ((32, 32, 16, 16), 32)])
+def test_minimal_filtering_loses_no_digits(x, rows):
+    for found, plain in errors(x, (rows, x[1], 3, 3), SQUARE, 0):
+        assert found < 3 * plain + 2e-7
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf])
+def test_what_is_not_a_number_stays_in_its_tiles(bad):
+    """An infinite or undefined number reaches every pixel of its windows, and at most one pixel beyond."""
+    x = np.random.default_rng(0).standard_normal((2, 16, 20, 20)).astype(np.float32)
+    w = np.random.default_rng(1).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    x[1, 3, 7, 9] = bad
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(native(conv.conv, x, w, None, **SQUARE))
+    assert not finite[1, :, 6:9, 8:11].any()
+    finite[1, :, 5:10, 7:12] = True
+    assert finite.all()
+
+
+def test_minimal_filtering_can_be_switched_off():
+    x = np.ones((1, 16, 20, 20), np.float32)
+    x[0, 0, 7, 9] = np.nan
+    w = np.ones((16, 16, 3, 3), np.float32)
+    assert fw.backends.native.use_winograd(False)
+    try:
+        found = native(conv.conv, x, w, None, **SQUARE)
+    finally:
+        assert not fw.backends.native.use_winograd(True)
+    assert np.isnan(found).sum() == 16 * 9
+
+
+def test_images_with_channels_last():
+    draw = np.random.default_rng(0)
+    x, w, y = (draw.standard_normal(shape).astype(np.float32) for shape in (
+        (2, 16, 9, 11), (24, 16, 3, 3), (2, 24, 9, 11)))
+
+    def last(a):
+        return np.ascontiguousarray(a.transpose(0, 2, 3, 1)).transpose(0, 3, 1, 2)
+    for op, first, second, more in ((conv.conv, x, w, {}), (conv.conv_input_grad, y, w, {"x_shape": x.shape}),
+                                    (conv.conv_weight_grad, x, y, {"w_shape": w.shape})):
+        bias = (None,) if op is conv.conv else ()
+        wanted = native(op, first, second, *bias, **more, **SQUARE)
+        for a, b in ((last(first), second), (first, last(second)), (last(first), last(second))):
+            for found in (native(op, a, b, *bias, **more, **SQUARE), op.plain(a, b, *bias, **more, **SQUARE)):
+                assert found.transpose(0, 2, 3, 1).flags.c_contiguous
+                np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
+
+
 def test_the_same_numbers_every_time(threads):
     draw = np.random.default_rng(3)
     x = draw.standard_normal((13, 16, 20, 20), np.float32)

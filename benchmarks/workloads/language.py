@@ -78,7 +78,8 @@ def lstm_cell_loop(M: ModuleType, *, width: int = 32, length: int = 50, batch: i
                 note="nn.LSTMCell" if built_in else BY_HAND)
 
 
-def _gpt(M: ModuleType, vocabulary: int, width: int, heads: int, length: int, layers: int) -> Any:
+def gpt(M: ModuleType, vocabulary: int, width: int, heads: int, length: int, layers: int) -> Any:
+    """A GPT whose blocks normalise first."""
     n, F = M.nn, M.nn.functional
 
     class Block(n.Module):
@@ -114,7 +115,7 @@ def _gpt(M: ModuleType, vocabulary: int, width: int, heads: int, length: int, la
 def gpt_step(M: ModuleType, *, vocabulary: int = 512, width: int = 128, heads: int = 4, length: int = 64,
              layers: int = 4, batch: int = 8) -> Case:
     """Training step of a GPT of 4 layers: width 128, 4 heads, 512 tokens, length 64, batch 8, AdamW."""
-    model = fill(M, _gpt(M, vocabulary, width, heads, length, layers))
+    model = fill(M, gpt(M, vocabulary, width, heads, length, layers))
     x, y = integers(M, vocabulary, batch, length), integers(M, vocabulary, batch * length, seed=1)
 
     def loss() -> Any:

@@ -1,6 +1,9 @@
 // Convolution and its gradient with respect to the input (which is also the transposed convolution).
+#include "conv_chunks.h"
+#include "conv_depthwise.h"
 #include "conv_pixels.h"
 #include "conv_shape.h"
+#include "conv_winograd.h"
 
 namespace fw::windows {
 namespace {
@@ -27,39 +30,7 @@ Planes input_planes(const ConvShape& s) {
     return planes;
 }
 
-// Calls body(planes, first image, count) for all images, chunk by chunk. Where there are images enough, each
-// thread copies and multiplies its own, in its own cache; else all threads share the work on each chunk.
-template <class T, class Body>
-void each_chunk(const Planes& planes, const T* from, int64_t n, T* copy, Body&& body) {
-    const int64_t chunks = (n + planes.images - 1) / planes.images;
-    parallel(copy ? 1 : chunks, 1, [&](int64_t begin, int64_t end) {
-        if (copy) end = chunks;
-        T* to = copy ? copy : scratch<T>(0, planes.size);
-        for (int64_t i = begin * planes.images; i < std::min(n, end * planes.images); i += planes.images) {
-            const int64_t count = std::min(planes.images, n - i);
-            const T* chunk =
-                from + i * planes.channels * planes.axis[0].in * planes.axis[1].in * planes.axis[2].in;
-            if (planes.copied) planes.copy(to, chunk, count);
-            body(planes.copied ? to : chunk, i, count);
-        }
-    });
-}
-
-// Whether each thread has its own chunks. They are small then, and several for each thread.
-template <class T> bool own_chunks(Planes& planes, int64_t n, int64_t channels) {
-    constexpr int64_t own_bytes = 384 << 10, most_bytes = 1 << 20;
-    const int64_t each = n / (4 * threads());
-    planes.settle<T>(n, channels, own_bytes);
-    if (!planes.copied || each < 1 || planes.size * int64_t(sizeof(T)) > most_bytes) {
-        planes.settle<T>(n, channels, chunk_bytes);
-        return false;
-    }
-    if (planes.images > each) planes.settle<T>(each, channels, own_bytes);
-    return true;
-}
-
-template <class T>
-nb::object forward(const ConvShape& s, const Array& x, const Array& w, const T* bias, Array y) {
+template <class T> void forward(const ConvShape& s, const Array& x, const Array& w, const T* bias, Array y) {
     Planes planes = input_planes(s);
     const bool own = own_chunks<T>(planes, s.n, s.channels);
     PixelProduct<T> product;
@@ -107,7 +78,20 @@ nb::object forward(const ConvShape& s, const Array& x, const Array& w, const T* 
                        product.run(chunk, to + first * product.grid.to_image, count);
                    });
     }
-    return give(y);
+}
+
+template <class T>
+void forward_of(const ConvShape& s, const Array& x, const Array& w, const Array* bias, Array y) {
+    const T* b = bias ? bias->data<T>() : nullptr;
+    if constexpr (sizeof(T) == 4) {
+        if (winograd_suits(s, 32))
+            return winograd(s, x.data<T>(), kernels_of(s, w.data<T>()), b, y.data<T>());
+        if (depthwise_suits(s)) {
+            Release release(s.flops());
+            return depthwise(s, x.data<T>(), w.data<T>(), b, y.data<T>());
+        }
+    }
+    forward(s, x, w, b, y);
 }
 
 nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
@@ -120,14 +104,14 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
         return not_implemented();
     if (bias.usable() && (bias.type() != x.type() || bias.ndim() != 1 || bias.shape(0) != s.rows))
         return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : x);
+    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.array);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
+    const bool last = channels_last(x) || channels_last(w);
     Array y = new_array(int(shape.size()), shape.data(), x.type());
-    if (x.is<float>())
-        return forward(s, x_rows.array, w_rows.array, bias.usable() ? b_rows.array.data<float>() : nullptr,
-                       y);
-    return forward(s, x_rows.array, w_rows.array, bias.usable() ? b_rows.array.data<double>() : nullptr, y);
+    (x.is<float>() ? forward_of<float> : forward_of<double>)(s, x_rows.array, w_rows.array,
+                                                             bias.usable() ? &b_rows.array : nullptr, y);
+    return give_images(y, last);
 }
 
 // -- gradient with respect to the input -----------------------------------------------------------
@@ -238,7 +222,16 @@ template <class T> struct InputGradient {
     }
 };
 
-template <class T> nb::object input_gradient(const ConvShape& s, const Array& y, const Array& w, Array x) {
+template <class T> void input_gradient(const ConvShape& s, const Array& y, const Array& w, Array x) {
+    if constexpr (sizeof(T) == 4) {
+        if (winograd_suits(s, 8))
+            return winograd(gradient_shape(s), y.data<T>(), gradient_kernels(s, w.data<T>()), nullptr,
+                            x.data<T>());
+        if (depthwise_suits(s)) {
+            Release release(s.flops());
+            return depthwise_input(s, y.data<T>(), w.data<T>(), x.data<T>());
+        }
+    }
     const InputClasses classes(s);
     Planes planes = gradient_planes(s, classes);
     const bool own = own_chunks<T>(planes, s.n, s.rows);
@@ -275,7 +268,6 @@ template <class T> nb::object input_gradient(const ConvShape& s, const Array& y,
                            product.run(chunk, to + first * s.channels * s.in_pixels(), count);
                    });
     }
-    return give(x);
 }
 
 nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& stride, const Sizes& padding,
@@ -287,8 +279,8 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         return not_implemented();
     InRows y_rows(y), w_rows(w);
     Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    return y.is<float>() ? input_gradient<float>(s, y_rows.array, w_rows.array, x)
-                         : input_gradient<double>(s, y_rows.array, w_rows.array, x);
+    (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.array, w_rows.array, x);
+    return give_images(x, channels_last(y) || channels_last(w));
 }
 
 FW_BIND(m) {

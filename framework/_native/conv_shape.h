@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "channels_last.h"
 #include "conv_planes.h"
 
 namespace fw::windows {
@@ -70,15 +71,13 @@ inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
 
 // The array itself, or a row-major copy of it.
 struct InRows {
-    nb::object owner;
-    Array array;
-    explicit InRows(Array a) : array(a) {
-        if (a.contiguous()) return;
-        owner = nb::steal(PyArray_NewCopy(a.p, NPY_CORDER));
-        if (!owner.is_valid()) throw nb::python_error();
-        array.p = reinterpret_cast<PyArrayObject*>(owner.ptr());
-    }
+    moving::Rows rows;
+    const Array& array;
+    explicit InRows(const Array& a) : rows(a), array(rows.a) {}
 };
+
+// body(a number of the array's type), which is float or double
+template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
 
 template <class T> struct Buffer {  // an array for a kernel's own use
     nb::object owner;
@@ -90,7 +89,5 @@ template <class T> struct Buffer {  // an array for a kernel's own use
         owner = give(a);
     }
 };
-
-constexpr int64_t chunk_bytes = 2 << 20;  // of copied images at once
 
 }  // namespace fw::windows

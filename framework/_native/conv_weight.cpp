@@ -4,8 +4,11 @@
 // Vectors run along the output's channels: a chunk of y is turned so that these are neighbours, and the
 // windows are read in place, a number at a time. With few channels in a group (depthwise) vectors run along
 // the pixels of a line instead.
+#include "conv_chunks.h"
+#include "conv_depthwise.h"
 #include "conv_kernel.h"
 #include "conv_shape.h"
+#include "conv_winograd.h"
 
 namespace fw::windows {
 namespace {
@@ -67,16 +70,6 @@ template <class T> struct WindowLines {
     int64_t lines_each() const { return int64_t(line.size()) / planes.images; }
     int64_t group_from() const { return s.group_channels() * planes.channel; }
 };
-
-template <class T, class Body> void each_chunk(const WindowLines<T>& at, const T* x, T* copy, Body&& body) {
-    const ConvShape& s = at.s;
-    for (int64_t i = 0; i < s.n; i += at.planes.images) {
-        const int64_t count = std::min(at.planes.images, s.n - i);
-        const T* chunk = x + i * s.channels * s.in_pixels();
-        if (at.planes.copied) at.planes.copy(copy, chunk, count);
-        body(at.planes.copied ? copy : chunk, i, count);
-    }
-}
 
 // -- vectors along the output's channels ----------------------------------------------------------
 
@@ -160,7 +153,7 @@ template <class T> void by_channels(const ConvShape& s, const Array& x, const Ar
     Buffer<T> copy(at.planes.size), turned(product.turned_size()), sums(product.parts * product.sum_size());
     Release release(s.flops());
     std::fill(sums.data, sums.data + product.parts * product.sum_size(), T(0));
-    each_chunk(at, x.data<T>(), copy.data, [&](const T* from, int64_t first, int64_t count) {
+    each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
         product.turn(turned.data, y.data<T>() + first * s.rows * s.pixels(), count);
         product.add(sums.data, from, turned.data, count);
     });
@@ -176,7 +169,7 @@ template <class T> void by_pixels(const ConvShape& s, const Array& x, const Arra
     T* to = w.data<T>();
     Release release(s.flops());
     std::fill(to, to + s.rows * k, T(0));
-    each_chunk(at, x.data<T>(), copy.data, [&](const T* from, int64_t first, int64_t count) {
+    each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
         const int64_t work = 1 + count * s.pixels() * std::min<int64_t>(k, dot_taps) / lanes<T>;
         parallel(s.rows * tiles, 1 + (1 << 14) / work, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
@@ -204,6 +197,17 @@ template <class T> bool along_pixels(const ConvShape& s) {
     return by_pixels < (double(s.k()) + turning) * double((rows + n - 1) / n * n);
 }
 
+template <class T> void weight_gradient(const ConvShape& s, const Array& x, const Array& y, Array w) {
+    if constexpr (sizeof(T) == 4) {
+        if (winograd_suits(s, 8)) return winograd_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
+        if (depthwise_suits(s) && s.axis[1].stride == 2) {  // else `by_pixels` is quicker
+            Release release(s.flops());
+            return depthwise_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
+        }
+    }
+    (along_pixels<T>(s) ? by_pixels<T> : by_channels<T>)(s, x, y, w);
+}
+
 nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes& stride, const Sizes& padding,
                             const Sizes& dilation, int64_t groups) {
     ConvShape s;
@@ -213,11 +217,8 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         return not_implemented();
     InRows x_rows(x), y_rows(y);
     Array w = new_array(int(w_shape.size()), w_shape.data(), x.type());
-    if (x.is<float>())
-        (along_pixels<float>(s) ? by_pixels<float> : by_channels<float>)(s, x_rows.array, y_rows.array, w);
-    else
-        (along_pixels<double>(s) ? by_pixels<double> : by_channels<double>)(s, x_rows.array, y_rows.array, w);
-    return give(w);
+    (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.array, y_rows.array, w);
+    return give_images(w, channels_last(x) || channels_last(y));
 }
 
 FW_BIND(m) {

@@ -3,13 +3,15 @@
 #include <numeric>
 #include <type_traits>
 
+#include "bf16_array.h"
 #include "copy.h"
 
 namespace fw::moving {
 namespace {
 
-template <class F> bool by_type(int type, F&& f) {
-    switch (type) {
+template <class F> bool by_type(PyArray_Descr* descr, F&& f) {
+    const bool bf16 = is_bf16(descr);
+    switch (descr->type_num) {
         case NPY_BOOL: return f(bool{}), true;
         case NPY_UINT8: return f(uint8_t{}), true;
         case NPY_INT8: return f(int8_t{}), true;
@@ -18,18 +20,24 @@ template <class F> bool by_type(int type, F&& f) {
         case NPY_INT64: return f(int64_t{}), true;
         case NPY_FLOAT: return f(float{}), true;
         case NPY_DOUBLE: return f(double{}), true;
-        default: return false;
+        default: return bf16 ? f(Bf16{}), true : false;
     }
 }
 
 // What becomes of nan and of numbers that do not fit is the processor's choice for these pairs, as in NumPy;
 // for narrow integers NumPy's own loops decide.
+template <class T> constexpr bool floating = std::is_floating_point<T>::value || std::is_same<T, Bf16>::value;
 template <class From, class To>
-constexpr bool taken = !(std::is_floating_point<From>::value && std::is_integral<To>::value && sizeof(To) < 4 &&
+constexpr bool taken = !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
                          !std::is_same<To, bool>::value);
 
+// bfloat16 converts by way of float32, as in ml_dtypes.
 template <class From, class To> FW_INLINE To converted(From x) {
-    if constexpr (std::is_same<To, bool>::value)
+    if constexpr (std::is_same<From, Bf16>::value)
+        return converted<float, To>(widen(x));
+    else if constexpr (std::is_same<To, Bf16>::value)
+        return narrow(static_cast<float>(x));
+    else if constexpr (std::is_same<To, bool>::value)
         return x != From(0);
     else
         return static_cast<To>(x);
@@ -43,7 +51,11 @@ template <class From, class To> void convert(const Block& b, const char* from, c
         for (int64_t i = begin; i < end; ++i, w.next()) {
             const char* p = from + w.from;
             To* q = reinterpret_cast<To*>(to + w.to);
-            if (step == sizeof(From))
+            if (step == sizeof(From) && std::is_same<From, Bf16>::value && std::is_same<To, float>::value)
+                widen(reinterpret_cast<float*>(q), reinterpret_cast<const Bf16*>(p), n);
+            else if (step == sizeof(From) && std::is_same<From, float>::value && std::is_same<To, Bf16>::value)
+                narrow(reinterpret_cast<Bf16*>(q), reinterpret_cast<const float*>(p), n);
+            else if (step == sizeof(From))
                 for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(reinterpret_cast<const From*>(p)[j]);
             else
                 for (int64_t j = 0; j < n; ++j)
@@ -67,10 +79,11 @@ nb::object cast(Array x, nb::handle dtype) {
     if (!x.usable() || !x.size()) return not_implemented();
     nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
     if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
-    int type = reinterpret_cast<PyArray_Descr*>(descr.ptr())->type_num;
+    auto* wanted = reinterpret_cast<PyArray_Descr*>(descr.ptr());
+    const int type = wanted->type_num;
     nb::object result;
-    by_type(x.type(), [&](auto a) {
-        by_type(type, [&](auto b) {
+    by_type(PyArray_DESCR(x.p), [&](auto a) {
+        by_type(wanted, [&](auto b) {
             using From = std::conditional_t<std::is_same<decltype(a), bool>::value, uint8_t, decltype(a)>;
             using To = decltype(b);
             if constexpr (taken<From, To>) {

@@ -1,204 +1,43 @@
-// Elementwise programs: one pass over memory, block by block through registers that stay in the L1 cache.
+// Kernels: objects that are called with arrays and numbers like the NumPy formula they stand for.
 //
-// A `Kernel` is called with arrays and numbers like the NumPy formula it stands for. Arguments broadcast;
-// what it does not take (mixed dtypes, odd objects) goes to that formula, its fallback.
-#include <algorithm>
-#include <array>
+// Arguments broadcast; what the engine does not take (mixed dtypes, odd objects) goes to that formula, the
+// kernel's fallback.
 #include <cstddef>
-#include <memory>
 
 #include "array.h"
 #include <structmember.h>
 #include "instructions.h"
-#include "layout.h"
-#include "pool.h"
+#include "program.h"
+#include "program_bf16.h"
 
 namespace fw {
+
+// -- making a program ready ----------------------------------------------------------------------
+
+template <class T> void compile_as(const Program& program, Compiled<T>& made) {
+    const auto& known = instructions<T>();
+    for (double c : program.constants) {
+        T value = T(c);
+        if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
+        made.constants.push_back(value);
+    }
+    for (const Step& s : program.steps) {
+        auto found = known.find(s.name);
+        if (found == known.end()) return;
+        made.steps.push_back({found->second.run, s});
+        made.cost += found->second.cost;
+    }
+    made.fits = true;
+}
+
+void Program::compile() {
+    compile_as(*this, f32);
+    compile_as(*this, f64);
+    compile_as(*this, i32);
+    compile_as(*this, i64);
+}
+
 namespace {
-
-constexpr int MOST_SLOTS = 64;            // arguments, constants, registers and the result of a program
-constexpr int64_t L1_BYTES = 24 << 10;    // what the registers of a block may take
-constexpr int64_t LEAST_BLOCK = 128, MOST_BLOCK = 2048;
-constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
-constexpr int64_t STREAM_BYTES = 16 << 20;  // results as large as this go past the caches
-constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention
-
-int64_t grain(int cost) { return std::max<int64_t>(PIECE_COST / cost, 4096) / 64 * 64; }
-
-struct Step {
-    std::string name;
-    int d, a, b, c;
-};
-
-template <class T> struct Compiled {
-    std::vector<std::pair<Instruction<T>, Step>> steps;
-    std::vector<T> constants;
-    int cost = 0;
-    bool fits = false;
-};
-
-// Slots are numbered: arguments, constants, registers, and last the result.
-struct Program {
-    int arguments = 0, registers = 0;
-    std::vector<double> constants;
-    std::vector<Step> steps;
-    std::vector<bool> truth;  // which arguments are truth values
-    bool truth_result = false;
-    Compiled<float> f32;
-    Compiled<double> f64;
-    Compiled<int32_t> i32;
-    Compiled<int64_t> i64;
-
-    int first_register() const { return arguments + int(constants.size()); }
-    int result() const { return first_register() + registers; }
-
-    template <class T> void compile(Compiled<T>& made) const {
-        const auto& known = instructions<T>();
-        for (double c : constants) {
-            T value = T(c);
-            if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
-            made.constants.push_back(value);
-        }
-        for (const Step& s : steps) {
-            auto found = known.find(s.name);
-            if (found == known.end()) return;
-            made.steps.push_back({found->second.run, s});
-            made.cost += found->second.cost;
-        }
-        made.fits = true;
-    }
-
-    void compile() {
-        compile(f32);
-        compile(f64);
-        compile(i32);
-        compile(i64);
-    }
-};
-
-// -- running -----------------------------------------------------------------------------------
-
-// Truth values between lanes of ones or zeros and NumPy's bytes, which are 1 or 0.
-template <class T> void narrow(const T* lane_values, char* to, int64_t n) {
-    typedef Int<T> __attribute__((may_alias)) Lane;
-    const Lane* from = reinterpret_cast<const Lane*>(lane_values);
-    for (int64_t i = 0; i < n; ++i) to[i] = char(from[i] & 1);
-}
-
-template <class T> void widen(const char* from, T* lane_values, int64_t n) {
-    typedef Int<T> __attribute__((may_alias)) Lane;
-    Lane* to = reinterpret_cast<Lane*>(lane_values);
-    for (int64_t i = 0; i < n; ++i) to[i] = Lane(-Lane(from[i]));
-}
-
-template <class T> struct Run {
-    const Program& program;
-    const Compiled<T>& compiled;
-    const Layout& layout;                 // of the result and the array arguments
-    const std::vector<Operand>& operands;  // one for each argument; a number has stride 0 everywhere
-    char* result;
-    bool stream;
-    const Operand* target = nullptr;  // where results go that do not lie in the order of their numbers
-
-    int64_t block() const {
-        int64_t buffers = program.registers + int64_t(program.constants.size()) + 2;
-        for (const Operand& o : operands) buffers += !o.flat;
-        int64_t n = L1_BYTES / int64_t(sizeof(T)) / buffers / 64 * 64;
-        return std::min(std::max(n, LEAST_BLOCK), MOST_BLOCK);
-    }
-
-    void operator()(int64_t begin, int64_t end) const {
-        if (program.truth_result) {
-            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
-                narrow(values, result + at, n);
-            });
-        } else if (target) {
-            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
-                layout.each_run(*target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
-                    char* to = const_cast<char*>(p);
-                    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, values + offset + i, sizeof(T));
-                });
-            });
-        } else if (stream) {
-            blocks(begin, end, false, [&](const T* values, int64_t at, int64_t n) {
-                copy_past_caches(reinterpret_cast<T*>(result) + at, values, n);
-            });
-        } else {
-            blocks(begin, end, true, [](const T*, int64_t, int64_t) {});
-        }
-    }
-
-    // The sum of elements [begin, end), in the same order whoever asks.
-    double sum(int64_t begin, int64_t end) const {
-        double total = 0;
-        blocks(begin, end, false, [&](const T* values, int64_t, int64_t n) {
-            Vec<T> lane_sums[4] = {};
-            int64_t i = 0;
-            for (; i + 4 * lanes<T> <= n; i += 4 * lanes<T>)
-                for (int k = 0; k < 4; ++k) lane_sums[k] += load(values + i + k * lanes<T>);
-            for (; i < n; i += lanes<T>)
-                lane_sums[0] += i + lanes<T> <= n ? load(values + i) : load_part(values + i, n - i);
-            total += sum_lanes<T>((lane_sums[0] + lane_sums[1]) + (lane_sums[2] + lane_sums[3]));
-        });
-        return total;
-    }
-
-    // Computes the elements [begin, end) block by block: into the result, or where `use` then finds them.
-    template <class F> void blocks(int64_t begin, int64_t end, bool direct, F&& use) const {
-        alignas(64) static thread_local unsigned char memory[SCRATCH_BYTES];
-        const int64_t size = std::min(block(), (end - begin + 63) / 64 * 64);
-        T* free = reinterpret_cast<T*>(memory);
-        T* slots[MOST_SLOTS];
-        bool filled[MOST_SLOTS] = {};
-        int slot = 0;
-        for (const Operand& o : operands) {
-            slots[slot] = o.flat && !program.truth[slot] ? nullptr : free;
-            free += slots[slot++] ? size : 0;
-        }
-        for (T c : compiled.constants) {
-            std::fill(free, free + size, c);
-            slots[slot++] = free;
-            free += size;
-        }
-        for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
-        for (int64_t at = begin; at < end; at += size) {
-            const int64_t n = std::min(size, end - at);
-            const T* inputs[MOST_SLOTS];
-            for (int i = 0; i < program.arguments; ++i)
-                inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
-            slots[slot] = direct ? reinterpret_cast<T*>(result) + at : free;
-            auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
-            for (const auto& step : compiled.steps)
-                step.first(slots[step.second.d], in(step.second.a), in(step.second.b), in(step.second.c), n);
-            use(slots[slot], at, n);
-        }
-    }
-
-    const T* argument(const Operand& o, bool truth, T* buffer, bool& filled, int64_t at, int64_t n,
-                      int64_t size) const {
-        if (!buffer) return reinterpret_cast<const T*>(o.data) + at;
-        if (o.constant) {
-            if (!filled) {
-                T value;
-                if (truth) value = bits<T>(Int<T>(-(*o.data != 0)));
-                else std::memcpy(&value, o.data, sizeof value);
-                std::fill(buffer, buffer + size, value);
-                filled = true;
-            }
-            return buffer;
-        }
-        if (truth) {
-            auto put = [&](const char* from, int64_t stride, int64_t count, int64_t offset) {
-                if (stride == 1) widen(from, buffer + offset, count);
-                else for (int64_t i = 0; i < count; ++i) widen(from + i * stride, buffer + offset + i, 1);
-            };
-            if (o.flat) put(o.data + at, 1, n, 0);
-            else layout.each_run(o, at, n, put);
-            return buffer;
-        }
-        return layout.template gather<T>(o, buffer, at, n);
-    }
-};
 
 template <class T>
 PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& layout,
@@ -207,8 +46,7 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& l
     const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
     if (n) {
         layout.settle(operands);
-        const bool stream = bytes >= STREAM_BYTES && !program.truth_result;
-        Run<T> run{program, compiled, layout, operands, out.data<char>(), stream};
+        Run<T> run{program, compiled, layout, operands, out.data<char>()};
         Release release(bytes * compiled.cost);
         if (n <= grain(compiled.cost)) run(0, n);
         else parallel(n, grain(compiled.cost), run);
@@ -229,32 +67,12 @@ PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Layo
         const Operand place = operands.back();
         operands.pop_back();
         const bool straight = place.flat || place.constant;
-        Run<T> run{program, compiled, layout, operands, out.data<char>(), false, straight ? nullptr : &place};
+        Run<T> run{program, compiled, layout, operands, out.data<char>(), straight ? nullptr : &place};
         Release release(n * int64_t(sizeof(T)) * compiled.cost);
         parallel(n, grain(compiled.cost), run);
     }
     Py_INCREF(target);
     return reinterpret_cast<PyObject*>(target);
-}
-
-// The sum of all elements of the result, which is not stored; chunks make it the same for any number of threads.
-template <class T>
-PyObject* execute_sum(const Program& program, const Compiled<T>& compiled, Layout& layout,
-                      std::vector<Operand>& operands, Array prototype) {
-    layout.no_result(prototype);
-    double total = 0;
-    if (const int64_t n = layout.size) {
-        layout.settle(operands);
-        Run<T> run{program, compiled, layout, operands, nullptr, false};
-        Release release(n * int64_t(sizeof(T)) * compiled.cost);
-        const int64_t chunk = grain(compiled.cost), count = (n + chunk - 1) / chunk;
-        std::vector<double> sums(static_cast<size_t>(count));
-        parallel(count, 1, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) sums[size_t(i)] = run.sum(i * chunk, std::min(n, (i + 1) * chunk));
-        });
-        for (double s : sums) total += s;
-    }
-    return PyFloat_FromDouble(total);
 }
 
 // -- the Python object -------------------------------------------------------------------------
@@ -287,9 +105,9 @@ bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* key
     return true;
 }
 
-// What is wanted other than a new array: the sum of the elements, or that they go into `out`.
+// What is wanted other than a new array: a fold of the elements, or that they go into `out`.
 struct Wish {
-    bool sum = false;
+    const Folding* fold = nullptr;
     PyArrayObject* out = nullptr;
 };
 
@@ -350,7 +168,14 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
         if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
         return execute_into<T>(program, compiled, layout, operands, wish.out);
     }
-    return (wish.sum ? execute_sum<T> : execute<T>)(program, compiled, layout, operands, prototype);
+    if constexpr (!std::numeric_limits<T>::is_integer) {
+        if (wish.fold) {
+            layout.no_result(prototype);
+            layout.settle(operands);
+            return execute_fold<T>(Run<T>{program, compiled, layout, operands, nullptr}, *wish.fold);
+        }
+    }
+    return execute<T>(program, compiled, layout, operands, prototype);
 }
 
 // The result, or nullptr without an error where the fallback is to do it.
@@ -360,13 +185,13 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
         if (!k->program->truth[i] && PyArray_CheckExact(args[i]))
             type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[i]));
     const Program& p = *k->program;
-    if ((wish.sum || wish.out) && p.truth_result) return nullptr;
+    if ((wish.fold || wish.out) && p.truth_result) return nullptr;
     if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, wish);
     if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args, wish);
-    if (wish.sum) return nullptr;  // whole numbers, and truth below, have sums of their own
+    if (wish.fold) return nullptr;
     if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, wish);
     if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, wish);
-    return nullptr;
+    return type >= NPY_USERDEF && !wish.out ? call_bf16(p, args) : nullptr;
 }
 
 // nullptr without an error: not for the engine
@@ -389,7 +214,7 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
         PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") == 0) {
         auto* out = reinterpret_cast<PyArrayObject*>(args[given]);
         if (PyArray_CheckExact(args[given]) && PyArray_ISBEHAVED(out))
-            result = try_native(k, args, given, nullptr, {false, out});
+            result = try_native(k, args, given, nullptr, {nullptr, out});
     } else {
         result = try_native(k, args, given, keywords, {});
     }
@@ -397,10 +222,23 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
     return PyObject_Vectorcall(k->fallback, args, flags, keywords);
 }
 
-// The sum of the result as a float; NotImplemented for what the engine does not take, and for whole numbers.
-PyObject* kernel_sum(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
+// fold(name, dims, keepdim, correction, *arguments): "sum", "mean", "amax", "amin" or "var" of the result over
+// `dims`, a tuple; the correction is the variance's. NotImplemented for what the engine does not take.
+PyObject* kernel_fold(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
     auto* k = reinterpret_cast<Kernel*>(self);
-    PyObject* result = try_native(k, args, size_t(given), keywords, {true, nullptr});
+    Folding folding;
+    const char* name = given > 3 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : nullptr;
+    if (!name || !PyTuple_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "fold: wanted a name, a tuple of dimensions, keepdim, a correction, and so on");
+        return nullptr;
+    }
+    folding.name = name;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
+        folding.dims |= 1u << (PyLong_AsUnsignedLong(PyTuple_GET_ITEM(args[1], i)) & 31);
+    folding.keepdim = args[2] == Py_True;
+    folding.correction = PyFloat_AsDouble(args[3]);
+    if (PyErr_Occurred()) return nullptr;
+    PyObject* result = try_native(k, args + 4, size_t(given - 4), keywords, {&folding, nullptr});
     if (result || PyErr_Occurred()) return result;
     Py_RETURN_NOTIMPLEMENTED;
 }
@@ -434,8 +272,8 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr}};
 
 PyMethodDef methods[] = {
-    {"sum", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kernel_sum)), METH_FASTCALL | METH_KEYWORDS,
-     "The sum of the elements of the result, which is not stored."},
+    {"fold", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kernel_fold)), METH_FASTCALL | METH_KEYWORDS,
+     "fold(name, dims, keepdim, correction, *arguments): a reduction of the result, which is not stored."},
     {nullptr, nullptr, 0, nullptr}};
 
 PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},

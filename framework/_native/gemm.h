@@ -1,4 +1,5 @@
-// Matrix products C = A B (+ C), finished by a bias and an activation, of float and double.
+// Matrix products C = A B (+ C), finished by a bias and an activation, of float and double; and of bfloat16, which
+// take a bias for the columns only, sum up in float32 and round once.
 //
 // A and B may lie at any strides (transposed or sliced operands need no copies); the columns of C are side
 // by side. The work is shared by the pool; a number of C is the same whatever the number of threads.
@@ -7,6 +8,7 @@
 
 #include <cstdint>
 
+#include "bf16.h"
 #include "gemm_kernel.h"
 
 namespace fw {
@@ -49,6 +51,7 @@ struct Batch {
 
 void gemm(const Gemm<float>& g, const Batch& batch = {});
 void gemm(const Gemm<double>& g, const Batch& batch = {});
+void gemm(const Gemm<Bf16>& g, const Batch& batch = {});
 
 // -- finishes -------------------------------------------------------------------------------------
 

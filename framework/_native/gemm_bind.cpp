@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "array.h"
+#include "bf16_array.h"
 #include "gemm.h"
 
 namespace fw {
@@ -111,13 +111,14 @@ template <class T> nb::object product(const Array& x, const Operand& a, const Ar
     return give(out);
 }
 
-bool suits(const Array& x) { return x.is_float() && x.ndim() > 0 && whole_strides(x); }
+bool suits(const Array& x) { return (x.is_float() || is_bf16(x)) && x.ndim() > 0 && whole_strides(x); }
 
 nb::object matmul(Array x, Array y) {
     if (!suits(x) || !suits(y) || x.type() != y.type()) return not_implemented();
     Operand a = operand(x, true), b = operand(y, false);
     bool row = x.ndim() == 1, col = y.ndim() == 1;
     if (x.is<float>()) return product<float>(x, a, y, b, {}, row, col);
+    if (is_bf16(x)) return product<Bf16>(x, a, y, b, {}, row, col);
     return product<double>(x, a, y, b, {}, row, col);
 }
 
@@ -136,7 +137,10 @@ template <class T> nb::object linear_of(const Array& x, const Array& w, const Ar
     std::swap(b.rows, b.cols), std::swap(b.row, b.col);
     Finish<T> f;
     std::vector<T> room;
-    if (bias.usable()) f = finish<T, Identity>(nullptr, spread<T>(bias, b.cols, room));
+    if (bias.usable()) {
+        f.col_bias = spread<T>(bias, b.cols, room);
+        if constexpr (!std::is_same<T, Bf16>::value) f = finish<T, Identity>(nullptr, f.col_bias);
+    }
     return product<T>(x, a, w, b, f, x.ndim() == 1, false);
 }
 
@@ -148,6 +152,7 @@ nb::object linear(Array x, Array w, nb::object b) {
             !whole_strides(bias) || (bias.size() != 1 && bias.size() != w.shape(0)))
             return not_implemented();
     }
+    if (is_bf16(x)) return linear_of<Bf16>(x, w, bias);
     return x.is<float>() ? linear_of<float>(x, w, bias) : linear_of<double>(x, w, bias);
 }
 

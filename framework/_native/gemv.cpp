@@ -12,6 +12,7 @@ constexpr int64_t GRAIN = 64 * 1024;  // numbers of a matrix that are worth a th
 constexpr int64_t RUN = 4096;         // numbers of y that stay in the level 1 cache
 // For so few rows, of so many steps, summing up is cheaper than packing; they stay in the level 2 cache.
 constexpr int64_t MOST = 64, STEPS_PER_ROW = 20, NEAR = 1 << 17;
+constexpr int64_t CHAIN = 64;  // vectors summed up one after the other: the error grows with their number
 #if defined(FW_AVX512) || defined(__aarch64__)
 constexpr int dot_rows = 4;
 #else
@@ -37,10 +38,10 @@ template <class T> struct Dots {
 
 template <class T, int R, int S> void dots(const Dots<T>& d) {
     constexpr int n = lanes<T>, count = R * S;
-    Vec<T> sum[count];
+    Vec<T> sum[count], whole[count];
     const T* b[S];
 #pragma GCC unroll 16
-    for (int i = 0; i < count; ++i) sum[i] = Vec<T>{};
+    for (int i = 0; i < count; ++i) sum[i] = whole[i] = Vec<T>{};
     for (int j = 0; j < S; ++j) b[j] = d.b + std::min(j, d.cols - 1) * d.b_row;
     auto step = [&](int64_t p, auto&& read) __attribute__((always_inline)) {
         Vec<T> va[R];
@@ -54,8 +55,16 @@ template <class T, int R, int S> void dots(const Dots<T>& d) {
         }
     };
     int64_t p = 0;
-    for (; p + n <= d.k; p += n) step(p, [](const T* q) __attribute__((always_inline)) { return load(q); });
+    while (p + n <= d.k) {
+        const int64_t end = std::min(p + CHAIN * n, d.k);
+        for (; p + n <= end; p += n) step(p, [](const T* q) __attribute__((always_inline)) { return load(q); });
+        if (end == d.k) break;
+#pragma GCC unroll 16
+        for (int i = 0; i < count; ++i) whole[i] += sum[i], sum[i] = Vec<T>{};
+    }
     if (p < d.k) step(p, [&](const T* q) __attribute__((always_inline)) { return load_first(q, d.k - p); });
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) sum[i] += whole[i];
     T total[(count + n - 1) / n * n];
     for (int g = 0; g < count; g += n) {  // n sums at a time: transposed, they are one sum of vectors
         Vec<T> v[n];
@@ -103,8 +112,10 @@ template <class T> void few_rows(Dots<T> d, int64_t few, int64_t many) {
 
 // -- one inner product ----------------------------------------------------------------------------
 
+constexpr int chains = 8;
+
 template <class T> T dot_part(const T* x, const T* y, int64_t k) {
-    constexpr int n = lanes<T>, chains = 8;
+    constexpr int n = lanes<T>;
     Vec<T> sum[chains] = {};
     int64_t p = 0;
     for (; p + chains * n <= k; p += chains * n)
@@ -122,11 +133,11 @@ template <class T> T dot_part(const T* x, const T* y, int64_t k) {
 }
 
 template <class T> T dot(const T* x, const T* y, int64_t k) {
-    constexpr int64_t piece = 16384;
-    if (k <= 2 * piece) return dot_part(x, y, k);
+    constexpr int64_t piece = CHAIN * chains * lanes<T>;
+    if (k <= piece) return dot_part(x, y, k);
     int64_t count = (k + piece - 1) / piece;
     T* parts = scratch<T>(2, count);
-    parallel(count, 4, [&](int64_t begin, int64_t end) {
+    parallel(count, GRAIN / piece, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
             parts[i] = dot_part(x + i * piece, y + i * piece, std::min(piece, k - i * piece));
     });

@@ -101,6 +101,12 @@ struct Layout {
         }
     }
 
+    // Elements in a row of the innermost dimension, of those merged.
+    int64_t line() const { return merged ? sizes[merged - 1] : size; }
+
+    // How far elements that are neighbours in dimension d are apart in the order of their numbers.
+    int64_t apart(int d) const { return order[d] / itemsize; }
+
     // Numbers the elements and tells each operand how it lies.
     void settle(std::vector<Operand>& operands) {
         bool simple = true;
@@ -213,25 +219,5 @@ private:
         return at < 0 || PyArray_DIM(o.array, at) == 1 ? 0 : PyArray_STRIDE(o.array, at);
     }
 };
-
-// Copies to memory that will not be read soon, without reading it into the caches first.
-template <class T> void copy_past_caches(T* to, const T* from, int64_t n) {
-    int64_t i = 0;
-#if defined(__x86_64__)
-    if (reinterpret_cast<uintptr_t>(to) % FW_BYTES == 0) {
-        for (; i + lanes<T> <= n; i += lanes<T>) {
-#if defined(FW_AVX512)
-            _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), bits<__m512i>(load(from + i)));
-#elif defined(FW_AVX2)
-            _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i), bits<__m256i>(load(from + i)));
-#else
-            _mm_stream_si128(reinterpret_cast<__m128i*>(to + i), bits<__m128i>(load(from + i)));
-#endif
-        }
-        _mm_sfence();
-    }
-#endif
-    std::memcpy(to + i, from + i, size_t(n - i) * sizeof(T));
-}
 
 }  // namespace fw

@@ -5,7 +5,7 @@
 // all columns of a sample are worked on side by side instead, so that vectors are full.
 #include <memory>
 
-#include "norm_rows.h"
+#include "norm_bind.h"
 
 namespace fw {
 namespace {
@@ -15,10 +15,12 @@ constexpr int64_t CHUNKS = 32;         // at most
 constexpr int64_t BLOCK_ROWS = 64;     // rows of columns that stay in the caches for both passes
 constexpr int64_t LEAST_ROWS = 64;     // of a chunk of columns
 
-struct Form {
+struct BatchForm {
     int64_t samples, channels, length;
     double eps;
 
+    int64_t statistics() const { return channels; }
+    int64_t weights() const { return channels; }
     int64_t count() const { return samples * length; }
     int64_t columns() const { return channels * length; }
     int64_t at(int64_t sample, int64_t channel) const { return (sample * channels + channel) * length; }
@@ -53,7 +55,7 @@ FW_INLINE void map_columns(const T* x, T* y, int64_t n, const T* centre, const T
 }
 
 // A number of each channel as a number of each column.
-template <class T> std::unique_ptr<T[]> spread_out(const Form& f, const T* given) {
+template <class T> std::unique_ptr<T[]> spread_out(const BatchForm& f, const T* given) {
     if (!given) return nullptr;
     std::unique_ptr<T[]> all(new T[size_t(f.columns())]);
     for (int64_t j = 0; j < f.columns(); ++j) all[j] = given[j / f.length];
@@ -61,7 +63,7 @@ template <class T> std::unique_ptr<T[]> spread_out(const Form& f, const T* given
 }
 
 // y = (x - centre) * scale + shift with one number of each per channel; shift may be missing.
-template <class T> void map_channels(const Form& f, const T* x, T* y, const T* centre, const T* scale, const T* shift) {
+template <class T> void map_channels(const BatchForm& f, const T* x, T* y, const T* centre, const T* scale, const T* shift) {
     if (f.as_columns()) {
         const bool spread = f.length > 1;
         auto c = spread ? spread_out(f, centre) : nullptr, k = spread ? spread_out(f, scale) : nullptr,
@@ -90,7 +92,7 @@ template <class T> void map_channels(const Form& f, const T* x, T* y, const T* c
 // -- statistics -----------------------------------------------------------------------------------
 
 template <class T> struct Statistics {
-    const Form& f;
+    const BatchForm& f;
     const T* x;
     std::vector<Spread> found = std::vector<Spread>(size_t(f.chunks() * f.channels));  // by chunk and channel
 
@@ -116,25 +118,28 @@ template <class T> struct Statistics {
     void columns(Spread* own, int64_t begin, int64_t end) const {
         const int64_t n = f.columns();
         std::unique_ptr<T[]> room(new T[size_t(2 * n)]);
-        std::unique_ptr<double[]> all(new double[size_t(2 * n)]());
+        std::unique_ptr<double[]> all(new double[size_t(3 * n)]());
         T *centre = room.get(), *squares = centre + n;
-        double *mean = all.get(), *spread = mean + n, seen = 0;
+        double *mean = all.get(), *spread = mean + n, *now = spread + n, seen = 0;
         for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
             const int64_t rows = std::min(BLOCK_ROWS, end - first);
-            const T *from = x + f.at(first, 0), one = T(1) / T(rows);
+            const T* from = x + f.at(first, 0);
             add_rows(centre, rows, n, [&](int64_t j, int64_t at, auto part) {  // from the first row: near 0, so
                 return take(from + at, part) - take(from + j, part);           // that few digits are rounded away
             });
-            for (int64_t j = 0; j < n; ++j) centre[j] = from[j] + centre[j] * one;
+            for (int64_t j = 0; j < n; ++j) {
+                now[j] = double(from[j]) + double(centre[j]) / double(rows);
+                centre[j] = T(now[j]);
+            }
             add_rows(squares, rows, n, [&](int64_t j, int64_t at, auto part) {
                 Vec<T> d = take(from + at, part) - take(centre + j, part);
                 return d * d;
             });
             const double share = double(rows) / (seen + double(rows)), cross = seen * share;
             for (int64_t j = 0; j < n; ++j) {  // as Spread::add, for all columns
-                double d = double(centre[j]) - mean[j];
+                double d = now[j] - mean[j], off = now[j] - double(centre[j]);
                 mean[j] += d * share;
-                spread[j] += double(squares[j]) + d * d * cross;
+                spread[j] += double(squares[j]) - double(rows) * off * off + d * d * cross;
             }
             seen += double(rows);
         }
@@ -156,10 +161,10 @@ template <class T> struct Statistics {
     }
 };
 
-template <class T> struct Forward {
+template <class T> struct BatchForward {
     const T *x, *weight, *bias;
     T *y, *mean, *var;
-    Form f;
+    BatchForm f;
 
     void run() const {
         Statistics<T> found{f, x};
@@ -183,10 +188,10 @@ template <class T> struct Forward {
 // gx = (g - mean_g - (x - centre) * slope) * scale
 template <class T> struct Line { T centre, slope, mean_g, scale; };
 
-template <class T> struct Backward {
+template <class T> struct BatchBackward {
     const T *g, *x, *weight, *mean, *var;
     T *gx, *gw, *gb;  // gx, or gw and gb, may be missing
-    Form f;
+    BatchForm f;
 
     struct Pair { double g = 0, gd = 0; };  // the sums of g and g * (x - mean)
 
@@ -301,71 +306,30 @@ template <class T> struct Backward {
 
 // -- bindings -------------------------------------------------------------------------------------
 
-bool form_of(const Array& x, double eps, Form& f) {
-    if (!x.is_float() || !x.size() || x.ndim() < 2) return false;
-    Around a(x, 1, 1);
-    f = {a.outer, a.n, a.inner, eps};
-    return true;
-}
+struct BatchNorm {
+    static constexpr bool centred = true;
+    using Form = BatchForm;
+    template <class T> using Forward = BatchForward<T>;
+    template <class T> using Backward = BatchBackward<T>;
 
-template <class T>
-nb::object forward(const Array& given, const Given& weight, const Given& bias, const Form& form) {
-    InRows x(given);
-    std::vector<npy_intp> kept(size_t(given.ndim()), 1);
-    kept[1] = form.channels;
-    Array y = new_array(given.ndim(), given.shape(), given.type());
-    Array mean = new_array(given.ndim(), kept.data(), given.type());
-    Array var = new_array(given.ndim(), kept.data(), given.type());
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        Forward<T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), mean.data<T>(), var.data<T>(),
-                   form}.run();
+    static bool form_of(const Array& x, nb::handle, nb::handle, double eps, Form& f) {
+        if (!x.is_float() || !x.size() || x.ndim() < 2) return false;
+        Around a(x, 1, 1);
+        f = {a.outer, a.n, a.inner, eps};
+        return true;
     }
-    return nb::make_tuple(give(y), give(mean), give(var));
-}
-
-nb::object batch_norm(const Array& x, nb::object w, nb::object b, nb::object, nb::object, double eps) {
-    Form form;
-    if (!form_of(x, eps, form)) return not_implemented();
-    Given weight(w), bias(b);
-    if (!weight.fits(x, form.channels) || !bias.fits(x, form.channels)) return not_implemented();
-    return x.is<float>() ? forward<float>(x, weight, bias, form) : forward<double>(x, weight, bias, form);
-}
-
-template <class T>
-nb::object backward(const Array& g, const Array& x, const Given& weight, const Array& mean, const Array& var,
-                    const Form& form, bool wants_x, bool wants_w) {
-    InRows g_rows(g), x_rows(x);
-    const npy_intp none = 0, channels = form.channels;
-    Array gx = wants_x ? new_array(x.ndim(), x.shape(), x.type()) : new_array(1, &none, x.type());
-    Array gw = new_array(1, wants_w ? &channels : &none, x.type());
-    Array gb = new_array(1, wants_w ? &channels : &none, x.type());
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        Backward<T>{g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(), mean.data<T>(), var.data<T>(),
-                    wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr, gb.data<T>(), form}.run();
+    static std::vector<npy_intp> kept(const Array& x, const Form& f) {
+        std::vector<npy_intp> shape(size_t(x.ndim()), 1);
+        shape[1] = f.channels;
+        return shape;
     }
-    return nb::make_tuple(give(gx), give(gw), give(gb));
-}
-
-nb::object batch_norm_grad(const Array& g, const Array& x, nb::object w, const Array& mean, const Array& var,
-                           nb::object, nb::object, double eps, nb::tuple wanted) {
-    Form form;
-    if (!form_of(x, eps, form) || !g.usable() || g.type() != x.type() || !g.same_shape(x)) return not_implemented();
-    Given weight(w);
-    auto statistic = [&](const Array& a) {
-        return a.usable() && a.type() == x.type() && a.contiguous() && a.size() == form.channels;
-    };
-    if (!weight.fits(x, form.channels) || !statistic(mean) || !statistic(var)) return not_implemented();
-    bool wants_x = nb::cast<bool>(wanted[0]), wants_w = nb::cast<bool>(wanted[1]);
-    return x.is<float>() ? backward<float>(g, x, weight, mean, var, form, wants_x, wants_w)
-                         : backward<double>(g, x, weight, mean, var, form, wants_x, wants_w);
-}
+    static std::vector<npy_intp> weights(const Array&, const Form& f) { return {f.channels}; }
+};
 
 // With given statistics.
 template <class T>
 nb::object fixed(const Array& given, const T* mean, const T* var, const Given& weight, const Given& bias,
-                 const Form& f) {
+                 const BatchForm& f) {
     InRows x(given);
     Array y = new_array(given.ndim(), given.shape(), given.type());
     const T* w = weight.data<T>();
@@ -380,12 +344,10 @@ nb::object fixed(const Array& given, const T* mean, const T* var, const Given& w
 
 nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, nb::object w, nb::object b,
                            nb::object, double eps) {
-    Form f;
-    if (!form_of(x, eps, f)) return not_implemented();
+    BatchForm f;
+    if (!BatchNorm::form_of(x, {}, {}, eps, f)) return not_implemented();
     Given weight(w), bias(b);
-    for (const Array* a : {&mean, &var})
-        if (!a->usable() || a->type() != x.type() || !a->contiguous() || a->size() != f.channels)
-            return not_implemented();
+    if (!statistic(mean, x, f.channels) || !statistic(var, x, f.channels)) return not_implemented();
     if (!weight.fits(x, f.channels) || !bias.fits(x, f.channels)) return not_implemented();
     return x.is<float>() ? fixed(x, mean.data<float>(), var.data<float>(), weight, bias, f)
                          : fixed(x, mean.data<double>(), var.data<double>(), weight, bias, f);
@@ -396,10 +358,7 @@ nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, 
 FW_BIND(m) {
     m.def("batch_norm_eval", &batch_norm_eval, nb::arg("x"), nb::arg("mean"), nb::arg("var"),
           nb::arg("weight").none(), nb::arg("bias").none(), nb::arg("per"), nb::arg("eps"));
-    m.def("batch_norm", &batch_norm, nb::arg("x"), nb::arg("weight").none(), nb::arg("bias").none(),
-          nb::arg("dims"), nb::arg("per"), nb::arg("eps"));
-    m.def("batch_norm_grad", &batch_norm_grad, nb::arg("g"), nb::arg("x"), nb::arg("weight").none(),
-          nb::arg("mean"), nb::arg("var"), nb::arg("dims"), nb::arg("per"), nb::arg("eps"), nb::arg("wanted"));
+    bind_norm<BatchNorm>(m, "batch_norm");
 }
 
 }  // namespace fw

@@ -2,25 +2,27 @@
 // holds `each` channels of `length` numbers, the first of which is channel (r % groups) * each.
 #include <memory>
 
-#include "norm_rows.h"
+#include "norm_bind.h"
 
 namespace fw {
 namespace {
 
-struct Form {
+struct GroupForm {
     int64_t rows, n, groups, each, length;
     double eps;
 
+    int64_t statistics() const { return rows; }
+    int64_t weights() const { return channels(); }
     int64_t channels() const { return groups * each; }
     int64_t channel(int64_t r) const { return r % groups * each; }
 };
 
 // -- forward --------------------------------------------------------------------------------------
 
-template <class T> struct Forward {
+template <class T> struct GroupForward {
     const T *x, *weight, *bias;
     T *y, *mean, *var;
-    Form form;
+    GroupForm form;
 
     template <bool Past> void row(int64_t r) const {
         const T* from = x + r * form.n;
@@ -58,16 +60,16 @@ template <class T> struct Forward {
 // the sum of rstd * t over the samples, bias that of s, and x, with a = g * weight and h = (x - mean) * rstd,
 // rstd * (a - mean(a) - h * mean(a * h)).
 
-template <class T> struct Backward {
+template <class T> struct GroupBackward {
     const T *g, *x, *weight, *mean, *var;
     T *gx, *gw, *gb;                     // gx, or gw and gb, may be missing
-    double *sums_s, *sums_t;             // of rstd * t
-    Form form;
+    GroupForm form;
 
-    template <bool Past> void row(int64_t r) const {
+    // room: for s and for rstd * t of all channels of all samples
+    template <bool Past> void row(int64_t r, double* room) const {
         const T *from = x + r * form.n, *gr = g + r * form.n;
         T rstd = rstd_of<T>(var[r], form.eps);
-        double *s = sums_s + r * form.each, *t = sums_t + r * form.each, mean_a = 0, mean_ah = 0;
+        double *s = room + r * form.each, *t = s + form.rows * form.each, mean_a = 0, mean_ah = 0;
         Vec<T> c = splat(mean[r]);
         for (int64_t k = 0; k < form.each; ++k) {
             const T *xs = from + k * form.length, *gs = gr + k * form.length;
@@ -96,9 +98,10 @@ template <class T> struct Backward {
     }
 
     void run() const {
+        std::unique_ptr<double[]> room(new double[size_t(2 * form.rows * form.each)]);
         choosing_caches(gx, form.rows * form.n, form.length, [&](auto past) {
             parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) row<past.value>(r);
+                for (int64_t r = begin; r < end; ++r) row<past.value>(r, room.get());
                 if (past.value) settle();
             });
         });
@@ -107,8 +110,8 @@ template <class T> struct Backward {
         for (int64_t c = 0; c < channels; ++c) {
             double s = 0, t = 0;
             for (int64_t i = 0; i < samples; ++i) {
-                s += sums_s[i * channels + c];
-                t += sums_t[i * channels + c];
+                s += room[i * channels + c];
+                t += room[(samples + i) * channels + c];
             }
             gw[c] = T(t);
             gb[c] = T(s);
@@ -118,86 +121,34 @@ template <class T> struct Backward {
 
 // -- bindings -------------------------------------------------------------------------------------
 
-// `per` is the shape that the weights broadcast from: 1 for the samples, the groups, their channels, 1 ...
-bool form_of(const Array& x, nb::tuple dims, nb::tuple per, double eps, Form& form) {
-    if (!x.is_float() || !x.size() || x.ndim() < 3 || int(per.size()) != x.ndim()) return false;
-    const int first = x.ndim() - int(dims.size());
-    if (first != 2) return false;
-    form = {x.shape(0) * x.shape(1), 1, x.shape(1), 1, 1, eps};
-    for (int d = 2; d < x.ndim(); ++d) {
-        form.n *= x.shape(d);
-        form.each *= nb::cast<int64_t>(per[size_t(d)]);
+struct GroupNorm {
+    static constexpr bool centred = true;
+    using Form = GroupForm;
+    template <class T> using Forward = GroupForward<T>;
+    template <class T> using Backward = GroupBackward<T>;
+
+    // `per` is the shape that the weights broadcast from: 1 for the samples, the groups, their channels, 1 ...
+    static bool form_of(const Array& x, nb::tuple dims, nb::tuple per, double eps, Form& form) {
+        if (!x.is_float() || !x.size() || x.ndim() < 3 || int(per.size()) != x.ndim()) return false;
+        if (x.ndim() - int(dims.size()) != 2) return false;
+        form = {x.shape(0) * x.shape(1), 1, x.shape(1), 1, 1, eps};
+        for (int d = 2; d < x.ndim(); ++d) {
+            form.n *= x.shape(d);
+            form.each *= nb::cast<int64_t>(per[size_t(d)]);
+        }
+        form.length = form.n / form.each;
+        return form.each == 1 || form.length >= lanes<float>;
     }
-    form.length = form.n / form.each;
-    return form.each == 1 || form.length >= lanes<float>;
-}
-
-template <class T>
-nb::object forward(const Array& given, const Given& weight, const Given& bias, const Form& form) {
-    InRows x(given);
-    std::vector<npy_intp> kept(size_t(given.ndim()), 1);
-    kept[0] = given.shape(0);
-    kept[1] = given.shape(1);
-    Array y = new_array(given.ndim(), given.shape(), given.type());
-    Array mean = new_array(given.ndim(), kept.data(), given.type());
-    Array var = new_array(given.ndim(), kept.data(), given.type());
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        Forward<T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), mean.data<T>(), var.data<T>(),
-                   form}.run();
+    static std::vector<npy_intp> kept(const Array& x, const Form&) {
+        std::vector<npy_intp> shape(size_t(x.ndim()), 1);
+        std::copy_n(x.shape(), 2, shape.begin());
+        return shape;
     }
-    return nb::make_tuple(give(y), give(mean), give(var));
-}
-
-nb::object group_norm(const Array& x, nb::object w, nb::object b, nb::tuple dims, nb::tuple per, double eps) {
-    Form form;
-    if (!form_of(x, dims, per, eps, form)) return not_implemented();
-    Given weight(w), bias(b);
-    if (!weight.fits(x, form.channels()) || !bias.fits(x, form.channels())) return not_implemented();
-    return x.is<float>() ? forward<float>(x, weight, bias, form) : forward<double>(x, weight, bias, form);
-}
-
-template <class T>
-nb::object backward(const Array& g, const Array& x, const Given& weight, const Array& mean, const Array& var,
-                    const Form& form, bool wants_x, bool wants_w) {
-    InRows g_rows(g), x_rows(x);
-    const npy_intp none = 0, channels = form.channels();
-    Array gx = wants_x ? new_array(x.ndim(), x.shape(), x.type()) : new_array(1, &none, x.type());
-    Array gw = new_array(1, wants_w ? &channels : &none, x.type());
-    Array gb = new_array(1, wants_w ? &channels : &none, x.type());
-    const size_t room = size_t(form.rows * form.each);
-    std::unique_ptr<double[]> both(new double[2 * room]);
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        Backward<T>{g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(), mean.data<T>(), var.data<T>(),
-                    wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr, gb.data<T>(),
-                    both.get(), both.get() + room, form}.run();
-    }
-    return nb::make_tuple(give(gx), give(gw), give(gb));
-}
-
-nb::object group_norm_grad(const Array& g, const Array& x, nb::object w, const Array& mean, const Array& var,
-                           nb::tuple dims, nb::tuple per, double eps, nb::tuple wanted) {
-    Form form;
-    if (!form_of(x, dims, per, eps, form) || !g.usable() || g.type() != x.type() || !g.same_shape(x))
-        return not_implemented();
-    Given weight(w);
-    auto statistic = [&](const Array& a) {
-        return a.usable() && a.type() == x.type() && a.contiguous() && a.size() == form.rows;
-    };
-    if (!weight.fits(x, form.channels()) || !statistic(mean) || !statistic(var)) return not_implemented();
-    bool wants_x = nb::cast<bool>(wanted[0]), wants_w = nb::cast<bool>(wanted[1]);
-    return x.is<float>() ? backward<float>(g, x, weight, mean, var, form, wants_x, wants_w)
-                         : backward<double>(g, x, weight, mean, var, form, wants_x, wants_w);
-}
+    static std::vector<npy_intp> weights(const Array&, const Form& form) { return {form.channels()}; }
+};
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("group_norm", &group_norm, nb::arg("x"), nb::arg("weight").none(), nb::arg("bias").none(),
-          nb::arg("dims"), nb::arg("per"), nb::arg("eps"));
-    m.def("group_norm_grad", &group_norm_grad, nb::arg("g"), nb::arg("x"), nb::arg("weight").none(),
-          nb::arg("mean"), nb::arg("var"), nb::arg("dims"), nb::arg("per"), nb::arg("eps"), nb::arg("wanted"));
-}
+FW_BIND(m) { bind_norm<GroupNorm>(m, "group_norm"); }
 
 }  // namespace fw

@@ -1,7 +1,7 @@
 // layer_norm and rms_norm: y = (x - mean) * rstd * weight + bias over the last dimensions, and their backward.
 #include <memory>
 
-#include "norm_rows.h"
+#include "norm_bind.h"
 
 namespace fw {
 namespace {
@@ -10,17 +10,21 @@ constexpr int64_t MOST_CHUNKS = 32;   // of rows, whose sums for weight and bias
 constexpr int64_t LEAST_ROWS = 8;
 constexpr int TOGETHER = 2;           // rows; of more, lines of 4096 bytes would drive each other out of the cache
 
-struct Form {
+struct LayerForm {
     int64_t rows, n;
     double eps;
+    int first;  // of the dimensions that are normalised over
+
+    int64_t statistics() const { return rows; }
+    int64_t weights() const { return n; }
 };
 
 // -- forward --------------------------------------------------------------------------------------
 
-template <bool Centred, class T> struct Forward {
+template <bool Centred, class T> struct LayerForward {
     const T *x, *weight, *bias;
     T *y, *mean, *var;
-    Form form;
+    LayerForm form;
 
     template <bool Past> void row(int64_t r) const {
         const T* from = x + r * form.n;
@@ -53,10 +57,10 @@ template <bool Centred, class T> struct Forward {
 // With a = g * weight and h = (x - mean) * rstd: gx = rstd * (a - mean(a) - h * mean(a * h)), and over the
 // rows, weight gets the sum of g * h and bias that of g.
 
-template <bool Centred, class T> struct Backward {
+template <bool Centred, class T> struct LayerBackward {
     const T *g, *x, *weight, *mean, *var;
     T *gx, *gw, *gb;  // gx, or gw and gb, may be missing
-    Form form;
+    LayerForm form;
 
     // What is the same along a row: gx = (a - mean_a - h * mean_ah) * rstd.
     struct Row { T centre, rstd, mean_a, mean_ah; };
@@ -128,7 +132,7 @@ template <bool Centred, class T> struct Backward {
     int64_t chunk() const { return std::max(LEAST_ROWS, (form.rows + MOST_CHUNKS - 1) / MOST_CHUNKS); }
     int64_t chunks() const { return (form.rows + chunk() - 1) / chunk(); }
 
-    void run(T* partial) const {  // partial: room for chunks() times gw and gb
+    void run() const {
         const int64_t n = form.n, many = chunks();
         if (!gw) {
             parallel(form.rows, grain_of(n), [&](int64_t begin, int64_t end) {
@@ -136,6 +140,8 @@ template <bool Centred, class T> struct Backward {
             });
             return;
         }
+        std::unique_ptr<T[]> room(new T[size_t(2 * n * many)]);  // gw and gb of each chunk
+        T* partial = room.get();
         parallel(many, grain_of(n * chunk()), [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 T* own = partial + 2 * n * i;
@@ -157,111 +163,34 @@ template <bool Centred, class T> struct Backward {
 
 // -- bindings -------------------------------------------------------------------------------------
 
-struct Shapes {
-    std::vector<npy_intp> kept, last;  // of the statistics, of the weights
-    Form form;
+template <bool Centred> struct LayerNorm {
+    static constexpr bool centred = Centred;
+    using Form = LayerForm;
+    template <class T> using Forward = LayerForward<Centred, T>;
+    template <class T> using Backward = LayerBackward<Centred, T>;
 
-    Shapes(const Array& x, int count, double eps) : kept(x.shape(), x.shape() + x.ndim()), form{1, 1, eps} {
-        int first = x.ndim() - count;
-        last.assign(kept.begin() + first, kept.end());
-        std::fill(kept.begin() + first, kept.end(), 1);
+    static bool form_of(const Array& x, nb::tuple dims, nb::tuple, double eps, Form& form) {
+        const int count = int(dims.size()), first = x.usable() ? x.ndim() - count : 0;
+        if (!x.is_float() || !x.size() || count < 1 || first < 0) return false;
+        form = {1, 1, eps, first};
         for (int d = 0; d < x.ndim(); ++d) (d < first ? form.rows : form.n) *= x.shape(d);
+        return true;
+    }
+    static std::vector<npy_intp> kept(const Array& x, const Form& form) {
+        std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
+        std::fill(shape.begin() + form.first, shape.end(), 1);
+        return shape;
+    }
+    static std::vector<npy_intp> weights(const Array& x, const Form& form) {
+        return {x.shape() + form.first, x.shape() + x.ndim()};
     }
 };
-
-bool takes(const Array& x, size_t count) {
-    return x.is_float() && x.size() && count >= 1 && count <= size_t(x.ndim());
-}
-
-template <bool Centred, class T>
-nb::object forward(const Array& given, const Given& weight, const Given& bias, const Shapes& s) {
-    InRows x(given);
-    Array y = new_array(given.ndim(), given.shape(), given.type());
-    Array var = new_array(given.ndim(), s.kept.data(), given.type());
-    Array mean = Centred ? new_array(given.ndim(), s.kept.data(), given.type()) : var;
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        Forward<Centred, T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), mean.data<T>(),
-                            var.data<T>(), s.form}.run();
-    }
-    if (Centred) return nb::make_tuple(give(y), give(mean), give(var));
-    return nb::make_tuple(give(y), give(var));
-}
-
-template <bool Centred>
-nb::object norm(const Array& x, nb::handle w, nb::handle b, nb::tuple dims, double eps) {
-    if (!takes(x, dims.size())) return not_implemented();
-    Shapes s(x, int(dims.size()), eps);
-    Given weight(w), bias(b);
-    if (!weight.fits(x, s.form.n) || !bias.fits(x, s.form.n)) return not_implemented();
-    return x.is<float>() ? forward<Centred, float>(x, weight, bias, s) : forward<Centred, double>(x, weight, bias, s);
-}
-
-nb::object layer_norm(const Array& x, nb::object w, nb::object b, nb::tuple dims, nb::object, double eps) {
-    return norm<true>(x, w, b, dims, eps);
-}
-
-nb::object rms_norm(const Array& x, nb::object w, nb::tuple dims, nb::object, double eps) {
-    return norm<false>(x, w, nb::none(), dims, eps);
-}
-
-template <bool Centred, class T>
-nb::object backward(const Array& g, const Array& x, const Given& weight, const Array* mean, const Array& var,
-                    const Shapes& s, bool wants_x, bool wants_w) {
-    InRows g_rows(g), x_rows(x);
-    const npy_intp none = 0;
-    Array gx = wants_x ? new_array(x.ndim(), x.shape(), x.type()) : new_array(1, &none, x.type());
-    auto sums = [&] { return wants_w ? new_array(int(s.last.size()), s.last.data(), x.type())
-                                     : new_array(1, &none, x.type()); };
-    Array gw = sums(), gb = Centred ? sums() : Array();
-    Backward<Centred, T> work{g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(),
-                              mean ? mean->data<T>() : nullptr, var.data<T>(), wants_x ? gx.data<T>() : nullptr,
-                              wants_w ? gw.data<T>() : nullptr, Centred ? gb.data<T>() : nullptr, s.form};
-    std::unique_ptr<T[]> partial(wants_w ? new T[size_t(work.chunks() * 2 * s.form.n)] : nullptr);
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        work.run(partial.get());
-    }
-    if (Centred) return nb::make_tuple(give(gx), give(gw), give(gb));
-    return nb::make_tuple(give(gx), give(gw));
-}
-
-template <bool Centred>
-nb::object norm_grad(const Array& g, const Array& x, nb::handle w, const Array* mean, const Array& var,
-                     nb::tuple dims, double eps, nb::tuple wanted) {
-    if (!takes(x, dims.size()) || !g.usable() || g.type() != x.type() || !g.same_shape(x)) return not_implemented();
-    Shapes s(x, int(dims.size()), eps);
-    Given weight(w);
-    auto statistic = [&](const Array& a) {
-        return a.usable() && a.type() == x.type() && a.contiguous() && a.size() == s.form.rows;
-    };
-    if (!weight.fits(x, s.form.n) || !statistic(var) || (mean && !statistic(*mean))) return not_implemented();
-    bool wants_x = nb::cast<bool>(wanted[0]), wants_w = nb::cast<bool>(wanted[1]);
-    return x.is<float>() ? backward<Centred, float>(g, x, weight, mean, var, s, wants_x, wants_w)
-                         : backward<Centred, double>(g, x, weight, mean, var, s, wants_x, wants_w);
-}
-
-nb::object layer_norm_grad(const Array& g, const Array& x, nb::object w, const Array& mean, const Array& var,
-                           nb::tuple dims, nb::object, double eps, nb::tuple wanted) {
-    return norm_grad<true>(g, x, w, &mean, var, dims, eps, wanted);
-}
-
-nb::object rms_norm_grad(const Array& g, const Array& x, nb::object w, const Array& var, nb::tuple dims, nb::object,
-                         double eps, nb::tuple wanted) {
-    return norm_grad<false>(g, x, w, nullptr, var, dims, eps, wanted);
-}
 
 }  // namespace
 
 FW_BIND(m) {
-    m.def("layer_norm", &layer_norm, nb::arg("x"), nb::arg("weight").none(), nb::arg("bias").none(),
-          nb::arg("dims"), nb::arg("per"), nb::arg("eps"));
-    m.def("rms_norm", &rms_norm, nb::arg("x"), nb::arg("weight").none(), nb::arg("dims"), nb::arg("per"),
-          nb::arg("eps"));
-    m.def("layer_norm_grad", &layer_norm_grad, nb::arg("g"), nb::arg("x"), nb::arg("weight").none(),
-          nb::arg("mean"), nb::arg("var"), nb::arg("dims"), nb::arg("per"), nb::arg("eps"), nb::arg("wanted"));
-    m.def("rms_norm_grad", &rms_norm_grad, nb::arg("g"), nb::arg("x"), nb::arg("weight").none(), nb::arg("var"),
-          nb::arg("dims"), nb::arg("per"), nb::arg("eps"), nb::arg("wanted"));
+    bind_norm<LayerNorm<true>>(m, "layer_norm");
+    bind_norm<LayerNorm<false>>(m, "rms_norm");
 }
 
 }  // namespace fw

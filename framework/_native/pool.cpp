@@ -10,6 +10,10 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
 #endif
+#if defined(__linux__)
+#include <sched.h>
+#include <unistd.h>
+#endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -30,6 +34,22 @@ void relax() {
 #endif
 }
 
+// Linux wakes a worker on the caller's own processor if the others look busy, and leaves it there: it takes
+// turns with the caller, and two threads are as slow as one. So a worker that meets the caller moves away.
+#if defined(__linux__)
+int processor() { return sched_getcpu(); }
+
+void move_from(int crowded) {
+    cpu_set_t others;  // those that the process may use, so far as its first thread says
+    if (sched_getaffinity(getpid(), sizeof others, &others) != 0) return;
+    CPU_CLR(crowded, &others);
+    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
+}
+#else
+int processor() { return -1; }
+void move_from(int) {}
+#endif
+
 struct Job {
     Task task = nullptr;
     void* context = nullptr;
@@ -41,7 +61,7 @@ struct Job {
 struct Pool {
     Job job;
     std::atomic<bool> open{false}, ending{false};
-    std::atomic<int> inside{0}, sleepers{0};
+    std::atomic<int> inside{0}, sleepers{0}, busy_processor{-1};  // the caller's
     std::atomic<int64_t> next{0};
     std::atomic<uint64_t> generation{0};
     std::mutex busy, lock;
@@ -72,6 +92,8 @@ struct Pool {
     void serve(uint64_t seen) {
         flush_denormals_here();
         while (!ending.load()) {
+            int crowded = busy_processor.load();
+            if (open.load() && crowded >= 0 && crowded == processor()) move_from(crowded);
             ++inside;
             if (open.load()) {
                 flush_denormals_here();
@@ -105,6 +127,7 @@ struct Pool {
     void run(const Job& given) {
         job = given;
         next = 0;
+        busy_processor = processor();
         open = true;
         announce();
         work();

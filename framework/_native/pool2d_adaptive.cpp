@@ -56,8 +56,9 @@ nb::object max_place(Array x, const Sizes& out) {
     Array index = new_array(int(shape.size()), shape.data(), NPY_INT64);
     {
         Release release(x.size() * 8);
-        if (x.is<float>()) places(cut, rows.array.data<float>(), planes, index.data<int64_t>());
-        else places(cut, rows.array.data<double>(), planes, index.data<int64_t>());
+        by_float(x, [&](auto t) {
+            places(cut, rows.array.data<decltype(t)>(), planes, index.data<int64_t>());
+        });
     }
     return give(index);
 }
@@ -107,10 +108,12 @@ nb::object pick_places(Array x, Array index, int64_t d) {
     Array y = new_array(index.ndim(), index.shape(), x.type());
     {
         Release release(y.size() * 8);
-        if (x.is<float>()) pick(r, rows.array.data<float>(), index.data<int64_t>(), y.data<float>());
-        else pick(r, rows.array.data<double>(), index.data<int64_t>(), y.data<double>());
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            pick(r, rows.array.data<T>(), index.data<int64_t>(), y.data<T>());
+        });
     }
-    return give(y);
+    return give_images(y, channels_last(x));
 }
 
 nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
@@ -122,10 +125,12 @@ nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
     Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     {
         Release release(x.size() * 4);
-        if (y.is<float>()) put(r, rows.array.data<float>(), index.data<int64_t>(), x.data<float>());
-        else put(r, rows.array.data<double>(), index.data<int64_t>(), x.data<double>());
+        by_float(y, [&](auto t) {
+            using T = decltype(t);
+            put(r, rows.array.data<T>(), index.data<int64_t>(), x.data<T>());
+        });
     }
-    return give(x);
+    return give_images(x, channels_last(y));
 }
 
 FW_BIND(m) {

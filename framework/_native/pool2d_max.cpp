@@ -118,41 +118,56 @@ template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* 
     });
 }
 
-nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
-                    const Sizes& dilation, const Sizes& out) {
-    PoolShape s;
-    if (!x.is_float() || !pool_shape(s, sizes(x), kernel, stride, padding, dilation, out))
-        return not_implemented();
-    InRows rows(x);
-    const Sizes shape = pooled(sizes(x), out);
-    Array y = new_array(int(shape.size()), shape.data(), x.type());
-    {
-        Release release(x.size() * 4);
-        if (x.is<float>()) max_windows<float, uint8_t>(s, rows.array.data<float>(), y.data<float>(), nullptr);
-        else max_windows<double, uint8_t>(s, rows.array.data<double>(), y.data<double>(), nullptr);
+// The windows of images of shape x, and the shape of what they give; `a` are the numbers, of either.
+struct Windows {
+    PoolShape shape;
+    Sizes out;
+    bool fit;
+    Windows(const Array& a, const Sizes& x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+            const Sizes& dilation, const Sizes& sizes)
+        : out(sizes), fit(a.is_float() && pool_shape(shape, x, kernel, stride, padding, dilation, sizes)) {
+        if (fit) out = pooled(x, sizes);
     }
-    return give(y);
+    Array result(int type) const { return new_array(int(out.size()), out.data(), type); }
+};
+
+// body(a number of the type of the places)
+template <class F> void by_places(const Array& where, F&& body) {
+    where.is<uint8_t>() ? body(uint8_t{}) : body(int32_t{});
 }
 
-template <class T> Array positions(const PoolShape& s, const Array& x, const Sizes& shape) {
-    const bool bytes = s.window() < 256;
-    Array where = new_array(int(shape.size()), shape.data(), bytes ? NPY_UINT8 : NPY_INT32);
-    Release release(x.size() * 4);
-    T* none = nullptr;
-    if (bytes) max_windows(s, x.data<T>(), none, where.data<uint8_t>());
-    else max_windows(s, x.data<T>(), none, where.data<int32_t>());
-    return where;
+nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                    const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit) return not_implemented();
+    InRows rows(x);
+    Array y = w.result(x.type());
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            max_windows<T, uint8_t>(w.shape, rows.array.data<T>(), y.data<T>(), nullptr);
+        });
+    }
+    return give_images(y, channels_last(x));
 }
 
 nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
                         const Sizes& dilation, const Sizes& out) {
-    PoolShape s;
-    if (!x.is_float() || !pool_shape(s, sizes(x), kernel, stride, padding, dilation, out))
-        return not_implemented();
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit) return not_implemented();
     InRows rows(x);
-    const Sizes shape = pooled(sizes(x), out);
-    return give(x.is<float>() ? positions<float>(s, rows.array, shape)
-                              : positions<double>(s, rows.array, shape));
+    Array where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                max_windows(w.shape, rows.array.data<T>(), static_cast<T*>(nullptr), where.data<decltype(p)>());
+            });
+        });
+    }
+    return give(where);
 }
 
 // -- the way back ---------------------------------------------------------------------------------
@@ -262,47 +277,42 @@ template <class T, class P> void collect(const PoolShape& s, const T* x, const P
     });
 }
 
-template <class T>
-Array spread_array(const PoolShape& s, const Array& y, const Array& where, const Sizes& x_shape) {
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    Release release(x.size() * 4);
-    if (where.is<uint8_t>()) spread(s, y.data<T>(), where.data<uint8_t>(), x.data<T>());
-    else spread(s, y.data<T>(), where.data<int32_t>(), x.data<T>());
-    return x;
-}
-
-template <class T> Array collect_array(const PoolShape& s, const Array& x, const Array& where) {
-    Array y = new_array(where.ndim(), where.shape(), x.type());
-    Release release(x.size() * 4);
-    if (where.is<uint8_t>()) collect(s, x.data<T>(), where.data<uint8_t>(), y.data<T>());
-    else collect(s, x.data<T>(), where.data<int32_t>(), y.data<T>());
-    return y;
-}
-
 bool are_places(const Array& where) { return where.is<uint8_t>() || where.is<int32_t>(); }
 
 nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride,
                       const Sizes& padding, const Sizes& dilation, const Sizes& out) {
-    PoolShape s;
-    if (!y.is_float() || !are_places(where) ||
-        !pool_shape(s, x_shape, kernel, stride, padding, dilation, out) ||
-        !has_shape(y, pooled(x_shape, out)) || !y.same_shape(where))
-        return not_implemented();
+    const Windows w(y, x_shape, kernel, stride, padding, dilation, out);
+    if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
     InRows rows(y), places(where);
-    return give(y.is<float>() ? spread_array<float>(s, rows.array, places.array, x_shape)
-                              : spread_array<double>(s, rows.array, places.array, x_shape));
+    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    {
+        Release release(x.size() * 4);
+        by_float(y, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                spread(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), x.data<T>());
+            });
+        });
+    }
+    return give_images(x, channels_last(y));
 }
 
 nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
                        const Sizes& dilation, const Sizes& out) {
-    PoolShape s;
-    if (!x.is_float() || !are_places(where) ||
-        !pool_shape(s, sizes(x), kernel, stride, padding, dilation, out) ||
-        !has_shape(where, pooled(sizes(x), out)))
-        return not_implemented();
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
     InRows rows(x), places(where);
-    return give(x.is<float>() ? collect_array<float>(s, rows.array, places.array)
-                              : collect_array<double>(s, rows.array, places.array));
+    Array y = w.result(x.type());
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                collect(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), y.data<T>());
+            });
+        });
+    }
+    return give_images(y, channels_last(x));
 }
 
 template <class P> void flat_places(const PoolShape& s, const P* where, int64_t* to) {
@@ -333,8 +343,7 @@ nb::object max_index(Array where, const Sizes& size, const Sizes& kernel, const 
     Array index = new_array(where.ndim(), where.shape(), NPY_INT64);
     {
         Release release(where.size() * 8);
-        if (where.is<uint8_t>()) flat_places(s, where.data<uint8_t>(), index.data<int64_t>());
-        else flat_places(s, where.data<int32_t>(), index.data<int64_t>());
+        by_places(where, [&](auto p) { flat_places(s, where.data<decltype(p)>(), index.data<int64_t>()); });
     }
     return give(index);
 }

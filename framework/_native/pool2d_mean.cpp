@@ -156,10 +156,12 @@ nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
     const Shares shares(s, include, divisor_of(divisor));
     {
         Release release(x.size() * 4);
-        if (x.is<float>()) mean(s, shares, rows.array.data<float>(), y.data<float>());
-        else mean(s, shares, rows.array.data<double>(), y.data<double>());
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            mean(s, shares, rows.array.data<T>(), y.data<T>());
+        });
     }
-    return give(y);
+    return give_images(y, channels_last(x));
 }
 
 nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride,
@@ -173,10 +175,12 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
     const Shares shares(s, include, divisor_of(divisor));
     {
         Release release(x.size() * 4);
-        if (y.is<float>()) spread_mean(s, shares, rows.array.data<float>(), x.data<float>());
-        else spread_mean(s, shares, rows.array.data<double>(), x.data<double>());
+        by_float(y, [&](auto t) {
+            using T = decltype(t);
+            spread_mean(s, shares, rows.array.data<T>(), x.data<T>());
+        });
     }
-    return give(x);
+    return give_images(x, channels_last(y));
 }
 
 FW_BIND(m) {

@@ -1,28 +1,13 @@
 // Sums, means, norms, products, extremes and truth over any dimensions.
 #include <cmath>
 
-#include "reduce_folds.h"
-#include "reduce_run.h"
+#include "reduce_tasks.h"
 
 namespace fw {
 namespace {
 
 using namespace reduce;
 
-// One fold F; `End` makes the result of it and of the number of elements.
-template <class F, class End> struct Plain : OneFold {
-    using T = typename F::T;
-    using First = F;
-    int64_t count = 0;
-    template <class W> T finish(W v, T) const { return T(End::of(v, count)); }
-};
-
-struct Itself {
-    template <class W> static W of(W v, int64_t) { return v; }
-};
-struct Divided {
-    template <class W> static W of(W v, int64_t count) { return v / W(count); }
-};
 struct Root {
     template <class W> static W of(W v, int64_t) { return std::sqrt(v); }
 };

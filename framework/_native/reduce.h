@@ -60,20 +60,25 @@ struct Plan {
 
     // False where no dimension is contiguous, or x has none at all to go over.
     bool make(const Array& x, uint32_t dims) {
+        return make(x.ndim(), x.shape(), x.strides(), PyArray_ITEMSIZE(x.p), dims);
+    }
+
+    bool make(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t item, uint32_t dims) {
         struct Dim : Loop {
             bool fold;
         } all[MOST];
         int n = 0;
-        if (x.ndim() > MOST || x.size() == 0) return false;
-        int64_t item = PyArray_ITEMSIZE(x.p), out = 1;
-        for (int d = x.ndim() - 1; d >= 0; --d) {
+        if (ndim > MOST) return false;
+        int64_t out = 1;
+        for (int d = ndim - 1; d >= 0; --d) {
             bool fold = dims >> d & 1;
-            if (x.shape(d) > 1) {
+            if (shape[d] == 0) return false;
+            if (shape[d] > 1) {
                 int at = n++;  // sorted as it comes in, innermost first
-                for (; at > 0 && all[at - 1].step > x.stride(d); --at) all[at] = all[at - 1];
-                all[at].size = x.shape(d), all[at].step = x.stride(d), all[at].out = out, all[at].fold = fold;
+                for (; at > 0 && all[at - 1].step > strides[d]; --at) all[at] = all[at - 1];
+                all[at].size = shape[d], all[at].step = strides[d], all[at].out = out, all[at].fold = fold;
             }
-            if (!fold) out *= x.shape(d);
+            if (!fold) out *= shape[d];
         }
         if (n == 0) return true;
         if (all[0].step != item) return false;
@@ -116,15 +121,29 @@ inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
 }
 
 // An array for the results.
-inline Array results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
+inline Array results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
     npy_intp shape[MOST];
     int n = 0;
-    for (int d = 0; d < x.ndim(); ++d) {
+    for (int d = 0; d < ndim; ++d) {
         bool fold = dims >> d & 1;
-        if (!fold || keepdim) shape[n++] = fold ? 1 : x.shape(d);
+        if (!fold || keepdim) shape[n++] = fold ? 1 : whole[d];
     }
     return new_array(n, shape, type);
 }
+inline Array results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
+    return results_array(x.ndim(), x.shape(), dims, keepdim, type);
+}
+
+// Elements that lie in memory. Other sources compute them: `reader(ahead)` is for one thread, which will want, in
+// order, all of the `ahead` bytes from the first one on (0 says nothing); what it reads does not stay.
+struct InMemory {
+    static constexpr bool stays = true;
+    const char* data;
+    const InMemory& reader(int64_t) const { return *this; }
+    template <class T> FW_INLINE const T* at(int64_t place, int64_t) const {  // elements from this byte on
+        return reinterpret_cast<const T*>(data + place);
+    }
+};
 
 }  // namespace reduce
 }  // namespace fw

@@ -111,18 +111,18 @@ template <class F> class Row {
     }
 };
 
-// Blocks [begin, end) of the result whose elements begin at x: each line has ceil(size / BLOCK) of them.
-template <class F> W<F> fold_row(const Plan& plan, const char* x, int64_t begin, int64_t end,
-                                          typename F::T shift) {
+// Blocks [begin, end) of the result whose elements begin at byte x: each line has ceil(size / BLOCK) of them.
+template <class F, class Reader> W<F> fold_row(const Plan& plan, Reader& reader, int64_t x, int64_t begin,
+                                               int64_t end, typename F::T shift) {
     using T = typename F::T;
     int64_t size = plan.inner.size, each = (size + BLOCK<T> - 1) / BLOCK<T>, part = begin % each;
     if (size <= 2 * lanes<T> && end - begin == 1 && begin == 0)
-        return fold_short<F>(reinterpret_cast<const T*>(x), size, shift);
+        return fold_short<F>(reader.template at<T>(x, size), size, shift);
     Walk line(plan.folded, plan.nfolded, begin / each);
     Row<F> row(shift);
     for (int64_t b = begin; b < end && !row.done(); ++b) {
-        const T* p = reinterpret_cast<const T*>(x + line.x) + part * BLOCK<T>;
-        row.line(p, std::min(BLOCK<T>, size - part * BLOCK<T>));
+        int64_t n = std::min(BLOCK<T>, size - part * BLOCK<T>);
+        row.line(reader.template at<T>(x + line.x + part * BLOCK<T> * int64_t(sizeof(T)), n), n);
         if (++part == each) part = 0, line.next();
     }
     return row.total();
@@ -130,6 +130,7 @@ template <class F> W<F> fold_row(const Plan& plan, const char* x, int64_t begin,
 
 constexpr int64_t TOGETHER = 8;  // lines added in one go
 constexpr int64_t GROUPS = 16;   // of them, before the sums are put aside
+constexpr int64_t SINGLES = 32;  // lines added one by one, before that
 template <class T> constexpr int64_t STRIP = 4096 / sizeof(T);  // columns: their sums stay in the first cache
 
 // Lines of up to STRIP columns joined as a tree, as `Tree` does with numbers.
@@ -196,26 +197,31 @@ template <class F> FW_INLINE void take_lines(const typename F::T* const (&p)[TOG
     if (j < width) step(j, [n = width - j](const T* q) { return load_part(q, n); });
 }
 
-template <class F> const typename F::T* fold_lines(const Plan& plan, const char* x, int64_t width,
-                                                   int64_t begin, int64_t end, const typename F::T* shift) {
+template <class F, class Reader>
+const typename F::T* fold_lines(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin,
+                                int64_t end, const typename F::T* shift) {
     using T = typename F::T;
-    Lines<F> sums(width, (end - begin) / (TOGETHER * GROUPS));
+    constexpr bool stays = std::decay_t<Reader>::stays;
+    Lines<F> sums(width, (end - begin) / (stays ? TOGETHER * GROUPS : SINGLES));
     Walk line(plan.folded, plan.nfolded, begin);
     int64_t l = begin, groups = 0;
-    for (; l + TOGETHER <= end; l += TOGETHER) {
+    for (; stays && l + TOGETHER <= end; l += TOGETHER) {
         const T* p[TOGETHER];
-        for (auto& q : p) q = reinterpret_cast<const T*>(x + line.x), line.next();
+        for (auto& q : p) q = reader.template at<T>(x + line.x, width), line.next();
         if (!F::exact && groups++ == GROUPS) sums.put_aside(), groups = 1;
         take_lines<F>(p, shift, width, sums.line());
     }
-    for (; l < end; ++l, line.next())
-        take_line<F>(reinterpret_cast<const T*>(x + line.x), shift, width, sums.line());
+    for (; l < end; ++l, line.next()) {
+        if (!stays && !F::exact && groups++ == SINGLES) sums.put_aside(), groups = 1;
+        take_line<F>(reader.template at<T>(x + line.x, width), shift, width, sums.line());
+    }
     return sums.total();
 }
 
 // Lines of few columns, one after another in memory: several are taken as one long line.
-template <class F> const typename F::T* fold_narrow(const Plan& plan, const char* x, int64_t width,
-                                                    int64_t begin, int64_t end, const typename F::T* shift) {
+template <class F, class Reader>
+const typename F::T* fold_narrow(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin,
+                                 int64_t end, const typename F::T* shift) {
     using T = typename F::T;
     int64_t times = 4 * lanes<T> / width, step = plan.folded[0].step, n = (end - begin) / times;
     T* shifts = nullptr;
@@ -227,23 +233,26 @@ template <class F> const typename F::T* fold_narrow(const Plan& plan, const char
     wide.nfolded = 1;
     wide.folded[0] = {n, step * times, 0};
     T* sums = scratch<T>(3, width);
-    const T* all = fold_lines<F>(wide, x + begin * step, times * width, 0, n, shifts);
+    const T* all = fold_lines<F>(wide, reader, x + begin * step, times * width, 0, n, shifts);
     std::copy_n(all, width, sums);
     for (int64_t i = 1; i < times; ++i)
         for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[i * width + j])));
-    all = fold_lines<F>(plan, x, width, begin + n * times, end, shift);
+    all = fold_lines<F>(plan, reader, x, width, begin + n * times, end, shift);
     for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[j])));
     return sums;
 }
 
-// Lines [begin, end) of `width` columns that begin at x; shift: a number for each column. The result stays
+// Lines [begin, end) of `width` columns that begin at byte x; shift: a number for each column. The result stays
 // until the thread's next call.
-template <class F> const typename F::T* fold_columns(const Plan& plan, const char* x, int64_t width,
-                                                     int64_t begin, int64_t end, const typename F::T* shift) {
+template <class F, class Source>
+const typename F::T* fold_columns(const Plan& plan, const Source& source, int64_t x, int64_t width, int64_t begin,
+                                  int64_t end, const typename F::T* shift) {
     using T = typename F::T;
     bool dense = plan.nfolded == 1 && plan.folded[0].step == width * int64_t(sizeof(T));
     bool narrow = dense && width <= 2 * lanes<T> && (end - begin) * width >= 8 * lanes<T>;
-    return (narrow ? fold_narrow<F> : fold_lines<F>)(plan, x, width, begin, end, shift);
+    auto&& reader = source.reader(dense ? (end - begin) * width * int64_t(sizeof(T)) : 0);
+    if (narrow) return fold_narrow<F>(plan, reader, x, width, begin, end, shift);
+    return fold_lines<F>(plan, reader, x, width, begin, end, shift);
 }
 
 }  // namespace reduce

@@ -1,28 +1,12 @@
 // Variance, standard deviation, log-sum-exp: sums of what the first fold shifts, over any dimensions.
 #include <cmath>
 
-#include "reduce_folds.h"
-#include "reduce_run.h"
+#include "reduce_tasks.h"
 
 namespace fw {
 namespace {
 
 using namespace reduce;
-
-template <class Number, bool Rooted> struct Variance : TwoFolds {
-    using T = Number;
-    using First = Sum<T>;
-    using Second = SumOfDeviations<T>;
-    int64_t count = 0;
-    double correction = 0;
-
-    template <class V> T center(V sum) const { return T(sum / V(count)); }
-    template <class V> T finish(V v, T) const {
-        double left = double(count) - correction;
-        v /= V(left > 0 ? left : 0);
-        return T(Rooted ? std::sqrt(v) : v);
-    }
-};
 
 template <class Number> struct LogSumExp : TwoFolds {
     using T = Number;

@@ -18,8 +18,9 @@ struct TwoFolds {
 };
 
 // Divided into pieces, the folds of all results come one after the other.
-template <class Task> void rows_in_pieces(const Plan& plan, const char* x, typename Task::T* out,
-                                          int64_t blocks, int64_t pieces, const Task& task) {
+template <class Task, class Source>
+void rows_in_pieces(const Plan& plan, const Source& source, typename Task::T* out, int64_t blocks, int64_t pieces,
+                    const Task& task) {
     using T = typename Task::T;
     using W = typename Task::First::W;
     std::vector<W> parts(size_t(plan.outer * pieces), Task::First::none());
@@ -30,9 +31,11 @@ template <class Task> void rows_in_pieces(const Plan& plan, const char* x, typen
         parallel(plan.outer * pieces, 1, [&](int64_t begin, int64_t end) {
             for (int64_t u = begin; u < end && !decided; ++u) {
                 Walk at(plan.kept, plan.nkept, u / pieces);
-                int64_t p = u % pieces;
-                parts[u] = fold_row<F>(plan, x + at.x, blocks * p / pieces, blocks * (p + 1) / pieces,
-                                       centers[u / pieces]);
+                int64_t p = u % pieces, first = blocks * p / pieces, last = blocks * (p + 1) / pieces;
+                int64_t ahead = std::min(plan.inner.size, last * BLOCK<T>) - first * BLOCK<T>;
+                if (plan.nfolded) ahead = 0;
+                auto&& reader = source.reader(ahead * int64_t(sizeof(T)));
+                parts[u] = fold_row<F>(plan, reader, at.x, first, last, centers[u / pieces]);
                 if (F::stops && plan.outer == 1 && F::decides(parts[u])) decided = true;
             }
         });
@@ -51,19 +54,23 @@ template <class Task> void rows_in_pieces(const Plan& plan, const char* x, typen
     for (int64_t r = 0; r < plan.outer; ++r, at.next()) out[at.out] = task.finish(parts[r], centers[r]);
 }
 
-template <class Task> void rows(const Plan& plan, const char* x, typename Task::T* out, const Task& task) {
+template <class Task, class Source>
+void rows(const Plan& plan, const Source& source, typename Task::T* out, const Task& task) {
     using T = typename Task::T;
     int64_t blocks = plan.lines * ((plan.inner.size + BLOCK<T> - 1) / BLOCK<T>);
     int64_t pieces = pieces_of(plan.outer, plan.count());
-    if (pieces > 1) return rows_in_pieces(plan, x, out, blocks, pieces, task);
+    if (pieces > 1) return rows_in_pieces(plan, source, out, blocks, pieces, task);
+    int64_t bytes = plan.inner.size * int64_t(sizeof(T));
+    bool dense = plan.nfolded == 0 && plan.nkept == 1 && plan.kept[0].step == bytes;
     parallel(plan.outer, std::max<int64_t>(1, GRAIN / plan.count()), [&](int64_t begin, int64_t end) {
         Walk at(plan.kept, plan.nkept, begin);
+        auto&& reader = source.reader(dense ? (end - begin) * bytes : 0);
         for (int64_t r = begin; r < end; ++r, at.next()) {
-            auto v = fold_row<typename Task::First>(plan, x + at.x, 0, blocks, T());
+            auto v = fold_row<typename Task::First>(plan, reader, at.x, 0, blocks, T());
             T center = T();
             if constexpr (Task::twice) {
                 center = task.center(v);
-                v = fold_row<typename Task::Second>(plan, x + at.x, 0, blocks, center);
+                v = fold_row<typename Task::Second>(plan, reader, at.x, 0, blocks, center);
             }
             out[at.out] = task.finish(v, center);
         }
@@ -101,8 +108,9 @@ template <class Task> void finish_strip(const Plan& plan, const Strip& s, const 
         out[s.out + j * plan.inner.out] = task.finish(v[j], Task::twice ? centers[j] : T());
 }
 
-template <class Task> void columns_in_pieces(const Strips& strips, const char* x, typename Task::T* out,
-                                             int64_t pieces, const Task& task) {
+template <class Task, class Source>
+void columns_in_pieces(const Strips& strips, const Source& source, typename Task::T* out, int64_t pieces,
+                       const Task& task) {
     using T = typename Task::T;
     const Plan& plan = strips.plan;
     int64_t room = Lines<typename Task::First>::padded(strips.width);
@@ -113,7 +121,7 @@ template <class Task> void columns_in_pieces(const Strips& strips, const char* x
             for (int64_t u = begin; u < end; ++u) {
                 Strip s = strips[u / pieces];
                 int64_t p = u % pieces;
-                const T* sums = fold_columns<F>(plan, x + s.x, s.width, plan.lines * p / pieces,
+                const T* sums = fold_columns<F>(plan, source, s.x, s.width, plan.lines * p / pieces,
                                                 plan.lines * (p + 1) / pieces, &centers[u / pieces * room]);
                 std::copy_n(sums, s.width, &parts[u * room]);
             }
@@ -142,9 +150,11 @@ template <class Task> void columns_in_pieces(const Strips& strips, const char* x
 
 constexpr int64_t SECOND_CACHE = 256 << 10;  // bytes: what is gone over twice should fit
 
-template <class Task> void columns(const Plan& plan, const char* x, typename Task::T* out, const Task& task) {
+template <class Task, class Source>
+void columns(const Plan& plan, const Source& source, typename Task::T* out, const Task& task) {
     using T = typename Task::T;
-    int64_t most = STRIP<T>, unit = 4 * lanes<T>;
+    constexpr int64_t longer = std::decay_t<decltype(source.reader(0))>::stays ? 1 : 4;  // what is read once, in order
+    int64_t most = STRIP<T> * longer, unit = 4 * lanes<T>;
     if (Task::twice) {
         int64_t fits = SECOND_CACHE / int64_t(sizeof(T)) / plan.lines;
         if (fits >= most / 4) most = std::min(most, fits / unit * unit);  // narrower strips are read slowly
@@ -152,16 +162,16 @@ template <class Task> void columns(const Plan& plan, const char* x, typename Tas
     Strips strips(plan, most, unit);
     int64_t each = plan.lines * std::min(strips.width, plan.inner.size);
     int64_t pieces = pieces_of(strips.count, each);
-    if (pieces > 1) return columns_in_pieces(strips, x, out, pieces, task);
+    if (pieces > 1) return columns_in_pieces(strips, source, out, pieces, task);
     parallel(strips.count, std::max<int64_t>(1, GRAIN / each), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             Strip s = strips[i];
             T* centers = nullptr;
-            const T* v = fold_columns<typename Task::First>(plan, x + s.x, s.width, 0, plan.lines, nullptr);
+            const T* v = fold_columns<typename Task::First>(plan, source, s.x, s.width, 0, plan.lines, nullptr);
             if constexpr (Task::twice) {
                 centers = scratch<T>(1, s.width);
                 for (int64_t j = 0; j < s.width; ++j) centers[j] = task.center(v[j]);
-                v = fold_columns<typename Task::Second>(plan, x + s.x, s.width, 0, plan.lines, centers);
+                v = fold_columns<typename Task::Second>(plan, source, s.x, s.width, 0, plan.lines, centers);
             }
             finish_strip(plan, s, v, centers, out, task);
         }
@@ -177,8 +187,8 @@ template <class Task> nb::object run(const Array& x, nb::handle dims, bool keepd
     task.count = plan.count();
     {
         Release release(x.size() * int64_t(sizeof(typename Task::T)));
-        using T = typename Task::T;
-        (plan.rows ? rows<Task> : columns<Task>)(plan, x.data<char>(), out.data<T>(), task);
+        auto fold = plan.rows ? rows<Task, InMemory> : columns<Task, InMemory>;
+        fold(plan, InMemory{x.data<char>()}, out.data<typename Task::T>(), task);
     }
     return give(out);
 }

@@ -384,7 +384,8 @@ class Module:
 
     def to(self, *args: Any, **kwargs: Any) -> "Module":
         """Move parameters and buffers: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``,
-        ``to(tensor)``. A dtype applies to floating ones; of complex ones it is the precision. In place;
+        ``to(tensor)``, ``to(memory_format=framework.channels_last)``. A dtype applies to floating ones; of
+        complex ones it is the precision; a memory format to those of its number of dimensions. In place;
         returns the module.
 
         >>> fw.nn.Linear(2, 1).to(fw.float64).weight.dtype

@@ -14,6 +14,7 @@ from ..autograd.mode import no_grad
 from ..creation import zeros_like
 from ..device import Device, as_device
 from ..errors import CheckpointError
+from ..layouts import MemoryFormat, checked
 from ..ops.share import share
 from ..tensor import Tensor, wrap
 from .parameter import Parameter
@@ -152,8 +153,8 @@ def convert(module: Any, function: Callable[[Tensor], Tensor]) -> Any:
     return module
 
 
-def to(module: Any, *args: Any, dtype: Any = None, device: Any = None,
-       non_blocking: bool = False) -> Any:
+def to(module: Any, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+       memory_format: MemoryFormat | None = None) -> Any:
     """See ``Module.to``."""
     for arg in args:
         if isinstance(arg, Tensor):
@@ -163,6 +164,8 @@ def to(module: Any, *args: Any, dtype: Any = None, device: Any = None,
         elif arg is not None and not isinstance(arg, bool):
             dtype = arg
     kind = None if dtype is None else dtypes.as_dtype(dtype)
+    if memory_format is not None:
+        checked(memory_format, f"{type(module).__name__}.to")
     if kind is not None and kind.category < 2:
         raise TypeError(f"{type(module).__name__}.to: dtype must be floating, got {kind}; "
                         f"use .type({kind}) to convert everything")
@@ -172,7 +175,8 @@ def to(module: Any, *args: Any, dtype: Any = None, device: Any = None,
         new = kind if kind is None or t.dtype.category >= dtypes.FLOAT else t.dtype
         if new is not None and t.is_complex():
             new = new.to_complex()  # a real dtype names the precision, not the loss of imaginary parts
-        return t.to(device=place, dtype=new)  # type: ignore[attr-defined]
+        order = memory_format if memory_format is not None and memory_format.ndim in (0, t.ndim) else None
+        return t.to(device=place, dtype=new, memory_format=order)  # type: ignore[attr-defined]
     return convert(module, move)
 
 

@@ -154,9 +154,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return _prelu.run(input, reshape_op.run(weight, shape=(channels,) + (1,) * (input.ndim - 2)))
 
 
-_gelu = _record("gelu", "x * (0.5 * erfc(-0.7071067811865476 * x))",
-                "g * (0.5 * erfc(-0.7071067811865476 * x)"
-                " + x * (0.3989422804014327 * exp((-0.5 * x) * x)))")
+_gelu = _record("gelu", "x * ndtr(x)", "g * gelu_slope(x)")
+_record("gelu_slope", "gelu_slope(x)", "g * ((2 - x * x) * (0.3989422804014327 * exp((-0.5 * x) * x)))")
 # With s = sigmoid(2k(z + c z^3)): 0.5 * (1 + tanh(...)) is s. Beyond |z| = 30 s is 0 or 1 in every
 # dtype, so limiting z there changes nothing and keeps z^3 finite.
 _Z = "minimum(maximum(x, -30.0), 30.0)"

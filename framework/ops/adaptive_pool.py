@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..layouts import for_images
 from ..tensor import Tensor
 from .args import floating, real_arg
 from .conv import batched
-from .op import Meta, Op
+from .op import NEVER, Meta, Op
 from .pad import Plan, resample
 from .pool import avg_pool
 from .public import public
@@ -105,10 +106,12 @@ def _rows(x: Any, d: int) -> Any:
     return x.reshape(math.prod(x.shape[:x.ndim - d]), math.prod(x.shape[x.ndim - d:]))
 
 
+@for_images
 def _pick_kernel(xp: Any, x: Any, index: Any, *, d: int) -> Any:
     return xp.take_along_axis(_rows(x, d), _rows(index, d), -1).reshape(index.shape)
 
 
+@for_images
 def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     out = xp.zeros(math.prod(x_shape), y.dtype)
     rows = _rows(index, d)
@@ -124,6 +127,7 @@ pick = Op("pick_places", "x index", kernel=_pick_kernel, native="pick_places", j
 put = Op("put_places", "y index", kernel=_put_kernel, native="put_places", jvp="linear",
          infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
          vjp={"y": lambda g, index, d: pick(g, index, d=d)})
+pick.loose_from = put.loose_from = NEVER  # images keep their memory format
 
 
 def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:

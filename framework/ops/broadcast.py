@@ -42,12 +42,13 @@ def _expand_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
 
 
 def _sum_to_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
-    if x.shape == size:
-        return x
-    extra = x.ndim - len(size)
-    axes = tuple(range(extra)) + tuple(
-        i + extra for i, s in enumerate(size) if s == 1 != x.shape[i + extra])
-    return x.sum(axis=axes, dtype=x.dtype).reshape(size)
+    return x if x.shape == size else x.sum(axis=summed_dims(x.shape, size), dtype=x.dtype).reshape(size)
+
+
+def summed_dims(shape: tuple[int, ...], size: tuple[int, ...]) -> tuple[int, ...]:
+    """Which dimensions a sum from ``shape`` to ``size`` is over."""
+    extra = len(shape) - len(size)
+    return (*range(extra), *[i + extra for i, s in enumerate(size) if s == 1 != shape[i + extra]])
 
 
 def _sum_to_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:

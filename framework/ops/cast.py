@@ -6,9 +6,11 @@ from typing import Any
 from .. import dtypes
 from ..backends import backend_for, move
 from ..device import Device, as_device
+from ..layouts import MemoryFormat, checked, contiguous_format, preserve_format
 from ..tensor import Tensor, wrap
 from .args import tensor_arg
 from .expression import OPS_BY_NAME
+from .layout import copy_in, in_format
 from .op import Meta, Op
 from .public import public
 
@@ -44,10 +46,11 @@ def from_array(array: Any, like: Tensor) -> Tensor:
 
 @public("", method=True, op=transfer)
 def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
-       copy: bool = False) -> Tensor:
-    """The tensor with another dtype and/or on another device; itself when nothing changes.
+       copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
+    """The tensor with another dtype, device or memory format; itself when nothing changes.
 
-    Forms: ``input.to(dtype)``, ``input.to(device)``, ``input.to(device, dtype)``, ``input.to(other_tensor)``.
+    Forms: ``input.to(dtype)``, ``input.to(device)``, ``input.to(device, dtype)``, ``input.to(other_tensor)``,
+    ``input.to(memory_format=framework.channels_last)``.
 
     >>> fw.tensor([1, 2]).to(fw.float64)
     tensor([1., 2.], dtype=framework.float64)
@@ -71,7 +74,9 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
         result = cast.run(result, dtype=dtypes.as_dtype(dtype))
     if device is not None:
         result = _to_device(result, as_device(device))
-    return clone_op.run(input) if copy and result is input else result
+    if memory_format is not None and checked(memory_format, "to") is not preserve_format:
+        result = contiguous(result, memory_format)
+    return clone(input) if copy and result is input else result
 
 
 def _to_device(x: Tensor, device: Device) -> Tensor:
@@ -129,23 +134,30 @@ for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("h
 
 
 @public(method=True, op=clone_op)
-def clone(input: Tensor) -> Tensor:
-    """A copy in new memory, through which gradients flow.
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """A copy in new memory, through which gradients flow; by default images keep their memory format.
 
     >>> fw.clone(fw.tensor([1.0]))
     tensor([1.])
     """
-    return clone_op.run(tensor_arg(input, "clone"))
+    copy = copy_in(tensor_arg(input, "clone"), checked(memory_format, "clone"), "clone")
+    return clone_op.run(input) if copy is None else copy
 
 
 @public("", method=True, op=contiguous_op)
-def contiguous(input: Tensor) -> Tensor:
-    """The tensor in row-major memory; itself if it is already.
+def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """The tensor in row-major memory, or with its channels last; itself if it is already.
+
+    Raises ShapeError where the format is not for so many dimensions.
 
     >>> fw.ones(2, 3).t().contiguous().is_contiguous()
     True
     """
-    return input if input.is_contiguous() else contiguous_op.run(input)
+    if memory_format is contiguous_format:
+        return input if input.is_contiguous() else contiguous_op.run(input)
+    if checked(memory_format, "contiguous") is preserve_format:
+        raise ValueError("contiguous: preserve_format names no layout; use clone() for a copy that keeps it")
+    return in_format(input, memory_format, "contiguous")  # type: ignore[return-value]
 
 
 @public("", method=True)

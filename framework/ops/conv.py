@@ -18,10 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import ShapeError
+from ..layouts import laid_as
 from ..tensor import Tensor
 from .args import pair, tensor_arg
 from .matmul import same_dtype
-from .op import Meta, Op
+from .op import NEVER, Meta, Op
 from .public import public
 from .reduce import sum_op
 from .view import grown, reshape_op
@@ -134,17 +135,17 @@ class _Columns:
         return [(i, min(i + self.size, n)) for i in range(0, n, self.size)]
 
 
-def _halves(kernel: Any) -> Any:
-    """NumPy has no fast half-precision product: compute in float32 there."""
+def _for_images(kernel: Any) -> Any:
+    """NumPy has no fast half-precision product: compute in float32 there. Images keep their memory format."""
     def run(xp: Any, *arrays: Any, **settings: Any) -> Any:
         if xp is np and arrays[0].dtype == np.float16:
             arrays = tuple(a if a is None else a.astype(np.float32) for a in arrays)
-            return kernel(xp, *arrays, **settings).astype(np.float16)
-        return kernel(xp, *arrays, **settings)
+            return laid_as(xp, kernel(xp, *arrays, **settings).astype(np.float16), *arrays[:2])
+        return laid_as(xp, kernel(xp, *arrays, **settings), *arrays[:2])
     return run
 
 
-@_halves
+@_for_images
 def _conv_kernel(xp: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple,
                  groups: int) -> Any:
     n, o = x.shape[0], w.shape[0]
@@ -183,7 +184,7 @@ def _gradient_columns(xp: Any, y: Any, at: Windows, size: int) -> Any:
     return columns
 
 
-@_halves
+@_for_images
 def _input_grad_kernel(xp: Any, y: Any, w: Any, *, x_shape: tuple, stride: tuple, padding: tuple,
                        dilation: tuple, groups: int) -> Any:
     n, c = x_shape[:2]
@@ -217,7 +218,7 @@ def _input_grad_kernel(xp: Any, y: Any, w: Any, *, x_shape: tuple, stride: tuple
     return out
 
 
-@_halves
+@_for_images
 def _weight_grad_kernel(xp: Any, x: Any, y: Any, *, w_shape: tuple, stride: tuple, padding: tuple,
                         dilation: tuple, groups: int) -> Any:
     o = w_shape[0]
@@ -297,14 +298,18 @@ def _weight_grad_y(g: Any, x: Any, stride: tuple, padding: tuple, dilation: tupl
     return conv(x, g, None, **_settings(stride, padding, dilation, groups))
 
 
-conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", infer=_conv_infer,
+conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b})
 conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
+                     rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
                      vjp={"y": _input_grad_y, "w": _input_grad_w})
 conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
+                      rounds="conv_weight_grad_bf16",
                       jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
                       vjp={"x": _weight_grad_x, "y": _weight_grad_y})
+for _op in (conv, conv_input_grad, conv_weight_grad):
+    _op.loose_from = NEVER  # images keep their memory format
 
 
 # -- the public functions ------------------------------------------------------------------------

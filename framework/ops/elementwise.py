@@ -4,6 +4,7 @@
 public function. Both texts are in the language of ``expression.py``.
 """
 
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -11,18 +12,18 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import _native, dtypes
 from ..autograd.mode import masked_walks, state
 from ..backends import array_module
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
 from ..quiet import quiet, readable
 from ..tensor import Tensor, as_array, wrap
-from .broadcast import broadcast_shape, sum_to
+from .broadcast import broadcast_shape, sum_to, summed_dims
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
 from .op import NEVER, Meta, Op, describe_call
-from .program import native_kernel
+from .program import folding, native_kernel
 from .public import check_out, public
 
 ndarray = np.ndarray
@@ -63,6 +64,8 @@ class Elementwise(Op):
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu = self._first_cpu
+        if _native.module is not None:
+            self.rounded = lambda *arrays, **settings: self.cpu(*arrays, **settings)
         OPS_BY_NAME.setdefault(name, self)
 
     def _rule(self, text: str) -> Any:
@@ -190,14 +193,38 @@ class Elementwise(Op):
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         if self._passes and node.shapes is None:
             return (g,) * len(edges)
+        walk = state.walk
+        mending = walk is not None and (self.masks or walk in masked_walks)
+        if node.shapes is not None and self.rules is not None and type(g) is ndarray and not mending:
+            return self._pull_summed(node, g, edges)
         grads = super().pull(node, g, edges, live)
-        if masked_walks and state.walk in masked_walks:
+        if mending:
             grads = [None if x is None else _mended(x, g) for x in grads]
-        if node.shapes is not None:
-            for i, shape in enumerate(node.shapes):
-                if grads[i] is not None and grads[i].shape != shape:
-                    grads[i] = sum_to(grads[i], size=shape)
-        return grads
+        return grads if node.shapes is None else _summed(grads, node.shapes)
+
+    def _pull_summed(self, node: Node, g: ndarray, edges: tuple) -> list:
+        """``pull`` where an operand was broadcast: rule and sum in one pass, where the engine has them."""
+        rules, shapes, values = self.rules, node.shapes, {**node.settings, **(node.kept or {})}
+        assert rules is not None and shapes is not None  # as ``pull`` has found
+        mine = [e is not None and r is not None and (r.text == "g" or s != g.shape and g.dtype.char in "fd")
+                for e, r, s in zip(edges, rules, shapes)]
+        grads = super().pull(node, g, tuple([None if m else e for e, m in zip(edges, mine)]), False)
+        for i, rule in enumerate(rules):
+            if mine[i] and rule.text == "g":
+                grads[i] = g
+            elif mine[i]:
+                arguments = (g, *[values[n] for n in rule.names])
+                each, keepdim = rule.on(g), len(shapes[i]) == g.ndim
+                total = folding(each)("sum", summed_dims(g.shape, shapes[i]), keepdim, 0, *arguments)
+                grads[i] = each(*arguments) if total is NotImplemented else total
+        return _summed(grads, shapes)
+
+
+def _summed(grads: Any, shapes: tuple) -> list:
+    """The gradients, each summed to the shape of its operand."""
+    return [x if x is None or x.shape == shape else
+            x.reshape(shape) if x.size == math.prod(shape) else sum_to(x, size=shape)
+            for x, shape in zip(grads, shapes)]
 
 
 def _mended(x: Any, g: Any) -> Any:

@@ -1,4 +1,4 @@
-"""erf and erfc for the array modules, neither of which has them, to double precision.
+"""erf, erfc and what gelu is made of, for the array modules, neither of which has them, to double precision.
 
 Rational approximations on three ranges of |x| (W. J. Cody, "Rational Chebyshev approximations for the
 error function", Mathematics of Computation 23, 1969).
@@ -91,4 +91,25 @@ def erfc(xp: Any) -> Callable:
         small = 1 - w * _ratio(near * near, _A, _B)
         tail = _tail(xp, xp.clip(y, 0.46875, 30.0))
         return xp.where(y <= 0.46875, small, xp.where(w > 0, tail, 2 - tail)).astype(x.dtype)
+    return _in_blocks(xp, function)
+
+
+def ndtr(xp: Any) -> Callable:
+    """The normal distribution function over arrays of the module ``xp``."""
+    complement = erfc(xp)
+
+    def function(x: Any) -> Any:
+        x, w = _wide(xp, x)
+        return (0.5 * complement(w * -0.7071067811865476)).astype(x.dtype)
+    return _in_blocks(xp, function)
+
+
+def gelu_slope(xp: Any) -> Callable:
+    """The derivative of ``x * ndtr(x)``, with its limits at inf, over arrays of the module ``xp``."""
+    distribution = ndtr(xp)
+
+    def function(x: Any) -> Any:
+        x, w = _wide(xp, x)
+        w = xp.clip(w, -40.0, 40.0)
+        return (distribution(w) + w * (0.3989422804014327 * xp.exp(-0.5 * (w * w)))).astype(x.dtype)
     return _in_blocks(xp, function)

@@ -95,6 +95,7 @@ FUNCTIONS: dict[str, Callable] = {
     "floor": _step("floor"), "ceil": _step("ceil"), "trunc": _step("trunc"),
     "gate": _gate, "over": _over, "exp2": _exp2, "sgn": _sgn, "trunc_divide": _trunc_divide,
     "sigmoid": _sigmoid, "erf": erf_.erf, "erfc": erf_.erfc,
+    "ndtr": erf_.ndtr, "gelu_slope": erf_.gelu_slope,
 }
 
 # the language bound to ops, filled by the rooms as they are defined

@@ -1,10 +1,12 @@
 """Products of vectors, matrices and tensors: matmul, linear, tensordot, cross and their relatives."""
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..backends.native import native_or
 from ..dtypes import promote_types
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
@@ -95,8 +97,8 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
     return swap_last(x) if vector else x
 
 
-matmul_op = Op("matmul", "x y", native="matmul", kernel=matmul_kernel, infer=_matmul_infer, jvp="multilinear",
-               vjp={"x": _matmul_x, "y": _matmul_y})
+matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_kernel,
+               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y})
 matmul_op.loose_from = 3  # batches lie as their inputs do
 
 
@@ -129,6 +131,11 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
     tensor([[3., 6.]])
     """
     return matmul(other, input)
+
+
+def _product(op: str, **pair: Any) -> Tensor:
+    """``matmul`` of operands of one dtype, under the name of another function."""
+    return matmul_op.run(*same_dtype(op, **pair))
 
 
 def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
@@ -175,7 +182,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     tensor([3., 7.])
     """
     of_ndim("mv", input=(input, 2), vec=(vec, 1))
-    return matmul(input, vec)
+    return _product("mv", input=input, vec=vec)
 
 
 @public(method=True, out=True)
@@ -188,7 +195,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     tensor(7.+0.j)
     """
     of_ndim("vdot", input=(input, 1), other=(other, 1))
-    return matmul(conj(input), other)
+    return _product("vdot", input=conj(input), other=other)
 
 
 @public(method=True, out=True, also="other=tensor")
@@ -204,7 +211,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     if input.shape != tensor.shape:
         raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
                          f"be equally many")
-    return matmul(input, tensor)
+    return _product("dot", input=input, tensor=tensor)
 
 
 @public(method="outer ger", alias="ger", out=True)
@@ -304,13 +311,15 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
 
 
 def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
-    if x.ndim == 2 and x.dtype != np.float16:
-        out = xp.matmul(x, w.T)
-    else:
-        out = matmul_kernel(xp, x, w.T)
+    if xp is np and x.dtype == np.float16:  # summed up in float32, rounded once
+        return _cpu_linear(*[None if a is None else a.astype(np.float32) for a in (x, w, b)]).astype(x.dtype)
+    out = xp.matmul(x, w.T) if x.ndim == 2 else matmul_kernel(xp, x, w.T)
     if b is not None:
         out += b
     return out
+
+
+_cpu_linear = native_or("linear", partial(_linear_kernel, np))
 
 
 def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
@@ -330,7 +339,8 @@ def _linear_w(g: Any, x: Any) -> Any:
     return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
 
 
-linear_op = Op("linear", "x w b", native="linear", kernel=_linear_kernel, infer=_linear_infer,
+linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_linear_kernel,
+               infer=_linear_infer,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)})
 linear_op.loose_from = 3

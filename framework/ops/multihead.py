@@ -6,7 +6,7 @@ from typing import Any
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
 from .args import floating, tensor_arg
-from .attention import _weights
+from .attention import attend, settings_of, weights_of
 from .cast import to
 from .dropout import dropout
 from .inplace import zero_op
@@ -138,6 +138,8 @@ def multi_head_attention_forward(
                  out_proj_weight=out_proj_weight, out_proj_bias=out_proj_bias, q_proj_weight=q_proj_weight,
                  k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k,
                  static_v=static_v)
+    if training and not 0.0 <= dropout_p <= 1.0:
+        raise ValueError(f"{_OP}: dropout_p must be in [0, 1], got {dropout_p}")
     if is_causal and attn_mask is None:
         raise ValueError(f"{_OP}: is_causal=True needs attn_mask, the causal mask itself")
     inputs = (query, key, value)
@@ -159,9 +161,13 @@ def multi_head_attention_forward(
     if add_zero_attn:
         k, v = [_longer(x, zero_op.run(x[:, :, :1]), 2) for x in (k, v)]
     mask = _merged(attn_mask, key_padding_mask, (N, num_heads, L, S), k.shape[2] - S, q, batched)
-    scores = matmul(q * (1 / math.sqrt(max(E // num_heads, 1))), permute_op.run(k, dims=(0, 1, 3, 2)))
-    weights = dropout(_weights(scores, mask), dropout_p, training)
-    y: Any = matmul(weights, v)
+    if need_weights:
+        scores = matmul(q * (1 / math.sqrt(max(E // num_heads, 1))), permute_op.run(k, dims=(0, 1, 3, 2)))
+        weights = dropout(weights_of(scores, mask), dropout_p, training)
+        y: Any = matmul(weights, v)
+    else:
+        causal = is_causal and key_padding_mask is None and k.shape[2] == S and not mask.requires_grad
+        y = attend(q, k, v, None if causal else mask, settings_of(q, dropout_p if training else 0.0, causal))
     y = reshape_op.run(permute_op.run(y, dims=(2, 0, 1, 3)), shape=(L, N, E))
     y = linear(y, out_proj_weight, out_proj_bias)
     shown: Any = None

@@ -11,6 +11,7 @@ from typing import Any
 from ..autograd.mode import no_grad, state
 from ..dtypes import DType, combine, finfo, float32
 from ..errors import ShapeError
+from ..layouts import back, format_of, order
 from ..tensor import Tensor
 from .args import floating, real_arg, size_args, tensor_arg
 from .broadcast import expand, sum_to
@@ -20,7 +21,7 @@ from .op import Meta, Op
 from .pointwise import rsqrt
 from .public import public
 from .reduce import kept_shape, mean_op
-from .view import reshape_op
+from .view import permute_op, reshape_op
 
 # -- records -------------------------------------------------------------------------------------
 #
@@ -236,12 +237,14 @@ running_average = Op("running_average", "x new", kernel=lambda xp, x, new, *, mo
 
 
 def _run(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
-    """``op`` on tensors (or None) of one dtype: the widest given; of 16 bits, computed in float32."""
+    """``op`` on tensors (or None) of one dtype: the widest given. An ``x`` of 16 bits, whose weights may be
+    wider, is computed in float32, and the result is of its dtype."""
     dtype = x._array.dtype
     if dtype.itemsize > 2 and all(t is None or t._array.dtype == dtype for t in others):
         return op.run(x, *others, **settings)
-    wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
-    wide = float32 if wanted.numpy.itemsize == 2 else wanted
+    wide = wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
+    if dtype.itemsize == 2:
+        wanted, wide = x.dtype, float32 if wide.numpy.itemsize == 2 else wide
     out = op.run(*[None if t is None else _as(t, wide) for t in (x, *others)], **settings)
     return (_as(out[0], wanted), *out[1:]) if isinstance(out, tuple) else _as(out, wanted)
 
@@ -354,6 +357,11 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     op = "batch_norm"
     shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
                           weight=weight, bias=bias)
+    if format_of(input._array).ndim:  # channels side by side: a row of them for each place
+        turned = permute_op.run(input, dims=order(input.ndim))
+        rows = reshape_op.run(turned, shape=(-1, input.shape[1]))
+        y = batch_norm(rows, running_mean, running_var, weight, bias, training, momentum, eps)
+        return permute_op.run(reshape_op.run(y, shape=turned.shape), dims=back(input.ndim))
     if not training:
         return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
     dims = (0, *range(2, input.ndim))

@@ -27,7 +27,7 @@ from ..errors import AutogradError, DeviceError, FrameworkError
 from ..node import Node, Pick
 from ..quiet import quiet, readable
 from ..tensor import Tensor, as_array, counter_of, wrap
-from .rounded import in_float32, is_rounded, narrow, widen
+from .rounded import in_float32, is_rounded, narrow, rounded_or, widen
 from .views import link_view
 
 ndarray = np.ndarray
@@ -99,19 +99,22 @@ class Op:
     moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
         The results of other records lie in row-major order, whatever that of the inputs; those of fewer than
         ``loose_from`` dimensions are known to.
+    rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
+        must end in such records, too; then the CPU needs no float32 to compute in.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
     # what calls and backward ask for: with more than 30 attributes in a dict CPython is slower to find each
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
-                 "loose_from", "joint", "rules", "has_vjp", "wanted", "keeps_nothing", "variadic", "__dict__")
+                 "loose_from", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing", "variadic",
+                 "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
                  view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
                  masks: bool = False, native: str | None = None, onnx: Any = None,
-                 arguments: str | None = None) -> None:
+                 arguments: str | None = None, rounds: str | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -123,6 +126,7 @@ class Op:
         self.plain: Callable = partial(kernel, np)
         self.cpu: Callable = native_or(native, self.plain)
         self.native = native
+        self.rounded = rounded_or(rounds, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel
         self.jvp = jvp
         self.infer = infer
@@ -215,7 +219,8 @@ class Op:
 
     def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
                      recorded: bool) -> tuple:
-        results = tuple(wrap(in_rows(as_array(out))) for out in outs)
+        rows = in_rows if self.loose_from < NEVER else as_array
+        results = tuple(wrap(rows(as_array(out))) for out in outs)
         if recorded and self.has_vjp:
             if state.enabled is not True:
                 track(self, inputs, arrays, results, settings)
@@ -274,7 +279,7 @@ class Op:
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
-        if dtypes.rounded is not None and not live and not self.moves and is_rounded(g):
+        if dtypes.rounded is not None and not (live or self.moves or self.rounded) and is_rounded(g):
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
             return narrow(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:
@@ -357,7 +362,8 @@ class Op:
                 if isinstance(a, cuda._cupy.ndarray):
                     kernel = self.cuda
         if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
-            return partial(in_float32, kernel)
+            on_cpu = kernel is self.cpu
+            return self.rounded if self.rounded and on_cpu else partial(in_float32, kernel)
         return kernel
 
     def _not_a_tensor(self, inputs: tuple) -> TypeError:

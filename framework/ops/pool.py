@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShapeError
+from ..layouts import for_images
 from ..tensor import Tensor
 from .args import floating, pair, real_arg
 from .conv import at_least, batched
-from .op import Meta, Op
+from .op import NEVER, Meta, Op
 from .public import public
 from .view import reshape_op
 
@@ -80,6 +81,7 @@ def _lowest(dtype: Any) -> Any:
     return -math.inf if dtype.kind == "f" else np.iinfo(dtype).min if dtype.kind in "iu" else False
 
 
+@for_images
 def _max_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple,
                 out: tuple) -> Any:
     d = len(kernel)
@@ -124,6 +126,7 @@ def _select(xp: Any, y: Any) -> Any:
     return lambda mask: xp.where(mask, y, y.dtype.type(0))
 
 
+@for_images
 def _spread_kernel(xp: Any, y: Any, where: Any, *, x_shape: tuple, kernel: tuple, stride: tuple,
                    padding: tuple, dilation: tuple, out: tuple) -> Any:
     d = len(kernel)
@@ -141,6 +144,7 @@ def _spread_kernel(xp: Any, y: Any, where: Any, *, x_shape: tuple, kernel: tuple
     return full if reach == size else xp.ascontiguousarray(full[_inside(size, padding)])
 
 
+@for_images
 def _collect_kernel(xp: Any, x: Any, where: Any, *, kernel: tuple, stride: tuple, padding: tuple,
                     dilation: tuple, out: tuple) -> Any:
     d = len(kernel)
@@ -235,6 +239,7 @@ def _share(xp: Any, y: Any, size: tuple, kernel: tuple, stride: tuple, padding: 
     return y * (share if isinstance(share, float) else xp.asarray(share.astype(y.dtype)))
 
 
+@for_images
 def _avg_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple, out: tuple,
                 include: bool, divisor: int | None) -> Any:
     size = x.shape[x.ndim - len(kernel):]
@@ -242,6 +247,7 @@ def _avg_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple
                   out, include, divisor)
 
 
+@for_images
 def _avg_spread_kernel(xp: Any, y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple,
                        out: tuple, include: bool, divisor: int | None) -> Any:
     d = len(kernel)
@@ -271,6 +277,8 @@ avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread
                 infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, kernel, stride, padding, out, include, divisor: avg_pool(
                     g, **_avg_layout(kernel, stride, padding, out, include, divisor))})
+for _op in (max_pool, max_spread, max_collect, avg_pool, avg_spread):
+    _op.loose_from = NEVER  # images keep their memory format
 
 # -- max and average, public ---------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _native
+from .rounded import by_float32
 
 # the language of ``expression.py``; what is not here (functions of complex numbers, say) has no program
 _OPERATORS: dict[type, str] = {
@@ -215,7 +216,22 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable) -> 
     try:
         program = compile_program(text, arguments)
     except NoProgram:
-        return fallback
+        return by_float32(fallback, lambda: fallback)
     steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
-    return _native.module.make_kernel(program.arguments, program.truth, program.constants, program.registers,
-                                      steps, program.truth_result, fallback)
+    kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
+                                        program.registers, steps, program.truth_result,
+                                        by_float32(fallback, lambda: kernel))
+    return kernel
+
+
+def folding(kernel: Callable) -> Callable:
+    """``kernel.fold``: "sum", "mean", "amax", "amin" or "var" of the result, of which no element is stored.
+
+    ``fold(name, dims, keepdim, correction, *arguments)``, the correction for the variance. Answers
+    NotImplemented for what the engine does not take.
+    """
+    return getattr(kernel, "fold", _no_fold)
+
+
+def _no_fold(*arguments: Any, **settings: Any) -> Any:
+    return NotImplemented

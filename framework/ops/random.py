@@ -15,11 +15,13 @@ from ..backends import move
 from ..device import CPU, Device, as_device
 from ..dtypes import FLOATING, DType, as_dtype, finfo, float32, get_default_dtype, int64, promote_types
 from ..errors import DTypeError, ShapeError
+from ..layouts import MemoryFormat
 from ..random import Generator, integers_array, normal_array, permutation_array, uniform_array
 from ..tensor import Tensor, wrap
 from .args import floating, size_args, tensor_arg
 from .complexes import view_as_real
 from .inplace import guard, write
+from .layout import made_like
 from .public import check_out, public
 
 
@@ -156,31 +158,34 @@ def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:
 
 @public()
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False) -> Tensor:
+              requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """Numbers uniform in [0, 1) in the shape, dtype and device of ``input``.
 
     >>> fw.rand_like(fw.ones(2, 3)).shape
     (2, 3)
     """
     settings = _like(input, dtype, device, "rand_like")
-    return rand(input.shape, generator=generator, requires_grad=requires_grad, **settings)
+    return made_like(lambda shape: rand(shape, generator=generator, **settings), input, memory_format,
+                     requires_grad, "rand_like")
 
 
 @public()
-def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None,
-               device: Any = None, requires_grad: bool = False) -> Tensor:
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """Standard normal numbers in the shape, dtype and device of ``input``.
 
     >>> fw.randn_like(fw.ones(2, 3)).shape
     (2, 3)
     """
     settings = _like(input, dtype, device, "randn_like")
-    return randn(input.shape, generator=generator, requires_grad=requires_grad, **settings)
+    return made_like(lambda shape: randn(shape, generator=generator, **settings), input, memory_format,
+                     requires_grad, "randn_like")
 
 
 @public()
 def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Generator | None = None,
-                 dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+                 dtype: Any = None, device: Any = None, requires_grad: bool = False,
+                 memory_format: MemoryFormat | None = None) -> Tensor:
     """Integers uniform in [low, high) (or [0, low)) in the shape, dtype and device of ``input``.
 
     >>> fw.randint_like(fw.ones(2), 5, 6)
@@ -188,7 +193,8 @@ def randint_like(input: Tensor, low: int = 0, high: Any = None, *, generator: Ge
     """
     settings = _like(input, dtype, device, "randint_like")
     low, high = (0, low) if high is None else (low, high)
-    return randint(low, high, input.shape, generator=generator, requires_grad=requires_grad, **settings)
+    return made_like(lambda shape: randint(low, high, shape, generator=generator, **settings), input,
+                     memory_format, requires_grad, "randint_like")
 
 
 # -- draws whose parameters are tensors ------------------------------------------------------------

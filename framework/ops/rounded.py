@@ -2,7 +2,8 @@
 
 The loops that ml_dtypes gives NumPy add up in bfloat16 (a sum of ones stops at 256), round after each step of
 an expression, and take Python numbers for float32. So kernels and rules see float32 in place of bfloat16;
-only records that move elements without computing (``moves``) get the arrays as they are.
+only records that move elements without computing (``moves``) get the arrays as they are, and those whose
+native functions round by themselves (``rounds``).
 """
 
 from collections.abc import Callable
@@ -10,9 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import dtypes
+from .. import _native, dtypes
 
 _WIDE = np.dtype(np.float32)
+
+
+def _convert() -> Callable:
+    native = getattr(_native.module, "cast", None)
+    if native is None:
+        return lambda array, dtype: array.astype(dtype)
+
+    def convert(array: Any, dtype: Any) -> Any:
+        out = native(array, dtype)
+        return array.astype(dtype) if out is NotImplemented else out
+    return convert
+
+
+_converted = _convert()
 
 
 def is_rounded(a: Any) -> bool:
@@ -32,14 +47,14 @@ def widen(value: Any) -> Any:
         return _WIDE if value == dtypes.rounded else value
     if value is dtypes.bfloat16:
         return dtypes.float32
-    return value.astype(_WIDE) if is_rounded(value) else value
+    return _converted(value, _WIDE) if is_rounded(value) else value
 
 
 def narrow(value: Any) -> Any:
     """``value`` with its float32 arrays rounded to bfloat16."""
     if isinstance(value, (list, tuple)):
         return [narrow(v) for v in value]
-    return value.astype(dtypes.rounded) if getattr(value, "dtype", None) == _WIDE else value
+    return _converted(value, dtypes.rounded) if getattr(value, "dtype", None) == _WIDE else value
 
 
 def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
@@ -52,3 +67,24 @@ def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
         return result
     out[...] = result
     return out
+
+
+def rounded_or(name: str | None, kernel: Callable) -> Callable | None:
+    """The native function ``name`` for bfloat16, with the kernel in float32 behind it; None without one."""
+    native: Any = None if name is None else getattr(_native.module, name, None)
+    if native is None:
+        return None
+
+    def rounded(*arrays: Any, **settings: Any) -> Any:
+        out = native(*arrays, **settings)
+        return in_float32(kernel, *arrays, **settings) if out is NotImplemented else out
+    return rounded
+
+
+def by_float32(plain: Callable, kernel: Callable) -> Callable:
+    """``plain``, but what is bfloat16 goes once more to ``kernel()``, as float32."""
+    def fallback(*arrays: Any, **settings: Any) -> Any:
+        if dtypes.rounded is not None and any(map(is_rounded, (*arrays, *settings.values()))):
+            return in_float32(kernel(), *arrays, **settings)
+        return plain(*arrays, **settings)
+    return fallback

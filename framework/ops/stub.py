@@ -32,6 +32,7 @@ import numpy as np
 
 from .device import Device
 from .dtypes import DType
+from .layouts import MemoryFormat
 from .node import Leaf, Node, Pick, PlainNode
 '''
 

@@ -13,7 +13,7 @@ from .broadcast import broadcast_shape
 from .elementwise import Elementwise
 from .expression import ExpressionRule, array_function
 from .op import Meta, Op, Rule
-from .program import native_kernel
+from .program import folding, native_kernel
 from .reduce import narrow, wide_sum
 
 
@@ -44,7 +44,7 @@ class Total(Op):
     def __init__(self, op: Elementwise) -> None:
         assert op.rules is not None
         self.op = op
-        self._sum: Callable | None = None
+        self._fold: Callable | None = None
         rules = {name: rule for name, rule in zip(op.inputs, op.rules) if rule is not None}
         super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules,
                          infer=self._shape, arguments=" ".join(op.arguments))
@@ -58,19 +58,18 @@ class Total(Op):
         return narrow(wide_sum(losses, tuple(range(losses.ndim)), False) / count, losses.dtype)
 
     def _cpu(self, *arrays: Any, count: int, **settings: Any) -> Any:
-        if self._sum is None:
+        if self._fold is None:
             parameters = (*self.op.inputs, *self.op.settings)
             plain = array_function(self.op.expr, self.op._parameters, np)
-            self._sum = getattr(native_kernel(self.op.expr, parameters, plain), "sum", _no_sum)
-        total = self._sum(*arrays, **settings)
+            self._fold = folding(native_kernel(self.op.expr, parameters, plain))
+        dims = tuple(range(arrays[0].ndim))
+        of_all = count == arrays[0].size and count > 0
+        total = self._fold("mean" if of_all else "sum", dims, False, 0, *arrays, **settings)
         if total is NotImplemented:
             return self._plain(np, *arrays, count=count, **settings)
-        return np.asarray(total / count, arrays[0].dtype)
+        return total if of_all or count == 1 else total / count
 
     def _shape(self, *inputs: Meta, count: int, **settings: Any) -> Meta:
         broadcast_shape([x.shape for x in inputs], self.op.name)
         return Meta((), inputs[0].dtype)
 
-
-def _no_sum(*arrays: Any, **settings: Any) -> Any:
-    return NotImplemented

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+from ..amp.mode import Surroundings
 from ..autograd.engine import pull_back
 from ..autograd.forward import carry, is_recorded
 from ..autograd.mode import enable_grad, state
@@ -152,6 +153,7 @@ class _Call:
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, context: Any, rng: Any) -> None:
         self.function, self.context, self.rng = function, context, rng
+        self.surroundings = Surroundings()
         self.args, self.spec = flatten((args, kwargs))
         self.name = f"checkpoint({getattr(function, '__name__', type(function).__name__)})"
         self.differentiable = 0
@@ -160,7 +162,8 @@ class _Call:
     def forward(self) -> Any:
         """The outputs; those that a gradient can go through, at places of the one node of this call."""
         before = [(x, x._version) for x in self.args if isinstance(x, Tensor)]
-        run = _Run(self, self.args, False)
+        with self.surroundings:
+            run = _Run(self, self.args, False)
         if any(x._version != version for x, version in before):
             raise AutogradError(f"{self.name}: the function changed an argument in place, so it could not be "
                                 f"called again with what it got; let it work on x.clone()")
@@ -214,6 +217,7 @@ class _Call:
                 stack.enter_context(fork_rng())
             for generator, before in self.rng:
                 generator.set_state(before)
+            stack.enter_context(self.surroundings)
             stack.enter_context(self.context)
             yield
 

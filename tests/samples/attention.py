@@ -12,6 +12,7 @@ MASK = masks(3, 4, seed=2) | np.eye(3, 4, dtype=bool)
 CLOSED = MASK & (np.arange(3) != 1)[:, None]
 ADDED = normal(3, 4, seed=8)
 SEVERAL, FEW = normal(4, 3, 2), normal(2, 3, 2, seed=2)
+BATCHED, OTHERS = normal(2, 4, 3, 2, seed=3), normal(2, 2, 3, 2, seed=4)
 
 
 def attend(M: Any, *args: Any, **settings: Any) -> Any:
@@ -44,9 +45,29 @@ row("scaled_dot_product_attention",
            why="an infinite input has no difference quotient"),
     Sample("shared heads", lambda M, q, k, v: attend(M, q, k, v, enable_gqa=True), (SEVERAL, FEW, FEW * 2),
            lambda q, k, v: reference(q, np.repeat(k, 2, 0), np.repeat(v, 2, 0))),
+    Sample("causal, more queries", lambda M, q, k, v: attend(M, q, k, v, is_causal=True),
+           (normal(2, 5, 2, seed=5), K, V), lambda q, k, v: reference(q, k, v, np.tri(5, 4, dtype=bool))),
+    Sample("broadcast", attend, (BATCHED, normal(4, 4, 2, seed=6), normal(2, 1, 4, 3, seed=7)), reference),
+    Sample("padding", lambda M, q, k, v, m: attend(M, q, k, v, m), (Q, K, V, MASK[:2, None]), reference),
+    Sample("added to columns", lambda M, q, k, v, m: attend(M, q, k, v, m),
+           (Q, K, V, normal(2, 1, 4, seed=9)), reference),
+    Sample("added to rows", lambda M, q, k, v, m: attend(M, q, k, v, m), (Q, K, V, normal(3, 1, seed=9)),
+           reference),
+    Sample("added per head", lambda M, q, k, v, m: attend(M, q, k, v, m),
+           (BATCHED, BATCHED * 2, BATCHED + 1, normal(4, 3, 3, seed=10)), reference),
+    Sample("shared heads, causal", lambda M, q, k, v: attend(M, q, k, v, is_causal=True, enable_gqa=True),
+           (BATCHED, OTHERS, OTHERS * 2), lambda q, k, v: reference(
+               q, np.repeat(k, 2, 1), np.repeat(v, 2, 1), np.tri(3, dtype=bool))),
+    Sample("shared heads, added", lambda M, q, k, v, m: attend(M, q, k, v, m, enable_gqa=True),
+           (BATCHED, OTHERS, OTHERS * 2, normal(4, 3, 3, seed=10)),
+           lambda q, k, v, m: reference(q, np.repeat(k, 2, 1), np.repeat(v, 2, 1), m)),
     Sample("dropped", lambda M, q, k, v: attend(M, q, k, v, dropout_p=1.0), (Q, K, V),
            lambda q, k, v: np.zeros((2, 3, 3)), torch=False, why="PyTorch's kernels differ here"),
     namespace="nn.functional", errors=[
+        ("dtypes", lambda M: attend(M, M.ones(2, 3), M.ones(2, 3).double(), M.ones(2, 3)), TypeError,
+         "'key' is"),
+        ("mask's dtype", lambda M: attend(M, M.ones(2, 3), M.ones(2, 3), M.ones(2, 3), M.ones(2, 2).double()),
+         TypeError, "attn_mask is"),
         ("features", lambda M: attend(M, M.ones(2, 3), M.ones(2, 4), M.ones(2, 4)), RuntimeError,
          "last size"),
         ("length", lambda M: attend(M, M.ones(2, 3), M.ones(2, 3), M.ones(3, 3)), RuntimeError, "length"),

@@ -8,7 +8,7 @@ from framework.errors import DTypeError
 
 from .base import Sample, integers, normal, row
 
-M23 = normal(2, 3)
+M23, IMAGES = normal(2, 3), normal(2, 3, 2, 2)
 
 row("to",
     Sample("dtype", lambda M, x: x.to(M.float64), (M23,), lambda x: x),
@@ -52,10 +52,16 @@ row("double", Sample("floats", lambda M, x: x.double() * 2.0, (M23,), lambda x: 
                      why="the float32 run converts rounded numbers"),
     Sample("ints", lambda M, x: x.double(), (integers(2, 3),), lambda x: x.astype(float)), namespace="")
 row("clone", Sample("copy", lambda M, x: M.clone(x), (M23,), lambda x: x),
+    Sample("channels last", lambda M, x: x.clone(memory_format=M.channels_last), (IMAGES,), lambda x: x),
     Sample("transposed", lambda M, x: x.t().clone(), (M23,), lambda x: x.T),
     Sample("number", lambda M, x: x.clone(), (np.array(1.5),), lambda x: x),
     errors=[("not a tensor", lambda M: M.clone([1.0]), TypeError, "list")])
 row("contiguous", Sample("transposed", lambda M, x: x.t().contiguous(), (M23,), lambda x: x.T),
-    Sample("already", lambda M, x: x.contiguous() * 1, (M23,), lambda x: x), namespace="")
+    Sample("already", lambda M, x: x.contiguous() * 1, (M23,), lambda x: x),
+    Sample("channels last", lambda M, x: x.contiguous(memory_format=M.channels_last), (IMAGES,),
+           lambda x: x),
+    namespace="", errors=[
+        ("a matrix", lambda M: M.ones(2, 3).contiguous(memory_format=M.channels_last), RuntimeError, "4 dim"),
+        ("no format", lambda M: M.ones(2, 3).contiguous(memory_format=3), TypeError, "memory_format")])
 row("detach_", Sample("cut", lambda M, x: (x * 2).detach_(), (M23,), lambda x: x * 2, grad=False),
     errors=[("view", lambda M: M.ones(2)[0:1].detach_(), RuntimeError, "view")], namespace="")

@@ -105,6 +105,9 @@ row("max_pool1d",
             ("kernel", lambda M: M.nn.functional.max_pool1d(M.ones(1, 1, 4), "2"), TypeError, "kernel_size"),
             ("dimensions", lambda M: M.nn.functional.max_pool1d(M.ones(4), 2), ShapeError, "3 dimensions")])
 row("max_pool2d",
+    Sample("channels last", lambda M, x: M.nn.functional.max_pool2d(
+        x.contiguous(memory_format=M.channels_last), 2), (normal(1, 2, 4, 4),),
+           lambda x: max_reference(x, 2, 2)[0]),
     _max(2, "plain", (2, 2, 4, 2), 2), _max(2, "uneven", (1, 1, 4, 5), (2, 3), stride=(2, 1), padding=(1, 0)),
     _max(2, "overlap, dilation", (1, 1, 5, 5), 2, stride=1, dilation=2),
     _max(2, "ceil", (1, 1, 5, 5), 2, ceil_mode=True), _max(2, "no batch", (1, 3, 4), 2),

@@ -1,0 +1,26 @@
+"""What autocast is set to in this thread, and the casts of weights that it remembers."""
+
+import threading
+from typing import Any
+
+from .. import dtypes
+
+
+class _State(threading.local):
+    """on: whether operations choose their dtype here; off while one of them runs.
+
+    depth: how many blocks are open; when the last one ends, the casts of weights are forgotten.
+    casts: {(id of the weight, whether it was recorded): (the weight, its version, the cast)}.
+    """
+
+    on = False
+    dtype: dtypes.DType = dtypes.bfloat16
+    cuda_dtype: dtypes.DType = dtypes.float16  # to be asked for only: blocks on the GPU are not there yet
+    caching = True
+    depth = 0
+
+    def __init__(self) -> None:
+        self.casts: dict[tuple[int, bool], tuple[Any, int, Any]] = {}
+
+
+state = _State()

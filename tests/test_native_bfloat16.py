@@ -1,0 +1,295 @@
+"""Products, convolutions and conversions of bfloat16 by the native kernels: sums in float32, rounded once."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from test_native_gemm import laid, layouts, lengths, native, sizes, threads, with_threads
+
+import framework as fw
+from framework import _native
+from framework.ops import conv
+
+ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
+pytestmark = pytest.mark.skipif(not hasattr(native, "matmul"), reason=f"no native matmul: {_native.isa}")
+BF16 = np.dtype(ml_dtypes.bfloat16)
+TINY = 2.0**-126  # below it a product may count as 0
+seeds = st.integers(0, 2**16)
+slow = settings(deadline=None, max_examples=150)
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(BF16)
+
+
+def product(x, y, count=2):
+    with with_threads(count):
+        out = native.matmul(x, y)
+    assert type(out) is np.ndarray and out.flags.c_contiguous and out.dtype == BF16
+    return out
+
+
+def check(out, x, y, extra=0.0):
+    """Within half a unit in the last place of the exact sum, and float32's error of a long one."""
+    x, y = x.astype(np.float64), y.astype(np.float64)
+    right, size = np.matmul(x, y) + extra, np.matmul(np.abs(x), np.abs(y)) + np.abs(extra)
+    assert out.shape == right.shape
+    slack = np.abs(right) * 2.0**-8 + size * 2.0**-23 * (4 + x.shape[-1] ** 0.5)
+    assert np.all(np.abs(out.astype(np.float64) - right) <= slack * 1.0001 + TINY)
+
+
+@slow
+@given(sizes, sizes, lengths, layouts, layouts, threads, seeds)
+def test_matrices(m, n, k, first, second, count, seed):
+    x, y = laid(normal(seed, m, k), first), laid(normal(seed + 1, k, n), second)
+    check(product(x, y, count), x, y)
+
+
+@pytest.mark.parametrize(
+    "m,n,k", [(300, 400, 500), (257, 133, 129), (2, 3000, 40), (5, 70, 9001), (64, 3, 20_000)]
+)
+@pytest.mark.parametrize(
+    "first,second", [("rows", "rows"), ("columns", "rows"), ("rows", "columns"), ("steps", "slice")]
+)
+def test_large_matrices(m, n, k, first, second):
+    x, y = laid(normal(1, m, k), first), laid(normal(2, k, n), second)
+    one, two, five = (product(x, y, count) for count in (1, 2, 5))
+    check(one, x, y)
+    assert one.tobytes() == two.tobytes() == five.tobytes()
+
+
+@slow
+@given(sizes, sizes, lengths, layouts, layouts, threads, st.booleans(), seeds)
+def test_linear(m, n, k, first, second, count, biased, seed):
+    x, w = laid(normal(seed, m, k), first), laid(normal(seed + 1, n, k), second)
+    b = normal(seed + 2, n) if biased else None
+    with with_threads(count):
+        out = native.linear(x, w, b)
+    check(out, x, w.T, 0.0 if b is None else b.astype(np.float64))
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((3, 4, 5), (5, 6)),
+        ((3, 4, 5), (3, 5, 6)),
+        ((2, 1, 4, 5), (3, 5, 6)),
+        ((7,), (7,)),
+        ((7,), (7, 3)),
+        ((3, 7), (7,)),
+        ((2, 3, 7), (7,)),
+        ((0, 3), (3, 2)),
+        ((3, 0), (0, 2)),
+        ((2, 0, 4), (4, 1)),
+    ],
+)
+def test_batches_vectors_and_empty_ones(shapes):
+    x, y = (normal(i, *s) for i, s in enumerate(shapes))
+    check(product(x, y), x, y)
+
+
+@pytest.mark.parametrize("m,n,k", [(1, 40, 40), (20, 20, 20), (100, 90, 401)])
+def test_nan_and_inf(m, n, k):
+    for special in (np.nan, np.inf):
+        x, y = normal(1, m, k), normal(2, k, n)
+        x[m // 2, k - 1], y[k - 1, n // 2] = special, 0
+        out = product(x, y).astype(np.float32)
+        assert np.isnan(out[m // 2, n // 2]) and np.isfinite(np.delete(out, m // 2, 0)).all()
+
+
+def test_sums_are_rounded_once_and_to_even():
+    ones, halves = np.ones((1, 2), BF16), np.array([[1.0], [2.0**-8]], BF16)
+    assert product(ones, halves) == 1.0  # a tie goes to the even one
+    halves[0] = 1.0 + 2.0**-7
+    assert product(ones, halves).astype(float) == 1.0 + 2.0**-6
+    long = np.ones(4096, BF16)
+    assert product(long, long) == 4096
+
+
+def test_gradients_are_products_too():
+    shapes = [(33, 40), (50, 40), (50,)]
+    x, w, b = (fw.from_numpy(normal(i, *s)).requires_grad_() for i, s in enumerate(shapes))
+    g = normal(5, 33, 50)
+    fw.nn.functional.linear(x, w, b).backward(fw.from_numpy(g))
+    check(x.grad.numpy(), g, w.detach().numpy())
+    check(w.grad.numpy(), g.T, x.detach().numpy())
+    check(b.grad.numpy()[None], np.ones((1, 33), BF16), g)
+
+
+NUMBERS = [np.float32, np.float64, np.int32, np.int64, np.int16, np.uint8, np.int8, np.bool_]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
+@pytest.mark.parametrize("size", [1, 7, 16, 33, 70_001])
+def test_conversions_have_the_bits_of_ml_dtypes(dtype, size):
+    values = np.random.default_rng(size).standard_normal(size) * 100
+    x = values.astype(dtype)
+    for array in (x, x[::-1], x.reshape(1, -1).T):
+        out = native.cast(array, BF16)
+        assert out.shape == array.shape and out.tobytes() == array.astype(BF16).tobytes()
+    back = values.astype(BF16)
+    out = native.cast(back, np.dtype(dtype))
+    assert out is NotImplemented or np.array_equal(out, back.astype(dtype))
+
+
+def test_conversions_of_special_numbers():
+    bits = np.arange(2**16, dtype=np.uint16).view(BF16)
+    wide = native.cast(bits, np.dtype(np.float32))
+    assert wide.view(np.uint32).tobytes() == (np.arange(2**16, dtype=np.uint32) << 16).tobytes()
+    again = native.cast(wide, BF16)
+    real = ~np.isnan(wide)
+    assert np.array_equal(again.view(np.uint16)[real], bits.view(np.uint16)[real])
+    assert np.isnan(again.astype(np.float32)[~real]).all()
+    odd = np.array([3.4e38, 1e-40, 1.00390625, 1.01171875, -1.00390625], np.float32)
+    assert native.cast(odd, BF16).tobytes() == odd.astype(BF16).tobytes()
+
+
+def test_other_operands_are_left_to_numpy():
+    x = normal(1, 4, 4)
+    for other in (x.astype(np.float32), x.astype(np.float16), x[:3]):
+        assert native.matmul(x, other) is NotImplemented
+    assert native.linear(x, x, np.zeros(4, np.float32)) is NotImplemented
+
+
+# -- convolutions ----------------------------------------------------------------------------------------
+
+
+@st.composite
+def convolutions(draw):
+    """(x shape, w shape, settings) of small convolutions that give something."""
+    d = draw(st.integers(1, 3))
+    few, some = st.integers(1, 3), st.sampled_from([1, 2, 5, 7, 8, 14, 17, 33, 40] if d < 3 else [1, 2, 5, 8])
+    kernel, image = ([draw(kind) for _ in range(d)] for kind in (few, some))
+    given = {
+        "stride": tuple(draw(few) for _ in range(d)),
+        "padding": tuple(draw(st.integers(0, 3)) for _ in range(d)),
+        "dilation": tuple(draw(few) for _ in range(d)),
+        "groups": draw(st.sampled_from([1, 1, 2])),
+    }
+    assume(min(conv.out_sizes(tuple(image), tuple(kernel), *list(given.values())[:3])) > 0)
+    each, rows = draw(st.integers(1, 8)), draw(st.sampled_from([1, 2, 7, 15, 29])) * given["groups"]
+    return (draw(few), each * given["groups"], *image), (rows, each, *kernel), given
+
+
+def run(op, *arrays, **given):
+    """What the record computes on the CPU."""
+    return op.kernel_for(arrays)(*arrays, **given)
+
+
+def check_op(op, first, second, *others, count, **given):
+    """The record's CPU function, within the bound of ``check``, by the formula in float64."""
+    with with_threads(count):
+        out = run(op, first, second, *others, **given)
+    wide = [a.astype(np.float64) for a in (first, second, *others)]
+    right, size = op.plain(*wide, **given), op.plain(*map(np.abs, wide), **given)
+    assert out.dtype == BF16 and out.shape == right.shape
+    assert np.all(
+        np.abs(out.astype(np.float64) - right) <= (np.abs(right) * 2.0**-8 + size * 2.0**-18) * 1.0001 + TINY
+    )
+
+
+@slow
+@given(convolutions(), threads, seeds)
+def test_convolutions(shapes, count, seed):
+    x_shape, w_shape, given = shapes
+    x, w, b = normal(seed, *x_shape), normal(seed + 1, *w_shape), normal(seed + 2, w_shape[0])
+    check_op(conv.conv, x, w, b, count=count, **given)
+    y = normal(seed + 3, *conv.conv.plain(x.astype(np.float32), w.astype(np.float32), None, **given).shape)
+    check_op(conv.conv_input_grad, y, w, count=count, x_shape=x_shape, **given)
+    check_op(conv.conv_weight_grad, x, y, count=count, w_shape=w_shape, **given)
+
+
+def test_convolutions_are_the_same_with_any_number_of_threads():
+    x, w, y = normal(1, 3, 6, 17, 19), normal(2, 40, 6, 3, 3), normal(3, 3, 40, 17, 19)
+    given = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+    found = []
+    for count in (1, 2, 5):
+        with with_threads(count):
+            found.append(
+                [
+                    run(conv.conv, x, w, None, **given).tobytes(),
+                    run(conv.conv_input_grad, y, w, x_shape=x.shape, **given).tobytes(),
+                    run(conv.conv_weight_grad, x, y, w_shape=w.shape, **given).tobytes(),
+                ]
+            )
+    assert found[0] == found[1] == found[2]
+
+
+def test_nan_in_an_image_stays_where_its_windows_are():
+    x, w = normal(1, 1, 3, 9, 9), normal(2, 5, 3, 3, 3)
+    x[0, 1, 4, 4] = np.nan
+    given = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}
+    out = np.isnan(run(conv.conv, x, w, None, **given).astype(np.float32))
+    wanted = np.zeros((1, 5, 9, 9), bool)
+    wanted[:, :, 3:6, 3:6] = True
+    assert np.array_equal(out, wanted)
+    y = normal(3, 1, 5, 9, 9)
+    grad = np.isnan(run(conv.conv_weight_grad, x, y, w_shape=w.shape, **given).astype(np.float32))
+    assert grad[:, 1].all() and not grad[:, [0, 2]].any()
+
+
+# -- elementwise programs ----------------------------------------------------------------------------------
+
+
+def rounded_once(op, *inputs, **given):
+    """The public function on float32, rounded."""
+    wide = [x.float() if isinstance(x, fw.Tensor) and x.dtype is fw.bfloat16 else x for x in inputs]
+    out = op(*wide, **given)
+    return out.bfloat16() if out.is_floating_point() else out
+
+
+def layouts_of(x):
+    yield x
+    yield x.t()
+    yield x[::2]
+    yield x[:, :1].expand(-1, x.shape[1])
+    yield x[0, 0]
+    yield x[:0]
+
+
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "relu", "neg", "abs", "sqrt", "isnan", "square"])
+@pytest.mark.parametrize("shape", [(3, 5), (70, 300)])
+def test_functions_of_one_tensor(name, shape):
+    x = fw.from_numpy(normal(1, *shape))
+    for each in layouts_of(x):
+        out, wanted = getattr(fw, name)(each), rounded_once(getattr(fw, name), each)
+        assert out.dtype is wanted.dtype and fw.equal(fw.nan_to_num(out), fw.nan_to_num(wanted))
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "maximum", "pow", "lt", "atan2"])
+def test_functions_of_two(name):
+    x, y = fw.from_numpy(normal(1, 30, 700)), fw.from_numpy(normal(2, 30, 700))
+    op = getattr(fw, name)
+    for a, b in [(x, y), (x, y[:1]), (x, y[0, 0]), (x[0, 0], y), (x, 2.5), (x, 3), (x.t(), y.t()),
+                 (x, y[:, :1].expand(-1, 700)), (x[:, :1], y[:1])]:
+        out, wanted = op(a, b), rounded_once(op, a, b)
+        assert out.dtype is wanted.dtype and fw.equal(fw.nan_to_num(out), fw.nan_to_num(wanted))
+
+
+def test_choices_and_writes():
+    x, y = fw.from_numpy(normal(1, 40, 500)), fw.from_numpy(normal(2, 40, 500))
+    chosen = fw.where(x > y, x, y)
+    assert fw.equal(chosen, fw.maximum(x, y)) and fw.equal(fw.where(x > 0, x, 0.0), x.relu())
+    z = x.clone()
+    z.mul_(y).add_(1.5)
+    assert fw.equal(z, (x * y) + 1.5)
+
+
+@pytest.mark.parametrize("name", ["gelu", "silu", "softplus", "elu"])
+def test_gradients_are_rounded_once(name):
+    x, g = normal(1, 20, 300), normal(2, 20, 300)
+    op, found = getattr(fw.nn.functional, name), []
+    for dtype in (fw.bfloat16, fw.float32):
+        t = fw.from_numpy(x).to(dtype).requires_grad_()
+        op(t).backward(fw.from_numpy(g).to(dtype))
+        found.append(t.grad.bfloat16().float().numpy())
+    np.testing.assert_allclose(*found, rtol=2.0**-6, atol=2.0**-9)  # a rule may use the rounded result
+
+
+def test_the_number_of_threads_changes_nothing():
+    x = fw.from_numpy(normal(1, 300, 701))
+    results = []
+    for count in (1, 2, 5):
+        with with_threads(count):
+            results.append((fw.exp(x) * x).numpy().tobytes())
+    assert results[0] == results[1] == results[2]
