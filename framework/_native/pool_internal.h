@@ -8,4 +8,8 @@ void set_flush_denormals(bool on);
 bool flush_denormals();
 void flush_denormals_here();  // brings the calling thread in line
 
+// From now on one thread does what n would share (0: real threads again); the seconds that they would have
+// saved since the last call.
+double simulate_threads(int n);
+
 }  // namespace fw

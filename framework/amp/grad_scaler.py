@@ -65,9 +65,9 @@ class GradScaler:
             )
             self._enabled = False
         if self._enabled and not growth_factor > 1.0:
-            raise AssertionError(f"GradScaler: growth_factor must be above 1, got {growth_factor}")
+            raise ValueError(f"GradScaler: growth_factor must be above 1, got {growth_factor}")
         if self._enabled and not backoff_factor < 1.0:
-            raise AssertionError(f"GradScaler: backoff_factor must be below 1, got {backoff_factor}")
+            raise ValueError(f"GradScaler: backoff_factor must be below 1, got {backoff_factor}")
         self._scale, self._tracker = _float32(init_scale), 0
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
@@ -129,7 +129,7 @@ class GradScaler:
         """``optimizer.step()`` with the gradients unscaled; left out if one of them is inf or nan.
 
         Gives what ``optimizer.step`` gives, None where it is left out. Raises RuntimeError for a closure,
-        or a second time since the last ``update``, AssertionError if the optimizer has no gradient.
+        a second time since the last ``update``, or if the optimizer has no gradient.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -147,7 +147,7 @@ class GradScaler:
         if own.stage is _READY:
             self.unscale_(optimizer)
         if own.found is None:
-            raise AssertionError(
+            raise RuntimeError(
                 "GradScaler.step: no parameter of this optimizer has a gradient; call "
                 "scale(loss).backward() first"
             )
@@ -158,7 +158,7 @@ class GradScaler:
     def update(self, new_scale: Any = None) -> None:
         """Adapt the factor, or set it to ``new_scale``; ends the iteration.
 
-        Raises AssertionError where no gradient was looked at since the last time.
+        Raises RuntimeError where no gradient was looked at since the last time.
         """
         if not self._enabled:
             return
@@ -168,7 +168,7 @@ class GradScaler:
         else:
             found = [own.found for own in self._optimizers.values() if own.found is not None]
             if not found:
-                raise AssertionError(
+                raise RuntimeError(
                     "GradScaler.update: no gradients were looked at since the last update(); "
                     "call step() or unscale_() first"
                 )
@@ -190,7 +190,7 @@ class GradScaler:
 
     def _check_used(self, name: str) -> None:
         if not self._used:
-            raise AssertionError(
+            raise RuntimeError(
                 f"GradScaler.{name}: called before scale(); the loss must be scaler.scale(loss)"
             )
 
@@ -266,7 +266,7 @@ class GradScaler:
 
     def __getstate__(self) -> dict[str, Any]:
         if self._optimizers:
-            raise AssertionError("GradScaler: it can be pickled only between iterations, after update()")
+            raise RuntimeError("GradScaler: it can be pickled only between iterations, after update()")
         return self.__dict__.copy()
 
 
@@ -279,7 +279,7 @@ def _float32(x: Any) -> float:
 def _one_number(new_scale: Any) -> float:
     if isinstance(new_scale, Tensor):
         if new_scale.numel() != 1 or new_scale.requires_grad:
-            raise AssertionError(
+            raise RuntimeError(
                 f"GradScaler.update: new_scale must be a number or a tensor of one element that "
                 f"requires no grad, got shape {list(new_scale.shape)}"
             )

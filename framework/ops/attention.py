@@ -223,4 +223,6 @@ def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
     _check(query, key, value, dropout_p)
     mask = _mask(query, key, attn_mask, is_causal, enable_gqa)
     run = _grouped if enable_gqa else attend
-    return run(query, key, value, mask, settings_of(query, dropout_p, bool(is_causal), scale))
+    out = run(query, key, value, mask, settings_of(query, dropout_p, bool(is_causal), scale))
+    # backward keeps the result, but as in PyTorch that forbids changes in place in four dimensions only
+    return out.clone() if out.ndim != 4 and out.requires_grad else out  # type: ignore[attr-defined]
