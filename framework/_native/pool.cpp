@@ -57,22 +57,39 @@ struct Job {
     int64_t n = 0, step = 0, pieces = 0;
 };
 
-// A job is open while the caller works on it; workers take pieces from `next`. A worker that comes late
+struct alignas(64) Share {
+    std::atomic<int64_t> next{0};
+    int64_t end = 0;
+};
+
+// A job is open while the caller works on it; workers take pieces from shares. A worker that comes late
 // finds the job closed and goes away again, so the caller only ever waits for pieces that are under way.
 struct Pool {
     Job job;
     std::atomic<bool> open{false}, ending{false};
     std::atomic<int> inside{0}, sleepers{0}, busy_processor{-1};  // the caller's
-    std::atomic<int64_t> next{0};
     std::atomic<uint64_t> generation{0};
     std::mutex busy, lock;
     std::condition_variable wake;
     std::vector<std::thread> workers;
+    std::vector<Share> shares{1};  // the caller's, then the workers'
 
-    void work() {
-        for (int64_t i; (i = next.fetch_add(1)) < job.pieces;) {
-            int64_t begin = i * job.step, end = begin + job.step;
-            job.task(job.context, begin, end < job.n ? end : job.n);
+    // One's own share first, which in the next job over the same array is in one's cache; then what is left.
+    void work(size_t me) {
+        for (size_t k = 0; k < shares.size(); ++k) {
+            Share& share = shares[(me + k) % shares.size()];
+            for (int64_t i; (i = share.next.fetch_add(1)) < share.end;) {
+                int64_t begin = i * job.step, end = begin + job.step;
+                job.task(job.context, begin, end < job.n ? end : job.n);
+            }
+        }
+    }
+
+    void share_out() {
+        int64_t count = int64_t(shares.size());
+        for (int64_t s = 0; s < count; ++s) {
+            shares[size_t(s)].next = s * job.pieces / count;
+            shares[size_t(s)].end = (s + 1) * job.pieces / count;
         }
     }
 
@@ -90,7 +107,7 @@ struct Pool {
         --sleepers;
     }
 
-    void serve(uint64_t seen) {
+    void serve(size_t me, uint64_t seen) {
         flush_denormals_here();
         while (!ending.load()) {
             int crowded = busy_processor.load();
@@ -98,7 +115,7 @@ struct Pool {
             ++inside;
             if (open.load()) {
                 flush_denormals_here();
-                work();
+                work(me);
             }
             --inside;
             wait_for_news(seen);
@@ -120,18 +137,19 @@ struct Pool {
         announce();
         for (auto& w : workers) w.join();
         workers.clear();
+        shares = std::vector<Share>(n + 1);
         ending = false;
         uint64_t now = generation.load();
-        for (size_t i = 0; i < n; ++i) workers.emplace_back([this, now] { serve(now); });
+        for (size_t i = 0; i < n; ++i) workers.emplace_back([this, i, now] { serve(i + 1, now); });
     }
 
     void run(const Job& given) {
         job = given;
-        next = 0;
+        share_out();
         busy_processor = processor();
         open = true;
         announce();
-        work();
+        work(0);
         open = false;
         while (inside.load() > 0) relax();
     }
