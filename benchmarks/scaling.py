@@ -11,6 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import framework
+from framework import _native
 from framework.backends.threads import usable_cores
 
 from . import report, runner, workloads  # noqa: F401
@@ -18,6 +20,7 @@ from .__main__ import modules
 from .workload import REGISTRY
 
 START, END = "<!-- scaling, written by python -m benchmarks.scaling -->", "<!-- end of scaling -->"
+SIMULATED = (2, 4, 8, 16)
 PLAN = runner.Plan(rounds=5, seconds=0.05)
 THREADED = ("mlp-step", "cnn-step", "resnet20-step", "conv3x3-step", "lstm-step", "gpt-step", "add-large",
             "elementwise-grad", "softmax", "layer-norm", "sum-rows", "adam-one")
@@ -53,6 +56,37 @@ def times(name: str, found: Sequence[ModuleType], **sizes: Any) -> dict[str, Any
     cases = [work.build(M, **{**work.sizes, **built, **sizes}) for M in found]
     rows = runner.alternate([case.run for case in cases], PLAN)
     return runner.summary([M.__name__ for M in found], rows)
+
+
+def simulated(name: str, threads: int) -> float:
+    """Seconds of a workload as that many threads would take it, told by timing their pieces on one.
+
+    Work outside of the native kernels, and waiting for each other, count in full; sharing the bandwidth of
+    memory and the last cache does not: a bound from below.
+    """
+    simulate = _native.module.simulate_threads  # type: ignore[union-attr]
+    runner.set_threads([framework], 1)
+    case, = REGISTRY[name].cases([framework])
+    found = []
+    for _ in range(PLAN.rounds):
+        case.run()
+        simulate(threads)
+        try:
+            took = runner.seconds(case.run, 3)
+        finally:
+            saved = simulate(0)
+        found.append((took - saved / 3) / case.calls)
+    return min(found)
+
+
+def by_simulation() -> list[list[str]]:
+    """Per workload the speed-up over one thread that the partition of the work allows."""
+    rows = [["workload", *[f"{n} threads" for n in SIMULATED]]]
+    for work in THREADED:
+        times = [simulated(work, n) for n in (1, *SIMULATED)]
+        rows.append([work, *[f"{times[0] / t:.1f}" for t in times[1:]]])
+        print(*rows[-1], sep="  ", flush=True)
+    return rows
 
 
 def by_threads(found: Sequence[ModuleType], most: int) -> list[list[str]]:
@@ -104,6 +138,9 @@ def main(given: Sequence[str] | None = None) -> int:
     options = parser.parse_args(given)
     found = modules(options)
     tables = [table(by_threads(found, options.threads))]
+    if _native.module is not None:
+        tables += ["Simulated: the speed-up over one thread that the partition of the work allows.\n",
+                   table(by_simulation())]
     runner.set_threads(found, options.threads)
     tables += [table(by_size(sweep, found)) for sweep in SWEEPS]
     if options.markdown:
