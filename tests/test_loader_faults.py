@@ -392,6 +392,7 @@ class Slow(fw.data.Dataset):
         return np.zeros(9000)
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where tests run in the background
     loader = fw.data.DataLoader(Slow(), 1, num_workers=4, persistent_workers="persist" in sys.argv)
     for n, batch in enumerate(loader):
         if n == 2:

@@ -44,4 +44,4 @@ def _sum_of_two() -> Callable:
 
 
 add: Callable = _sum_of_two()  # of gradients that meet in backward
-copied: Callable = native_or("clone", lambda x: x.copy(order="K"))  # of a gradient, for a leaf of its own
+copied: Callable = native_or("clone", lambda x: x.copy())  # of a gradient, for a leaf of its own
