@@ -165,6 +165,8 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
         }
     }
     if (wish.out) {
+        // with gaps, cheap arithmetic is all loads and stores one by one, and NumPy saves the way through a block
+        if (compiled.cost <= 1 && !PyArray_ISONESEGMENT(wish.out)) return nullptr;
         if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
         return execute_into<T>(program, compiled, layout, operands, wish.out);
     }
