@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+Loss = Callable[[], Any]
+
 
 @dataclass
 class Case:
@@ -136,7 +138,7 @@ def forward_flops(M: ModuleType, model: Any, run: Callable[[], Any]) -> tuple[fl
     return sum(found), found[0]
 
 
-def training(M: ModuleType, model: Any, loss: Callable[[], Any], optimizer: Any, *,
+def training(M: ModuleType, model: Any, loss: Loss, optimizer: Any, *,
              forward: float, first: float = 0, note: str = "") -> Case:
     """A training step: zero_grad, loss, backward, step.
 

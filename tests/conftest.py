@@ -25,6 +25,15 @@ def restore_defaults():
     np.seterr(**recorded)
 
 
+@pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
+def each_threads(request):
+    """The test runs with one thread and with two; the number that the process began with comes back."""
+    before = fw.get_num_threads()
+    fw.set_num_threads(request.param)
+    yield request.param
+    fw.set_num_threads(before)
+
+
 @pytest.fixture(autouse=True)
 def doctest_names(doctest_namespace):
     """What the examples in docstrings may use."""

@@ -13,7 +13,8 @@ from framework import _native
 from framework.ops.attention import attention, attention_grad
 
 module = _native.module
-pytestmark = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")
+pytestmark = [pytest.mark.usefixtures("each_threads"),
+              pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")]
 # of the largest number, which is a sum of some hundred products
 TOLERANCE = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-13}
 LENGTHS = [1, 2, 3, 7, 16, 17, 31, 32, 33, 65, 107, 112, 113, 130, 230]
@@ -28,14 +29,6 @@ LAYOUTS = {
     "part": lambda a: np.concatenate([a, a], -1)[..., :a.shape[-1]],
     "expanded": lambda a: np.broadcast_to(a[..., :1, :], a.shape),
 }
-
-
-@pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
-def threads(request):
-    before = fw.get_num_threads()
-    fw.set_num_threads(request.param)
-    yield request.param
-    fw.set_num_threads(before)
 
 
 def largest(*arrays: Any) -> float:

@@ -12,7 +12,8 @@ from framework import _native
 from framework.ops import adaptive_pool, conv, pool
 
 module = _native.module
-pytestmark = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")
+pytestmark = [pytest.mark.usefixtures("each_threads"),
+              pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")]
 FLOATS = [np.float32, np.float64]
 # of the largest number: sums of some thousand products in another order than NumPy's
 TOLERANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-12}
@@ -24,14 +25,6 @@ LAYOUTS = {
     "reversed": lambda a: np.ascontiguousarray(a[..., ::-1])[..., ::-1],
     "expanded": lambda a: np.broadcast_to(a[:1, :1], a.shape),
 }
-
-
-@pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
-def threads(request):
-    before = fw.get_num_threads()
-    fw.set_num_threads(request.param)
-    yield request.param
-    fw.set_num_threads(before)
 
 
 def native(op, *arrays, **given):
@@ -277,7 +270,7 @@ def test_images_with_channels_last():
                 np.testing.assert_allclose(found, wanted, atol=1e-4 * np.abs(wanted).max())
 
 
-def test_the_same_numbers_every_time(threads):
+def test_the_same_numbers_every_time(each_threads):
     draw = np.random.default_rng(3)
     x = draw.standard_normal((13, 16, 20, 20), np.float32)
     w = draw.standard_normal((24, 16, 3, 3), np.float32)

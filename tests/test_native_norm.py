@@ -13,6 +13,7 @@ from framework.autograd import gradcheck, gradgradcheck
 from framework.ops import class_losses, norm, softmax
 
 module = _native.module
+pytestmark = pytest.mark.usefixtures("each_threads")
 needs_native = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")
 F = fw.nn.functional
 INF, NAN = math.inf, math.nan
@@ -28,14 +29,6 @@ dtypes = st.sampled_from([np.float32, np.float64])
 seeds = st.integers(0, 2 ** 16)
 layouts = st.sampled_from(["rows", "columns", "steps", "backwards", "expanded"])
 slow = settings(deadline=None, max_examples=60)
-
-
-@pytest.fixture(autouse=True, params=[1, 2], ids=["1 thread", "2 threads"])
-def threads(request):
-    before = fw.get_num_threads()
-    fw.set_num_threads(request.param)
-    yield
-    fw.set_num_threads(before)
 
 
 def laid(a, layout):

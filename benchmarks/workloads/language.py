@@ -1,9 +1,10 @@
 """Sequences: recurrent networks and a small GPT."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..workload import Case, fill, forward_flops, integers, normal, training, workload
+from ..workload import Case, Loss, fill, forward_flops, integers, normal, training, workload
 
 BY_HAND = "cell written with the module's ops on both sides"
 
@@ -110,16 +111,24 @@ def gpt(M: ModuleType, vocabulary: int, width: int, heads: int, length: int, lay
     return GPT()
 
 
-@workload(tiny={"vocabulary": 11, "width": 8, "heads": 2, "length": 5, "layers": 2, "batch": 2},
-          training=True)
-def gpt_step(M: ModuleType, *, vocabulary: int = 512, width: int = 128, heads: int = 4, length: int = 64,
-             layers: int = 4, batch: int = 8) -> Case:
-    """Training step of a GPT of 4 layers: width 128, 4 heads, 512 tokens, length 64, batch 8, AdamW."""
+def train_gpt(M: ModuleType, vocabulary: int, width: int, heads: int, length: int, layers: int, batch: int,
+              around: Callable[[Loss], Loss] = lambda loss: loss) -> Case:
+    """A training step of a GPT; ``around`` may put something around the loss."""
     model = fill(M, gpt(M, vocabulary, width, heads, length, layers))
     x, y = integers(M, vocabulary, batch, length), integers(M, vocabulary, batch * length, seed=1)
 
     def loss() -> Any:
         return M.nn.functional.cross_entropy(model(x).reshape(-1, vocabulary), y)
     attention = layers * 2 * 2.0 * batch * length * length * width
-    return training(M, model, loss, M.optim.AdamW(model.parameters(), lr=1e-4),
+    return training(M, model, around(loss), M.optim.AdamW(model.parameters(), lr=1e-4),
                     forward=forward_flops(M, model, loss)[0] + attention)
+
+
+TINY_GPT = {"vocabulary": 11, "width": 8, "heads": 2, "length": 5, "layers": 2, "batch": 2}
+
+
+@workload(tiny=TINY_GPT, training=True)
+def gpt_step(M: ModuleType, *, vocabulary: int = 512, width: int = 128, heads: int = 4, length: int = 64,
+             layers: int = 4, batch: int = 8) -> Case:
+    """Training step of a GPT of 4 layers: width 128, 4 heads, 512 tokens, length 64, batch 8, AdamW."""
+    return train_gpt(M, vocabulary, width, heads, length, layers, batch)

@@ -1,9 +1,10 @@
 """Convolutional networks."""
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-from ..workload import Case, fill, forward_flops, integers, normal, training, workload
+from ..workload import Case, Loss, fill, forward_flops, integers, normal, training, workload
 
 
 def _classifier(M: ModuleType, model: Any, x: Any, classes: int) -> Case:
@@ -64,9 +65,9 @@ def resnet20_step(M: ModuleType, *, batch: int = 32, widths: tuple[int, ...] = (
     return _classifier(M, model, normal(M, batch, 3, size, size), 10)
 
 
-@workload(tiny={"batch": 2, "channels": 4, "size": 6}, training=True)
-def conv3x3_step(M: ModuleType, *, batch: int = 8, channels: int = 128, size: int = 28) -> Case:
-    """A wide 3x3 convolution, 128 to 128 channels on 28x28, batch 8: forward, all gradients, SGD."""
+def train_conv3x3(M: ModuleType, batch: int, channels: int, size: int,
+                  around: Callable[[Loss], Loss] = lambda loss: loss) -> Case:
+    """A training step of one 3x3 convolution; ``around`` may put something around the loss."""
     model = fill(M, M.nn.Conv2d(channels, channels, 3, padding=1))
     x = normal(M, batch, channels, size, size, requires_grad=True)
     forward, _ = forward_flops(M, model, lambda: model(x))
@@ -74,10 +75,16 @@ def conv3x3_step(M: ModuleType, *, batch: int = 8, channels: int = 128, size: in
     def loss() -> Any:
         x.grad = None
         return model(x).square().mean()
-    case = training(M, model, loss, M.optim.SGD(model.parameters(), lr=1e-4), forward=forward)
+    case = training(M, model, around(loss), M.optim.SGD(model.parameters(), lr=1e-4), forward=forward)
     of_step = case.values
     case.values = lambda value: [*of_step(value), x.grad]
     return case
+
+
+@workload(tiny={"batch": 2, "channels": 4, "size": 6}, training=True)
+def conv3x3_step(M: ModuleType, *, batch: int = 8, channels: int = 128, size: int = 28) -> Case:
+    """A wide 3x3 convolution, 128 to 128 channels on 28x28, batch 8: forward, all gradients, SGD."""
+    return train_conv3x3(M, batch, channels, size)
 
 
 @workload(tiny={"channels": 4, "size": 8})
