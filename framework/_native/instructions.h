@@ -16,13 +16,13 @@ namespace fw {
 
 template <class T, class F> FW_INLINE void each(T* d, const T* a, int64_t n, F f) {
     int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load(a + i)));
+    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load_stream(a + i)));
     if (i < n) store_part<T>(d + i, f(load_part(a + i, n - i)), n - i);
 }
 
 template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, int64_t n, F f) {
     int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load(a + i), load(b + i)));
+    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load_stream(a + i), load_stream(b + i)));
     if (i < n) store_part<T>(d + i, f(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
 }
 
@@ -115,7 +115,7 @@ FW_UNARY(sign, (x > Vec<T>{} ? splat<T>(1) : x < Vec<T>{} ? splat<T>(-1) : x - x
 template <class T> void i_where(T* d, const T* a, const T* b, const T* c, int64_t n) {
     int64_t i = 0;
     for (; i + lanes<T> <= n; i += lanes<T>)
-        store<T>(d + i, as_mask<T>(load(a + i)) ? load(b + i) : load(c + i));
+        store<T>(d + i, as_mask<T>(load_stream(a + i)) ? load_stream(b + i) : load_stream(c + i));
     if (i < n) {
         int64_t k = n - i;
         store_part<T>(d + i, as_mask<T>(load_part(a + i, k)) ? load_part(b + i, k) : load_part(c + i, k), k);

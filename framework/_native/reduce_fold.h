@@ -37,9 +37,12 @@ template <class F> struct Tree {
 
 template <class F> using W = typename F::W;
 
-constexpr int CHAINS = 8;          // sums at once: an addition takes four cycles, and two begin in each
-constexpr int ADDS = 16;           // into one lane before the lanes are joined
-template <class T> constexpr int64_t BLOCK = CHAINS * ADDS * lanes<T>;
+constexpr int ADDS = 16;  // into one lane before it is put aside
+constexpr int RUNS = 4;   // put aside before the lanes are joined
+// Two chains: the prefetcher of the first cache follows the loads of one instruction, and finds it hard to
+// follow eight of them that take turns. Beyond the second cache two chains are as fast as memory.
+template <class T> constexpr int64_t STEP = 2 * lanes<T>;
+template <class T> constexpr int64_t BLOCK = RUNS * ADDS * STEP<T>;
 
 template <class F> FW_INLINE typename F::T joined_lanes(Vec<typename F::T> v) {
     using V = Vec<typename F::T>;
@@ -68,45 +71,51 @@ template <class F> FW_INLINE W<F> fold_short(const typename F::T* p, int64_t n, 
 // The fold of the elements of one result: lines of any length are taken in.
 template <class F> class Row {
     using T = typename F::T;
-    Vec<T> chains[CHAINS];
-    int64_t room = 0;
-    bool empty = true;
+    static constexpr int64_t MOST_STEPS = F::exact ? std::numeric_limits<int64_t>::max() : ADDS;
+    Vec<T> even = splat<T>(F::neutral()), odd = even, block = even;
+    int64_t left = MOST_STEPS;  // steps of the run under way
+    int runs = 0;               // in the block
     Tree<F> tree;
     Vec<T> shift;
 
-    void start() {
-        for (auto& c : chains) c = splat<T>(F::neutral());
-        room = BLOCK<T>;
-        empty = false;
-    }
-    void flush() {
-        for (int w = CHAINS / 2; w; w /= 2)
-            for (int u = 0; u < w; ++u) chains[u] = F::join(chains[u], chains[u + w]);
-        tree.push(joined_lanes<F>(chains[0]));
-        empty = true;
-    }
-    template <int From, int N> FW_INLINE void take(const T* p) {
-        for (int u = 0; u < N; ++u)
-            chains[From + u] = F::join(chains[From + u], F::map(load(p + u * lanes<T>), shift));
+    void put_aside() {
+        block = F::join(block, F::join(even, odd));
+        even = odd = splat<T>(F::neutral());
+        left = MOST_STEPS;
+        if (++runs < RUNS) return;
+        tree.push(joined_lanes<F>(block));
+        block = even;
+        runs = 0;
     }
 
   public:
     explicit Row(T shift) : shift(splat<T>(shift)) {}
 
-    FW_INLINE void line(const T* p, int64_t n) {  // n <= BLOCK
+    FW_INLINE void line(const T* p, int64_t n) {
         constexpr int64_t L = lanes<T>;
-        if (!empty && room < n && !F::exact) flush();
-        if (empty) start();
-        room -= n;
-        for (; n >= CHAINS * L; n -= CHAINS * L, p += CHAINS * L) take<0, CHAINS>(p);
-        if (n >= 4 * L) take<0, 4>(p), n -= 4 * L, p += 4 * L;
-        if (n >= 2 * L) take<4, 2>(p), n -= 2 * L, p += 2 * L;
-        if (n >= L) take<6, 1>(p), n -= L, p += L;
-        if (n > 0) chains[7] = F::join(chains[7], part<F>(p, n, shift));
+        while (n >= STEP<T>) {
+            int64_t steps = std::min(left, n / STEP<T>);
+            Vec<T> a = even, b = odd;
+#pragma GCC unroll 1
+            for (const T* end = p + steps * STEP<T>; p < end; p += STEP<T>) {
+                a = F::join(a, F::map(load(p), shift));
+                b = F::join(b, F::map(load(p + L), shift));
+            }
+            even = a, odd = b;
+            n -= steps * STEP<T>;
+            left -= steps;
+            if (left == 0) put_aside();
+        }
+        if (n == 0) return;
+        if (n >= L) even = F::join(even, F::map(load(p), shift)), n -= L, p += L;
+        if (n > 0) odd = F::join(odd, part<F>(p, n, shift));
+        if (--left == 0) put_aside();
     }
-    bool done() const { return F::stops && !empty && F::decides(joined_lanes<F>(chains[0])); }
+    bool done() const { return F::stops && F::decides(joined_lanes<F>(F::join(even, odd))); }
     typename F::W total() {
-        if (!empty) flush();
+        typename F::W last = joined_lanes<F>(F::join(block, F::join(even, odd)));
+        if (tree.count == 0) return last;
+        if (runs > 0 || left < MOST_STEPS) tree.push(last);
         return tree.total();
     }
 };
@@ -115,11 +124,17 @@ template <class F> class Row {
 template <class F, class Reader> W<F> fold_row(const Plan& plan, Reader& reader, int64_t x, int64_t begin,
                                                int64_t end, typename F::T shift) {
     using T = typename F::T;
-    int64_t size = plan.inner.size, each = (size + BLOCK<T> - 1) / BLOCK<T>, part = begin % each;
+    int64_t size = plan.inner.size;
     if (size <= 2 * lanes<T> && end - begin == 1 && begin == 0)
         return fold_short<F>(reader.template at<T>(x, size), size, shift);
-    Walk line(plan.folded, plan.nfolded, begin / each);
     Row<F> row(shift);
+    if (plan.nfolded == 0 && std::decay_t<Reader>::stays && !F::stops) {  // no block by block, no division
+        int64_t first = begin * BLOCK<T>;
+        row.line(reader.template at<T>(x, size) + first, std::min(size, end * BLOCK<T>) - first);
+        return row.total();
+    }
+    int64_t each = (size + BLOCK<T> - 1) / BLOCK<T>, part = begin % each;
+    Walk line(plan.folded, plan.nfolded, begin / each);
     for (int64_t b = begin; b < end && !row.done(); ++b) {
         int64_t n = std::min(BLOCK<T>, size - part * BLOCK<T>);
         row.line(reader.template at<T>(x + line.x + part * BLOCK<T> * int64_t(sizeof(T)), n), n);
