@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from .checkpoint import memory
-from .runner import Plan, alternate, set_threads, summary
+from .runner import Plan, per_call, set_threads, summary
 from .workload import REGISTRY, Workload
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -112,8 +112,7 @@ def _memory(work: Workload, module: ModuleType) -> float:
 def _time(work: Workload, module: ModuleType, threads: int) -> float:
     set_threads([module], threads)
     case, = work.cases([module])
-    rows = alternate([case.run], Plan(3, 0.03))
-    return summary([""], rows)["median"][""] / case.calls
+    return summary([""], per_call([case], Plan(3, 0.03)))["median"][""]
 
 
 def main() -> None:

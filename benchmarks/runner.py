@@ -128,6 +128,12 @@ def alternate(runs: Sequence[Callable[[], Any]], plan: Plan) -> list[list[float]
         gc.unfreeze()
 
 
+def per_call(cases: Sequence[Case], plan: Plan) -> list[list[float]]:
+    """`alternate`, divided by what each case does in a run."""
+    return [[t / case.calls for t, case in zip(row, cases)]
+            for row in alternate([case.run for case in cases], plan)]
+
+
 def quartiles(numbers: Iterable[float]) -> list[float]:
     """First quartile, median, third quartile."""
     sample = sorted(numbers)
@@ -157,15 +163,14 @@ def measure(work: Workload, modules: Sequence[ModuleType], plan: Plan, tiny: boo
     """Check that the modules, and what stands beside them, agree, then time them."""
     names, cases = [M.__name__ for M in modules], work.cases(list(modules), tiny)
     others = beside(work, modules, tiny)
-    every = [*cases, *others.values()]
     if work.kinks:
         agree_in_double(work, modules, tiny)
-    agree([*names, *others], every, work.tolerance, _euclidean if work.kinks else _largest)
-    rows = [[t / case.calls for t, case in zip(row, every)]
-            for row in alternate([case.run for case in every], plan)]
-    found = summary(names, rows)
-    found["beside"] = {name: statistics.median(row[len(names) + i] for row in rows)
-                       for i, name in enumerate(others)}
+    agree([*names, *others], [*cases, *others.values()], work.tolerance,
+          _euclidean if work.kinks else _largest)
+    found = summary(names, per_call(cases, plan))
+    # by themselves: what is many times slower would leave room for a call or two of the modules in a sample
+    found["beside"] = {name: statistics.median(t for t, in per_call([case], plan))
+                       for name, case in others.items()}
     kind, count = ("flops", cases[0].flops) if cases[0].flops else ("bytes", cases[0].bytes)
     if count:
         found["bound"], found["count"] = kind, count

@@ -293,10 +293,11 @@ PyTypeObject* kernel_type = nullptr;
 
 // steps: (name, d, a, b, c), slots numbered as in `Program`.
 nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, int registers, nb::tuple steps,
-                       bool truth_result, nb::object fallback) {
+                       int once, bool truth_result, nb::object fallback) {
     auto program = std::make_unique<Program>();
     program->arguments = int(names.size());
     program->registers = registers;
+    program->once = once;
     program->truth_result = truth_result;
     for (nb::handle t : truth) program->truth.push_back(nb::cast<bool>(t));
     for (nb::handle c : constants) program->constants.push_back(nb::cast<double>(c));
@@ -311,6 +312,7 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
         if (step.d < program->first_register()) throw nb::value_error("arguments and constants are read only");
         program->steps.push_back(step);
     }
+    if (once < 0 || once > int(program->steps.size())) throw nb::value_error("no so many steps");
     program->compile();
     auto* k = PyObject_GC_New(Kernel, kernel_type);
     if (!k) throw nb::python_error();
@@ -335,7 +337,7 @@ FW_BIND(m) {
     kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
     if (!kernel_type) throw nb::python_error();
     m.def("make_kernel", &make_kernel, nb::arg("names"), nb::arg("truth"), nb::arg("constants"), nb::arg("registers"),
-          nb::arg("steps"), nb::arg("truth_result"), nb::arg("fallback"));
+          nb::arg("steps"), nb::arg("once"), nb::arg("truth_result"), nb::arg("fallback"));
     m.def("instructions", &instruction_names);
 }
 

@@ -43,6 +43,7 @@ struct Program {
     std::vector<Step> steps;
     std::vector<bool> truth;  // which arguments are truth values
     bool truth_result = false;
+    int once = 0;  // steps at the beginning that depend on settings and constants only
     Compiled<float> f32;
     Compiled<double> f64;
     Compiled<int32_t> i32;
@@ -76,6 +77,14 @@ template <class T> struct Run {
     const std::vector<Operand>& operands;  // one for each argument; a number has stride 0 everywhere
     char* result;
     const Operand* target = nullptr;  // where results go that do not lie in the order of their numbers
+
+    // Whether the arguments of the first steps are numbers: their buffers are filled once, as a whole.
+    bool settings_are_numbers() const {
+        for (int i = 0; i < program.once; ++i)
+            for (int s : {compiled.steps[i].second.a, compiled.steps[i].second.b, compiled.steps[i].second.c})
+                if (s < program.arguments && !operands[s].constant) return false;
+        return true;
+    }
 
     // Numbers in a block. Where operands are broadcast, blocks end where their lines do: no line is copied then.
     int64_t block() const {
@@ -122,7 +131,7 @@ template <class T> struct Run {
         T* free = reinterpret_cast<T*>(memory);
         T* slots[MOST_SLOTS];
         bool filled[MOST_SLOTS] = {};
-        int slot = 0;
+        int slot = 0, first_step = 0;
         for (const Operand& o : operands) {
             slots[slot] = o.flat && !program.truth[slot] ? nullptr : free;
             free += slots[slot++] ? size : 0;
@@ -133,6 +142,7 @@ template <class T> struct Run {
             free += size;
         }
         for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
+        const bool settled = program.once && settings_are_numbers();
         for (int64_t at = begin, n; at < end; at += n) {
             n = std::min(whole - at % whole, end - at);
             const T* inputs[MOST_SLOTS];
@@ -140,8 +150,11 @@ template <class T> struct Run {
                 inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
             slots[slot] = to ? to + (at - begin) : free;
             auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
-            for (const auto& step : compiled.steps)
-                step.first(slots[step.second.d], in(step.second.a), in(step.second.b), in(step.second.c), n);
+            for (int i = first_step; i < int(compiled.steps.size()); ++i) {
+                const auto& [instruction, step] = compiled.steps[i];
+                instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
+            }
+            if (settled) first_step = program.once;
             use(slots[slot], at, n);
         }
     }

@@ -40,7 +40,7 @@ def _sum_of_two() -> Callable:
     if _native.module is None:
         return np.add
     step = ("add", 2, 0, 1, 0)
-    return _native.module.make_kernel(("x", "y"), (False, False), (), 0, (step,), False, np.add)
+    return _native.module.make_kernel(("x", "y"), (False, False), (), 0, (step,), 0, False, np.add)
 
 
 add: Callable = _sum_of_two()  # of gradients that meet in backward

@@ -69,12 +69,13 @@ class Elementwise(Op):
         OPS_BY_NAME.setdefault(name, self)
 
     def _rule(self, text: str) -> Any:
-        return ExpressionRule(text, (*self.inputs, "out", *self.settings))
+        return ExpressionRule(text, (*self.inputs, "out"), self.settings)
 
     def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
         self.plain = (getattr(np, self.ufunc) if self.ufunc
                       else array_function(self.expr, self._parameters, np))
-        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain)
+        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain,
+                                 self.settings)
         return self.cpu(*arrays, **settings)
 
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:

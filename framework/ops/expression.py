@@ -126,12 +126,13 @@ def tensor_function(text: str, parameters: str) -> Callable:
 class ExpressionRule:
     """A vjp rule written as a scalar expression of ``g`` and the names it keeps."""
 
-    __slots__ = ("text", "names", "_numpy", "_cupy", "_ops")
+    __slots__ = ("text", "names", "settings", "_numpy", "_cupy", "_ops")
 
-    def __init__(self, text: str, known: tuple[str, ...]) -> None:
+    def __init__(self, text: str, known: tuple[str, ...], settings: tuple[str, ...] = ()) -> None:
         found = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
         self.text = text
-        self.names = tuple(n for n in found if n in known)
+        self.names = tuple(n for n in found if n in known or n in settings)
+        self.settings = settings
         self._numpy: Callable | None = None
         self._cupy: Callable | None = None
         self._ops: Callable | None = None
@@ -141,7 +142,7 @@ class ExpressionRule:
         if isinstance(g, (np.ndarray, np.generic)):
             if self._numpy is None:
                 plain = array_function(self.text, self._parameters(), np)
-                self._numpy = native_kernel(self.text, ("g", *self.names), plain)
+                self._numpy = native_kernel(self.text, ("g", *self.names), plain, self.settings)
             return self._numpy
         if isinstance(g, Tensor):
             if self._ops is None:

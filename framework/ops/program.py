@@ -48,7 +48,8 @@ class Step(NamedTuple):
 class Program(NamedTuple):
     """Slots are numbered: the arguments, the constants, the registers, and last the result.
 
-    truth: which arguments are truth values. truth_result: whether the result is.
+    truth: which arguments are truth values. truth_result: whether the result is. once: so many steps at
+    the beginning depend on settings and constants only; no later step writes into their registers.
     """
 
     arguments: tuple[str, ...]
@@ -57,6 +58,7 @@ class Program(NamedTuple):
     registers: int
     steps: tuple[Step, ...]
     truth_result: bool
+    once: int = 0
 
     def __str__(self) -> str:
         names = [*self.arguments, *(f"{c:g}" for c in self.constants),
@@ -155,7 +157,16 @@ class _Compiler:
         self.number_arguments.add(place)
         return place
 
-    def finish(self, result: int) -> Program:
+    def of_settings(self, keys: list[tuple], settings: tuple[str, ...]) -> set[int]:
+        """The values that are made of settings and constants only."""
+        found: set[int] = set()
+        for number, key in enumerate(keys):
+            settled = key[1] in settings if key[0] == "argument" else found.issuperset(key[1:])
+            if settled or key[0] == "constant":
+                found.add(number)
+        return found
+
+    def finish(self, result: int, settings: tuple[str, ...]) -> Program:
         keys = list(self.values)
         if keys[result][0] in ("argument", "constant"):
             result = self.value(("copy", result))
@@ -168,6 +179,8 @@ class _Compiler:
             elif key[0] == "constant":
                 slots[number] = len(self.arguments) + constants.index(key[1])
         work = [n for n, key in enumerate(keys) if key[0] not in ("argument", "constant") and n <= result]
+        once = self.of_settings(keys, settings) - {result}
+        work.sort(key=lambda n: n not in once)
         last_use = {o: n for n in work for o in keys[n][1:]}
         first = len(self.arguments) + len(constants)
         used, free, placed = 0, [], []
@@ -175,7 +188,7 @@ class _Compiler:
             name, *operands = keys[n]
             places = tuple(slots[o] for o in operands)
             for o in dict.fromkeys(operands):
-                if last_use[o] == n and slots[o] >= first:
+                if last_use[o] == n and slots[o] >= first and o not in once:
                     free.append(slots[o])
             if n == result:
                 slots[n] = -1
@@ -191,13 +204,13 @@ class _Compiler:
         end = first + used
         steps = tuple(Step(name, end if d < 0 else d, places) for name, d, places in placed)
         return Program(self.arguments, truth, tuple(map(float.fromhex, constants)), used, steps,
-                       result in self.truth)
+                       result in self.truth, len(once.intersection(work)))
 
 
-def compile_program(text: str, arguments: tuple[str, ...]) -> Program:
-    """The program of a scalar expression; raises NoProgram."""
+def compile_program(text: str, arguments: tuple[str, ...], settings: tuple[str, ...] = ()) -> Program:
+    """The program of a scalar expression; settings: the arguments that are numbers. Raises NoProgram."""
     compiler = _Compiler(arguments)
-    return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body))
+    return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body), settings)
 
 
 _known: set[str] = set()
@@ -209,17 +222,18 @@ def _instructions() -> set[str]:
     return _known
 
 
-def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable) -> Callable:
+def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
+                  settings: tuple[str, ...] = ()) -> Callable:
     """``fallback``, with the native engine in front where there is one and it has such a program."""
     if _native.module is None:
         return fallback
     try:
-        program = compile_program(text, arguments)
+        program = compile_program(text, arguments, settings)
     except NoProgram:
         return by_float32(fallback, lambda: fallback)
     steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
     kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
-                                        program.registers, steps, program.truth_result,
+                                        program.registers, steps, program.once, program.truth_result,
                                         by_float32(fallback, lambda: kernel))
     return kernel
 

@@ -61,7 +61,7 @@ class Total(Op):
         if self._fold is None:
             parameters = (*self.op.inputs, *self.op.settings)
             plain = array_function(self.op.expr, self.op._parameters, np)
-            self._fold = folding(native_kernel(self.op.expr, parameters, plain))
+            self._fold = folding(native_kernel(self.op.expr, parameters, plain, self.op.settings))
         dims = tuple(range(arrays[0].ndim))
         of_all = count == arrays[0].size and count > 0
         total = self._fold("mean" if of_all else "sum", dims, False, 0, *arrays, **settings)
