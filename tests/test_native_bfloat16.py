@@ -199,6 +199,25 @@ def test_convolutions(shapes, count, seed):
     check_op(conv.conv_weight_grad, x, y, count=count, w_shape=w_shape, **given)
 
 
+@pytest.mark.parametrize("n,channels,rows,image,padding", [
+    (7, 33, 40, (24, 24), 1), (3, 32, 64, (47, 33), 0), (2, 48, 35, (41, 61), 2), (11, 64, 32, (4, 100), 1)])
+def test_wide_convolutions_by_minimal_filtering(n, channels, rows, image, padding):
+    x, w, b = normal(1, n, channels, *image), normal(2, rows, channels, 3, 3), normal(3, rows)
+    given = {"stride": (1, 1), "padding": (padding,) * 2, "dilation": (1, 1), "groups": 1}
+    y = normal(4, n, rows, *conv.out_sizes(image, (3, 3), *list(given.values())[:3]))
+    for count in (1, 2):
+        check_op(conv.conv, x, w, b, count=count, **given)
+        check_op(conv.conv_input_grad, y, w, count=count, x_shape=x.shape, **given)
+        check_op(conv.conv_weight_grad, x, y, count=count, w_shape=w.shape, **given)
+    found = run(conv.conv, x, w, b, **given)
+    before = fw.backends.native.use_winograd(False)
+    try:
+        plain = run(conv.conv, x, w, b, **given)
+    finally:
+        fw.backends.native.use_winograd(before)
+    assert (found != plain).mean() < 0.05  # neighbours, where a sum lies between them
+
+
 def test_convolutions_are_the_same_with_any_number_of_threads():
     x, w, y = normal(1, 3, 6, 17, 19), normal(2, 40, 6, 3, 3), normal(3, 3, 40, 17, 19)
     given = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "groups": 1}

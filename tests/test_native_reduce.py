@@ -305,3 +305,19 @@ def test_what_cannot_be_chosen_is_left_to_the_formula():
     assert not taken("sort", x, dim=2, descending=False)
     assert not taken("sort", np.zeros((0, 3), np.float32), dim=1, descending=False)
     assert not taken("searchsorted", x[0], x.astype(np.float64), right=False)
+
+
+@pytest.mark.parametrize("shape", [(3001, 300), (2, 3, 100_000), (1, 600_000), (600_000, 1)])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_unit_vectors_slice_by_slice(shape, dtype, threads):
+    x = np.random.default_rng(0).normal(size=shape).astype(dtype)
+    x[..., :1, :] *= 0
+    wide = x.astype(np.float64)
+    wanted = wide / np.maximum(np.sqrt((wide * wide).sum(-1, keepdims=True)), 1e-12)
+    for laid in (x, np.asfortranarray(x)):
+        found = []
+        for count in (1, 2):
+            threads(count)
+            found.append(fw.nn.functional.normalize(fw.from_numpy(laid), dim=-1).numpy())
+        np.testing.assert_allclose(found[0], wanted, rtol=4 * np.finfo(dtype).eps)
+        np.testing.assert_array_equal(found[0], found[1])

@@ -3,17 +3,26 @@
 import math
 from typing import Any
 
+import numpy as np
+
+from .. import _native
 from ..dtypes import float16, float32
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .args import floating, one_dim, real_arg, tensor_arg
 from .broadcast import broadcast_shape, expand
 from .cast import cast
+from .expression import OPS_BY_NAME
 from .losses import _alike, _reduced
+from .op import Op
 from .pointwise import _where, clamp_min, sqrt
+from .program import SLICES, in_slices, native_kernel
 from .public import public
 from .reduce import amax, sum_op
+from .stats import norm_op
 from .view import reshape_op
+
+clamp_op, where_op = OPS_BY_NAME["clamp_min"], OPS_BY_NAME["where"]
 
 
 def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
@@ -72,7 +81,39 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return _p_norm(difference, p, difference.ndim - 1, keepdim)
 
 
-@public("nn.functional", out=True)
+def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
+    size = norm_op.kernel(xp, x, ord=2.0, dims=(dim,), keepdim=True)
+    return x / xp.maximum(size, eps)
+
+
+def _unit_vjp(g: Any, x: Any, out: Any, dim: int, eps: float) -> Any:
+    size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
+    turned = sum_op(g * out, dims=(dim,), keepdim=True) * out
+    return (g - where_op(size < eps, 0.0, turned)) / clamp_op(size, low=eps)
+
+
+class _Unit(Op):
+    """x / max(|x|, eps), of large arrays in one pass over memory."""
+
+    def __init__(self) -> None:
+        super().__init__("normalize", "x", kernel=_unit_kernel, infer=lambda x, *, dim, eps: x,
+                         vjp={"x": _unit_vjp})
+        self._divide = native_kernel("x / size", ("x", "size"), np.divide)
+        self.cpu = self._cpu
+
+    def _cpu(self, x: Any, *, dim: int, eps: float) -> Any:
+        def size(x: Any, dim: int) -> Any:
+            return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
+        dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
+        if _native.module is None or not dense or x.size <= SLICES:
+            return x / size(x, dim)
+        return in_slices(lambda rows: size(rows, 1), self._divide, x)
+
+
+_unit = _Unit()
+
+
+@public("nn.functional", op=_unit, out=True)
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``input / max(|input|_p, eps)`` with the p-norm along ``dim``.
 
@@ -83,6 +124,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
     at = one_dim(dim, input.ndim, "normalize")
     if not input.ndim:
         return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())
+    if p == 2 and not input.is_complex():
+        return _unit.run(input, dim=at, eps=float(eps))
     return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]
 
 

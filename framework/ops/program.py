@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import _native
 from .rounded import by_float32
 
@@ -236,6 +238,23 @@ def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
                                         program.registers, steps, program.once, program.truth_result,
                                         by_float32(fallback, lambda: kernel))
     return kernel
+
+
+SLICES = 1 << 18  # numbers that stay in the caches between a fold of them and what is made with it
+
+
+def in_slices(fold: Callable, each: Callable, x: np.ndarray) -> np.ndarray:
+    """``each(x, fold(x))`` with one pass over memory: fold and kernel take a few rows of x after another.
+
+    x is in row-major order; the fold is one of the last dimension, which it keeps.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    out = np.empty_like(rows)
+    step = max(1, SLICES // rows.shape[1])
+    for at in range(0, len(rows), step):
+        part = rows[at:at + step]
+        each(part, fold(part), out=out[at:at + step])
+    return out.reshape(x.shape)
 
 
 def folding(kernel: Callable) -> Callable:
