@@ -123,7 +123,7 @@ template <class T> void i_where(T* d, const T* a, const T* b, const T* c, int64_
 }
 
 FW_LONG(exp) FW_LONG(exp2) FW_LONG(expm1) FW_LONG(log) FW_LONG(log2) FW_LONG(log10) FW_LONG(log1p)
-FW_LONG(tanh) FW_LONG(sigmoid) FW_LONG(erf) FW_LONG(erfc) FW_LONG(ndtr) FW_LONG(gelu_slope)
+FW_LONG(softplus_rest) FW_LONG(tanh) FW_LONG(sigmoid) FW_LONG(erf) FW_LONG(erfc) FW_LONG(ndtr) FW_LONG(gelu_slope)
 FW_LONG(sin) FW_LONG(cos) FW_LONG(tan) FW_LONG(asin) FW_LONG(acos) FW_LONG(atan) FW_LONG(sinh) FW_LONG(cosh)
 FW_LONG(asinh) FW_LONG(acosh) FW_LONG(atanh) FW_LONG(floor) FW_LONG(ceil) FW_LONG(trunc) FW_LONG(rint)
 FW_LONG(rsqrt) FW_LONG2(pow) FW_LONG2(atan2) FW_LONG2(hypot) FW_LONG2(fmod) FW_LONG2(remainder)
@@ -159,7 +159,7 @@ template <class T> const std::map<std::string, Entry<T>>& instructions() {
             std::map<std::string, Entry<T>> m = {
                 I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
                 I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12),
-                I(log1p, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16),
+                I(log1p, 16), I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16),
                 I(gelu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16),
                 I(sinh, 20), I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1),
                 I(trunc, 1), I(rint, 1), I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50),

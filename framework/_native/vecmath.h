@@ -4,7 +4,7 @@
 // |----------------|--------------------------------------------------------------------------|
 // | vecmath_core.h | rint floor ceil trunc sign copysign isnan isinf isfinite, shared pieces  |
 // | vecmath_exp.h  | exp exp2 expm1 tanh sigmoid sinh cosh                                    |
-// | vecmath_log.h  | log log2 log10 log1p asinh acosh atanh pow                               |
+// | vecmath_log.h  | log log2 log10 log1p softplus_rest asinh acosh atanh pow                 |
 // | vecmath_erf.h  | erf erfc                                                                 |
 // | vecmath_trig.h | sin cos tan asin acos atan atan2 hypot rsqrt fmod remainder              |
 //

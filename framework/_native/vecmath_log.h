@@ -1,4 +1,4 @@
-// The logarithms and what is made of them: log, log2, log10, log1p, asinh, acosh, atanh, pow.
+// The logarithms and what is made of them: log, log2, log10, log1p, softplus_rest, asinh, acosh, atanh, pow.
 //
 // x = 2^k m with m in [sqrt(1/2), sqrt(2)), f = m - 1; log x = k ln 2 + log(1 + f).
 #pragma once
@@ -13,6 +13,8 @@ template <> struct Log<float> {
     // (log(1 + f) - f + f^2 / 2) / f^3, relative to f: 2^-27
     static constexpr float c[] = {3.3333316e-01f, -2.500081e-01f, 2.0002311e-01f, -1.6624562e-01f,
         1.4180571e-01f, -1.3129207e-01f, 1.2884805e-01f, -7.8565344e-02f};
+    // (atanh(s) / s - 1) / s^2 in s^2, s <= 1/3, times s^2: 2^-31
+    static constexpr float third[] = {0.33333334f, 0.19999853f, 0.14296179f, 0.108532876f, 0.11612165f};
     // (log2((1 + s) / (1 - s)) / s - 2 / ln 2) / s^2 in s^2, s <= 0.172, times s^2: 2^-35
     static constexpr float pow[] = {9.617967e-01f, 5.770789e-01f, 4.1192144e-01f, 3.3662674e-01f};
 };
@@ -20,6 +22,10 @@ template <> struct Log<double> {
     // (log((1 + s) / (1 - s)) - 2 s) / s^3 in s^2, s = f / (2 + f): 2^-58
     static constexpr double c[] = {0.6666666666666735, 0.3999999999941203, 0.28571428743065297,
         0.22222198494367626, 0.18183568899515942, 0.15313921734396535, 0.14797351518773094};
+    // as for float: 2^-62
+    static constexpr double third[] = {0.3333333333333333, 0.19999999999999762, 0.1428571428580005,
+        0.11111111099118386, 0.09090909948981357, 0.07692271982430275, 0.06667589315724629, 0.05867139530651599,
+        0.05422589197440007, 0.03746071897775383, 0.07815288900461426};
     // as for float, without its constant term, which needs two numbers: 2^-64
     static constexpr double pow[] = {0.5770780163555851, 0.412198583111372, 0.32059889790746965,
         0.262308199219005, 0.2219522366121661, 0.19240248797410744, 0.16842996319757997,
@@ -133,6 +139,14 @@ template <class V> FW_INLINE V log1p(V x) {
     y = pick<V>(x == inf<T>, x, y);
     if constexpr (split_has_limits) return y;
     return pick<V>(x > T(-1), y, pick<V>(x == T(-1), -inf<T>, pick<V>(x != x, x, nan<T>)));
+}
+
+// log(1 + e), e = exp(-|x|), which is softplus(x) - max(x, 0); as 2 atanh(e / (e + 2)), at most 3 ulp
+template <class V> FW_INLINE V softplus_rest(V x) {
+    using T = Elem<V>;
+    V e = exp<V>(-abs(x)), s = e / (e + T(2)), z = s * s;
+    s = s + s;
+    return fma<V>(s * z, poly(z, Log<T>::third), s);
 }
 
 // log1p(a + a^2 / (1 + sqrt(1 + a^2))), a = |x|; log(a) + ln 2 when a swamps the 1

@@ -277,7 +277,8 @@ def tanhshrink(input: Tensor) -> Tensor:
     return _apply(_tanhshrink, input)
 
 
-_softplus = _record("softplus", "where(beta * x > threshold, x, logaddexp(beta * x, 0.0) / beta)",
+_softplus = _record("softplus", "where(beta * x > threshold, x,"
+                    " (maximum(beta * x, 0) + log1p(exp(-abs(beta * x)))) / beta)",
                     "where(beta * x > threshold, g, g * sigmoid(beta * x))", "beta threshold")
 
 

@@ -147,10 +147,19 @@ class _Compiler:
             places = tuple(map(self.number, places))
         if name not in _instructions():
             raise NoProgram(name)
-        result = self.value((name, *places))
+        result = self.value(self.shorter((name, *places)))
         if name in _GIVES_TRUTH or name in _OF_TRUTH or name == "where" and places[1] in self.truth:
             self.truth.add(result)
         return result
+
+    def shorter(self, key: tuple) -> tuple:
+        """One instruction for ``log1p(exp(-abs(x)))``, which softplus and the losses of logits end in."""
+        keys, inner = list(self.values), key
+        for name in ("log1p", "exp", "neg", "abs"):
+            if inner[0] != name:
+                return key
+            inner = keys[inner[1]]
+        return "softplus_rest", self.values[inner]
 
     def number(self, place: int) -> int:
         """A truth value that is used as a number is 1 or 0."""
@@ -180,7 +189,11 @@ class _Compiler:
                 slots[number] = self.arguments.index(key[1])
             elif key[0] == "constant":
                 slots[number] = len(self.arguments) + constants.index(key[1])
-        work = [n for n, key in enumerate(keys) if key[0] not in ("argument", "constant") and n <= result]
+        needed = {result}
+        for n in range(result, -1, -1):
+            if n in needed and keys[n][0] not in ("argument", "constant"):
+                needed.update(keys[n][1:])
+        work = [n for n in sorted(needed) if keys[n][0] not in ("argument", "constant")]
         once = self.of_settings(keys, settings) - {result}
         work.sort(key=lambda n: n not in once)
         last_use = {o: n for n in work for o in keys[n][1:]}
