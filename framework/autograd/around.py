@@ -93,6 +93,8 @@ def _parcel(array: Any, node: Any, versions: Any, left: list) -> Any:
 class _Around:
     """Stands in for the op of one node."""
 
+    pull_new = None  # a hook may have kept the gradient, and parcels are to be opened
+
     def __init__(self, op: Any) -> None:
         self.op = op
         self.packed = False

@@ -20,6 +20,8 @@ from ..quiet import hush, speak
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
 
+LARGE = 1 << 17  # numbers of gradients whose memory is worth reusing
+
 _age = attrgetter("seq")
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
 
@@ -155,14 +157,17 @@ def _live(create_graph: bool) -> bool:
 
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
          caught: dict, ends: bool, watch: Any) -> None:
-    owned: set = set()  # nodes whose pending sum is an array of ours, free to add into
+    owned: set = set()  # nodes whose pending gradient is an array that nobody else has
+    late: list[tuple] = []  # leaves that take an array which others may still read
     on_gpu = cuda._cupy is not None
     node: Any = None
     g: Any = None
+    mine = False  # whether nobody else has g
     while node is not None or heap:
         if node is None:
             node = heappop(heap)[1]
             g = pending.pop(node)
+            mine = node in owned
         if on_gpu:
             cuda.follow(g)
         if ends and node in targets:
@@ -171,10 +176,12 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             continue
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
+            mine = False
         edges = node.edges
         if needed is not None:
             if node in targets:
                 caught[node] = g
+                mine = False
             edges = tuple([e if e in needed else None for e in edges])
             if not any(edges):  # the walk ends here, and what the node keeps stays for another one
                 edges = ()
@@ -190,31 +197,48 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
-        grads = node.op.pull(node, g, edges, live) if watch is None else watch.pull(node, g, edges, live)
+        op, fresh = node.op, False  # fresh: the gradients are arrays that nobody else has
+        if watch is not None:
+            grads = watch.pull(node, g, edges, live)
+        elif node.versions and type(g) is np.ndarray and g.size >= LARGE \
+                and (pull := getattr(op, "pull_new", None)) is not None:
+            grads, fresh = pull(node, g, edges, mine)
+        else:
+            grads = op.pull(node, g, edges, live)
         if not retain and node.versions:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
         for edge, ge in zip(edges, grads):
             if edge is None or ge is None:
                 continue
-            if type(edge) is Leaf and not live and (ge is g or ge.base is not None):
-                ge = copied(ge)  # a leaf's .grad is the user's: never shared with another's
+            if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None):
+                # a leaf's .grad is the user's: never shared with another's
+                if mine and ge is g and needed is None and edge.hooks is None and not edge.after \
+                        and getattr(op, "pull_new", None) is not None:
+                    late.append((edge, g))
+                    mine = False
+                    continue
+                ge = copied(ge)
             if heap:
-                _add(pending, heap, edge, ge, owned)
+                _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
                 node, chain = edge, ge
             else:
-                _add(pending, heap, node, chain, owned)
-                _add(pending, heap, edge, ge, owned)
+                _add(pending, heap, node, chain, owned, fresh)
+                _add(pending, heap, edge, ge, owned, fresh)
                 node = None
-        g = chain if node is not None else None
+        g, mine = (chain, fresh) if node is not None else (None, False)
+    for leaf, g in late:
+        _accumulate(leaf, g, live)
 
 
-def _add(pending: dict, heap: list, node: Any, g: Any, owned: set) -> None:
+def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool = False) -> None:
     if node not in pending:
         if type(node) is Node and node.op.differentiable > 1:
             raise AssertionError("a node of several outputs is reached through its picks")
         pending[node] = g
+        if fresh:
+            owned.add(node)
         heappush(heap, (-node.seq, node))
     elif node in owned and isinstance(pending[node], np.ndarray):
         add(pending[node], g, out=pending[node])

@@ -86,10 +86,12 @@ def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
     return x / xp.maximum(size, eps)
 
 
-def _unit_vjp(g: Any, x: Any, out: Any, dim: int, eps: float) -> Any:
+def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
     size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
-    turned = sum_op(g * out, dims=(dim,), keepdim=True) * out
-    return (g - where_op(size < eps, 0.0, turned)) / clamp_op(size, low=eps)
+    divisor = clamp_op(size, low=eps)
+    unit = x / divisor
+    turned = sum_op(g * unit, dims=(dim,), keepdim=True) * unit
+    return (g - where_op(size < eps, 0.0, turned)) / divisor
 
 
 class _Unit(Op):

@@ -203,6 +203,39 @@ class Elementwise(Op):
             grads = [None if x is None else _mended(x, g) for x in grads]
         return grads if node.shapes is None else _summed(grads, node.shapes)
 
+    def pull_new(self, node: Node, g: ndarray, edges: tuple, mine: bool) -> tuple[Any, bool]:
+        """``pull`` of a large array, and whether nobody else has the gradients.
+
+        mine: that nobody else has ``g``; then the last of them may be written into its memory.
+        """
+        rules = self.rules
+        if rules is None or node.shapes is not None or g.dtype.char not in "fd" \
+                or state.walk is not None and (self.masks or state.walk in masked_walks):
+            return self.pull(node, g, edges, False), False
+        wanted = [i for i, edge in enumerate(edges) if edge is not None and rules[i] is not None]
+        into = self._into(node, g, rules[wanted[-1]]) if mine and wanted else None
+        if into is None:
+            grads = super().pull(node, g, edges, False)
+        else:
+            before = tuple([None if i == wanted[-1] else edge for i, edge in enumerate(edges)])
+            grads = super().pull(node, g, before, False)
+            grads[wanted[-1]] = into()
+        return grads, all(x is None or x is g and into or type(x) is ndarray and x.base is None and x is not g
+                          for x in grads)
+
+    @staticmethod
+    def _into(node: Node, g: ndarray, rule: ExpressionRule) -> Callable | None:
+        """The rule on ``g``, to be written into its memory; None where the engine would not do that."""
+        function, values = rule.on(g), {**node.settings, **(node.kept or {})}
+        arguments = [values[name] for name in rule.names]
+        if not hasattr(function, "fold") or not g.flags.c_contiguous:
+            return None
+        for a in arguments:
+            alike = type(a) is ndarray and a.dtype is g.dtype and a.shape == g.shape and a.flags.c_contiguous
+            if not alike and type(a) not in (int, float):
+                return None
+        return lambda: function(g, *arguments, out=g)
+
     def _pull_summed(self, node: Node, g: ndarray, edges: tuple) -> list:
         """``pull`` where an operand was broadcast: rule and sum in one pass, where the engine has them."""
         rules, shapes, values = self.rules, node.shapes, {**node.settings, **(node.kept or {})}

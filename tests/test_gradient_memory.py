@@ -1,0 +1,151 @@
+"""Backward writes gradients into the memory of those that nobody needs any more, and never into another's."""
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+from framework.autograd import engine
+
+SHAPE = (40, 50)
+
+
+@pytest.fixture(params=[1, 1 << 40], ids=["reused", "new"])
+def reuse(request, monkeypatch):
+    """Arrays of any size are reused, or none."""
+    monkeypatch.setattr(engine, "LARGE", request.param)
+
+
+def leaf(seed):
+    return fw.from_numpy(np.random.default_rng(seed).normal(size=SHAPE)).requires_grad_()
+
+
+def gradients(program, *extra):
+    xs = [leaf(i) for i in range(3)]
+    kept = program(*xs, *extra)
+    return [x.grad.numpy() for x in xs], kept
+
+
+def both(program, monkeypatch):
+    """The gradients without reuse, which those with it must equal bit by bit."""
+    monkeypatch.setattr(engine, "LARGE", 1 << 40)
+    plain = gradients(program)
+    monkeypatch.setattr(engine, "LARGE", 1)
+    reused = gradients(program)
+    for a, b in zip(plain[0], reused[0], strict=True):
+        np.testing.assert_array_equal(a, b)
+    return plain, reused
+
+
+def tangle(a, b, c):
+    y = (a * b + c).tanh() * a.sigmoid() + c * c.exp() - (a + b) + (a / (b * b + 1)).sin()
+    return y + y.relu() * b + fw.where(y > 0, c, y) + y.sum(0) * y.max()
+
+
+def test_the_same_gradients(monkeypatch):
+    def program(a, b, c):
+        seed = fw.ones(SHAPE, dtype=fw.float64)
+        tangle(a, b, c).backward(seed)
+        assert (seed == 1).all()
+        tangle(a, b, c).square().mean().backward()  # into gradients that are there
+
+    both(program, monkeypatch)
+
+
+def test_a_graph_that_is_kept_gives_the_same_again(monkeypatch):
+    def program(a, b, c):
+        y = tangle(a, b, c).sum()
+        y.backward(retain_graph=True)
+        y.backward()
+
+    both(program, monkeypatch)
+
+
+def test_what_hooks_and_users_hold_stays(monkeypatch):
+    def program(a, b, c):
+        seen = []
+        inner = a.tanh()
+        inner.retain_grad()
+        middle = inner.exp()
+        middle.register_hook(lambda g: seen.append(g))
+        y = (middle * b).sigmoid()
+        y.grad_fn.register_hook(lambda into, out: seen.extend([*into, *out]))
+        (y + c).backward(fw.ones(SHAPE, dtype=fw.float64))
+        return [inner.grad.numpy(), *[g.numpy() for g in seen]]
+
+    plain, reused = both(program, monkeypatch)
+    for x, y in zip(plain[1], reused[1], strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_gradients_for_inputs_in_the_middle(monkeypatch):
+    def program(a, b, c):
+        inner = (a * b).tanh()
+        outer = (inner + c).exp()
+        found = fw.autograd.grad(outer.sum(), [inner, c, a], retain_graph=True)
+        outer.sum().backward()
+        return [g.numpy() for g in found]
+
+    plain, reused = both(program, monkeypatch)
+    for x, y in zip(plain[1], reused[1], strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_leaves_of_one_sum_do_not_share(reuse):
+    a, b, c = leaf(0), leaf(1), leaf(2)
+    (a + b + c).tanh().exp().sum().backward()
+    wanted = a.grad.numpy().copy()
+    for x in (a, b, c):
+        np.testing.assert_array_equal(x.grad.numpy(), wanted)
+        x.grad.zero_()
+
+
+def test_a_hook_may_change_the_gradient_of_its_leaf(monkeypatch):
+    def program(a, b, c):
+        c.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.zero_())
+        ((a * b).exp() + c).tanh().sum().backward()
+
+    both(program, monkeypatch)
+
+
+def test_a_younger_leaf_is_filled_too(monkeypatch):
+    def program(a, b, c):
+        y = (a * b).exp()
+        late = leaf(5)
+        (y + late).tanh().sum().backward()
+        c.grad = late.grad
+
+    both(program, monkeypatch)
+
+
+@pytest.mark.skipif(_native.module is None, reason="no native extension")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_long_chain_needs_one_gradient(threads, monkeypatch):
+    monkeypatch.setattr(engine, "LARGE", 1)
+    before = fw.get_num_threads()
+    fw.set_num_threads(threads)
+    try:
+        x = fw.rand(200_000, requires_grad=True)
+        y, ran = x, []
+        for _ in range(5):
+            y = y.tanh()
+        ran = []
+        rule = y.grad_fn.op.rules[0]
+        monkeypatch.setattr(rule, "_numpy", Watched(rule.on(y.detach().numpy()), ran))
+        y.backward(fw.ones(200_000))
+        places = {into for into in ran if into is not None}
+        assert len(ran) == 5 and ran[0] is None and len(places) == 1
+        assert x.grad.numpy().ctypes.data in places
+    finally:
+        fw.set_num_threads(before)
+
+
+class Watched:
+    """A kernel; ``ran`` gets the place that each call was told to write to."""
+
+    def __init__(self, kernel, ran):
+        self.kernel, self.ran, self.fold = kernel, ran, kernel.fold
+
+    def __call__(self, *arguments, **out):
+        self.ran.append(out["out"].ctypes.data if out else None)
+        return self.kernel(*arguments, **out)
