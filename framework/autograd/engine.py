@@ -4,6 +4,7 @@ Iterative, over a heap ordered by creation, so depth is bounded by memory and no
 Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, recorded again.
 """
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
@@ -163,6 +164,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
     node: Any = None
     g: Any = None
     mine = False  # whether nobody else has g
+    ndarray, large = np.ndarray, LARGE if watch is None else math.inf
     while node is not None or heap:
         if node is None:
             node = heappop(heap)[1]
@@ -197,15 +199,16 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
-        op, fresh = node.op, False  # fresh: the gradients are arrays that nobody else has
-        if watch is not None:
-            grads = watch.pull(node, g, edges, live)
-        elif node.versions and type(g) is np.ndarray and g.size >= LARGE \
+        op, versions = node.op, node.versions
+        fresh = False  # whether the gradients are arrays that nobody else has
+        if versions and type(g) is ndarray and g.size >= large \
                 and (pull := getattr(op, "pull_new", None)) is not None:
             grads, fresh = pull(node, g, edges, mine)
-        else:
+        elif watch is None:
             grads = op.pull(node, g, edges, live)
-        if not retain and node.versions:
+        else:
+            grads = watch.pull(node, g, edges, live)
+        if versions and not retain:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
         for edge, ge in zip(edges, grads):
@@ -227,7 +230,8 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
                 _add(pending, heap, node, chain, owned, fresh)
                 _add(pending, heap, edge, ge, owned, fresh)
                 node = None
-        g, mine = (chain, fresh) if node is not None else (None, False)
+        if node is not None:
+            g, mine = chain, fresh
     for leaf, g in late:
         _accumulate(leaf, g, live)
 
