@@ -30,7 +30,8 @@ Planes input_planes(const ConvShape& s) {
     return planes;
 }
 
-template <class T> void forward(const ConvShape& s, const Array& x, const Array& w, const T* bias, Array y) {
+template <class T>
+void forward(const ConvShape& s, const Array& x, const Array& w, const Epilogue<T>& end, Array y) {
     Planes planes = input_planes(s);
     const bool own = own_chunks<T>(planes, s.n, s.channels);
     PixelProduct<T> product;
@@ -39,7 +40,7 @@ template <class T> void forward(const ConvShape& s, const Array& x, const Array&
     product.groups = s.groups;
     product.rows = s.group_rows();
     product.group_from = s.group_channels() * planes.channel;
-    product.bias = bias;
+    product.epilogue = end;
     product.to_row = s.pixels();
     PixelGrid& grid = product.grid;
     int64_t step = 1;
@@ -81,21 +82,60 @@ template <class T> void forward(const ConvShape& s, const Array& x, const Array&
 }
 
 template <class T>
-void forward_of(const ConvShape& s, const Array& x, const Array& w, const Array* bias, Array y) {
-    const T* b = bias ? bias->data<T>() : nullptr;
+void forward_of(const ConvShape& s, const Array& x, const Array& w, const Epilogue<T>& end, Array y) {
     if constexpr (sizeof(T) == 4) {
         if (winograd_suits(s, 32))
-            return winograd(s, x.data<T>(), kernels_of(s, w.data<T>()), b, y.data<T>());
+            return winograd(s, x.data<T>(), kernels_of(s, w.data<T>()), end, y.data<T>());
         if (depthwise_suits(s)) {
             Release release(s.flops());
-            return depthwise(s, x.data<T>(), w.data<T>(), b, y.data<T>());
+            return depthwise(s, x.data<T>(), w.data<T>(), end, y.data<T>());
         }
     }
-    forward(s, x, w, b, y);
+    forward(s, x, w, end, y);
 }
 
-nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
-                const Sizes& dilation, int64_t groups) {
+// What a normalisation in evaluation and an activation make of the sums: (y + b - mean) * scale + shift.
+struct Ending {
+    Array mean, var, gamma, beta;  // of the norm; gamma and beta may be missing
+    double eps = 0;
+    bool normal = false, relu = false;
+
+    // False if it is none of numbers of this type for so many rows.
+    bool take(nb::handle norm, bool activation, int type, int64_t rows) {
+        relu = activation;
+        if (norm.is_none()) return true;
+        normal = true, eps = nb::cast<double>(norm[4]);
+        Array* const parts[] = {&mean, &var, &gamma, &beta};
+        for (int i = 0; i < 4; ++i) {
+            if (i > 1 && norm[i].is_none()) continue;
+            const Array& a = *parts[i] = nb::cast<Array>(norm[i]);
+            if (!a.usable() || a.type() != type || a.ndim() != 1 || a.shape(0) != rows || !a.contiguous())
+                return false;
+        }
+        return true;
+    }
+
+    // In `room`: the bias less the mean, the scale and the shift of each row.
+    template <class T> Epilogue<T> epilogue(const Array* bias, std::vector<T>& room) const {
+        Epilogue<T> end;
+        end.bias = bias ? bias->data<T>() : nullptr;
+        if (relu) end.least = 0;
+        if (!normal) return end;
+        const int64_t rows = mean.shape(0);
+        room.resize(size_t(3 * rows));
+        T *start = room.data(), *scale = start + rows, *shift = scale + rows;
+        for (int64_t i = 0; i < rows; ++i) {
+            start[i] = end.start(i) - mean.data<T>()[i];
+            scale[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps)) * (gamma.p ? gamma.data<T>()[i] : T(1));
+            shift[i] = beta.p ? beta.data<T>()[i] : T(0);
+        }
+        end.bias = start, end.scale = scale, end.shift = shift;
+        return end;
+    }
+};
+
+nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
+                     const Sizes& dilation, int64_t groups, nb::handle norm, bool relu) {
     Array bias;
     if (!b.is_none()) bias = nb::cast<Array>(b);
     ConvShape s;
@@ -104,14 +144,25 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
         return not_implemented();
     if (bias.usable() && (bias.type() != x.type() || bias.ndim() != 1 || bias.shape(0) != s.rows))
         return not_implemented();
+    Ending ending;
+    if (!ending.take(norm, relu, x.type(), s.rows)) return not_implemented();
     InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.array);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
     const bool last = channels_last(x) || channels_last(w);
     Array y = new_array(int(shape.size()), shape.data(), x.type());
-    (x.is<float>() ? forward_of<float> : forward_of<double>)(s, x_rows.array, w_rows.array,
-                                                             bias.usable() ? &b_rows.array : nullptr, y);
+    by_float(x, [&](auto number) {
+        using T = decltype(number);
+        std::vector<T> room;
+        const Epilogue<T> end = ending.epilogue<T>(bias.usable() ? &b_rows.array : nullptr, room);
+        forward_of<T>(s, x_rows.array, w_rows.array, end, y);
+    });
     return give_images(y, last);
+}
+
+nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding,
+                const Sizes& dilation, int64_t groups) {
+    return conv_then(std::move(x), std::move(w), b, stride, padding, dilation, groups, nb::none(), false);
 }
 
 // -- gradient with respect to the input -----------------------------------------------------------
@@ -225,7 +276,7 @@ template <class T> struct InputGradient {
 template <class T> void input_gradient(const ConvShape& s, const Array& y, const Array& w, Array x) {
     if constexpr (sizeof(T) == 4) {
         if (winograd_suits(s, 8))
-            return winograd(gradient_shape(s), y.data<T>(), gradient_kernels(s, w.data<T>()), nullptr,
+            return winograd(gradient_shape(s), y.data<T>(), gradient_kernels(s, w.data<T>()), {},
                             x.data<T>());
         if (depthwise_suits(s)) {
             Release release(s.flops());
@@ -286,6 +337,8 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
 FW_BIND(m) {
     m.def("conv", &conv, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
+    m.def("conv_then", &conv_then, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"), nb::arg("norm").none(), nb::arg("relu"));
     m.def("conv_input_grad", &conv_input_grad, nb::arg("y"), nb::arg("w"), nb::arg("x_shape"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
 }

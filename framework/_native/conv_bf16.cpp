@@ -2,10 +2,12 @@
 //
 // A padded copy of the images has the stride of the last dimension in it: each row lies as `stride` rows, of every
 // stride-th place from the first, the second, ... on. So neighbouring windows read neighbouring numbers.
-// Where the processor cannot, the float32 kernels do it: `rounded.py` widens and rounds.
+// Where the processor cannot, the float32 kernels do it: `rounded.py` widens and rounds. Wide 3x3 convolutions of
+// large images go by Winograd's way, in float32.
 #include "bf16_array.h"
 #include "bf16_tile.h"
 #include "conv_shape.h"
+#include "conv_winograd.h"
 #include "pool.h"
 #include "scratch.h"
 
@@ -237,6 +239,18 @@ std::vector<int64_t> offsets(const ConvShape& s, const Images& images, int64_t c
 
 const Bf16* bf16(const Array& a) { return a.data<Bf16>(); }
 
+// Whether Winograd's few products of float32 take less time than all of bfloat16, of which the processor does two
+// in the time of one: with enough tiles of 4x4 pixels for the kernels' transforms to pay, and most of them full.
+// For the gradient of the kernels they never do.
+bool winograd_wins(const ConvShape& s) {
+    const int64_t tiles = s.n * ceil_div(s.axis[1].out, 4) * ceil_div(s.axis[2].out, 4);
+    return s.channels >= 32 && s.rows >= 32 && tiles >= 256 && 4 * s.n * s.pixels() >= 3 * 16 * tiles;
+}
+
+struct Widened : Buffer<float> {
+    explicit Widened(const Array& a) : Buffer(a.size()) { widen(data, bf16(a), a.size()); }
+};
+
 nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding, const Sizes& dilation,
                 int64_t groups) {
     Array bias;
@@ -246,10 +260,16 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
         !conv_shape(s, sizes(x), sizes(w), stride, padding, dilation, groups) ||
         (bias.p && (bias.ndim() != 1 || bias.shape(0) != s.rows)))
         return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : x);
+    InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.array);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
     Array y = new_array(int(shape.size()), shape.data(), x.type());
+    if (winograd_suits(s, 0) && winograd_wins(s)) {
+        const Widened kernels(w_rows.array), start(b_rows.array);
+        const Epilogue<float> end{bias.p ? start.data : nullptr};
+        winograd(s, bf16(x_rows.array), kernels_of(s, kernels.data), end, y.data<Bf16>());
+        return give(y);
+    }
     Images images = images_of(s);
     const int64_t k = s.k(), row = row_of(k);
     Buffer<int32_t> weights(s.rows * row / 2);
@@ -284,6 +304,11 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
     }
     InRows y_rows(y), w_rows(w);
     Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
+        const Widened kernels(w_rows.array);
+        winograd(gradient_shape(s), bf16(y_rows.array), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
+        return give(x);
+    }
     Images images(s.n, s.rows, a);
     const int64_t taps = s.taps(), out = s.group_rows(), in = s.group_channels(), k = out * taps, row = row_of(k);
     Buffer<int32_t> weights(s.channels * row / 2);

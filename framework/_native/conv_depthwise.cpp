@@ -70,12 +70,12 @@ FW_INLINE void some_lines(const Source& s, const Columns<K, Step>& at, const flo
 }
 
 template <int K, int Step>
-void plane(const Source& s, const float* from, const float* kernel, bool turned, float start, float* to,
-           int64_t high, int64_t wide) {
+void plane(const Source& s, const float* from, const float* kernel, bool turned, const Epilogue<float>& end,
+           int64_t row, float* to, int64_t high, int64_t wide) {
     constexpr int R = K == 3 ? 4 : 2;
     V w[K * K];
     for (int t = 0; t < K * K; ++t) w[t] = splat(kernel[turned ? K * K - 1 - t : t]);
-    const V shift = splat(start);
+    const V shift = splat(end.start(row));
     for (int64_t column = 0; column < wide; column += n_lanes) {
         const Columns<K, Step> at(s, column);
         const int64_t count = std::min<int64_t>(n_lanes, wide - column);
@@ -83,12 +83,13 @@ void plane(const Source& s, const float* from, const float* kernel, bool turned,
         for (; line + R <= high; line += R) {
             V sum[R];
             some_lines<K, Step, R>(s, at, from, w, shift, line, sum);
-            for (int r = 0; r < R; ++r) store_first(to + (line + r) * wide + column, sum[r], count);
+            for (int r = 0; r < R; ++r)
+                store_first(to + (line + r) * wide + column, end(sum[r], row), count);
         }
         for (; line < high; ++line) {
             V sum[1];
             some_lines<K, Step, 1>(s, at, from, w, shift, line, sum);
-            store_first(to + line * wide + column, sum[0], count);
+            store_first(to + line * wide + column, end(sum[0], row), count);
         }
     }
 }
@@ -199,13 +200,12 @@ bool depthwise_suits(const ConvShape& s) {
            y.padding < y.kernel && x.padding < x.kernel;
 }
 
-void depthwise(const ConvShape& s, const float* x, const float* w, const float* bias, float* y) {
+void depthwise(const ConvShape& s, const float* x, const float* w, const Epilogue<float>& end, float* y) {
     by_kernel(s, [&](auto kernel, auto step) {
         each_plane(s, [&](int64_t i) {
             const int64_t c = i % s.channels;
-            plane<kernel.value, step.value>(input_of(s), x + i * s.in_pixels(), w + c * s.taps(), false,
-                                            bias ? bias[c] : 0.0f, y + i * s.pixels(), s.axis[1].out,
-                                            s.axis[2].out);
+            plane<kernel.value, step.value>(input_of(s), x + i * s.in_pixels(), w + c * s.taps(), false, end, c,
+                                            y + i * s.pixels(), s.axis[1].out, s.axis[2].out);
         });
     });
 }
@@ -218,7 +218,7 @@ void depthwise_input(const ConvShape& s, const float* y, const float* w, float* 
         each_plane(s, [&](int64_t i) {
             const float *from = y + i * s.pixels(), *weights = w + i % s.channels * s.taps();
             float* to = x + i * s.in_pixels();
-            if constexpr (step.value == 1) plane<K, 1>(source, from, weights, true, 0.0f, to, h.in, v.in);
+            if constexpr (step.value == 1) plane<K, 1>(source, from, weights, true, {}, 0, to, h.in, v.in);
             else spread_plane<K>(source, s, from, weights, to);
         });
     });

@@ -10,7 +10,7 @@ namespace fw::windows {
 bool depthwise_suits(const ConvShape& s);
 
 // All run on the pool; they are called without Python's lock.
-void depthwise(const ConvShape& s, const float* x, const float* w, const float* bias, float* y);
+void depthwise(const ConvShape& s, const float* x, const float* w, const Epilogue<float>& end, float* y);
 void depthwise_input(const ConvShape& s, const float* y, const float* w, float* x);
 void depthwise_weights(const ConvShape& s, const float* x, const float* y, float* w);
 

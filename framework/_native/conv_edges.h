@@ -1,9 +1,11 @@
-// Lines of float images whose ends count as 0: loads under masks, and every second number of two vectors.
+// Lines of images whose ends count as 0: loads under masks, and every second number of two vectors. Numbers are
+// float, with AVX-512 also bfloat16, which is widened on the way in and rounded on the way out.
 #pragma once
 
 #include <utility>
 
-#include "simd.h"
+#include "bf16.h"
+#include "gemm_kernel.h"
 
 namespace fw::windows {
 
@@ -18,6 +20,7 @@ struct Inside {
         lane = __mmask16(_bzhi_u32(0xffff, unsigned(high)) & ~_bzhi_u32(0xffff, unsigned(low)));
     }
     V of(const float* p) const { return (V)_mm512_maskz_loadu_ps(lane, p); }
+    V of(const Bf16* p) const { return widen(bits<Halves>(_mm256_maskz_loadu_epi16(lane, p))); }
 #elif defined(FW_AVX2)
     Mask<float> lane = {};
     void set(int64_t low, int64_t high) {
@@ -35,6 +38,13 @@ struct Inside {
     }
 #endif
 };
+
+#if defined(FW_AVX512)
+FW_INLINE void store_first(Bf16* p, V v, int64_t n) {
+    _mm256_mask_storeu_epi16(p, __mmask16(_bzhi_u32(0xffff, unsigned(n))), bits<__m256i>(narrow(v)));
+}
+#endif
+using fw::store_first;
 
 // a[First], a[First + 2], ..., then so of b
 template <int First, size_t... I> FW_INLINE V every_other(V a, V b, std::index_sequence<I...>) {

@@ -2,11 +2,30 @@
 // through a table of offsets, straight from the image. The tiles of gemm_kernel.h step evenly instead.
 #pragma once
 
+#include <limits>
 #include <utility>
 
 #include "gemm_kernel.h"
 
 namespace fw::windows {
+
+// -- what follows a convolution -------------------------------------------------------------------
+
+// What is done to the sums of row i before they are stored: max((sum + bias[i]) * scale[i] + shift[i], least).
+template <class T> struct Epilogue {
+    const T* bias = nullptr;
+    const T *scale = nullptr, *shift = nullptr;  // both or none
+    T least = -std::numeric_limits<T>::infinity();
+
+    bool more() const { return scale || least == 0; }  // than the bias
+    FW_INLINE T start(int64_t row) const { return bias ? bias[row] : T(0); }
+    // The rest, for sums that began with the bias.
+    FW_INLINE Vec<T> operator()(Vec<T> v, int64_t row) const {
+        if (scale) v = fma<T>(v, splat(scale[row]), splat(shift[row]));
+        const Vec<T> low = splat(least);
+        return low >= v ? low : v;  // nan stays
+    }
+};
 
 // -- every second number --------------------------------------------------------------------------
 
@@ -74,6 +93,8 @@ template <class T> struct PixelTile {
     int64_t row[pixel_vectors];
     const T* start;  // one number for each row, or null for 0
     bool add;        // to what c holds, instead of `start`
+    const Epilogue<T>* end;  // of rows from `end_row` on; or null
+    int64_t end_row;
 };
 
 #if defined(FW_AVX512)
@@ -129,6 +150,13 @@ template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const 
             for (int i = 0; i < (R + 2) / 3; ++i) ++rows[i];
         }
     }
+    if (t.end) {
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i) {
+#pragma GCC unroll 3
+            for (int j = 0; j < V; ++j) sum[i][j] = (*t.end)(sum[i][j], t.end_row + i);
+        }
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < R; ++i) {
 #pragma GCC unroll 3
@@ -136,12 +164,13 @@ template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const 
     }
 }
 
-// to[p * step] = start + sum over i < k of a[i] * from[offset[i] + p] for p < length >= lanes
+// to[p * step] = end(sum over i < k of a[i] * from[offset[i] + p]) for p < length >= lanes
 template <class T> struct LineProduct {
     const T* a;
     int64_t k;
     const int64_t* offset;
-    T start;
+    const Epilogue<T>& end;
+    int64_t row;
     int64_t length, step;
 };
 
@@ -152,7 +181,7 @@ template <class T, int V> FW_INLINE void line_part(const LineProduct<T>& l, cons
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) {
         at[j] = std::min(p + j * n, l.length - n);  // the last vector may overlap the one before
-        sum[j] = splat(l.start);
+        sum[j] = splat(l.end.start(l.row));
     }
     for (int64_t i = 0; i < l.k; ++i) {
         Vec<T> va = splat(l.a[i]);
@@ -162,6 +191,7 @@ template <class T, int V> FW_INLINE void line_part(const LineProduct<T>& l, cons
     }
 #pragma GCC unroll 4
     for (int j = 0; j < V; ++j) {
+        sum[j] = l.end(sum[j], l.row);
         if (l.step == 1) {
             store(to + at[j], sum[j]);
         } else {

@@ -59,7 +59,7 @@ template <class T> struct PixelProduct {
     int64_t k = 0, groups = 1, rows = 0;   // of a group
     std::vector<int64_t> offset;   // k of them
     int64_t group_from = 0;        // memory step of a group's channels
-    const T* bias = nullptr;
+    Epilogue<T> epilogue;
     int64_t to_row = 0;            // memory step of a row of the result
     Panels panels = Panels::lines;
     int64_t tile_rows = channel_rows;
@@ -298,13 +298,15 @@ void PixelProduct<T>::one_panel(const T* from, T* to, int64_t group, int64_t fir
     for (int64_t done = 0; done < k; done += steps) {
         tile.k = std::min(steps, k - done);
         tile.add = done > 0;
+        tile.end = epilogue.more() && done + tile.k == k ? &epilogue : nullptr;
         if (packs) pack(packed, panel, from, offset.data() + done, tile.k);
         for (int64_t i = row; i < row_end; i += tile_rows) {
             const int64_t height = std::min(tile_rows, row_end - i);
             tile.a_step = height;
             tile.a_row = k;
             tile.a = a + group * rows * k + i * k + done * (packed_a ? height : 1);
-            tile.start = bias ? bias + group * rows + i : nullptr;
+            tile.start = epilogue.bias ? epilogue.bias + group * rows + i : nullptr;
+            tile.end_row = group * rows + i;
             for (int j = 0; j < panel.vectors; ++j) tile.c[j] = start[j] + i * tile.row[j];
             run_tile[height - 1][panel.vectors - 1](tile);
             if (panel.pieces_to && done + tile.k == k)
@@ -318,8 +320,7 @@ template <class T> void PixelProduct<T>::run_lines(const T* from, T* to, int64_t
     parallel(groups * rows * images, 1 + (1 << 13) / work, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             const int64_t image = i % images, row = i / images;
-            const T start = bias ? bias[row] : T(0);
-            const LineProduct<T> product{a + row * k, k, offset.data(), start, grid.length(), grid.to[2]};
+            const LineProduct<T> product{a + row * k, k, offset.data(), epilogue, row, grid.length(), grid.to[2]};
             const T* source = from + row / rows * group_from;
             for (int64_t line = image * grid.lines(); line < (image + 1) * grid.lines(); ++line)
                 line_product(product, source + grid.line_from(line), to + row * to_row + grid.line_to(line));

@@ -43,25 +43,44 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return static_cast<To>(x);
 }
 
-template <class From, class To> void convert(const Block& b, const char* from, char* to) {
-    int inner = b.ndim - 1;
-    int64_t n = b.shape[inner], step = b.from[inner];
-    parallel(b.rows(), grain_of(n * int64_t(sizeof(From) + sizeof(To))), [&](int64_t begin, int64_t end) {
-        Walk w(b, inner, begin);
-        for (int64_t i = begin; i < end; ++i, w.next()) {
-            const char* p = from + w.from;
-            To* q = reinterpret_cast<To*>(to + w.to);
-            if (step == sizeof(From) && std::is_same<From, Bf16>::value && std::is_same<To, float>::value)
-                widen(reinterpret_cast<float*>(q), reinterpret_cast<const Bf16*>(p), n);
-            else if (step == sizeof(From) && std::is_same<From, float>::value && std::is_same<To, Bf16>::value)
-                narrow(reinterpret_cast<Bf16*>(q), reinterpret_cast<const float*>(p), n);
-            else if (step == sizeof(From))
-                for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(reinterpret_cast<const From*>(p)[j]);
+// Converts the rows [begin, end) of a block.
+using Converter = void (*)(const Block& b, const char* from, char* to, int64_t begin, int64_t end);
+
+template <class From, class To>
+void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t end) {
+    const int inner = b.ndim - 1;
+    const int64_t n = b.shape[inner], step = b.from[inner];
+    Walk w(b, inner, begin);
+    for (int64_t i = begin; i < end; ++i, w.next()) {
+        const char* p = from + w.from;
+        To* q = reinterpret_cast<To*>(to + w.to);
+        if (step == sizeof(From)) {
+            const From* x = reinterpret_cast<const From*>(p);
+            if constexpr (std::is_same<From, Bf16>::value && std::is_same<To, float>::value) widen(q, x, n);
+            else if constexpr (std::is_same<From, float>::value && std::is_same<To, Bf16>::value) narrow(q, x, n);
             else
-                for (int64_t j = 0; j < n; ++j)
-                    q[j] = converted<From, To>(*reinterpret_cast<const From*>(p + j * step));
+                for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(x[j]);
+        } else {
+            for (int64_t j = 0; j < n; ++j)
+                q[j] = converted<From, To>(*reinterpret_cast<const From*>(p + j * step));
         }
+    }
+}
+
+// The converter of a pair of types; nullptr if NumPy converts it. Bytes are the same with and without a sign.
+Converter converter(PyArray_Descr* given, PyArray_Descr* wanted) {
+    Converter found = nullptr;
+    by_type(given, [&](auto a) {
+        using Given = decltype(a);
+        using From = std::conditional_t<std::is_same<Given, bool>::value, uint8_t, Given>;
+        by_type(wanted, [&](auto b) {
+            using Wanted = decltype(b);
+            using To = std::conditional_t<std::is_same<Wanted, int8_t>::value, uint8_t, Wanted>;
+            constexpr bool bytes = sizeof(From) == 1 && sizeof(To) == 1;
+            if constexpr (taken<From, To>) found = convert<std::conditional_t<bytes, uint8_t, From>, To>;
+        });
     });
+    return found;
 }
 
 // One long row as several, for the threads.
@@ -75,44 +94,43 @@ void split(Block& b) {
     b.add(ROW, from, to);
 }
 
+void convert_all(Converter convert, const Block& b, int64_t item_bytes, const char* from, char* to) {
+    const int64_t n = b.shape[b.ndim - 1];
+    parallel(b.rows(), grain_of(n * item_bytes),
+             [&](int64_t begin, int64_t end) { convert(b, from, to, begin, end); });
+}
+
 nb::object cast(Array x, nb::handle dtype) {
     if (!x.usable() || !x.size()) return not_implemented();
     nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
     if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
     auto* wanted = reinterpret_cast<PyArray_Descr*>(descr.ptr());
     const int type = wanted->type_num;
-    nb::object result;
-    by_type(PyArray_DESCR(x.p), [&](auto a) {
-        by_type(wanted, [&](auto b) {
-            using From = std::conditional_t<std::is_same<decltype(a), bool>::value, uint8_t, decltype(a)>;
-            using To = decltype(b);
-            if constexpr (taken<From, To>) {
-                Array out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
-                result = give(out);
-                Release release(x.size() * int64_t(sizeof(From) + sizeof(To)));
-                Block block;
-                std::vector<int> order(size_t(x.ndim()));  // that of the result's memory
-                std::iota(order.begin(), order.end(), 0);
-                std::stable_sort(order.begin(), order.end(),
-                                 [&](int c, int d) { return out.stride(c) > out.stride(d); });
-                for (int d : order) block.add(x.shape(d), x.stride(d), out.stride(d));
-                block.simplify();
-                if (!block.ndim) block.add(1, 0, 0);
-                int64_t n = block.shape[0], odd = n % ROW;
-                const char* from = x.data<char>();
-                char* to = out.data<char>();
-                if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest first, then rows of one length
-                    block.shape[0] = odd;
-                    convert<From, To>(block, from, to);
-                    block.shape[0] = n - odd;
-                    from += odd * block.from[0], to += odd * block.to[0];
-                }
-                split(block);
-                convert<From, To>(block, from, to);
-            }
-        });
-    });
-    return result.is_valid() ? result : not_implemented();
+    const Converter convert = converter(PyArray_DESCR(x.p), wanted);
+    if (!convert) return not_implemented();
+    Array out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
+    nb::object result = give(out);
+    const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
+    Release release(x.size() * bytes);
+    Block block;
+    std::vector<int> order(size_t(x.ndim()));  // that of the result's memory
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int c, int d) { return out.stride(c) > out.stride(d); });
+    for (int d : order) block.add(x.shape(d), x.stride(d), out.stride(d));
+    block.simplify();
+    if (!block.ndim) block.add(1, 0, 0);
+    int64_t n = block.shape[0], odd = n % ROW;
+    const char* from = x.data<char>();
+    char* to = out.data<char>();
+    if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest first, then rows of one length
+        block.shape[0] = odd;
+        convert_all(convert, block, bytes, from, to);
+        block.shape[0] = n - odd;
+        from += odd * block.from[0], to += odd * block.to[0];
+    }
+    split(block);
+    convert_all(convert, block, bytes, from, to);
+    return result;
 }
 
 }  // namespace

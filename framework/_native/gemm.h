@@ -59,7 +59,7 @@ struct Identity {
     template <class V> FW_INLINE V operator()(V v) const { return v; }
 };
 struct Relu {
-    template <class V> FW_INLINE V operator()(V v) const { return v < V{} ? V{} : v; }  // nan stays
+    template <class V> FW_INLINE V operator()(V v) const { return V{} >= v ? V{} : v; }  // nan stays
 };
 
 template <class T, class F>

@@ -132,19 +132,20 @@ template <class T> const T* spread(const Array& bias, int64_t n, std::vector<T>&
     return room.data();
 }
 
-template <class T> nb::object linear_of(const Array& x, const Array& w, const Array& bias) {
+template <class T> nb::object linear_of(const Array& x, const Array& w, const Array& bias, bool relu) {
     Operand a = operand(x, true), b = operand(w, true);
     std::swap(b.rows, b.cols), std::swap(b.row, b.col);
     Finish<T> f;
     std::vector<T> room;
-    if (bias.usable()) {
-        f.col_bias = spread<T>(bias, b.cols, room);
-        if constexpr (!std::is_same<T, Bf16>::value) f = finish<T, Identity>(nullptr, f.col_bias);
+    if (bias.usable()) f.col_bias = spread<T>(bias, b.cols, room);
+    if constexpr (!std::is_same<T, Bf16>::value) {
+        if (relu) f = finish<T, Relu>(nullptr, f.col_bias);
+        else if (f.col_bias) f = finish<T, Identity>(nullptr, f.col_bias);
     }
     return product<T>(x, a, w, b, f, x.ndim() == 1, false);
 }
 
-nb::object linear(Array x, Array w, nb::object b) {
+nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
     if (!suits(x) || !suits(w) || w.ndim() != 2 || x.type() != w.type()) return not_implemented();
     Array bias;
     if (!b.is_none()) {
@@ -152,13 +153,17 @@ nb::object linear(Array x, Array w, nb::object b) {
             !whole_strides(bias) || (bias.size() != 1 && bias.size() != w.shape(0)))
             return not_implemented();
     }
-    if (is_bf16(x)) return linear_of<Bf16>(x, w, bias);
-    return x.is<float>() ? linear_of<float>(x, w, bias) : linear_of<double>(x, w, bias);
+    if (is_bf16(x)) return relu ? not_implemented() : linear_of<Bf16>(x, w, bias, false);
+    return x.is<float>() ? linear_of<float>(x, w, bias, relu) : linear_of<double>(x, w, bias, relu);
 }
+
+nb::object linear(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), false); }
+nb::object linear_relu(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), true); }
 
 FW_BIND(m) {
     m.def("matmul", &matmul, nb::arg("x"), nb::arg("y"));
     m.def("linear", &linear, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
+    m.def("linear_relu", &linear_relu, nb::arg("x"), nb::arg("w"), nb::arg("b").none());
 }
 
 }  // namespace

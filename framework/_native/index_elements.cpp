@@ -88,7 +88,7 @@ template <bool Last> FW_INLINE bool read_offsets(const Plan& p, const char* inde
     if (step == 8) {
         using V = Vec<int64_t>;
         constexpr int L = lanes<int64_t>;
-        V column, bad{}, size = splat(n), by = splat(jump);
+        V column{}, bad{}, size = splat(n), by = splat(jump);
         for (int i = 0; i < L; ++i) column[i] = i * next;
         for (; j + L <= width; j += L, column += L * next) {
             V k = load(reinterpret_cast<const int64_t*>(index) + j);

@@ -45,11 +45,9 @@ template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const 
     Plan plan;
     if (!plan.make(layout.ndim, layout.shape, strides, sizeof(T), folding.dims)) return nullptr;
     Array out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
-    task.count = plan.count();
     {
         Release release(layout.size * int64_t(sizeof(T)) * run.compiled.cost);
-        auto fold = plan.rows ? rows<Task, Computed<T>> : columns<Task, Computed<T>>;
-        fold(plan, Computed<T>{run}, out.data<T>(), task);
+        run_plan(plan, Computed<T>{run}, out.data<T>(), task);
     }
     return reinterpret_cast<PyObject*>(out.p);
 }
@@ -63,14 +61,11 @@ template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& fold
         std::fill_n(out.data<T>(), out.size(), T(0));
         return reinterpret_cast<PyObject*>(out.p);
     }
-    if (folding.name == "sum") return fold_as(run, folding, Plain<Sum<T>, Itself>());
-    if (folding.name == "mean") return fold_as(run, folding, Plain<Sum<T>, Divided>());
-    if (folding.name == "amax") return fold_as(run, folding, Plain<Largest<T>, Itself>());
-    if (folding.name == "amin") return fold_as(run, folding, Plain<Smallest<T>, Itself>());
-    if (folding.name != "var") return nullptr;
-    Variance<T, false> variance;
-    variance.correction = folding.correction;
-    return fold_as(run, folding, variance);
+    if (folding.name == "sum" || folding.name == "mean") return fold_as(run, folding, Total<T>(folding.name == "mean"));
+    if (folding.name == "amax") return fold_as(run, folding, Plain<Largest<T>>());
+    if (folding.name == "amin") return fold_as(run, folding, Plain<Smallest<T>>());
+    if (folding.name == "var") return fold_as(run, folding, Variance<T>(folding.correction, false));
+    return nullptr;
 }
 
 template PyObject* execute_fold(const Run<float>&, const Folding&);

@@ -9,10 +9,10 @@ namespace {
 using namespace reduce;
 
 struct Root {
-    template <class W> static W of(W v, int64_t) { return std::sqrt(v); }
+    template <class W> static W of(W v) { return std::sqrt(v); }
 };
 struct Truth {
-    static uint8_t of(uint8_t v, int64_t) { return v != 0; }
+    static uint8_t of(uint8_t v) { return v != 0; }
 };
 
 template <template <class> class F, class T, class End = Itself>
@@ -20,21 +20,25 @@ nb::object fold(const Array& x, nb::handle dims, bool keepdim) {
     return run(x, dims, keepdim, Plain<F<T>, End>());
 }
 
-template <template <class> class F, class End>
+template <template <class> class F, class End = Itself>
 nb::object fold_floats(const Array& x, nb::handle dims, bool keepdim) {
     if (x.is<float>()) return fold<F, float, End>(x, dims, keepdim);
     if (x.is<double>()) return fold<F, double, End>(x, dims, keepdim);
     return not_implemented();
 }
 
-nb::object sum(Array x, nb::handle dims, bool keepdim) {
-    if (x.is<int64_t>()) return fold<Sum, uint64_t>(x, dims, keepdim);  // unsigned: overflow wraps
-    return fold_floats<Sum, Itself>(x, dims, keepdim);
+nb::object total(const Array& x, nb::handle dims, bool keepdim, bool divided) {
+    if (x.is<float>()) return run(x, dims, keepdim, Total<float>(divided));
+    if (x.is<double>()) return run(x, dims, keepdim, Total<double>(divided));
+    return not_implemented();
 }
 
-nb::object mean(Array x, nb::handle dims, bool keepdim) {
-    return fold_floats<Sum, Divided>(x, dims, keepdim);
+nb::object sum(Array x, nb::handle dims, bool keepdim) {
+    if (x.is<int64_t>()) return fold<Sum, uint64_t>(x, dims, keepdim);  // unsigned: overflow wraps
+    return total(x, dims, keepdim, false);
 }
+
+nb::object mean(Array x, nb::handle dims, bool keepdim) { return total(x, dims, keepdim, true); }
 
 nb::object vector_norm(Array x, double ord, nb::handle dims, bool keepdim) {
     return ord == 2 ? fold_floats<SumOfSquares, Root>(x, dims, keepdim) : not_implemented();
@@ -44,13 +48,13 @@ nb::object prod(Array x) {
     if (!x.usable() || x.ndim() == 0) return not_implemented();
     nb::tuple dims = nb::make_tuple(x.ndim() - 1);
     if (x.is<int64_t>()) return fold<Product, uint64_t>(x, dims, false);
-    return fold_floats<Product, Itself>(x, dims, false);
+    return fold_floats<Product>(x, dims, false);
 }
 
 template <template <class> class F> nb::object extreme(Array x, nb::handle dims, bool keepdim) {
     if (x.is<int64_t>()) return fold<F, int64_t>(x, dims, keepdim);
     if (x.is<int32_t>()) return fold<F, int32_t>(x, dims, keepdim);
-    return fold_floats<F, Itself>(x, dims, keepdim);
+    return fold_floats<F>(x, dims, keepdim);
 }
 
 template <class T> struct Some : Largest<T> {

@@ -121,25 +121,34 @@ template <class F> class Row {
 };
 
 // Blocks [begin, end) of the result whose elements begin at byte x: each line has ceil(size / BLOCK) of them.
-template <class F, class Reader> W<F> fold_row(const Plan& plan, Reader& reader, int64_t x, int64_t begin,
-                                               int64_t end, typename F::T shift) {
+template <class F, class Reader> [[gnu::noinline]]
+W<F> fold_blocks(const Plan& plan, Reader& reader, int64_t x, int64_t begin, int64_t end, typename F::T shift) {
     using T = typename F::T;
-    int64_t size = plan.inner.size;
-    if (size <= 2 * lanes<T> && end - begin == 1 && begin == 0)
-        return fold_short<F>(reader.template at<T>(x, size), size, shift);
+    constexpr bool whole = std::decay_t<Reader>::stays && !F::stops;  // not block by block
+    const int64_t size = plan.inner.size, each = (size + BLOCK<T> - 1) / BLOCK<T>;
     Row<F> row(shift);
-    if (plan.nfolded == 0 && std::decay_t<Reader>::stays && !F::stops) {  // no block by block, no division
-        int64_t first = begin * BLOCK<T>;
-        row.line(reader.template at<T>(x, size) + first, std::min(size, end * BLOCK<T>) - first);
-        return row.total();
-    }
-    int64_t each = (size + BLOCK<T> - 1) / BLOCK<T>, part = begin % each;
     Walk line(plan.folded, plan.nfolded, begin / each);
-    for (int64_t b = begin; b < end && !row.done(); ++b) {
-        int64_t n = std::min(BLOCK<T>, size - part * BLOCK<T>);
-        row.line(reader.template at<T>(x + line.x + part * BLOCK<T> * int64_t(sizeof(T)), n), n);
-        if (++part == each) part = 0, line.next();
+    int64_t part = begin % each;
+    for (int64_t b = begin; b < end && !row.done();) {
+        const int64_t first = part * BLOCK<T>, n = std::min((whole ? end - b : 1) * BLOCK<T>, size - first);
+        row.line(reader.template at<T>(x + line.x + first * int64_t(sizeof(T)), n), n);
+        const int64_t done = (n + BLOCK<T> - 1) / BLOCK<T>;
+        b += done, part += done;
+        if (part == each) part = 0, line.next();
     }
+    return row.total();
+}
+
+// All `blocks` of a result; one line goes without calls, block by block, and divisions.
+template <class F, class Reader> FW_INLINE W<F> fold_row(const Plan& plan, Reader& reader, int64_t x, int64_t blocks,
+                                                         typename F::T shift) {
+    using T = typename F::T;
+    const int64_t size = plan.inner.size;
+    if (plan.nfolded > 0 || (blocks > 1 && (F::stops || !std::decay_t<Reader>::stays)))
+        return fold_blocks<F>(plan, reader, x, 0, blocks, shift);
+    if (size <= 2 * lanes<T>) return fold_short<F>(reader.template at<T>(x, size), size, shift);
+    Row<F> row(shift);
+    row.line(reader.template at<T>(x, size), size);
     return row.total();
 }
 
@@ -156,7 +165,8 @@ template <class F> class Lines {
     int top = 0;
     uint64_t count = 0;
 
-    static void join_into(T* a, const T* b, int64_t width) {  // rows are padded to whole vectors
+    // lines are padded to whole vectors
+    [[gnu::noinline]] static void join_into(T* a, const T* b, int64_t width) {
         for (int64_t j = 0; j < width; j += lanes<T>) store<T>(a + j, F::join(load(a + j), load(b + j)));
     }
 

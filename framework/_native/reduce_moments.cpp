@@ -18,16 +18,9 @@ template <class Number> struct LogSumExp : TwoFolds {
     template <class V> T finish(V v, T top) const { return T(std::log(v) + V(top)); }
 };
 
-template <class T, bool Rooted>
-nb::object spread_of(const Array& x, nb::handle dims, double correction, bool keepdim) {
-    Variance<T, Rooted> task;
-    task.correction = correction;
-    return run(x, dims, keepdim, task);
-}
-
 template <bool Rooted> nb::object spread(Array x, nb::handle dims, double correction, bool keepdim) {
-    if (x.is<float>()) return spread_of<float, Rooted>(x, dims, correction, keepdim);
-    if (x.is<double>()) return spread_of<double, Rooted>(x, dims, correction, keepdim);
+    if (x.is<float>()) return run(x, dims, keepdim, Variance<float>(correction, Rooted));
+    if (x.is<double>()) return run(x, dims, keepdim, Variance<double>(correction, Rooted));
     return not_implemented();
 }
 

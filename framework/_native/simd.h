@@ -60,7 +60,7 @@ template <class T> FW_INLINE Vec<T> load_stream(const T* p) {
     __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     __asm__("" : "+x"(low));
     __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p) + 1);
-    return bits<Vec<T>>(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
+    return bits<Vec<T>>(_mm512_maskz_inserti64x4(0xff, _mm512_castsi256_si512(low), high, 1));
 #else
     return load(p);
 #endif

@@ -25,10 +25,11 @@ def native_or(name: str | None, plain: Callable) -> Callable:
 
 
 def use_winograd(on: bool) -> bool:
-    """Whether wide 3x3 convolutions of float32 go by Winograd's minimal filtering; returns what was before.
+    """Whether wide 3x3 convolutions go by Winograd's minimal filtering; returns what was before.
 
     On at first. It is up to twice as quick and no less exact; but where the input has an inf or nan, pixels
-    one beside those that see it may be nan as well, which is the reason to switch it off.
+    beside those that see it (one, with bfloat16 up to three) may be nan as well, which is the reason to
+    switch it off.
 
     >>> before = fw.backends.native.use_winograd(False)
     >>> _ = fw.backends.native.use_winograd(before)

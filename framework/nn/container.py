@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ..tensor import Tensor
+from .joins import JOINS
 from .module import MODULE, PARAMETER, Module, _indent
 from .parameter import Parameter
 
@@ -136,8 +137,15 @@ class Sequential(_List):
 
     def forward(self, input: Any) -> Any:
         """``modules[-1](... modules[0](input))``"""
-        for module in self._items():
-            input = module(input)
+        items = self._items()
+        skip = 0
+        for at, module in enumerate(items):
+            if skip:
+                skip -= 1
+            elif type(module) in JOINS and (done := JOINS[type(module)](items, at, input)) is not None:
+                input, skip = done
+            else:
+                input = module(input)
         return input
 
     def __getitem__(self, index: Any) -> Any:

@@ -1,0 +1,54 @@
+"""What a Sequential hands to one native call: a layer with the norm and the activation right behind it.
+
+Only modules that are exactly of these classes and that nothing is hooked to are joined, where the numbers are
+the same (with a norm: up to rounding); the others are called one by one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from ..ops.fused import conv_then, linear_relu
+from .activation import ReLU
+from .conv import Conv1d, Conv2d, Conv3d
+from .linear import Linear
+from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+
+_NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
+
+
+def _is(items: list, at: int, kind: Any) -> bool:
+    """Whether a module of this very class follows, as it comes."""
+    if at >= len(items):
+        return False
+    module = items[at]
+    return type(module) is kind and module._hooks is None and "forward" not in module.__dict__
+
+
+def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
+    if at + 1 == len(items) or type(items[at + 1]) is not ReLU:
+        return None  # the common case
+    layer = items[at]
+    if not (_is(items, at + 1, ReLU) and _is(items, at, Linear)):
+        return None
+    out = linear_relu(input, layer.weight, layer.bias)
+    return None if out is None else (out, 1)
+
+
+def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:
+    layer, end, norm = items[at], at + 1, None
+    if _is(items, end, _NORMS[type(layer)]):
+        n = items[end]
+        if not n.training and n.running_mean is not None:
+            norm = (n.running_mean, n.running_var, n.weight, n.bias, n.eps)
+            end += 1
+    active = _is(items, end, ReLU)
+    if end + active == at + 1 or not _is(items, at, type(layer)) or layer.padding_mode != "zeros" \
+            or not type(layer.stride) is type(layer.padding) is type(layer.dilation) is tuple:
+        return None
+    out = conv_then(input, layer.weight, layer.bias, layer.stride, layer.padding, layer.dilation,
+                    layer.groups, norm, active)
+    return None if out is None else (out, end + active - at - 1)
+
+
+# (modules, place of a layer of the class, input) to (output, how many modules behind it are done), or to None
+JOINS: dict[type, Callable] = {Linear: _linear, Conv1d: _conv, Conv2d: _conv, Conv3d: _conv}
