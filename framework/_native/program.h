@@ -19,6 +19,8 @@ template <class T> using Instruction = void (*)(T* d, const T* a, const T* b, co
 constexpr int MOST_SLOTS = 64;            // arguments, constants, registers and the result of a program
 constexpr int64_t L1_BYTES = 24 << 10;    // what the registers of a block may take
 constexpr int64_t LEAST_BLOCK = 128, MOST_BLOCK = 2048;
+constexpr int64_t STEPS_BLOCK = 512;      // of several steps: the stores of the last one, if they are few, wait in the
+                                          // processor while the next block is computed
 constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
 constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention
 
@@ -95,7 +97,8 @@ template <class T> struct Run {
             flat = flat && (o.flat || o.constant);
         }
         const int64_t fit = L1_BYTES / int64_t(sizeof(T)) / buffers / 64 * 64;
-        const int64_t most = std::min(std::max(fit, LEAST_BLOCK), MOST_BLOCK), line = flat ? 0 : layout.line();
+        const int64_t limit = compiled.steps.size() > 1 ? STEPS_BLOCK : MOST_BLOCK;
+        const int64_t most = std::min(std::max(fit, LEAST_BLOCK), limit), line = flat ? 0 : layout.line();
         if (line < LEAST_BLOCK) return most;
         if (line <= most) return most / line * line;
         const int64_t parts = (line + most - 1) / most;
@@ -149,6 +152,8 @@ template <class T> struct Run {
             for (int i = 0; i < program.arguments; ++i)
                 inputs[i] = argument(operands[i], program.truth[i], slots[i], filled[i], at, n, size);
             slots[slot] = to ? to + (at - begin) : free;
+            if (to && compiled.steps.size() > 1)  // the result's lines come while the first steps compute
+                for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(slots[slot] + i, 1);
             auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
             for (int i = first_step; i < int(compiled.steps.size()); ++i) {
                 const auto& [instruction, step] = compiled.steps[i];
