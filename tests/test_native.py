@@ -58,31 +58,6 @@ def test_program_prints_as_instructions(text, names, shown):
     assert str(compile_program(text, tuple(names.split()))) == shown
 
 
-def test_what_depends_on_settings_only_is_done_once():
-    text = "x * (low + 2) + (low + 2) * high"
-    made = compile_program(text, ("x", "low", "high"), ("low", "high"))
-    assert str(made) == ("x, low, high -> add r0 = low, 2; mul r1 = r0, high; mul r2 = x, r0; "
-                         "add result = r2, r1")
-    assert made.once == 2
-    assert compile_program("low * 2", ("low",), ("low",)).once == 0  # the result is always written
-
-
-@pytest.mark.skipif(module is None, reason="no native extension")
-@pytest.mark.parametrize("n", [1, 63, 5000, 300_001])
-def test_settings_may_be_numbers_or_arrays(n, threads):
-    def formula(x, low, high):
-        return np.where(low < 0, x * (low + 2) + (low + 2) * high, 0)
-
-    run = native_kernel("where(low < 0, x * (low + 2) + (low + 2) * high, 0)", ("x", "low", "high"), len,
-                        ("low", "high"))
-    x, many = np.random.default_rng(0).normal(size=(2, n))
-    one = np.array(-0.25)
-    for count in (1, 2):
-        threads(count)
-        for low, high in ((-0.5, 0.75), (many, 0.75), (-0.5, many), (many, x), (one, many), (one, one)):
-            np.testing.assert_array_equal(run(x, low, high), formula(x, low, high))
-
-
 @pytest.mark.parametrize("text", ["lgamma(x)", "y + 1", "where(x + 1, x, 0)", "x ** 2", "f(x, n=1)"])
 def test_what_has_no_program_keeps_its_formula(text):
     with pytest.raises(NoProgram):

@@ -215,13 +215,11 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             if edge is None or ge is None:
                 continue
             if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None):
-                # a leaf's .grad is the user's: never shared with another's
-                if mine and ge is g and needed is None and edge.hooks is None and not edge.after \
-                        and getattr(op, "pull_new", None) is not None:
+                if mine and ge is g and needed is None and watch is None and _takes_over(edge, op):
                     late.append((edge, g))
                     mine = False
                     continue
-                ge = copied(ge)
+                ge = copied(ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
@@ -234,6 +232,11 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             g, mine = chain, fresh
     for leaf, g in late:
         _accumulate(leaf, g, live)
+
+
+def _takes_over(leaf: Leaf, op: Any) -> bool:
+    """Whether a leaf without a hook gets a gradient that nobody saw on its way through ``op``."""
+    return leaf.hooks is None and not leaf.after and getattr(op, "pull_new", None) is not None
 
 
 def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool = False) -> None:
