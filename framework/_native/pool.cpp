@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -13,6 +14,7 @@
 #endif
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #endif
 #if defined(__x86_64__)
@@ -35,20 +37,23 @@ void relax() {
 #endif
 }
 
-// Linux wakes a worker on the caller's own processor if the others look busy, and leaves it there: it takes
-// turns with the caller, and two threads are as slow as one. So a worker that meets the caller moves away.
+// Linux wakes a worker on the caller's own processor if the others look busy, or if it worked there last, and the
+// worker waits there until the scheduler's next tick; meanwhile two threads are as slow as one. So workers are kept
+// off the caller's processor, by the caller before it wakes them, and by themselves where they meet it.
 #if defined(__linux__)
 int processor() { return sched_getcpu(); }
+int this_thread() { return int(syscall(SYS_gettid)); }
 
-void move_from(int crowded) {
+void keep_off(int thread, int crowded) {
     cpu_set_t others;  // those that the process may use, so far as its first thread says
     if (sched_getaffinity(getpid(), sizeof others, &others) != 0) return;
     CPU_CLR(crowded, &others);
-    if (CPU_COUNT(&others) > 0) sched_setaffinity(0, sizeof others, &others);
+    if (CPU_COUNT(&others) > 0) sched_setaffinity(thread, sizeof others, &others);
 }
 #else
 int processor() { return -1; }
-void move_from(int) {}
+int this_thread() { return 0; }
+void keep_off(int, int) {}
 #endif
 
 struct Job {
@@ -62,6 +67,15 @@ struct alignas(64) Share {
     int64_t end = 0;
 };
 
+struct Worker {
+    std::thread thread;
+    std::atomic<int> id{0}, kept_off{-1};  // the thread's number in the system, once it runs; a processor
+
+    void keep_off(int crowded) {
+        if (crowded >= 0 && id && kept_off.exchange(crowded) != crowded) fw::keep_off(id, crowded);
+    }
+};
+
 // A job is open while the caller works on it; workers take pieces from shares. A worker that comes late
 // finds the job closed and goes away again, so the caller only ever waits for pieces that are under way.
 struct Pool {
@@ -71,7 +85,7 @@ struct Pool {
     std::atomic<uint64_t> generation{0};
     std::mutex busy, lock;
     std::condition_variable wake;
-    std::vector<std::thread> workers;
+    std::vector<std::unique_ptr<Worker>> workers;
     std::vector<Share> shares{1};  // the caller's, then the workers'
 
     // One's own share first, which in the next job over the same array is in one's cache; then what is left.
@@ -107,11 +121,12 @@ struct Pool {
         --sleepers;
     }
 
-    void serve(size_t me, uint64_t seen) {
+    void serve(Worker& self, size_t me, uint64_t seen) {
+        self.id = this_thread();
         flush_denormals_here();
         while (!ending.load()) {
             int crowded = busy_processor.load();
-            if (open.load() && crowded >= 0 && crowded == processor()) move_from(crowded);
+            if (open.load() && crowded == processor()) self.keep_off(crowded);
             ++inside;
             if (open.load()) {
                 flush_denormals_here();
@@ -126,6 +141,7 @@ struct Pool {
     void announce() {
         ++generation;
         if (sleepers.load() > 0) {
+            for (auto& w : workers) w->keep_off(busy_processor);
             std::lock_guard<std::mutex> held(lock);
             wake.notify_all();
         }
@@ -135,12 +151,16 @@ struct Pool {
         if (workers.size() == n) return;
         ending = true;
         announce();
-        for (auto& w : workers) w.join();
+        for (auto& w : workers) w->thread.join();
         workers.clear();
         shares = std::vector<Share>(n + 1);
         ending = false;
         uint64_t now = generation.load();
-        for (size_t i = 0; i < n; ++i) workers.emplace_back([this, i, now] { serve(i + 1, now); });
+        for (size_t i = 0; i < n; ++i) {
+            workers.push_back(std::make_unique<Worker>());
+            Worker& w = *workers.back();
+            w.thread = std::thread([this, &w, i, now] { serve(w, i + 1, now); });
+        }
     }
 
     void run(const Job& given) {
