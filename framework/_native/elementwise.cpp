@@ -85,13 +85,22 @@ struct Kernel {
     PyObject* names;  // of the arguments, for those given by keyword
 };
 
-// The arguments in order, those by keyword included; false if they do not fit.
-bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, PyObject** ordered) {
+// The place of `out` among the keywords; -1 without one.
+Py_ssize_t place_of_out(PyObject* keywords) {
+    for (Py_ssize_t i = keywords ? PyTuple_GET_SIZE(keywords) : 0; i-- > 0;)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), "out") == 0) return i;
+    return -1;
+}
+
+// The arguments in order, those by keyword included but for the one at `left_out`; false if they do not fit.
+bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, Py_ssize_t left_out,
+             PyObject** ordered) {
     const size_t wanted = size_t(k->program->arguments), named = keywords ? size_t(PyTuple_GET_SIZE(keywords)) : 0;
-    if (given + named != wanted) return false;
+    if (given + named - (left_out >= 0) != wanted) return false;
     std::copy(args, args + given, ordered);
     std::fill(ordered + given, ordered + wanted, nullptr);
     for (size_t i = 0; i < named; ++i) {
+        if (Py_ssize_t(i) == left_out) continue;
         PyObject* name = PyTuple_GET_ITEM(keywords, i);
         size_t at = given;
         while (at < wanted && PyTuple_GET_ITEM(k->names, at) != name) ++at;
@@ -109,6 +118,7 @@ bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* key
 struct Wish {
     const Folding* fold = nullptr;
     PyArrayObject* out = nullptr;
+    Py_ssize_t place = -1;  // of `out` among the keywords
 };
 
 struct Numbers {
@@ -120,7 +130,13 @@ struct Numbers {
     }
 };
 
-// A Python number as T; false where it has no such value.
+template <class T> bool is_scalar(PyObject* o) {
+    if (std::is_same<T, float>::value) return PyArray_IsScalar(o, Float);
+    if (std::is_same<T, double>::value) return PyArray_IsScalar(o, Double);
+    return false;
+}
+
+// A Python number, or NumPy's scalar of the same type, as T; false where it has no such value.
 template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) {
     T value;
     if (PyFloat_CheckExact(o)) {
@@ -131,6 +147,8 @@ template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) 
         long long whole = PyLong_AsLongLongAndOverflow(o, &overflow);
         value = T(whole);
         if (overflow || (std::numeric_limits<T>::is_integer && (long long)(value) != whole)) return false;
+    } else if (is_scalar<T>(o)) {  // what NumPy makes of arrays without dimensions
+        PyArray_ScalarAsCtype(o, &value);
     } else {
         return false;
     }
@@ -199,7 +217,7 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
 // nullptr without an error: not for the engine
 PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, const Wish& wish) {
     PyObject* ordered[MOST_SLOTS];
-    if (!arrange(k, args, given, keywords, ordered)) return nullptr;
+    if (!arrange(k, args, given, keywords, wish.place, ordered)) return nullptr;
     try {
         return call_native(k, ordered, wish);
     } catch (nb::python_error& error) {
@@ -212,11 +230,11 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
     auto* k = reinterpret_cast<Kernel*>(self);
     const size_t given = size_t(PyVectorcall_NARGS(flags));
     PyObject* result = nullptr;
-    if (keywords && PyTuple_GET_SIZE(keywords) == 1 &&
-        PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, 0), "out") == 0) {
-        auto* out = reinterpret_cast<PyArrayObject*>(args[given]);
-        if (PyArray_CheckExact(args[given]) && PyArray_ISBEHAVED(out))
-            result = try_native(k, args, given, nullptr, {nullptr, out});
+    if (const Py_ssize_t place = place_of_out(keywords); place >= 0) {
+        PyObject* given_out = args[given + size_t(place)];
+        auto* out = reinterpret_cast<PyArrayObject*>(given_out);
+        if (PyArray_CheckExact(given_out) && PyArray_ISBEHAVED(out))
+            result = try_native(k, args, given, keywords, {nullptr, out, place});
     } else {
         result = try_native(k, args, given, keywords, {});
     }

@@ -84,7 +84,7 @@ def _bind() -> None:
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
-                    setattr(Tensor, f"{method}_", inplace(function, method, p.op))
+                    setattr(Tensor, f"{method}_", inplace(function, method, p.op, p.call))
     for name, symbol in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", "itruediv"),
                          ("floor_divide", "ifloordiv"), ("remainder", "imod"), ("pow", "ipow"),
                          ("bitwise_and", "iand"), ("bitwise_or", "ior"), ("bitwise_xor", "ixor")):

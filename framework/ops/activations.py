@@ -10,6 +10,7 @@ from ..tensor import Tensor
 from .args import one_dim, tensor_arg
 from .elementwise import Elementwise, elementwise
 from .inplace import inplace as in_place_form
+from .into import Call, computed_into
 from .pointwise import sigmoid, tanh
 from .public import public
 from .view import reshape_op, slice_along
@@ -26,8 +27,11 @@ def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "f
 
 def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
     tensor_arg(x, name or op.name, "input")
-    run = in_place_form(op.run, op.name, op) if inplace else op.run
-    return run(x, **settings)
+    if not inplace:
+        return op.run(x, **settings)
+    if computed_into(x, Call(op, (x,), settings), f"{name or op.name}_"):
+        return x
+    return in_place_form(op.run, op.name, op)(x, **settings)
 
 
 _relu = elementwise("relu", "x", "maximum(x, 0)", """The element, or 0 where it is negative.

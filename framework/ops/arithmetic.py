@@ -8,8 +8,9 @@ from ..dtypes import FLOAT, INEXACT, get_default_dtype
 from ..tensor import Tensor
 from .cast import from_array, to
 from .elementwise import Elementwise, elementwise
+from .into import Call
 from .pointwise import NOTHING, sqrt
-from .public import check_out, public
+from .public import check_out, computed, public
 
 # gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in
 # rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch). What is
@@ -112,24 +113,52 @@ def _times(x: Any, alpha: Any) -> Any:
     return x if alpha == 1 else mul(x, alpha) if isinstance(x, Tensor) else x * alpha
 
 
-@public(method=True, inplace=True, op=_plus.op)
+def _floating(factor: Any, *tensors: Any) -> bool:
+    """Whether a number times one of the tensors, which are of floating numbers, is one as well."""
+    return type(factor) in (int, float) and all(
+        isinstance(x, Tensor) and x.dtype.category >= FLOAT for x in tensors)
+
+
+_plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha", complex=True, jvp="linear",
+                          vjp={"x": "g", "y": "alpha * g"})
+
+
+def _add_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
+    if alpha == 1:
+        return Call(_plus.op, (input, other))
+    return Call(_plus_times, (input, other), {"alpha": alpha}) if _floating(alpha, input, other) else None
+
+
+def _sub_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
+    if alpha == 1:
+        return Call(_minus.op, (input, other))
+    return Call(_plus_times, (input, other), {"alpha": -alpha}) if _floating(alpha, input, other) else None
+
+
+@public(method=True, inplace=True, op=_plus.op, call=_add_call)
 def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input + alpha * other``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]), alpha=2)
     tensor([21., 42.])
     """
-    return _plus(input, _times(other, alpha), out=out)
+    call = None if alpha == 1 else _add_call(input, other, alpha=alpha)
+    if call is None:
+        return _plus(input, _times(other, alpha), out=out)
+    return computed(call, out, "add")
 
 
-@public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op)
+@public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
 def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
     """``input - alpha * other``. Shapes broadcast; dtypes are promoted.
 
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
     tensor([0., 1.])
     """
-    return _minus(input, _times(other, alpha), out=out)
+    call = None if alpha == 1 else _sub_call(input, other, alpha=alpha)
+    if call is None:
+        return _minus(input, _times(other, alpha), out=out)
+    return computed(call, out, "sub")
 
 
 @public(method="__rsub__", name="rsub")
@@ -193,7 +222,13 @@ def _base(x: Any, y: Any) -> Any:
     return x
 
 
-@public(method="pow __pow__", inplace=True, op=_power.op)
+def _pow_call(input: Any, exponent: Any) -> Call | None:
+    if type(exponent) in (int, float) and exponent in (2, 0.5):
+        return Call((square if exponent == 2 else sqrt).op, (input,))
+    return Call(_power.op, (input, exponent))
+
+
+@public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)
 def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
     """``input ** exponent``. Shapes broadcast; dtypes are promoted.
 
@@ -223,33 +258,59 @@ def _at_least_float(x: Tensor) -> Tensor:
     return x if x._array.dtype.kind in INEXACT else to(x, get_default_dtype())
 
 
-@public(method=True, inplace=True, out=True)
+_lerp = Elementwise("lerp", "x y w", "x + w * (y - x)", result="float", complex=True,
+                    vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
+_plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
+                            vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
+_plus_quotient = Elementwise(
+    "addcdiv", "x y z", "x + value * (y / z)", settings="value", result="float", complex=True,
+    vjp={"x": "g", "y": "over(g * value, z)", "z": "gate(over(g * -value, z), y / z)"})
+
+
+def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
+    if type(weight) in (int, float):
+        return Call(_lerp, (input, end, float(weight))) if _floating(1, input, end) else None
+    return Call(_lerp, (input, end, weight)) if _floating(1, input, end, weight) else None
+
+
+@public(method=True, inplace=True, out=True, op=_lerp, call=_lerp_call)
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     """Linear interpolation ``input + weight * (end - input)``.
 
     >>> fw.lerp(fw.tensor([0.0, 10.0]), fw.tensor([1.0, 20.0]), 0.5)
     tensor([ 0.5000, 15.0000])
     """
-    return _plus(input, mul(weight, _minus(end, input)))
+    call = _lerp_call(input, end, weight)
+    return _plus(input, mul(weight, _minus(end, input))) if call is None else call.run()
 
 
-@public(method=True, inplace=True, out=True)
+def _addcmul_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
+    tensors = input, tensor1, tensor2
+    return Call(_plus_product, tensors, {"value": value}) if _floating(value, *tensors) else None
+
+
+@public(method=True, inplace=True, out=True, op=_plus_product, call=_addcmul_call)
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``.
 
     >>> fw.addcmul(fw.tensor([1.0]), fw.tensor([2.0]), fw.tensor([3.0]), value=10)
     tensor([61.])
     """
-    product = mul(tensor1, tensor2)
-    return _plus(input, product if value == 1 else mul(product, value))
+    call = _addcmul_call(input, tensor1, tensor2, value=value)
+    return _plus(input, _times(mul(tensor1, tensor2), value)) if call is None else call.run()
 
 
-@public(method=True, inplace=True, out=True)
+def _addcdiv_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
+    tensors = input, tensor1, tensor2
+    return Call(_plus_quotient, tensors, {"value": value}) if _floating(value, *tensors) else None
+
+
+@public(method=True, inplace=True, out=True, op=_plus_quotient, call=_addcdiv_call)
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``.
 
     >>> fw.addcdiv(fw.tensor([1.0]), fw.tensor([6.0]), fw.tensor([3.0]))
     tensor([3.])
     """
-    quotient = _quotient(tensor1, tensor2)
-    return _plus(input, quotient if value == 1 else mul(quotient, value))
+    call = _addcdiv_call(input, tensor1, tensor2, value=value)
+    return _plus(input, _times(_quotient(tensor1, tensor2), value)) if call is None else call.run()

@@ -22,9 +22,10 @@ from ..tensor import Tensor, as_array, wrap
 from .broadcast import broadcast_shape, sum_to, summed_dims
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
+from .into import Call
 from .op import NEVER, Meta, Op, describe_call
 from .program import folding, native_kernel
-from .public import check_out, public
+from .public import check_out, given_out, public
 
 ndarray = np.ndarray
 _NO_SETTINGS: dict = {}
@@ -169,17 +170,25 @@ class Elementwise(Op):
         return super().run(*ready, **settings)
 
     def _are_ready(self, inputs: tuple) -> bool:
-        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU."""
-        if not (dtypes.plain and inputs and isinstance(inputs[-1], Tensor)):
-            return False
-        dtype = inputs[-1]._array.dtype
-        if dtype.kind not in self.kinds:
+        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU.
+
+        Among floating ones there may be Python's floats.
+        """
+        if not dtypes.plain:
             return False
         free = 1 if self.result == "select" else 0
-        for i, x in enumerate(inputs):
-            if not isinstance(x, Tensor) or x._array.dtype is not dtype and i >= free:
+        dtype = None
+        for x in inputs[free:]:
+            if not isinstance(x, Tensor):
+                if type(x) is not float:
+                    return False
+            elif dtype is None:
+                dtype = x._array.dtype
+            elif x._array.dtype is not dtype:
                 return False
-        return True
+        if dtype is None or dtype.kind not in self.kinds or free and not isinstance(inputs[0], Tensor):
+            return False
+        return dtype.kind == "f" or float not in map(type, inputs)
 
     def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
         node = super().node(inputs, arrays, results, settings)
@@ -292,6 +301,8 @@ def unary(op: Elementwise) -> Callable:
     differentiable = op.has_vjp
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is not None and given_out(out, Call(op, (input,)), op.name):
+            return out
         if not isinstance(input, Tensor) or input._array.dtype.kind not in kinds:
             result = op.run(input)
         else:
@@ -315,6 +326,8 @@ def binary(op: Elementwise) -> Callable:
     plain = differentiable and op.keeps_nothing
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is not None and given_out(out, Call(op, (input, other)), op.name):
+            return out
         if isinstance(input, Tensor):
             a = input._array
             if isinstance(other, Tensor):

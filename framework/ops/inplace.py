@@ -15,7 +15,7 @@ from ..autograd.forward import is_recorded, replace_tangents
 from ..autograd.mode import state
 from ..backends import array_module
 from ..dtypes import INEXACT, can_cast
-from ..errors import AutogradError, DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError
 from ..node import Leaf, Node
 from ..quiet import quietly, readable
 from ..tensor import Tensor, bump, counter_of, place, wrap
@@ -23,9 +23,9 @@ from .args import tensor_arg
 from .broadcast import broadcast_shape, sum_to
 from .cast import cast, clone_op, to
 from .elementwise import Elementwise
+from .into import Call, computed_into, guard, memory_of
 from .op import Meta, Op
 from .public import public
-from .views import overlaps_itself
 
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
@@ -45,20 +45,9 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     return x
 
 
-def guard(x: Tensor, name: str) -> None:
-    """Raise if ``x`` may not be changed in place here: a recorded leaf, or a view of one."""
-    if not state.recording:
-        return
-    for tensor, what in ((x, "a leaf tensor that requires grad"),
-                         (x._base, "a view of a leaf tensor that requires grad")):
-        if tensor is not None and type(tensor._node) is Leaf:
-            raise AutogradError(f"{name}: {what} cannot be changed in place while gradients are recorded; "
-                                f"use the out-of-place form, or wrap the change in framework.no_grad()")
-
-
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
-    memory = _memory(x, name)
+    memory = memory_of(x, name)
     if not x.is_cuda:
         try:
             quietly(memory.__setitem__, key, array)
@@ -70,18 +59,6 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
                 array = array.copy()  # NumPy takes care of overlap, CuPy does not
             memory[key] = array
     bump(x, name)
-
-
-def _memory(x: Tensor, name: str) -> Any:
-    array = x._array
-    if x.is_cuda or not array.flags.writeable:
-        if overlaps_itself(array):
-            raise AutogradError(f"{name}: this tensor of shape {list(x.shape)} is an expanded or overlapping "
-                                f"view, several elements of which share one place in memory; clone() it "
-                                f"before changing it")
-        if not x.is_cuda:
-            raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
-    return array
 
 
 def adopt(x: Tensor, node: Any) -> None:
@@ -285,20 +262,27 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- the derived forms ---------------------------------------------------------------------------
 
 
-def inplace(function: Callable, name: str, op: Op | None) -> Callable:
-    """The in-place form ``name_`` of a public function whose first argument is the tensor."""
+def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
+    """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
-    direct = own if own is not None and own.result in ("same", "number", "real", "float") else None
     narrows = own is not None and own.result == "real"
-    keeps_nothing = direct is not None and op is not None and op.keeps_nothing
+    keeps_nothing = own is not None and own.result in ("same", "number", "real", "float") and own.keeps_nothing
+
+    def direct(x: Tensor, *args: Any) -> Call | None:
+        return Call(own, (x, *args)) if len(args) == len(own.inputs) - 1 else None  # type: ignore[union-attr]
+
+    plan = call or (direct if own is not None and not own.settings else None)
+    takes_settings = call is not None
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if narrows and x.is_complex():
             raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
-        if direct is not None and not kwargs and _write_direct(direct, x, args, method):
-            return x
+        if plan is not None and (takes_settings or not kwargs):
+            way = plan(x, *args, **kwargs)
+            if way is not None and computed_into(x, way, method):
+                return x
         source = x
         if state.enabled and not keeps_nothing and (x._node is not None or any(
                 isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
@@ -311,34 +295,3 @@ def inplace(function: Callable, name: str, op: Op | None) -> Callable:
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form
-
-
-def _write_direct(op: Elementwise, x: Tensor, args: tuple, name: str) -> bool:
-    """Let the kernel write straight into memory, where nothing is recorded and nothing is promoted."""
-    array = x._array
-    if (state.enabled and (x._node is not None or x._base is not None and x._base._node is not None)
-            or len(args) != len(op.inputs) - 1):
-        return False
-    operands = [array]
-    for other in args:
-        if isinstance(other, Tensor):
-            b = other._array
-            if (b.dtype is not array.dtype or (state.enabled and other._node is not None)
-                    or type(b) is not type(array) or (b.shape != array.shape and b.ndim)
-                    or x.is_cuda and b is not array and array_module(b).may_share_memory(b, array)):
-                return False
-            operands.append(b)
-        elif type(other) in (float, int) and array.dtype.kind == "f":
-            operands.append(other)
-        else:
-            return False
-    guard(x, name)
-    memory = _memory(x, name)
-    try:
-        quietly(op.kernel_for(operands), *operands, out=memory)
-    except TypeError:
-        return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
-    except Exception as error:
-        op._rescue(error, (x, *args), operands, {})
-    bump(x, name)
-    return True

@@ -90,7 +90,7 @@ _SOURCES = {f"{name}_" if p.inplace else name: p for p in PUBLIC for name in p.m
 
 def _method(name: str) -> Callable:
     p = _SOURCES[name]
-    return inplace(bare(p.function), name[:-1], p.op) if p.inplace else p.function
+    return inplace(bare(p.function), name[:-1], p.op, p.call) if p.inplace else p.function
 
 
 def _example(call: str, make: str, rest: str) -> str:

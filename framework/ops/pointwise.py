@@ -8,6 +8,7 @@ from ..tensor import Tensor
 from .args import tensor_arg
 from .elementwise import Elementwise, elementwise
 from .expression import OPS_BY_NAME
+from .into import Call
 from .public import public
 
 _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
@@ -117,7 +118,11 @@ _where = Elementwise("where", "condition x y", "where(condition, x, y)", result=
                      jvp="linear", complex=True, masks=True)
 
 
-@public(op=_where, out=True)
+def _where_call(condition: Any, input: Any = None, other: Any = None) -> Call | None:
+    return Call(_where, (condition, input, other)) if other is not None else None
+
+
+@public(op=_where, out=True, call=_where_call)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where the condition holds, else ``other``; with the condition alone, where it holds.
 
@@ -143,7 +148,11 @@ def _where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
     return where(condition, input, other)
 
 
-@public(method=True, inplace=True)
+def _masked_fill_call(input: Any, mask: Any, value: Any) -> Call | None:
+    return Call(_where, (mask, value, input)) if type(value) in (int, float) else None
+
+
+@public(method=True, inplace=True, call=_masked_fill_call)
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """The tensor with ``value`` (a number or 0-dim tensor) wherever the bool ``mask`` holds.
 
@@ -172,9 +181,35 @@ _clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jv
                          vjp={"x": "where(x < low, 0.0, g)"})
 _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
                           vjp={"x": "where(x > high, 0.0, g)"})
+_clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", jvp="symmetric",
+                          masks=True, vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
+_WITHIN = "(x {} y) | (x != x)"  # a limit of nan gives nan
+_limit_low, _limit_high = (
+    Elementwise(f"limit_{name}", "x y", f"where({within}, x, y)", masks=True,
+                vjp={"x": f"where({within}, g, 0.0)", "y": f"where({within}, 0.0, g)"})
+    for name, within in (("low", _WITHIN.format(">=")), ("high", _WITHIN.format("<="))))
 
 
-@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True)
+def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
+    """What clamps in one pass: numbers that the dtype holds, and one tensor."""
+    if not isinstance(input, Tensor) or min is None and max is None:
+        return None
+    numbers = (int, float) if input._array.dtype.kind == "f" else ()
+    if type(min) in numbers and type(max) in numbers:
+        return Call(_clamp_both, (input,), {"low": min, "high": max})
+    if min is None:
+        return _limit_call(input, max, numbers, _clamp_high, _limit_high, "high")
+    return _limit_call(input, min, numbers, _clamp_low, _limit_low, "low") if max is None else None
+
+
+def _limit_call(x: Tensor, limit: Any, numbers: tuple, of_number: Elementwise, of_tensor: Elementwise,
+                setting: str) -> Call | None:
+    if isinstance(limit, Tensor):
+        return Call(of_tensor, (x, limit))
+    return Call(of_number, (x,), {setting: limit}) if type(limit) in numbers else None
+
+
+@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True, call=_clamp_call)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """The element limited to [min, max]; each a number, a tensor or None.
 
@@ -186,18 +221,20 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     tensor_arg(input, "clamp")
     if min is None and max is None:
         raise ValueError("clamp: at least one of min and max is needed")
+    call = _clamp_call(input, min, max)
+    if call is not None:
+        return call.run()
     result = input
     if min is not None:
-        result = _limit(result, min, _clamp_low, "low")
+        result = _limit(result, min, _clamp_low, _limit_low, "low")
     if max is not None:
-        result = _limit(result, max, _clamp_high, "high")
+        result = _limit(result, max, _clamp_high, _limit_high, "high")
     return result
 
 
-def _limit(x: Tensor, limit: Any, op: Elementwise, setting: str) -> Tensor:
+def _limit(x: Tensor, limit: Any, op: Elementwise, of_tensor: Elementwise, setting: str) -> Tensor:
     if isinstance(limit, Tensor):
-        within = x >= limit if setting == "low" else x <= limit  # type: ignore[operator]
-        return _where.run(within | (x != x), x, limit)  # type: ignore[operator]  # a limit of nan gives nan
+        return of_tensor.run(x, limit)
     if isinstance(limit, float) and x._array.dtype.kind in "iub":
         x = x.to(float)  # type: ignore[attr-defined]
     if x._array.dtype.kind in "iu":
@@ -215,7 +252,7 @@ def _fitting(x: Tensor, limit: int, setting: str) -> int:
     return max(limit, info.min) if setting == "low" else min(limit, info.max)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, call=_clamp_call)
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 
@@ -225,7 +262,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
     return clamp(input, min=min)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, call=lambda input, max: _clamp_call(input, max=max))
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """The element, but at most ``max``.
 
@@ -235,7 +272,12 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
     return clamp(input, max=max)
 
 
-@public(method=True, inplace=True, out=True)
+_nan_to_num = Elementwise(
+    "nan_to_num", "x", "where(x != x, nan, where(x == 1e999, high, where(x == -1e999, low, x)))",
+    settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
+
+
+@public(method=True, inplace=True, out=True, op=_nan_to_num)
 def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
                neginf: float | None = None) -> Tensor:
     """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
@@ -251,7 +293,5 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
         parts = OPS_BY_NAME["view_as_real"].run(input)
         return OPS_BY_NAME["view_as_complex"].run(nan_to_num(parts, nan, posinf, neginf))
     info = finfo(input.dtype)
-    high = info.max if posinf is None else posinf
-    low = info.min if neginf is None else neginf
-    input = _where.run(input != input, nan, input)
-    return _where.run(input == float("inf"), high, _where.run(input == float("-inf"), low, input))
+    return _nan_to_num.run(input, nan=nan, high=info.max if posinf is None else posinf,
+                           low=info.min if neginf is None else neginf)

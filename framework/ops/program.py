@@ -30,6 +30,13 @@ _MACROS = {
     "fmax": ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))"),
     "fmin": ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))"),
     "logaddexp": ("x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))"),
+    "logaddexp2": ("x y", "where(x == y, x + 1, maximum(x, y) + 1.4426950408889634 * log1p(exp2(-abs(x - y))))"),
+    # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
+    "floor_divide": ("x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
+                            "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"),
+    "_whole": ("q like", "where(q == 0, copysign(0.0, like), where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))"),
+    "conj": ("x", "x"),  # of real numbers, as all are here
+    "real": ("x", "x"),
     "logical_and": ("x y", "(x != 0) & (y != 0)"),
     "logical_or": ("x y", "(x != 0) | (y != 0)"),
     "logical_xor": ("x y", "(x != 0) ^ (y != 0)"),

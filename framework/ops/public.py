@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..dtypes import can_cast
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
+from .into import Call, computed_into
 from .op import Op
 
 
@@ -21,6 +22,7 @@ class Public(NamedTuple):
     inplace: bool
     op: Op | None
     property: bool = False
+    call: Callable | None = None
 
 
 PUBLIC: list[Public] = []
@@ -31,7 +33,7 @@ T = TypeVar("T")
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
            op: Op | None = None, name: str | None = None, alias: str = "",
            as_property: bool = False, out: bool = False, also: str = "",
-           numpy: bool | None = None) -> Callable:
+           numpy: bool | None = None, call: Callable | None = None) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further
@@ -39,6 +41,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
     out: the function gets an argument ``out=`` (its methods have none, as in PyTorch). also: further
     keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one. numpy: whether
     NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
+    call: a function of the same arguments that answers with the one `Call` of an elementwise record which
+    computes the result, or None; in-place forms and ``out=`` then let it write straight into memory.
     """
     takes_numpy = namespace != "nn.functional" if numpy is None else numpy
 
@@ -47,12 +51,12 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         given = bare(function)
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
-            function = with_out(plain, own) if out or function is not given else plain
+            function = with_out(plain, own, call) if out or function is not given else plain
         methods = (own,) if method is True else tuple(method.split()) if method else ()
         for home in (own, *alias.split()):
             first = home == own
             PUBLIC.append(Public(home, namespace, function, methods if first else (),
-                                 inplace and first, op, as_property))
+                                 inplace and first, op, as_property, call))
         return function
     return register
 
@@ -62,10 +66,10 @@ def bare(function: Callable) -> Callable:
     return getattr(function, "without_out", function)
 
 
-def with_out(function: Callable[..., T], name: str | None = None) -> Callable[..., T]:
+def with_out(function: Callable[..., T], name: str | None = None,
+             plan: Callable | None = None) -> Callable[..., T]:
     """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
     name = name or function.__name__
-
     names = getattr(function, "also", {})
     direct = function.__wrapped__ if names else function  # type: ignore[attr-defined]
 
@@ -77,6 +81,9 @@ def with_out(function: Callable[..., T], name: str | None = None) -> Callable[..
             except TypeError:
                 if names.keys().isdisjoint(settings):
                     raise
+        elif plan is not None and names.keys().isdisjoint(settings) and given_out(
+                out, plan(*args, **settings), name):
+            return out
         result: Any = function(*args, **settings)
         if out is None:
             return result
@@ -149,6 +156,18 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
     _describe(call, function)
     call.also = names  # type: ignore[attr-defined]
     return call
+
+
+def given_out(out: Any, call: Call | None, op: str) -> bool:
+    """Whether ``call`` was computed into ``out=`` of a function; if not, `check_out` is to do it."""
+    return call is not None and getattr(out, "_node", None) is None and computed_into(out, call, op)
+
+
+def computed(call: Call, out: Any, op: str) -> Tensor:
+    """The result of ``call``, in ``out=`` if that is given."""
+    if out is not None and given_out(out, call, op):
+        return out
+    return call.run() if out is None else check_out(out, call.run(), op)
 
 
 def check_out(out: Any, result: Tensor, op: str) -> Tensor:
