@@ -23,7 +23,7 @@ LEVELS = [
     ["autograd.mode"],
     ["autograd"],
     ["random"],
-    ["ops.op", "ops.views", "ops.rounded", "ops.args", "ops.public", "ops.erf"],
+    ["ops.op", "ops.views", "ops.rounded", "ops.args", "ops.into", "ops.public", "ops.erf"],
     ["ops.program"],
     ["ops.expression", "ops.broadcast", "ops.layout", "ops.cast", "ops.elementwise"],
     ["ops"],

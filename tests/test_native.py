@@ -47,7 +47,10 @@ def threads():
 
 
 @pytest.mark.parametrize(("text", "names", "shown"), [
-    ("g * (1 - out * out)", "g out", "g, out -> mul r0 = out, out; sub r0 = 1, r0; mul result = g, r0"),
+    ("g * (1 - out * out)", "g out", "g, out -> sub_mul r0 = out, out, 1; mul result = g, r0"),
+    ("x + 2 * y", "x y", "x, y -> mul_add result = 2, y, x"),
+    ("x * y * z", "x y z", "x, y, z -> mul_mul result = x, y, z"),
+    ("x * y - z", "x y z", "x, y, z -> mul r0 = x, y; sub result = r0, z"),
     ("sigmoid(x) * sigmoid(x)", "x", "x -> sigmoid r0 = x; mul result = r0, r0"),
     ("where(x > 0, x, -0.0)", "x", "x -> gt r0 = x, 0; where result = r0, x, -0"),
     ("x", "x", "x -> copy result = x"),
@@ -125,7 +128,8 @@ def test_program_is_the_formula(text, names, dtype):
 @pytest.mark.parametrize(("text", "names"), [
     ("x + y", "x y"), ("x - y", "x y"), ("x * y", "x y"), ("-x", "x"), ("abs(x)", "x"),
     ("maximum(x, y)", "x y"), ("minimum(x, 3)", "x"), ("x < y", "x y"), ("x == 2", "x"), ("x & y", "x y"),
-    ("x | y", "x y"), ("~x", "x"), ("where(x > y, x, y)", "x y"), ("x ^ y", "x y")])
+    ("x | y", "x y"), ("~x", "x"), ("where(x > y, x, y)", "x y"), ("x ^ y", "x y"),
+    ("x + 3 * y", "x y"), ("x - x * y", "x y"), ("x * y * x", "x y")])
 def test_whole_numbers(text, names, dtype):
     rng = np.random.default_rng(1)
     info = np.iinfo(dtype)

@@ -12,8 +12,7 @@ pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native exten
 def test_the_steps_of_settings_come_first():
     text = "x * (low + 2) + (low + 2) * high"
     made = compile_program(text, ("x", "low", "high"), ("low", "high"))
-    assert str(made) == ("x, low, high -> add r0 = low, 2; mul r1 = r0, high; mul r2 = x, r0; "
-                         "add result = r2, r1")
+    assert str(made) == ("x, low, high -> add r0 = low, 2; mul r1 = r0, high; mul_add result = x, r0, r1")
     assert made.once == 2
     assert compile_program("low * 2", ("low",), ("low",)).once == 0  # the result is always written
 

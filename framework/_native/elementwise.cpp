@@ -183,6 +183,7 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
         }
     }
     if (wish.out) {
+        if (!prototype.p && !layout.broadcast(wish.out)) return nullptr;  // numbers only
         // with gaps, cheap arithmetic is all loads and stores one by one, and NumPy saves the way through a block
         if (compiled.cost <= 1 && !PyArray_ISONESEGMENT(wish.out)) return nullptr;
         if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
@@ -204,6 +205,7 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
     for (int i = 0; i < k->program->arguments && type == NPY_NOTYPE; ++i)
         if (!k->program->truth[i] && PyArray_CheckExact(args[i]))
             type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[i]));
+    if (type == NPY_NOTYPE && wish.out) type = PyArray_TYPE(wish.out);
     const Program& p = *k->program;
     if ((wish.fold || wish.out) && p.truth_result) return nullptr;
     if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, wish);

@@ -26,6 +26,14 @@ template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, in
     if (i < n) store_part<T>(d + i, f(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
 }
 
+template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, const T* c, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>)
+        store<T>(d + i, f(load_stream(a + i), load_stream(b + i), load_stream(c + i)));
+    if (const int64_t k = n - i; k > 0)
+        store_part<T>(d + i, f(load_part(a + i, k), load_part(b + i, k), load_part(c + i, k)), k);
+}
+
 // A long function is compiled once, for whole vectors and the rest.
 template <class T, class F> FW_INLINE void each_long(T* d, const T* a, int64_t n, F f) {
     for (int64_t i = 0; i < n; i += lanes<T>) {
@@ -71,6 +79,10 @@ template <class T> FW_INLINE Mask<T> finite(Vec<T> v) { return (v - v) == Vec<T>
     template <class T> void i_##name(T* d, const T* a, const T* b, const T*, int64_t n) {  \
         each(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return expression; });         \
     }
+#define FW_TERNARY(name, expression)                                                        \
+    template <class T> void i_##name(T* d, const T* a, const T* b, const T* c, int64_t n) { \
+        each(d, a, b, c, n, [](Vec<T> x, Vec<T> y, Vec<T> z) -> Vec<T> { return expression; }); \
+    }
 #define FW_LONG(name)                                                               \
     template <class T> void i_##name(T* d, const T* a, const T*, const T*, int64_t n) { \
         each_long(d, a, n, [](Vec<T> x) -> Vec<T> { return math::name(x); });       \
@@ -87,6 +99,10 @@ FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
 FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
 FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
 FW_BINARY(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
+// two steps in one, each rounded
+FW_TERNARY(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
+FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(y)))
+FW_TERNARY(mul_mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) * unwrapped<T>(z)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
 FW_BINARY(minimum, (minimum<T>(x, y)))
@@ -112,15 +128,7 @@ FW_UNARY(isnan, as_numbers<T>(x != x))
 FW_UNARY(isinf, as_numbers<T>((x == x) & ~finite<T>(x)))
 FW_UNARY(sign, (x > Vec<T>{} ? splat<T>(1) : x < Vec<T>{} ? splat<T>(-1) : x - x + (x == x ? Vec<T>{} : x)))
 
-template <class T> void i_where(T* d, const T* a, const T* b, const T* c, int64_t n) {
-    int64_t i = 0;
-    for (; i + lanes<T> <= n; i += lanes<T>)
-        store<T>(d + i, as_mask<T>(load_stream(a + i)) ? load_stream(b + i) : load_stream(c + i));
-    if (i < n) {
-        int64_t k = n - i;
-        store_part<T>(d + i, as_mask<T>(load_part(a + i, k)) ? load_part(b + i, k) : load_part(c + i, k), k);
-    }
-}
+FW_TERNARY(where, as_mask<T>(x) ? y : z)
 
 FW_LONG(exp) FW_LONG(exp2) FW_LONG(expm1) FW_LONG(log) FW_LONG(log2) FW_LONG(log10) FW_LONG(log1p)
 FW_LONG(softplus_rest) FW_LONG(tanh) FW_LONG(sigmoid) FW_LONG(erf) FW_LONG(erfc) FW_LONG(ndtr) FW_LONG(gelu_slope)
@@ -131,6 +139,7 @@ FW_LONG2(copysign)
 
 #undef FW_UNARY
 #undef FW_BINARY
+#undef FW_TERNARY
 #undef FW_LONG
 #undef FW_LONG2
 
@@ -145,7 +154,7 @@ template <class T> const std::map<std::string, Entry<T>>& instructions() {
     static const std::map<std::string, Entry<T>> whole = {
         I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1),
         I(minimum, 1), I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1),
-        I(xor, 1), I(where, 1)};
+        I(xor, 1), I(where, 1), I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2)};
     if constexpr (std::numeric_limits<T>::is_integer) {
         static const std::map<std::string, Entry<T>> all = [] {
             std::map<std::string, Entry<T>> m = {{"bit_and", {i_and<T>, 1}}, {"bit_or", {i_or<T>, 1}},

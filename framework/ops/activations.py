@@ -10,7 +10,7 @@ from ..tensor import Tensor
 from .args import one_dim, tensor_arg
 from .elementwise import Elementwise, elementwise
 from .inplace import inplace as in_place_form
-from .into import Call, computed_into
+from .into import computed_into
 from .pointwise import sigmoid, tanh
 from .public import public
 from .view import reshape_op, slice_along
@@ -29,7 +29,7 @@ def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **
     tensor_arg(x, name or op.name, "input")
     if not inplace:
         return op.run(x, **settings)
-    if computed_into(x, Call(op, (x,), settings), f"{name or op.name}_"):
+    if computed_into(x, (op, (x,), settings), f"{name or op.name}_"):
         return x
     return in_place_form(op.run, op.name, op)(x, **settings)
 

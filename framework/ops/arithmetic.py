@@ -8,7 +8,7 @@ from ..dtypes import FLOAT, INEXACT, get_default_dtype
 from ..tensor import Tensor
 from .cast import from_array, to
 from .elementwise import Elementwise, elementwise
-from .into import Call
+from .into import Call, run_call
 from .pointwise import NOTHING, sqrt
 from .public import check_out, computed, public
 
@@ -125,14 +125,14 @@ _plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha",
 
 def _add_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
     if alpha == 1:
-        return Call(_plus.op, (input, other))
-    return Call(_plus_times, (input, other), {"alpha": alpha}) if _floating(alpha, input, other) else None
+        return (_plus.op, (input, other), {})
+    return (_plus_times, (input, other), {"alpha": alpha}) if _floating(alpha, input, other) else None
 
 
 def _sub_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
     if alpha == 1:
-        return Call(_minus.op, (input, other))
-    return Call(_plus_times, (input, other), {"alpha": -alpha}) if _floating(alpha, input, other) else None
+        return (_minus.op, (input, other), {})
+    return (_plus_times, (input, other), {"alpha": -alpha}) if _floating(alpha, input, other) else None
 
 
 @public(method=True, inplace=True, op=_plus.op, call=_add_call)
@@ -224,8 +224,8 @@ def _base(x: Any, y: Any) -> Any:
 
 def _pow_call(input: Any, exponent: Any) -> Call | None:
     if type(exponent) in (int, float) and exponent in (2, 0.5):
-        return Call((square if exponent == 2 else sqrt).op, (input,))
-    return Call(_power.op, (input, exponent))
+        return ((square if exponent == 2 else sqrt).op, (input,), {})
+    return (_power.op, (input, exponent), {})
 
 
 @public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)
@@ -259,18 +259,21 @@ def _at_least_float(x: Tensor) -> Tensor:
 
 
 _lerp = Elementwise("lerp", "x y w", "x + w * (y - x)", result="float", complex=True,
+                    arguments="input end weight",
                     vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
 _plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
+                            arguments="input tensor1 tensor2",
                             vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
 _plus_quotient = Elementwise(
     "addcdiv", "x y z", "x + value * (y / z)", settings="value", result="float", complex=True,
+    arguments="input tensor1 tensor2",
     vjp={"x": "g", "y": "over(g * value, z)", "z": "gate(over(g * -value, z), y / z)"})
 
 
 def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
     if type(weight) in (int, float):
-        return Call(_lerp, (input, end, float(weight))) if _floating(1, input, end) else None
-    return Call(_lerp, (input, end, weight)) if _floating(1, input, end, weight) else None
+        return (_lerp, (input, end, float(weight)), {}) if _floating(1, input, end) else None
+    return (_lerp, (input, end, weight), {}) if _floating(1, input, end, weight) else None
 
 
 @public(method=True, inplace=True, out=True, op=_lerp, call=_lerp_call)
@@ -281,12 +284,12 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     tensor([ 0.5000, 15.0000])
     """
     call = _lerp_call(input, end, weight)
-    return _plus(input, mul(weight, _minus(end, input))) if call is None else call.run()
+    return _plus(input, mul(weight, _minus(end, input))) if call is None else run_call(call)
 
 
 def _addcmul_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
     tensors = input, tensor1, tensor2
-    return Call(_plus_product, tensors, {"value": value}) if _floating(value, *tensors) else None
+    return (_plus_product, tensors, {"value": value}) if _floating(value, *tensors) else None
 
 
 @public(method=True, inplace=True, out=True, op=_plus_product, call=_addcmul_call)
@@ -297,12 +300,12 @@ def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     tensor([61.])
     """
     call = _addcmul_call(input, tensor1, tensor2, value=value)
-    return _plus(input, _times(mul(tensor1, tensor2), value)) if call is None else call.run()
+    return _plus(input, _times(mul(tensor1, tensor2), value)) if call is None else run_call(call)
 
 
 def _addcdiv_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
     tensors = input, tensor1, tensor2
-    return Call(_plus_quotient, tensors, {"value": value}) if _floating(value, *tensors) else None
+    return (_plus_quotient, tensors, {"value": value}) if _floating(value, *tensors) else None
 
 
 @public(method=True, inplace=True, out=True, op=_plus_quotient, call=_addcdiv_call)
@@ -313,4 +316,4 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     tensor([3.])
     """
     call = _addcdiv_call(input, tensor1, tensor2, value=value)
-    return _plus(input, _times(_quotient(tensor1, tensor2), value)) if call is None else call.run()
+    return _plus(input, _times(_quotient(tensor1, tensor2), value)) if call is None else run_call(call)

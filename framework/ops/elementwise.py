@@ -22,7 +22,6 @@ from ..tensor import Tensor, as_array, wrap
 from .broadcast import broadcast_shape, sum_to, summed_dims
 from .cast import cast, from_array
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
-from .into import Call
 from .op import NEVER, Meta, Op, describe_call
 from .program import folding, native_kernel
 from .public import check_out, given_out, public
@@ -301,7 +300,7 @@ def unary(op: Elementwise) -> Callable:
     differentiable = op.has_vjp
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if out is not None and given_out(out, Call(op, (input,)), op.name):
+        if out is not None and given_out(out, (op, (input,), {}), op.name):
             return out
         if not isinstance(input, Tensor) or input._array.dtype.kind not in kinds:
             result = op.run(input)
@@ -326,7 +325,7 @@ def binary(op: Elementwise) -> Callable:
     plain = differentiable and op.keeps_nothing
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is not None and given_out(out, Call(op, (input, other)), op.name):
+        if out is not None and given_out(out, (op, (input, other), {}), op.name):
             return out
         if isinstance(input, Tensor):
             a = input._array

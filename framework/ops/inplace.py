@@ -6,7 +6,7 @@ gets a node that puts the new values into the old base, and every live view is r
 """
 
 from collections.abc import Callable
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from .cast import cast, clone_op, to
 from .elementwise import Elementwise
 from .into import Call, computed_into, guard, memory_of
 from .op import Meta, Op
+from .program import native_kernel
 from .public import public
 
 
@@ -45,12 +46,32 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     return x
 
 
+_LARGE = 1 << 16  # elements that are worth more than one thread
+
+
+@cache
+def _copying() -> Callable:
+    def assign(x: np.ndarray, out: np.ndarray) -> None:
+        out[...] = x
+    return native_kernel("x", ("x",), assign)
+
+
+def _is_alike(array: Any, memory: np.ndarray) -> bool:
+    """Whether the engine can copy or repeat it; what it has no numbers for is for NumPy."""
+    if memory.dtype.char not in "fdilq":
+        return False
+    return type(array) in (int, float) or getattr(array, "shape", None) == memory.shape
+
+
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
     memory = memory_of(x, name)
     if not x.is_cuda:
         try:
-            quietly(memory.__setitem__, key, array)
+            if key is Ellipsis and memory.size >= _LARGE and _is_alike(array, memory):
+                quietly(_copying(), array, out=memory)
+            else:
+                quietly(memory.__setitem__, key, array)
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -170,7 +191,8 @@ fill_op = Op("fill", "x value", masks=True, kernel=_overwrite_kernel, infer=_ove
 
 def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: dict, name: str) -> Tensor:
     """``x[key] = value`` in memory, recorded as ``op(*inputs, **settings)``, x being inputs[0]."""
-    guard(x, name)
+    if x._node is not None or x._base is not None:
+        guard(x, name)
     node = None
     if state.enabled and x._array.dtype.kind in INEXACT and any(
             isinstance(i, Tensor) and i._node is not None for i in inputs):
@@ -187,7 +209,7 @@ def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: 
 
 def fitted(x: Tensor, value: Tensor) -> Tensor:
     """``value`` in the dtype and on the device of ``x``."""
-    if value.is_cuda or x.is_cuda:
+    if type(value._array) is not np.ndarray or type(x._array) is not np.ndarray:
         value = to(value, device=x.device)
     return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
 
@@ -204,7 +226,8 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
             [1., 2.]])
     """
     tensor_arg(other, "copy_", "other")
-    _overwrite_infer(Meta(input.shape, input.dtype), other)
+    if other._array.shape != input._array.shape:
+        _overwrite_infer(Meta(input.shape, input.dtype), other)
     if other is input:
         guard(input, "copy_")
         return input
@@ -267,19 +290,19 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
     method = f"{name}_"
     own = op if isinstance(op, Elementwise) else None
     narrows = own is not None and own.result == "real"
-    keeps_nothing = own is not None and own.result in ("same", "number", "real", "float") and own.keeps_nothing
+    keeps_nothing = own is not None and own.result not in ("bool", "integer", "select") and own.keeps_nothing
 
-    def direct(x: Tensor, *args: Any) -> Call | None:
-        return Call(own, (x, *args)) if len(args) == len(own.inputs) - 1 else None  # type: ignore[union-attr]
+    def direct(x: Tensor, *args: Any, **kwargs: Any) -> Call | None:
+        alone = not kwargs and len(args) == len(own.inputs) - 1  # type: ignore[union-attr]
+        return (own, (x, *args), {}) if alone else None
 
     plan = call or (direct if own is not None and not own.settings else None)
-    takes_settings = call is not None
 
     @wraps(function)
     def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if narrows and x.is_complex():
             raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
-        if plan is not None and (takes_settings or not kwargs):
+        if plan is not None:
             way = plan(x, *args, **kwargs)
             if way is not None and computed_into(x, way, method):
                 return x

@@ -1,6 +1,8 @@
 """Elementwise ops written straight into a tensor's memory: what in-place forms and ``out=`` try first."""
 
-from typing import Any, NamedTuple
+from typing import Any
+
+import numpy as np
 
 from .. import dtypes
 from ..autograd.mode import state
@@ -11,16 +13,7 @@ from ..quiet import quietly
 from ..tensor import Tensor, bump
 from .views import overlaps_itself
 
-
-class Call(NamedTuple):
-    """One call of a record, by which a public function can be computed: ``op.run(*inputs, **settings)``."""
-
-    op: Any
-    inputs: tuple
-    settings: dict[str, Any] = {}
-
-    def run(self) -> Tensor:
-        return self.op.run(*self.inputs, **self.settings)
+Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
 
 
 def guard(x: Tensor, name: str) -> None:
@@ -37,32 +30,39 @@ def guard(x: Tensor, name: str) -> None:
 def memory_of(x: Tensor, name: str) -> Any:
     """The array of ``x``, to be written into; raises if it is read-only or has elements in one place."""
     array = x._array
-    if x.is_cuda or not array.flags.writeable:
+    on_cpu = type(array) is np.ndarray
+    if not on_cpu or not array.flags.writeable:
         if overlaps_itself(array):
             raise AutogradError(f"{name}: this tensor of shape {list(x.shape)} is an expanded or overlapping "
                                 f"view, several elements of which share one place in memory; clone() it "
                                 f"before changing it")
-        if not x.is_cuda:
+        if on_cpu:
             raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
     return array
 
 
-def computed_into(x: Any, call: Call, name: str) -> bool:
-    """Whether the kernel has written the result of ``call`` into ``x``: nothing is recorded, nothing promoted.
+def run_call(call: Call) -> Tensor:
+    op, inputs, settings = call
+    return op.run(*inputs, **settings)
 
-    Nothing has changed where the answer is no.
+
+def computed_into(x: Any, call: Call, name: str) -> bool:
+    """Whether the kernel has written the result of ``call`` into ``x``; if not, nothing has changed.
+
+    It does where nothing is recorded and nothing promoted.
     """
-    if not isinstance(x, Tensor) or state.enabled and (
-            x._node is not None or x._base is not None and x._base._node is not None):
+    if not isinstance(x, Tensor) or x._node is not None and state.enabled:
+        return False
+    if x._more is not None and x._base is not None and x._base._node is not None and state.enabled:
         return False
     op, inputs, settings = call
     operands = _operands(op, x, inputs)
     if operands is None:
         return False
-    guard(x, name)
     memory = memory_of(x, name)
+    kernel = op.cpu if dtypes.plain else op.kernel_for(operands)
     try:
-        quietly(op.cpu if dtypes.plain else op.kernel_for(operands), *operands, **settings, out=memory)
+        quietly(kernel, *operands, **settings, out=memory)
     except TypeError:
         return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
     except Exception as error:
@@ -73,29 +73,38 @@ def computed_into(x: Any, call: Call, name: str) -> bool:
 
 def _operands(op: Any, x: Tensor, inputs: tuple) -> list | None:
     """The arrays of the inputs; None unless their result has the dtype and the shape of ``x``."""
-    array, shape = x._array, x._array.shape
-    dtype, kind = array.dtype, array.dtype.kind
-    if op.result not in _LIKE_INPUTS or kind not in op.kinds and kind != "V" or kind == "c" and op.result == "real":
+    array = x._array
+    dtype, kind, shape = array.dtype, array.dtype.kind, array.shape
+    if not _gives_dtype(op, kind):
         return None
-    operands, whole = [], False
-    for i, other in enumerate(inputs):
+    operands: list[Any] = []
+    whole = False
+    for other in inputs:
         if isinstance(other, Tensor):
             b = other._array
-            wanted = b.dtype.kind == "b" if i == 0 and op.result == "select" else b.dtype is dtype
-            if (not wanted or type(b) is not type(array) or state.enabled and other._node is not None
-                    or b.shape != shape and not _broadcasts(b.shape, shape)
-                    or x.is_cuda and b is not array and array_module(b).may_share_memory(b, array)):
+            if b.dtype is not dtype and (op.result != "select" or operands or b.dtype.kind != "b"):
                 return None
-            whole = whole or b.shape == shape
+            if other._node is not None and state.enabled or type(b) is not type(array):
+                return None
+            if b.shape == shape:
+                whole = True
+            elif not _broadcasts(b.shape, shape):
+                return None
+            if type(b) is not np.ndarray and b is not array and array_module(b).may_share_memory(b, array):
+                return None
             operands.append(b)
-        elif type(other) in (float, int) and kind == "f":
+        elif kind == "f" and type(other) in (float, int):
             operands.append(other)
         else:
             return None
     return operands if whole else None
 
 
-_LIKE_INPUTS = ("same", "number", "real", "float", "select")
+def _gives_dtype(op: Any, kind: str) -> bool:
+    """Whether the op computes in arrays of this kind as they are, and gives one of the same dtype."""
+    if kind not in op.kinds and kind != "V":
+        return False
+    return op.result in ("same", "float", "number", "select") or op.result == "real" and kind != "c"
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

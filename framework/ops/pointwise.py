@@ -8,7 +8,7 @@ from ..tensor import Tensor
 from .args import tensor_arg
 from .elementwise import Elementwise, elementwise
 from .expression import OPS_BY_NAME
-from .into import Call
+from .into import Call, run_call
 from .public import public
 
 _FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
@@ -119,7 +119,7 @@ _where = Elementwise("where", "condition x y", "where(condition, x, y)", result=
 
 
 def _where_call(condition: Any, input: Any = None, other: Any = None) -> Call | None:
-    return Call(_where, (condition, input, other)) if other is not None else None
+    return (_where, (condition, input, other), {}) if other is not None else None
 
 
 @public(op=_where, out=True, call=_where_call)
@@ -149,7 +149,7 @@ def _where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def _masked_fill_call(input: Any, mask: Any, value: Any) -> Call | None:
-    return Call(_where, (mask, value, input)) if type(value) in (int, float) else None
+    return (_where, (mask, value, input), {}) if type(value) in (int, float) else None
 
 
 @public(method=True, inplace=True, call=_masked_fill_call)
@@ -181,8 +181,8 @@ _clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jv
                          vjp={"x": "where(x < low, 0.0, g)"})
 _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
                           vjp={"x": "where(x > high, 0.0, g)"})
-_clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", jvp="symmetric",
-                          masks=True, vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
+_clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", masks=True,
+                          jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
 _WITHIN = "(x {} y) | (x != x)"  # a limit of nan gives nan
 _limit_low, _limit_high = (
     Elementwise(f"limit_{name}", "x y", f"where({within}, x, y)", masks=True,
@@ -196,7 +196,7 @@ def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
         return None
     numbers = (int, float) if input._array.dtype.kind == "f" else ()
     if type(min) in numbers and type(max) in numbers:
-        return Call(_clamp_both, (input,), {"low": min, "high": max})
+        return (_clamp_both, (input,), {"low": min, "high": max})
     if min is None:
         return _limit_call(input, max, numbers, _clamp_high, _limit_high, "high")
     return _limit_call(input, min, numbers, _clamp_low, _limit_low, "low") if max is None else None
@@ -205,8 +205,8 @@ def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
 def _limit_call(x: Tensor, limit: Any, numbers: tuple, of_number: Elementwise, of_tensor: Elementwise,
                 setting: str) -> Call | None:
     if isinstance(limit, Tensor):
-        return Call(of_tensor, (x, limit))
-    return Call(of_number, (x,), {setting: limit}) if type(limit) in numbers else None
+        return (of_tensor, (x, limit), {})
+    return (of_number, (x,), {setting: limit}) if type(limit) in numbers else None
 
 
 @public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True, call=_clamp_call)
@@ -223,7 +223,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
         raise ValueError("clamp: at least one of min and max is needed")
     call = _clamp_call(input, min, max)
     if call is not None:
-        return call.run()
+        return run_call(call)
     result = input
     if min is not None:
         result = _limit(result, min, _clamp_low, _limit_low, "low")
@@ -252,7 +252,7 @@ def _fitting(x: Tensor, limit: int, setting: str) -> int:
     return max(limit, info.min) if setting == "low" else min(limit, info.max)
 
 
-@public(method=True, inplace=True, out=True, call=_clamp_call)
+@public(method=True, inplace=True, out=True, call=lambda input, min: _clamp_call(input, min))
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """The element, but at least ``min``.
 

@@ -30,11 +30,13 @@ _MACROS = {
     "fmax": ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))"),
     "fmin": ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))"),
     "logaddexp": ("x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))"),
-    "logaddexp2": ("x y", "where(x == y, x + 1, maximum(x, y) + 1.4426950408889634 * log1p(exp2(-abs(x - y))))"),
+    "logaddexp2": ("x y", "where(x == y, x + 1, maximum(x, y)"
+                          " + 1.4426950408889634 * log1p(exp2(-abs(x - y))))"),
     # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
     "floor_divide": ("x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
                             "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"),
-    "_whole": ("q like", "where(q == 0, copysign(0.0, like), where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))"),
+    "_whole": ("q like", "where(q == 0, copysign(0.0, like),"
+                         " where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))"),
     "conj": ("x", "x"),  # of real numbers, as all are here
     "real": ("x", "x"),
     "logical_and": ("x y", "(x != 0) & (y != 0)"),
@@ -42,6 +44,8 @@ _MACROS = {
     "logical_xor": ("x y", "(x != 0) ^ (y != 0)"),
     "logical_not": ("x", "x == 0"),
 }
+# the instruction for an operation of which the operand at this place is a product
+_PRODUCTS = {"add": {1: "mul_add", 0: "mul_add"}, "sub": {1: "sub_mul"}, "mul": {1: "mul_mul", 0: "mul_mul"}}
 _OF_TRUTH = {"and", "or", "xor", "not"}  # with the prefix "bit_", of whole numbers
 _GIVES_TRUTH = {"lt", "le", "gt", "ge", "eq", "ne", "isfinite", "isnan", "isinf"}
 
@@ -84,9 +88,11 @@ class NoProgram(Exception):
 class _Compiler:
     """Turns an expression into values (each distinct instruction once), then places them in registers."""
 
-    def __init__(self, arguments: tuple[str, ...]) -> None:
+    def __init__(self, arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
         self.arguments = arguments
+        self.settings = settings
         self.values: dict[Any, int] = {}  # ("mul", a, b) -> its number
+        self.settled: set[int] = set()  # those that are made of settings and constants only
         self.names = {name: self.value(("argument", name)) for name in arguments}
         self.arguments_at = set(self.names.values())
         self.truth: set[int] = set()  # values that are true or false
@@ -94,7 +100,11 @@ class _Compiler:
         self.number_arguments: set[int] = set()
 
     def value(self, key: tuple) -> int:
-        return self.values.setdefault(key, len(self.values))
+        number = self.values.setdefault(key, len(self.values))
+        if key[0] == "constant" or (
+                key[1] in self.settings if key[0] == "argument" else self.settled.issuperset(key[1:])):
+            self.settled.add(number)
+        return number
 
     def constant(self, number: float) -> int:
         return self.value(("constant", float(number).hex()))  # as text, 0.0 and -0.0 differ
@@ -160,13 +170,22 @@ class _Compiler:
         return result
 
     def shorter(self, key: tuple) -> tuple:
-        """One instruction for ``log1p(exp(-abs(x)))``, which softplus and the losses of logits end in."""
+        """One instruction for several: ``log1p(exp(-abs(x)))``, and a product with what follows it."""
         keys, inner = list(self.values), key
         for name in ("log1p", "exp", "neg", "abs"):
             if inner[0] != name:
-                return key
+                return self.with_product(key, keys)
             inner = keys[inner[1]]
         return "softplus_rest", self.values[inner]
+
+    def with_product(self, key: tuple, keys: list[tuple]) -> tuple:
+        """``x * y`` and what follows it as one instruction, unless the product is the same for all."""
+        name, *places = key
+        for at in _PRODUCTS.get(name, {}):
+            first, *factors = keys[places[at]]
+            if first == "mul" and not self.settled.issuperset(factors):
+                return _PRODUCTS[name][at], *factors, places[1 - at]
+        return key
 
     def number(self, place: int) -> int:
         """A truth value that is used as a number is 1 or 0."""
@@ -175,16 +194,7 @@ class _Compiler:
         self.number_arguments.add(place)
         return place
 
-    def of_settings(self, keys: list[tuple], settings: tuple[str, ...]) -> set[int]:
-        """The values that are made of settings and constants only."""
-        found: set[int] = set()
-        for number, key in enumerate(keys):
-            settled = key[1] in settings if key[0] == "argument" else found.issuperset(key[1:])
-            if settled or key[0] == "constant":
-                found.add(number)
-        return found
-
-    def finish(self, result: int, settings: tuple[str, ...]) -> Program:
+    def finish(self, result: int) -> Program:
         keys = list(self.values)
         if keys[result][0] in ("argument", "constant"):
             result = self.value(("copy", result))
@@ -201,7 +211,7 @@ class _Compiler:
             if n in needed and keys[n][0] not in ("argument", "constant"):
                 needed.update(keys[n][1:])
         work = [n for n in sorted(needed) if keys[n][0] not in ("argument", "constant")]
-        once = self.of_settings(keys, settings) - {result}
+        once = self.settled - {result}
         work.sort(key=lambda n: n not in once)
         last_use = {o: n for n in work for o in keys[n][1:]}
         first = len(self.arguments) + len(constants)
@@ -231,8 +241,8 @@ class _Compiler:
 
 def compile_program(text: str, arguments: tuple[str, ...], settings: tuple[str, ...] = ()) -> Program:
     """The program of a scalar expression; settings: the arguments that are numbers. Raises NoProgram."""
-    compiler = _Compiler(arguments)
-    return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body), settings)
+    compiler = _Compiler(arguments, settings)
+    return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body))
 
 
 _known: set[str] = set()

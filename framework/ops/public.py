@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from ..dtypes import can_cast
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
-from .into import Call, computed_into
+from .into import Call, computed_into, run_call
 from .op import Op
 
 
@@ -48,6 +48,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
 
     def register(function: Callable) -> Callable:
         own = name or function.__name__
+        if call is not None:
+            call.__name__ = call.__qualname__ = own  # what Python says of arguments that do not fit
         given = bare(function)
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
@@ -167,7 +169,8 @@ def computed(call: Call, out: Any, op: str) -> Tensor:
     """The result of ``call``, in ``out=`` if that is given."""
     if out is not None and given_out(out, call, op):
         return out
-    return call.run() if out is None else check_out(out, call.run(), op)
+    result = run_call(call)
+    return result if out is None else check_out(out, result, op)
 
 
 def check_out(out: Any, result: Tensor, op: str) -> Tensor:

@@ -1,0 +1,179 @@
+"""In-place forms and ``out=`` of elementwise functions: the functional form's numbers, in their place."""
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+from framework.ops.program import native_kernel
+
+LARGE = 1 << 17  # numbers that several threads and whole blocks take part in
+
+# name: (arguments after the first, keywords); "t" is a tensor of the first one's shape, "m" a mask
+CALLS = {
+    "add": (("t",), {}), "add alpha": (("t",), {"alpha": 0.5}), "sub": ((2.0,), {}),
+    "sub alpha": (("t",), {"alpha": 3}), "mul": (("t",), {}), "div": (("t",), {}), "pow": ((2,), {}),
+    "pow half": ((0.5,), {}), "pow tensor": (("t",), {}), "addcmul": (("t", "t"), {"value": 0.25}),
+    "addcdiv": (("t", "t"), {"value": -2}), "lerp": (("t", 0.3), {}), "lerp weights": (("t", "t"), {}),
+    "clamp": ((0.3, 0.8), {}), "clamp low": ((), {"min": 0.4}), "clamp high": ((), {"max": 0.4}),
+    "clamp tensor": (("t",), {}), "clamp both": (("t", 0.9), {}), "clamp_min": ((0.5,), {}),
+    "clamp_max": (("t",), {}), "masked_fill": (("m", 7.0), {}), "nan_to_num": ((), {}), "exp": ((), {}),
+    "neg": ((), {}), "abs": ((), {}), "sqrt": ((), {}), "floor_divide": (("t",), {}),
+}
+NO_OUT = {"masked_fill"}
+
+
+def tensor(shape, dtype, seed):
+    x = np.random.default_rng(seed).uniform(0.25, 1.0, shape)
+    x.flat[::17] *= -1 if seed == 0 else 1
+    return fw.tensor(x).to(dtype)
+
+
+def arguments(name, shape, dtype, broadcast=False):
+    """The call's arguments; broadcast: tensors that lack the first dimension."""
+    given, keywords = CALLS[name]
+    own = shape[1:] if broadcast else shape
+    stands_for = {"t": lambda i: tensor(own, dtype, i + 1), "m": lambda i: tensor(shape, dtype, 9) > 0.5}
+    return [stands_for[a](i) if a in stands_for else a for i, a in enumerate(given)], keywords
+
+
+def same(a, b):
+    np.testing.assert_array_equal(a.float().numpy(), b.float().numpy())
+    assert a.dtype == b.dtype and a.shape == b.shape
+
+
+@pytest.mark.parametrize("broadcast", [False, True])
+@pytest.mark.parametrize("shape", [(3, 5), (0, 5), (256, 1 + LARGE // 256)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", CALLS)
+def test_in_place_is_the_functional_form(name, dtype, shape, broadcast):
+    dtype = getattr(fw, dtype)
+    given, keywords = arguments(name, shape, dtype, broadcast)
+    x = tensor(shape, dtype, 0)
+    want = getattr(fw, name.split()[0])(x, *given, **keywords)
+    place, version = x._array.ctypes.data, x._version
+    assert getattr(x, name.split()[0] + "_")(*given, **keywords) is x
+    assert x._array.ctypes.data == place and x._version == version + 1
+    if dtype is fw.bfloat16:  # several roundings in the functional form may be one
+        np.testing.assert_allclose(x.float().numpy(), want.float().numpy(), rtol=2 ** -7)
+    else:
+        same(x, want)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (256, 1 + LARGE // 256)], ids=str)
+@pytest.mark.parametrize("name", [n for n in CALLS if n not in NO_OUT])
+def test_out_is_the_functional_form(name, shape):
+    given, keywords = arguments(name, shape, fw.float32)
+    x, function = tensor(shape, fw.float32, 0), getattr(fw, name.split()[0])
+    want = function(x, *given, **keywords)
+    for out in (fw.empty(shape), fw.empty(shape[::-1]).t(), fw.zeros(shape[0], 2 * shape[1])[:, ::2],
+                fw.empty(shape, dtype=fw.float64), x.clone()):
+        assert function(x, *given, **keywords, out=out) is out
+        same(out, want.to(out.dtype))
+    x_too = x.clone()
+    function(x_too, *given, **keywords, out=x_too)
+    same(x_too, want)
+
+
+@pytest.mark.parametrize("name", ["add", "add alpha", "lerp", "addcmul", "clamp tensor"])
+def test_operands_that_overlap_the_result(name):
+    """Memory that is read at one place and written at another: as if the result were computed first."""
+    n = LARGE
+    memory = tensor((n + 1,), fw.float32, 0)
+    given, keywords = CALLS[name]
+    given = [memory[1:] if a == "t" else a for a in given]
+    want = getattr(fw, name.split()[0])(memory[:-1].clone(), *[
+        a.clone() if isinstance(a, fw.Tensor) else a for a in given], **keywords)
+    getattr(memory[:-1], name.split()[0] + "_")(*given, **keywords)
+    same(memory[:-1], want)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_recorded_in_place_forms_have_the_functional_gradient(name):
+    base, verb = tensor((4, 3), fw.float64, 3), name.split()[0]
+    grads = []
+    for form in (verb, verb + "_"):
+        leaves = [base.clone().requires_grad_()]
+        given, keywords = arguments(name, (4, 3), fw.float64)
+        for a in given:
+            if isinstance(a, fw.Tensor) and a.is_floating_point():
+                leaves.append(a.requires_grad_())
+        y = getattr(leaves[0] * 1, form)(*given, **keywords)
+        (y * base).sum().backward()
+        grads.append([x.grad for x in leaves])
+    for a, b in zip(*grads):
+        assert (a is None) == (b is None)
+        if a is not None:
+            np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-12)
+
+
+def test_whole_numbers():
+    x, y = fw.arange(6), fw.arange(6) * 2
+    assert fw.add(x, y, alpha=3).tolist() == [0, 7, 14, 21, 28, 35]
+    assert x.clone().sub_(y, alpha=2).tolist() == [0, -3, -6, -9, -12, -15]
+    assert x.clone().addcmul_(y, y, value=2).tolist() == [0, 9, 34, 75, 132, 205]
+    assert x.clone().clamp_(1, 4).tolist() == [1, 1, 2, 3, 4, 4]
+    assert fw.add(x, y, out=fw.empty(6, dtype=fw.int64)).tolist() == [0, 3, 6, 9, 12, 15]
+    with pytest.raises(TypeError, match="float32"):
+        x.add_(y, alpha=0.5)
+
+
+def test_wrong_calls_change_nothing():
+    x, y = fw.ones(3, 4), fw.ones(2, 4)
+    version = x._version
+    wrong = [
+        (lambda: x.add_(y), ValueError, "broadcast"),
+        (lambda: x.add_(x, alpha=1, beta=2), TypeError, "add.*beta"),
+        (lambda: x.clamp_(), ValueError, "at least one"), (lambda: x.lerp_(x), TypeError, "lerp.*weight"),
+        (lambda: fw.add(x, x, out=fw.empty(4, 3)), ValueError, "shape"),
+        (lambda: fw.add(fw.ones(4), fw.ones(4), out=x), ValueError, "shape"),
+        (lambda: fw.add(x, x, out=fw.empty(3, 4, dtype=fw.int64)), TypeError, "does not fit"),
+        (lambda: fw.add(x, x, out=[1]), TypeError, "out must be a Tensor"),
+        (lambda: fw.ones(1, 4).expand(3, 4).add_(x), RuntimeError, "share one place"),
+        (lambda: fw.add(x, x, out=fw.ones(1, 4).expand(3, 4)), RuntimeError, "share one place"),
+        (lambda: fw.ones(3, 4, requires_grad=True).add_(x, alpha=2), RuntimeError, "leaf"),
+        (lambda: fw.add(fw.ones(3, 4, requires_grad=True), x, out=x), RuntimeError, "cannot be recorded"),
+    ]
+    for call, error, text in wrong:
+        with pytest.raises(error, match=text):
+            call()
+    assert x.tolist() == [[1.0] * 4] * 3 and x._version == version
+
+
+def test_a_parameter_under_no_grad():
+    p = fw.nn.Parameter(fw.ones(3))
+    p.grad = fw.ones(3)
+    with fw.no_grad():
+        p.add_(p.grad, alpha=-0.5).addcmul_(p.grad, p.grad, value=2).lerp_(fw.zeros(3), 0.5)
+    assert p.tolist() == [1.25] * 3 and p.requires_grad and p.is_leaf
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32", "uint8",
+                                   "bool", "complex64"])
+def test_large_copies_and_fills(dtype):
+    dtype = getattr(fw, dtype)
+    x = fw.zeros(LARGE // 4, 5, dtype=dtype)
+    assert bool((x.fill_(1) == fw.ones((), dtype=dtype)).all())
+    assert bool((x[:, 1::2].fill_(0) == 0).all()) and bool((x[:, ::2] == 1).all())
+    assert bool((x.zero_() == 0).all())
+    source = (fw.arange(x.numel()) % 2).reshape(x.shape)
+    for given in (source, source.to(dtype), source.to(dtype).t().contiguous().t()):
+        same(x.zero_().copy_(given).real, source.to(dtype).real)
+
+
+def test_an_overlapping_copy():
+    x = fw.arange(float(LARGE))
+    x[1:].copy_(x[:-1])
+    same(x, fw.cat([fw.zeros(1), fw.arange(float(LARGE - 1))]))
+
+
+@pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
+@pytest.mark.parametrize("out", [False, True])
+@pytest.mark.parametrize("given", [np.float32, np.float64])
+def test_numpys_scalars_are_numbers_of_the_engine(given, out):
+    """Arrays without dimensions become such scalars in arithmetic; of another dtype they are NumPy's."""
+    def formula(g, x, out=None):
+        return np.multiply(g, x, out=out) if given is np.float64 else pytest.fail("left to NumPy")
+    x = np.ones(5, np.float32)
+    result = native_kernel("g * x", ("g", "x"), formula)(given(3), x, **{"out": x} if out else {})
+    assert result.tolist() == [3.0] * 5 and result.dtype == (np.float32 if out else given)
