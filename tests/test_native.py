@@ -50,6 +50,7 @@ def threads():
     ("g * (1 - out * out)", "g out", "g, out -> sub_mul r0 = out, out, 1; mul result = g, r0"),
     ("x + 2 * y", "x y", "x, y -> mul_add result = 2, y, x"),
     ("x * y * z", "x y z", "x, y, z -> mul_mul result = x, y, z"),
+    ("minimum(maximum(x, y), 2)", "x y", "x, y -> limit result = x, y, 2"),
     ("x * y - z", "x y z", "x, y, z -> mul r0 = x, y; sub result = r0, z"),
     ("sigmoid(x) * sigmoid(x)", "x", "x -> sigmoid r0 = x; mul result = r0, r0"),
     ("where(x > 0, x, -0.0)", "x", "x -> gt r0 = x, 0; where result = r0, x, -0"),

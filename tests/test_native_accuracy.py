@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from framework import _native
+from framework.ops.expression import array_function
 from framework.ops.program import native_kernel
 
 mpmath = pytest.importorskip("mpmath", reason="needs mpmath (in the extra 'dev')")
@@ -116,6 +117,25 @@ def test_slope_of_gelu(dtype):
         terms = true_value(mpmath.ncdf, exact), true_value(lambda v: v * mpmath.npdf(v), exact)
         unit = float(np.spacing(dtype(float(max(map(abs, terms))))))
         assert abs(mpmath.mpf(float(y)) - (terms[0] + terms[1])) <= ULP * unit, (value, y)
+    check_edges("gelu_slope", dtype)
+
+
+def check_edges(name, dtype):
     edges = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30], dtype)
-    np.testing.assert_array_equal(native_kernel("gelu_slope(x)", ("x",), len)(edges),
-                                  [0.5, 0.5, 1, 0, np.nan, 1, 0])
+    for slope in (native_kernel(f"{name}(x)", ("x",), len), array_function(f"{name}(x)", "x", np)):
+        np.testing.assert_array_equal(slope(edges), [0.5, 0.5, 1, 0, np.nan, 1, 0])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_slope_of_silu(dtype):
+    """Right to 4 ulp of its larger term, as that of gelu."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(size=300), rng.uniform(-80, 20, 300)]).astype(dtype)
+    got = native_kernel("silu_slope(x)", ("x",), len)(x)
+    for value, y in zip(x, got):
+        exact = mpmath.mpf(float(value))
+        terms = (true_value(lambda v: 1 / (1 + mpmath.exp(-v)), exact),
+                 true_value(lambda v: v / (1 + mpmath.exp(-v)) / (1 + mpmath.exp(v)), exact))
+        unit = float(np.spacing(dtype(float(max(map(abs, terms))))))
+        assert abs(mpmath.mpf(float(y)) - (terms[0] + terms[1])) <= ULP * unit, (value, y)
+    check_edges("silu_slope", dtype)

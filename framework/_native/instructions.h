@@ -99,10 +99,11 @@ FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
 FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
 FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
 FW_BINARY(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
-// two steps in one, each rounded
+// two steps in one, each rounded: less to store and to read again
 FW_TERNARY(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
 FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(y)))
 FW_TERNARY(mul_mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) * unwrapped<T>(z)))
+FW_TERNARY(limit, (minimum<T>(maximum<T>(x, y), z)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
 FW_BINARY(minimum, (minimum<T>(x, y)))
@@ -132,6 +133,7 @@ FW_TERNARY(where, as_mask<T>(x) ? y : z)
 
 FW_LONG(exp) FW_LONG(exp2) FW_LONG(expm1) FW_LONG(log) FW_LONG(log2) FW_LONG(log10) FW_LONG(log1p)
 FW_LONG(softplus_rest) FW_LONG(tanh) FW_LONG(sigmoid) FW_LONG(erf) FW_LONG(erfc) FW_LONG(ndtr) FW_LONG(gelu_slope)
+FW_LONG(silu_slope)
 FW_LONG(sin) FW_LONG(cos) FW_LONG(tan) FW_LONG(asin) FW_LONG(acos) FW_LONG(atan) FW_LONG(sinh) FW_LONG(cosh)
 FW_LONG(asinh) FW_LONG(acosh) FW_LONG(atanh) FW_LONG(floor) FW_LONG(ceil) FW_LONG(trunc) FW_LONG(rint)
 FW_LONG(rsqrt) FW_LONG2(pow) FW_LONG2(atan2) FW_LONG2(hypot) FW_LONG2(fmod) FW_LONG2(remainder)
@@ -154,7 +156,7 @@ template <class T> const std::map<std::string, Entry<T>>& instructions() {
     static const std::map<std::string, Entry<T>> whole = {
         I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1),
         I(minimum, 1), I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1),
-        I(xor, 1), I(where, 1), I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2)};
+        I(xor, 1), I(where, 1), I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2)};
     if constexpr (std::numeric_limits<T>::is_integer) {
         static const std::map<std::string, Entry<T>> all = [] {
             std::map<std::string, Entry<T>> m = {{"bit_and", {i_and<T>, 1}}, {"bit_or", {i_or<T>, 1}},
@@ -169,7 +171,7 @@ template <class T> const std::map<std::string, Entry<T>>& instructions() {
                 I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
                 I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12),
                 I(log1p, 16), I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16),
-                I(gelu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16),
+                I(gelu_slope, 16), I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16),
                 I(sinh, 20), I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1),
                 I(trunc, 1), I(rint, 1), I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50),
                 I(remainder, 50), I(copysign, 1)};

@@ -92,6 +92,15 @@ template <class V> FW_INLINE V sigmoid(V x) {
     return pick<V>(x < T(0), e, T(1)) / (e + T(1));
 }
 
+// The derivative of x sigmoid(x), s(x) (1 + x s(-x)), and its limits at +-inf.
+template <class V> FW_INLINE V silu_slope(V x) {
+    using T = Elem<V>;
+    V a = lesser(all<V>(-Exp<T>::zero_below), abs(x)), e = exp_shifted<0>(-a);
+    V larger = T(1) / (e + T(1)), smaller = e * larger;  // the two values of s
+    V up = pick<V>(x < T(0), smaller, larger), down = pick<V>(x < T(0), larger, smaller);
+    return up * fma<V>(copysign<V>(a, x), down, all<V>(T(1)));
+}
+
 // (e - 1 / e) / 2 from e / 2, which is finite as long as the result is; a polynomial below 1
 template <class V> FW_INLINE V sinh(V x) {
     using T = Elem<V>;

@@ -183,7 +183,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _apply(_gelu if approximate == "none" else _gelu_tanh, input, name="gelu")
 
 
-_silu = _record("silu", "x * sigmoid(x)", "g * (sigmoid(x) * (1 + x * sigmoid(-x)))", complex=True)
+_silu = _record("silu", "x * sigmoid(x)", "g * silu_slope(x)", complex=True)
+_record("silu_slope", "silu_slope(x)",
+        "g * (sigmoid(x) * sigmoid(-x) * (2 + x * (1 - 2 * sigmoid(x))))", complex=True)
 
 
 @public("nn.functional", op=_silu)

@@ -20,7 +20,7 @@ from .cast import cast
 from .elementwise import Elementwise, elementwise
 from .expression import OPS_BY_NAME
 from .op import Meta, Op
-from .pointwise import cos, sin
+from .pointwise import NOTHING, cos, sin
 from .public import public
 from .view import transpose
 
@@ -162,20 +162,16 @@ def isreal(input: Tensor) -> Tensor:
 # -- angle and direction ---------------------------------------------------------------------------
 
 
-def _angle_kernel(xp: Any, x: Any) -> Any:
-    return xp.angle(x if x.dtype.kind == "c" else x + 0.0)  # -0.0 is not negative
-
-
-def _angle_vjp(g: Any, x: Any, x_dtype: Any) -> Any:
-    if x_dtype.kind != "c":
-        return where_op(g - g == 0, g * 0.0, 0.0)  # 0 for a g of inf or nan, too
+def _angle_vjp(g: Any, x: Any) -> Any:
     zero = x == 0
     squared = where_op(zero, 1.0, real_op(x * _conj(x)))
     return where_op(zero, 0.0, over(g, squared)) * (x * 1j)
 
 
-angle_op = Op("angle", "x", kernel=_angle_kernel, infer=_part_infer, adjoint=True,
+angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=_part_infer, adjoint=True,
               vjp={"x": _angle_vjp})
+_angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.141592653589793, where(x != x, x, 0.0))",
+                             result="float", vjp={"x": NOTHING}, jvp="symmetric")
 OPS_BY_NAME["real"] = real_op
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
     >>> fw.sgn(fw.tensor([3 + 4j]))
@@ -194,7 +190,7 @@ def angle(input: Tensor) -> Tensor:
     tensor([1.5708, 3.1416])
     """
     x = tensor_arg(input, "angle")
-    return angle_op.run(x if x.is_complex() or x.is_floating_point() else x.to(float))  # type: ignore
+    return angle_op.run(x) if x.is_complex() else _angle_of_real.run(x)
 
 
 # -- complex tensors made of real ones, and seen as such -------------------------------------------

@@ -63,6 +63,20 @@ def _sigmoid(xp: Any) -> Callable:
     return sigmoid
 
 
+def _silu_slope(xp: Any) -> Callable:
+    def silu_slope(x: Any) -> Any:
+        """The derivative of ``x * sigmoid(x)``, with its limits at inf."""
+        if x.dtype.kind == "c":
+            s = 0.5 * (1 + xp.tanh(0.5 * x))
+            return s * (1 + x * (1 - s))
+        w = xp.clip(x, -800.0, 800.0)
+        e = xp.exp(-xp.abs(w))
+        larger = 1 / (1 + e)
+        smaller = e * larger
+        return xp.where(x < 0, smaller, larger) * (1 + w * xp.where(x < 0, larger, smaller))
+    return silu_slope
+
+
 def _exp2(xp: Any) -> Callable:
     def exp2(x: Any) -> Any:
         return xp.exp2(x) if x.dtype.kind != "c" else xp.exp(x * 0.6931471805599453)
@@ -94,7 +108,7 @@ def _step(name: str) -> Callable:
 FUNCTIONS: dict[str, Callable] = {
     "floor": _step("floor"), "ceil": _step("ceil"), "trunc": _step("trunc"),
     "gate": _gate, "over": _over, "exp2": _exp2, "sgn": _sgn, "trunc_divide": _trunc_divide,
-    "sigmoid": _sigmoid, "erf": erf_.erf, "erfc": erf_.erfc,
+    "sigmoid": _sigmoid, "silu_slope": _silu_slope, "erf": erf_.erf, "erfc": erf_.erfc,
     "ndtr": erf_.ndtr, "gelu_slope": erf_.gelu_slope,
 }
 

@@ -44,8 +44,11 @@ _MACROS = {
     "logical_xor": ("x y", "(x != 0) ^ (y != 0)"),
     "logical_not": ("x", "x == 0"),
 }
-# the instruction for an operation of which the operand at this place is a product
-_PRODUCTS = {"add": {1: "mul_add", 0: "mul_add"}, "sub": {1: "sub_mul"}, "mul": {1: "mul_mul", 0: "mul_mul"}}
+# operations that are one instruction with that which made an operand: (that, {place of the operand: both})
+_PAIRS: dict[str, tuple[str, dict[int, str]]] = {
+    "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
+    "mul": ("mul", {1: "mul_mul", 0: "mul_mul"}), "minimum": ("maximum", {0: "limit"}),
+}
 _OF_TRUTH = {"and", "or", "xor", "not"}  # with the prefix "bit_", of whole numbers
 _GIVES_TRUTH = {"lt", "le", "gt", "ge", "eq", "ne", "isfinite", "isnan", "isinf"}
 
@@ -170,21 +173,22 @@ class _Compiler:
         return result
 
     def shorter(self, key: tuple) -> tuple:
-        """One instruction for several: ``log1p(exp(-abs(x)))``, and a product with what follows it."""
+        """One instruction for several: ``log1p(exp(-abs(x)))``, and the pairs of ``_PAIRS``."""
         keys, inner = list(self.values), key
         for name in ("log1p", "exp", "neg", "abs"):
             if inner[0] != name:
-                return self.with_product(key, keys)
+                return self.paired(key, keys)
             inner = keys[inner[1]]
         return "softplus_rest", self.values[inner]
 
-    def with_product(self, key: tuple, keys: list[tuple]) -> tuple:
-        """``x * y`` and what follows it as one instruction, unless the product is the same for all."""
+    def paired(self, key: tuple, keys: list[tuple]) -> tuple:
+        """An operation and the one before it as one instruction, unless that is the same for all elements."""
         name, *places = key
-        for at in _PRODUCTS.get(name, {}):
-            first, *factors = keys[places[at]]
-            if first == "mul" and not self.settled.issuperset(factors):
-                return _PRODUCTS[name][at], *factors, places[1 - at]
+        wanted, pairs = _PAIRS.get(name, ("", {}))
+        for at, both in pairs.items():
+            before, *operands = keys[places[at]]
+            if before == wanted and not self.settled.issuperset(operands):
+                return both, *operands, places[1 - at]
         return key
 
     def number(self, place: int) -> int:
