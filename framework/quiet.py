@@ -59,12 +59,17 @@ def readable(error: Exception, op: str) -> Exception:
     return error
 
 
+def is_interrupted(error: Exception) -> bool:
+    """Whether ``quiet.run`` failed since a signal handler or finalizer runs within another one."""
+    return isinstance(error, RuntimeError) and "cannot enter context" in str(error)
+
+
 def quietly(function: Callable, *args: Any, **settings: Any) -> Any:
     """``quiet.run``, also where a signal handler or finalizer interrupted another one."""
     try:
         return quiet.run(function, *args, **settings)
     except RuntimeError as error:
-        if "cannot enter context" not in str(error):
+        if not is_interrupted(error):
             raise
         with np.errstate(all="ignore"):
             return function(*args, **settings)

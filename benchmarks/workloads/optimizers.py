@@ -31,6 +31,31 @@ for _name in TRAFFIC:
                  sizes={"optimizer": _name, "layout": _layout})(_step)
 
 
+def _by_hand(M: ModuleType, *, layout: tuple[int, int, int]) -> Case:
+    """Adam and an average of the weights as many write them: in-place methods, tensor by tensor."""
+    count, rows, columns = layout
+    weights, grads, means, squares, averages = (
+        [normal(M, rows, columns, seed=5 * s + k) for s in range(count)] for k in range(5))
+    for v in squares:
+        v.abs_()
+    start = [w.clone() for w in weights[:3]]
+
+    def step() -> None:
+        with M.no_grad():
+            for w, g, m, v, a in zip(weights, grads, means, squares, averages):
+                m.mul_(0.9).add_(g, alpha=0.1)
+                v.mul_(0.999).addcmul_(g, g, value=0.001)
+                w.addcdiv_(m, v.sqrt().add_(1e-8), value=-1e-4)
+                a.lerp_(w, 0.01)
+    return Case(step, lambda _: [*[w - s for w, s in zip(weights, start)], means[0], squares[0], averages[0]],
+                bytes=4 * 18 * count * rows * columns)
+
+
+for _key, _layout in LAYOUTS.items():
+    workload(f"by-hand-{_key}", f"Adam written with in-place methods, and an average, over {SAYS[_key]}",
+             tiny={"layout": (3, 2, 4) if _key == "many" else (1, 4, 4)}, sizes={"layout": _layout})(_by_hand)
+
+
 @workload(tiny={"rows": 20, "columns": 4, "iterations": 3}, tolerance=1e-2)
 def lbfgs(M: ModuleType, *, rows: int = 2000, columns: int = 50, iterations: int = 6) -> Case:
     """LBFGS, 6 iterations with strong-Wolfe search, on logistic regression of 2000x50."""

@@ -53,6 +53,9 @@ class Elementwise(Op):
         self.complex = complex
         # NumPy's kinds of dtype that it computes in as they come
         self.kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(result, "fiub") + "c" * complex
+        # those that its result can be written into, since it has the dtype of the inputs
+        like_inputs = "fiub" if result == "real" else self.kinds
+        self.writes = "" if result in ("bool", "integer") else like_inputs + "V"
         self.ufunc = ufunc
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))

@@ -9,7 +9,7 @@ from ..autograd.mode import state
 from ..backends import array_module
 from ..errors import AutogradError
 from ..node import Leaf
-from ..quiet import quietly
+from ..quiet import is_interrupted, quiet, quietly
 from ..tensor import Tensor, bump
 from .views import overlaps_itself
 
@@ -46,36 +46,44 @@ def run_call(call: Call) -> Tensor:
     return op.run(*inputs, **settings)
 
 
-def computed_into(x: Any, call: Call, name: str) -> bool:
+def computed_into(x: Tensor, call: Call, name: str) -> bool:
     """Whether the kernel has written the result of ``call`` into ``x``; if not, nothing has changed.
 
     It does where nothing is recorded and nothing promoted.
     """
-    if not isinstance(x, Tensor) or x._node is not None and state.enabled:
-        return False
-    if x._more is not None and x._base is not None and x._base._node is not None and state.enabled:
+    if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
         return False
     op, inputs, settings = call
-    operands = _operands(op, x, inputs)
+    operands = _operands(op, x._array, inputs)
     if operands is None:
         return False
-    memory = memory_of(x, name)
+    memory = x._array
+    if type(memory) is not np.ndarray or not memory.flags.writeable:
+        memory = memory_of(x, name)
     kernel = op.cpu if dtypes.plain else op.kernel_for(operands)
     try:
-        quietly(kernel, *operands, **settings, out=memory)
+        if settings:
+            quiet.run(kernel, *operands, **settings, out=memory)
+        else:
+            quiet.run(kernel, *operands, out=memory)
     except TypeError:
         return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
     except Exception as error:
-        op._rescue(error, inputs, operands, settings)
+        if not is_interrupted(error):
+            op._rescue(error, inputs, operands, settings)
+        quietly(kernel, *operands, **settings, out=memory)
     bump(x, name)
     return True
 
 
-def _operands(op: Any, x: Tensor, inputs: tuple) -> list | None:
-    """The arrays of the inputs; None unless their result has the dtype and the shape of ``x``."""
-    array = x._array
-    dtype, kind, shape = array.dtype, array.dtype.kind, array.shape
-    if not _gives_dtype(op, kind):
+def _base_is_recorded(x: Tensor) -> bool:
+    return state.enabled and x._base is not None and x._base._node is not None
+
+
+def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
+    """The arrays of the inputs; None unless their result has the dtype and the shape of ``array``."""
+    dtype, shape = array.dtype, array.shape
+    if dtype.kind not in op.writes:
         return None
     operands: list[Any] = []
     whole = False
@@ -93,18 +101,14 @@ def _operands(op: Any, x: Tensor, inputs: tuple) -> list | None:
             if type(b) is not np.ndarray and b is not array and array_module(b).may_share_memory(b, array):
                 return None
             operands.append(b)
-        elif kind == "f" and type(other) in (float, int):
+        elif dtype.kind == "f" and type(other) in _NUMBERS:
             operands.append(other)
         else:
             return None
     return operands if whole else None
 
 
-def _gives_dtype(op: Any, kind: str) -> bool:
-    """Whether the op computes in arrays of this kind as they are, and gives one of the same dtype."""
-    if kind not in op.kinds and kind != "V":
-        return False
-    return op.result in ("same", "float", "number", "select") or op.result == "real" and kind != "c"
+_NUMBERS = (float, int)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -79,6 +79,8 @@ def _matmul_x(g: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
 
 def _matmul_y(g: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
     if len(y_shape) == 1:
+        if x.ndim == 1:
+            return reshape_op(g, shape=(1,)) * x
         return matmul_op(_rows(x, x.shape[-1], vector=True), reshape_op(g, shape=(math.prod(g.shape),)))
     if x.ndim == 1:
         column = reshape_op(x, shape=(x.shape[0], 1))
@@ -240,6 +242,8 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     if input.shape[-1] != other.shape[-1]:
         raise ShapeError(f"inner: the last sizes of shapes {list(input.shape)} and {list(other.shape)} are "
                          f"{input.shape[-1]} and {other.shape[-1]}, and they must be equal")
+    if input.ndim == 1 and other.ndim == 1:
+        return matmul_op.run(input, other)
     return tensordot(input, other, dims=([-1], [-1]))
 
 

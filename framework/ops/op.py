@@ -25,7 +25,7 @@ from ..backends.native import native_or
 from ..dtypes import INEXACT, DType
 from ..errors import AutogradError, DeviceError, FrameworkError
 from ..node import Node, Pick
-from ..quiet import quiet, readable
+from ..quiet import is_interrupted, quiet, readable
 from ..tensor import Tensor, as_array, counter_of, wrap
 from .rounded import in_float32, is_rounded, narrow, rounded_or, widen
 from .views import link_view
@@ -375,7 +375,7 @@ class Op:
 
     def _rescue(self, error: Exception, inputs: tuple, arrays: list, settings: dict) -> Any:
         """After a failed kernel: say exactly what was wrong."""
-        if isinstance(error, RuntimeError) and "cannot enter context" in str(error):
+        if is_interrupted(error):
             with np.errstate(all="ignore"):  # a signal handler or finalizer interrupted a kernel
                 return self.kernel_for(arrays)(*arrays, **settings)
         if not any(isinstance(x, Tensor) for x in inputs):

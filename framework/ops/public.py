@@ -162,7 +162,7 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
 
 def given_out(out: Any, call: Call | None, op: str) -> bool:
     """Whether ``call`` was computed into ``out=`` of a function; if not, `check_out` is to do it."""
-    return call is not None and getattr(out, "_node", None) is None and computed_into(out, call, op)
+    return call is not None and isinstance(out, Tensor) and out._node is None and computed_into(out, call, op)
 
 
 def computed(call: Call, out: Any, op: str) -> Tensor:
