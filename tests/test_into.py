@@ -5,6 +5,7 @@ import pytest
 
 import framework as fw
 from framework import _native
+from framework.errors import AnomalyError
 from framework.ops.program import native_kernel
 
 LARGE = 1 << 17  # numbers that several threads and whole blocks take part in
@@ -177,3 +178,54 @@ def test_numpys_scalars_are_numbers_of_the_engine(given, out):
     x = np.ones(5, np.float32)
     result = native_kernel("g * x", ("g", "x"), formula)(given(3), x, **{"out": x} if out else {})
     assert result.tolist() == [3.0] * 5 and result.dtype == (np.float32 if out else given)
+
+
+def test_a_power_that_fails_in_the_middle():
+    x = fw.tensor([[2, 3], [4, 5]])
+    version = x._version
+    for call in (lambda: x.pow_(fw.tensor([2, -1])), lambda: fw.pow(x, fw.tensor([2, -1]), out=x)):
+        with pytest.raises(ValueError, match="the exponents hold a negative integer"):
+            call()
+    with pytest.raises(TypeError, match="float32"):
+        x.pow_(2.0)
+    assert x.tolist() == [[2, 3], [4, 5]] and x._version == version
+
+
+def test_what_anomaly_mode_refuses_is_not_written():
+    x = fw.ones(3)
+    with fw.autograd.set_detect_anomaly(True):
+        for call in (lambda: x.addcdiv_(fw.ones(3), fw.zeros(3)), lambda: x.div_(fw.zeros(3)),
+                     lambda: fw.log(fw.zeros(3), out=x), lambda: x.add_(fw.full((3,), 3e38), alpha=2)):
+            with pytest.raises(AnomalyError):
+                call()
+    assert x.tolist() == [1.0] * 3
+
+
+def test_numbers_for_nan_and_inf():
+    x = fw.tensor([1.0, float("nan"), float("inf"), -float("inf")])
+    for two in (2, 2.0, np.float64(2), np.int64(2), fw.tensor(2.0)):
+        given = fw.nan_to_num(x, nan=two, posinf=two, neginf=two)
+        assert given.tolist() == [1, 2, 2, 2] and given.dtype is fw.float32
+        assert fw.clamp(fw.ones(2, dtype=fw.float16), two).dtype is fw.float16 or isinstance(two, fw.Tensor)
+    assert fw.nan_to_num(x[:2], nan=None).tolist() == [1, 0]
+    for wrong in ("a", [1.0], fw.ones(2)):
+        with pytest.raises(TypeError, match="nan_to_num: nan must be a number"):
+            fw.nan_to_num(x, nan=wrong)
+
+
+@pytest.mark.parametrize("name", ["lgamma", "digamma", "sinc", "i0", "erfinv", "special.i1e",
+                                  "special.erfcx"])
+def test_special_functions_of_many_numbers(name):
+    """Large arrays go piece by piece, and so do the derivatives."""
+    *home, verb = name.split(".")
+    function = getattr(fw.special if home else fw, verb)
+    few = fw.linspace(0.1, 0.9, 50, dtype=fw.float64)
+    results = []
+    for x in (few, few.repeat(400)):
+        x.requires_grad_()
+        y = function(x)
+        g, = fw.autograd.grad(y.sum(), x, create_graph=True)
+        h, = fw.autograd.grad(g.sum(), x)
+        results.append([t.detach()[:50] for t in (y, g, h)])
+    for a, b in zip(*results):
+        np.testing.assert_array_equal(a.numpy(), b.numpy())

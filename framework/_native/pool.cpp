@@ -38,8 +38,8 @@ void relax() {
 }
 
 // Linux wakes a worker on the caller's own processor if the others look busy, or if it worked there last, and the
-// worker waits there until the scheduler's next tick; meanwhile two threads are as slow as one. So workers are kept
-// off the caller's processor, by the caller before it wakes them, and by themselves where they meet it.
+// worker waits there until the scheduler's next tick; meanwhile two threads are as slow as one. So the caller keeps
+// them off its processor.
 #if defined(__linux__)
 int processor() { return sched_getcpu(); }
 int this_thread() { return int(syscall(SYS_gettid)); }
@@ -69,10 +69,13 @@ struct alignas(64) Share {
 
 struct Worker {
     std::thread thread;
-    std::atomic<int> id{0}, kept_off{-1};  // the thread's number in the system, once it runs; a processor
+    std::atomic<int> id{0};  // the thread's number in the system, once it runs
+    int kept_off = -1;       // a processor; for the caller only
 
     void keep_off(int crowded) {
-        if (crowded >= 0 && id && kept_off.exchange(crowded) != crowded) fw::keep_off(id, crowded);
+        if (crowded == kept_off || !id) return;
+        fw::keep_off(id, crowded);
+        kept_off = crowded;
     }
 };
 
@@ -81,7 +84,7 @@ struct Worker {
 struct Pool {
     Job job;
     std::atomic<bool> open{false}, ending{false};
-    std::atomic<int> inside{0}, sleepers{0}, busy_processor{-1};  // the caller's
+    std::atomic<int> inside{0}, sleepers{0};
     std::atomic<uint64_t> generation{0};
     std::mutex busy, lock;
     std::condition_variable wake;
@@ -125,8 +128,6 @@ struct Pool {
         self.id = this_thread();
         flush_denormals_here();
         while (!ending.load()) {
-            int crowded = busy_processor.load();
-            if (open.load() && crowded == processor()) self.keep_off(crowded);
             ++inside;
             if (open.load()) {
                 flush_denormals_here();
@@ -141,7 +142,6 @@ struct Pool {
     void announce() {
         ++generation;
         if (sleepers.load() > 0) {
-            for (auto& w : workers) w->keep_off(busy_processor);
             std::lock_guard<std::mutex> held(lock);
             wake.notify_all();
         }
@@ -166,7 +166,8 @@ struct Pool {
     void run(const Job& given) {
         job = given;
         share_out();
-        busy_processor = processor();
+        const int here = processor();
+        for (auto& w : workers) w->keep_off(here);
         open = true;
         announce();
         work(0);

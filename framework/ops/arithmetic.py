@@ -1,5 +1,6 @@
 """Arithmetic on elements: the operators, extremes, remainders and their relatives."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,7 @@ _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the powe
     """, ufunc="power", namespace="", complex=True, method=False, arguments="input exponent",
     vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
          "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
+_power.op.writes = "fcV"  # of whole numbers it can fail in the middle
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
@@ -123,16 +125,16 @@ _plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha",
                           vjp={"x": "g", "y": "alpha * g"})
 
 
-def _add_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
-    if alpha == 1:
-        return (_plus.op, (input, other), {})
-    return (_plus_times, (input, other), {"alpha": alpha}) if _floating(alpha, input, other) else None
+def _with_alpha(op: Elementwise, sign: int) -> Callable:
+    def call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
+        if alpha == 1:
+            return op, (input, other), {}
+        scaled = _plus_times, (input, other), {"alpha": sign * alpha}
+        return scaled if _floating(alpha, input, other) else None
+    return call
 
 
-def _sub_call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
-    if alpha == 1:
-        return (_minus.op, (input, other), {})
-    return (_plus_times, (input, other), {"alpha": -alpha}) if _floating(alpha, input, other) else None
+_add_call, _sub_call = _with_alpha(_plus.op, 1), _with_alpha(_minus.op, -1)
 
 
 @public(method=True, inplace=True, op=_plus.op, call=_add_call)
@@ -143,9 +145,7 @@ def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     tensor([21., 42.])
     """
     call = None if alpha == 1 else _add_call(input, other, alpha=alpha)
-    if call is None:
-        return _plus(input, _times(other, alpha), out=out)
-    return computed(call, out, "add")
+    return _plus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "add")
 
 
 @public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
@@ -156,9 +156,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     tensor([0., 1.])
     """
     call = None if alpha == 1 else _sub_call(input, other, alpha=alpha)
-    if call is None:
-        return _minus(input, _times(other, alpha), out=out)
-    return computed(call, out, "sub")
+    return _minus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "sub")
 
 
 @public(method="__rsub__", name="rsub")
@@ -223,9 +221,11 @@ def _base(x: Any, y: Any) -> Any:
 
 
 def _pow_call(input: Any, exponent: Any) -> Call | None:
+    if not isinstance(input, Tensor) or input.dtype.category < FLOAT:
+        return None
     if type(exponent) in (int, float) and exponent in (2, 0.5):
-        return ((square if exponent == 2 else sqrt).op, (input,), {})
-    return (_power.op, (input, exponent), {})
+        return (square if exponent == 2 else sqrt).op, (input,), {}
+    return _power.op, (input, exponent), {}
 
 
 @public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)

@@ -53,19 +53,19 @@ def _wide(xp: Any, x: Any) -> tuple[Any, Any]:
     return x, x.astype(xp.float64) if x.dtype.kind == "f" and x.dtype.itemsize < 8 else x
 
 
-def _in_blocks(xp: Any, function: Callable) -> Callable:
+def in_blocks(xp: Any, function: Callable) -> Callable:
     """The function applied to large NumPy arrays piece by piece: the same bits, 3 to 5 times as fast."""
     if xp is not np:
         return function
 
-    def blocked(x: Any) -> Any:
+    def blocked(x: Any, *more: Any, **settings: Any) -> Any:
         x = np.asarray(x)
         if x.size <= _BLOCK:
-            return function(x)
+            return function(x, *more, **settings)
         flat = x.reshape(-1)
         out = np.empty_like(flat)
         for i in range(0, flat.size, _BLOCK):
-            out[i:i + _BLOCK] = function(flat[i:i + _BLOCK])
+            out[i:i + _BLOCK] = function(flat[i:i + _BLOCK], *more, **settings)
         return out.reshape(x.shape)
     return blocked
 
@@ -79,7 +79,7 @@ def erf(xp: Any) -> Callable:
         small = w * _ratio(near * near, _A, _B)
         large = xp.sign(w) * (1 - _tail(xp, xp.clip(y, 0.46875, 30.0)))
         return xp.where(y <= 0.46875, small, large).astype(x.dtype)
-    return _in_blocks(xp, function)
+    return in_blocks(xp, function)
 
 
 def erfc(xp: Any) -> Callable:
@@ -91,7 +91,7 @@ def erfc(xp: Any) -> Callable:
         small = 1 - w * _ratio(near * near, _A, _B)
         tail = _tail(xp, xp.clip(y, 0.46875, 30.0))
         return xp.where(y <= 0.46875, small, xp.where(w > 0, tail, 2 - tail)).astype(x.dtype)
-    return _in_blocks(xp, function)
+    return in_blocks(xp, function)
 
 
 def ndtr(xp: Any) -> Callable:
@@ -101,7 +101,7 @@ def ndtr(xp: Any) -> Callable:
     def function(x: Any) -> Any:
         x, w = _wide(xp, x)
         return (0.5 * complement(w * -0.7071067811865476)).astype(x.dtype)
-    return _in_blocks(xp, function)
+    return in_blocks(xp, function)
 
 
 def gelu_slope(xp: Any) -> Callable:
@@ -112,4 +112,4 @@ def gelu_slope(xp: Any) -> Callable:
         x, w = _wide(xp, x)
         w = xp.clip(w, -40.0, 40.0)
         return (distribution(w) + w * (0.3989422804014327 * xp.exp(-0.5 * (w * w)))).astype(x.dtype)
-    return _in_blocks(xp, function)
+    return in_blocks(xp, function)

@@ -53,9 +53,10 @@ def computed_into(x: Tensor, call: Call, name: str) -> bool:
     """
     if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
         return False
+    run = quiet.run
     op, inputs, settings = call
     operands = _operands(op, x._array, inputs)
-    if operands is None:
+    if operands is None or run is not quiet.plain:  # who looks at results may refuse one before it is written
         return False
     memory = x._array
     if type(memory) is not np.ndarray or not memory.flags.writeable:
@@ -63,9 +64,9 @@ def computed_into(x: Tensor, call: Call, name: str) -> bool:
     kernel = op.cpu if dtypes.plain else op.kernel_for(operands)
     try:
         if settings:
-            quiet.run(kernel, *operands, **settings, out=memory)
+            run(kernel, *operands, **settings, out=memory)
         else:
-            quiet.run(kernel, *operands, out=memory)
+            run(kernel, *operands, out=memory)
     except TypeError:
         return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
     except Exception as error:

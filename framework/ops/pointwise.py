@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..dtypes import FLOATING, finfo, iinfo
 from ..errors import DTypeError, ShapeError
 from ..tensor import Tensor
@@ -183,15 +185,23 @@ _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high",
                           vjp={"x": "where(x > high, 0.0, g)"})
 _clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", masks=True,
                           jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
+
+
+def _python(number: Any) -> Any:
+    """Python's number for NumPy's, which would bring its own dtype."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
 _WITHIN = "(x {} y) | (x != x)"  # a limit of nan gives nan
 _limit_low, _limit_high = (
-    Elementwise(f"limit_{name}", "x y", f"where({within}, x, y)", masks=True,
+    Elementwise(f"clamp_{name}", "x y", f"where({within}, x, y)", masks=True,
                 vjp={"x": f"where({within}, g, 0.0)", "y": f"where({within}, 0.0, g)"})
     for name, within in (("low", _WITHIN.format(">=")), ("high", _WITHIN.format("<="))))
 
 
 def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     """What clamps in one pass: numbers that the dtype holds, and one tensor."""
+    min, max = _python(min), _python(max)
     if not isinstance(input, Tensor) or min is None and max is None:
         return None
     numbers = (int, float) if input._array.dtype.kind == "f" else ()
@@ -225,6 +235,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     if call is not None:
         return run_call(call)
     result = input
+    min, max = _python(min), _python(max)
     if min is not None:
         result = _limit(result, min, _clamp_low, _limit_low, "low")
     if max is not None:
@@ -293,5 +304,16 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
         parts = OPS_BY_NAME["view_as_real"].run(input)
         return OPS_BY_NAME["view_as_complex"].run(nan_to_num(parts, nan, posinf, neginf))
     info = finfo(input.dtype)
-    return _nan_to_num.run(input, nan=nan, high=info.max if posinf is None else posinf,
-                           low=info.min if neginf is None else neginf)
+    return _nan_to_num.run(input, nan=_replacement(nan, 0.0, "nan"),
+                           high=_replacement(posinf, info.max, "posinf"),
+                           low=_replacement(neginf, info.min, "neginf"))
+
+
+def _replacement(value: Any, default: float, name: str) -> float:
+    if value is None:
+        return default
+    if isinstance(value, Tensor) and not value.ndim:
+        value = value.item()
+    if not isinstance(value, (int, float, np.floating, np.integer)):
+        raise TypeError(f"nan_to_num: {name} must be a number, got {type(value).__name__}")
+    return float(value)

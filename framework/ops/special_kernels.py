@@ -36,7 +36,7 @@ def wide(compute: Callable) -> Callable:
             x = xp.asarray(x)
             w = x.astype(xp.float64)
             return (compute(xp, w) if n is None else compute(xp, w, n)).astype(x.dtype)
-        return function
+        return erf_.in_blocks(xp, function)
     return maker
 
 
@@ -301,11 +301,10 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     t = math.pi * x
     reach = 1.5 + 0.5 * n
     near = xp.clip(t, -reach, reach)
-    series = 0.0 * t
+    series, square, power = 0.0 * t, near * near, near if n % 2 else near ** 0
     for k in range((n + 1) // 2, 16 + 2 * n):
-        power = 2 * k - n
-        factor = (-1) ** k / (math.factorial(power) * (2 * k + 1))
-        series = series + factor * near ** power
+        series = series + (-1) ** k / (math.factorial(2 * k - n) * (2 * k + 1)) * power
+        power = power * square
     far = xp.where(xp.abs(t) > reach, t, reach)
     turn = math.pi * (x - 2 * xp.rint(0.5 * x))
     waves = (xp.sin(turn), xp.cos(turn), -xp.sin(turn), -xp.cos(turn))
