@@ -9,6 +9,7 @@ import pytest
 
 import framework as fw
 from framework import dtypes
+from framework.ops import OPS
 
 WITHOUT = "import sys; sys.modules['ml_dtypes'] = None; import framework as fw; "
 
@@ -247,3 +248,14 @@ def test_a_fresh_process_reads_a_pickle(tmp_path):
     path.write_bytes(pickle.dumps(b(1.0, 2.0)))
     code = f"import pickle; x = pickle.load(open({str(path)!r}, 'rb')); print((x * 1.5).sum().dtype, x.dtype)"
     assert run(code) == "framework.bfloat16 framework.bfloat16"
+
+
+def test_float32_keeps_its_kernel_beside_bfloat16():
+    """Once bfloat16 is in use, every call must ask for it; the answer must not be slow or wrong."""
+    narrow, wide = fw.ones(3, dtype=fw.bfloat16)._array, fw.ones(3)._array
+    for name in ("exp", "add", "matmul", "cat"):
+        op = next(op for op in OPS if op.name == name)
+        if name != "cat":  # which only moves elements
+            assert op.kernel_for([wide, narrow]) is not op.cpu
+        assert op.kernel_for([wide, 2.0, None]) is op.cpu
+        assert op.kernel_for([wide, [wide, wide]]) is op.cpu

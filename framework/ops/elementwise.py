@@ -14,7 +14,7 @@ import numpy as np
 
 from .. import _native, dtypes
 from ..autograd.mode import masked_walks, state
-from ..backends import array_module
+from ..backends import array_module, cuda
 from ..errors import DTypeError, FrameworkError
 from ..node import Node, PlainNode
 from ..quiet import quiet, readable
@@ -176,7 +176,7 @@ class Elementwise(Op):
 
         Among floating ones there may be Python's floats.
         """
-        if not dtypes.plain:
+        if cuda._cupy is not None:
             return False
         free = 1 if self.result == "select" else 0
         dtype = None
@@ -325,7 +325,7 @@ def binary(op: Elementwise) -> Callable:
         kinds += "c"
     weak = "fc" if op.complex else "f"
     differentiable = op.has_vjp
-    plain = differentiable and op.keeps_nothing
+    keeps_nothing = differentiable and op.keeps_nothing
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None and given_out(out, (op, (input, other), {}), op.name):
@@ -344,15 +344,16 @@ def binary(op: Elementwise) -> Callable:
         if not quick:
             result = op.run(input, other)
             return result if out is None else check_out(out, result, op.name)
-        try:
-            c = quiet.run(op.cpu if dtypes.plain else op.kernel_for((a, b)), a, b)
+        try:  # b is of a's kind, or a number
+            plain = dtypes.plain or type(a) is ndarray and a.dtype.kind != "V"
+            c = quiet.run(op.cpu if plain else op.kernel_for((a, b)), a, b)
         except Exception as error:
             c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
         result = wrap(c if type(c) is ndarray else as_array(c))
         if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
             if mode is not True:
                 op.record((input, other), [a, b], result, _NO_SETTINGS)
-            elif plain and (b is other or a.shape == b.shape):  # a number has no shape
+            elif keeps_nothing and (b is other or a.shape == b.shape):  # a number has no shape
                 result._node = PlainNode(op, (input._node, node))
             else:
                 result._node = op.node((input, other), [a, b], (result,), _NO_SETTINGS)

@@ -356,6 +356,8 @@ class Op:
 
     def kernel_for(self, arrays: Iterable) -> Callable:
         """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
+        if cuda._cupy is None and (self.moves or _have_no_bfloat16(arrays)):
+            return self.cpu
         kernel = self.cpu
         if cuda._cupy is not None:
             for a in arrays:
@@ -418,6 +420,20 @@ def in_rows(array: Any) -> Any:
 
 def _describe(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+
+
+def _have_no_bfloat16(arrays: Iterable) -> bool:
+    """Whether all are NumPy's arrays of other dtypes, or Python's numbers: what can be told quickly."""
+    for a in arrays:
+        if type(a) is ndarray:
+            if a.dtype.kind == "V":
+                return False
+        elif type(a) not in _PYTHON:
+            return False
+    return True
+
+
+_PYTHON = frozenset((int, float, bool, complex, type(None)))
 
 
 def _part(kind: str, a: Any) -> Any:
