@@ -1,6 +1,7 @@
 """Making tensors: from data, filled, in ranges, from NumPy and through DLPack."""
 
 import inspect
+import math
 from typing import Any
 
 import numpy as np
@@ -219,8 +220,12 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     target = as_device(device)
     if target.type == "cpu":
         try:
-            array = (np.empty(shape, kind.numpy) if fill is None else np.zeros(shape, kind.numpy)
-                     if fill == 0 else quietly(np.full, shape, _held(fill, kind.numpy), kind.numpy))
+            if fill is None:
+                array = np.empty(shape, kind.numpy)
+            elif fill == 0 and not _is_negative(fill):
+                array = np.zeros(shape, kind.numpy)
+            else:
+                array = quietly(np.full, shape, _held(fill, kind.numpy), kind.numpy)
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -228,6 +233,10 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
         if fill is not None:
             array.fill(fill)
     return wrap(array).requires_grad_(requires_grad)
+
+
+def _is_negative(number: Any) -> bool:
+    return isinstance(number, float) and math.copysign(1.0, number) < 0
 
 
 def _held(number: Any, dtype: np.dtype) -> Any:

@@ -220,3 +220,8 @@ def test_products_refuse_mixed_dtypes():
                     lambda: fw.nn.Conv1d(2, 1, 1)(x)):
         with pytest.raises(fw.errors.DTypeError, match="is framework.float64 but .* convert one"):
             product()
+
+
+def test_minus_zero_is_filled_in_as_it_is():
+    made = [fw.full((2,), -0.0), fw.full_like(fw.ones(2), -0.0), fw.full((2,), 0.0), fw.zeros(2)]
+    assert [np.signbit(x.numpy()).all() for x in made] == [True, True, False, False]
