@@ -32,11 +32,12 @@ def state_of(words: np.ndarray) -> Any:
 
 
 class _Scratch(threading.local):
-    def __init__(self) -> None:
-        self.bits = np.random.Philox(key=0)
+    bits: Any = None  # made when asked for: NumPy is quicker to import without its random numbers
 
-    def at(self, key: int, *counter: int) -> np.random.Philox:
+    def at(self, key: int, *counter: int) -> "np.random.Philox":
         """The source of numbers that follow ``counter``."""
+        if self.bits is None:
+            self.bits = np.random.Philox(key=0)
         words = np.zeros(WORDS, np.uint64)
         words[:2] = key, _COINS
         words[2:2 + len(counter)] = counter

@@ -186,3 +186,12 @@ def test_import_loads_nothing_optional():
     assert not roots & {"cupy", "scipy", "PIL", "sklearn", "torch", "tqdm", "matplotlib", "pytest"}
     foreign = [m for m in loaded if not m.startswith(("framework", "numpy"))]
     assert len(foreign) < 60, f"{len(foreign)} modules beside ours and NumPy's: {' '.join(foreign)}"
+
+
+def test_import_leaves_numpys_random_numbers_until_they_are_asked_for():
+    """They are a tenth of the import; NumPy itself waits from 2.3 on."""
+    code = ("import sys, numpy; before = 'numpy.random' in sys.modules; import framework as fw;"
+            "assert before or 'numpy.random' not in sys.modules;"
+            "fw.manual_seed(0); fw.rand(2); fw.nn.functional.dropout(fw.ones(9))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -48,7 +48,7 @@ def _by_hand(M: ModuleType, *, layout: tuple[int, int, int]) -> Case:
                 w.addcdiv_(m, v.sqrt().add_(1e-8), value=-1e-4)
                 a.lerp_(w, 0.01)
     return Case(step, lambda _: [*[w - s for w, s in zip(weights, start)], means[0], squares[0], averages[0]],
-                bytes=4 * 18 * count * rows * columns)
+                bytes=4 * 9 * count * rows * columns)
 
 
 for _key, _layout in LAYOUTS.items():

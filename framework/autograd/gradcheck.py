@@ -139,7 +139,7 @@ def _random_like(y: Tensor, strided: bool) -> Tensor:
     return wrap(move(values, y.device)).requires_grad_()
 
 
-def _normal(rng: np.random.Generator, y: Tensor) -> np.ndarray:
+def _normal(rng: "np.random.Generator", y: Tensor) -> np.ndarray:
     """Random numbers of the shape and dtype of ``y``."""
     values = np.asarray(rng.normal(size=y.shape))
     if y.is_complex():

@@ -29,22 +29,23 @@ def _kind(part: Any) -> tuple[Callable, Callable] | None:
     """How the state of an object is taken and given back; None for plain data."""
     if callable(getattr(part, "state_dict", None)) and callable(getattr(part, "load_state_dict", None)):
         return (lambda p: p.state_dict()), (lambda p, state: p.load_state_dict(state))
-    for cls, take, give in _GENERATORS:
+    for cls, take, give in _generators():
         if isinstance(part, cls):
             return take, give
     return None
 
 
-def _give_numpy(generator: np.random.Generator, state: Any) -> None:
+def _give_numpy(generator: "np.random.Generator", state: Any) -> None:
     generator.bit_generator.state = _unpacked(state)
 
 
-_GENERATORS: tuple[tuple[type, Callable, Callable], ...] = (
-    (Generator, Generator.get_state, Generator.set_state),
-    (random.Random, random.Random.getstate, random.Random.setstate),
-    (np.random.Generator, lambda g: _packed(g.bit_generator.state), _give_numpy),
-    (np.random.RandomState, lambda g: _packed(g.get_state(legacy=False)),
-     lambda g, state: g.set_state(_unpacked(state))))
+def _generators() -> tuple[tuple[type, Callable, Callable], ...]:
+    """Kinds of generators; NumPy's are looked up when asked for, as its import of them takes long."""
+    return ((Generator, Generator.get_state, Generator.set_state),
+            (random.Random, random.Random.getstate, random.Random.setstate),
+            (np.random.Generator, lambda g: _packed(g.bit_generator.state), _give_numpy),
+            (np.random.RandomState, lambda g: _packed(g.get_state(legacy=False)),
+             lambda g, state: g.set_state(_unpacked(state))))
 
 
 def _packed(state: Any) -> Any:

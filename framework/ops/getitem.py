@@ -32,7 +32,8 @@ from .index import (
     one_index,
     unindex,
 )
-from .inplace import fill_op, fitted, guard, overwrite, store
+from .inplace import fill_op, fitted, overwrite, store
+from .into import guard
 from .public import public
 from .view import reshape_op, slice_op, take_slice
 

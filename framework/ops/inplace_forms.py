@@ -20,7 +20,8 @@ from . import matmul as matmul
 from . import pointwise as pointwise
 from . import special as special
 from .args import tensor_arg
-from .inplace import guard, inplace
+from .inplace import inplace
+from .into import guard
 from .public import PUBLIC, bare, public
 from .strided import as_strided
 from .view import permute_op, reshape_op, squeeze, swapaxes, t, transpose, unsqueeze

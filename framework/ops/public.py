@@ -96,23 +96,26 @@ def with_out(function: Callable[..., T], name: str | None = None,
         results = [check_out(o, r, name) for o, r in zip(out, result)]
         return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
 
-    annotation = Tensor | None if _gives_one(function) else Any
-    _describe(call, function, inspect.Parameter(
-        "out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation))
+    signature = inspect.signature(function)
+    annotation = Tensor | None if signature.return_annotation is Tensor else Any
+    given = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), given])
     call.without_out = function  # type: ignore[attr-defined]
     call.also = names  # type: ignore[attr-defined]
     return call
 
 
-def _gives_one(function: Callable) -> bool:
-    return inspect.signature(function).return_annotation is Tensor
+def _arguments(function: Callable) -> tuple[list[str], list[str], str]:
+    """The names of a function's arguments: by position or keyword, by keyword only, and of ``*these``.
 
-
-def _describe(call: Callable, function: Callable, *further: inspect.Parameter) -> None:
-    """Show ``function``'s signature, with further parameters, as that of ``call``."""
-    signature = inspect.signature(function)
-    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), *further])
+    Read from its code, as making a signature of every function would take a fifth of the import.
+    """
+    code = inspect.unwrap(function).__code__
+    positional, end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    starred = code.co_varnames[end] if code.co_flags & inspect.CO_VARARGS else ""
+    names = list(code.co_varnames[:end])
+    return names[code.co_posonlyargcount:positional], names[positional:], starred
 
 
 def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) -> Callable[..., T]:
@@ -122,15 +125,13 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
     can do so already, is returned as it is. The names are looked at only after Python refused them, so that
     other calls do not pay for them.
     """
-    parameters = inspect.signature(function).parameters
-    starred = next((p.name for p in parameters.values() if p.kind is p.VAR_POSITIONAL), "")
-    leading = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    leading, others, starred = _arguments(function)
     had: dict[str, str] = getattr(function, "also", {})
     names = {**had, **dict(pair.split("=") for pair in also.split())}
     if starred in ("size", "shape", "dims", "repeats"):
         names = {starred: starred, **names}
     if numpy:
-        names.update({theirs: own for theirs, own in NUMPY_NAMES.items() if own in parameters})
+        names.update({theirs: own for theirs, own in NUMPY_NAMES.items() if own in (*leading, *others)})
     if names == had:
         return function
 
@@ -155,7 +156,6 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
                 raise
         args, settings = renamed(args, settings)
         return function(*args, **settings)
-    _describe(call, function)
     call.also = names  # type: ignore[attr-defined]
     return call
 

@@ -20,7 +20,8 @@ from ..random import Generator, integers_array, normal_array, permutation_array,
 from ..tensor import Tensor, wrap
 from .args import floating, size_args, tensor_arg
 from .complexes import view_as_real
-from .inplace import guard, write
+from .inplace import write
+from .into import guard
 from .layout import made_like
 from .public import check_out, public
 
