@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .config import need
+from .config import names, need
 from .errors import DTypeError
 
 BOOL, INTEGER, FLOAT, COMPLEX = range(4)
@@ -78,7 +78,7 @@ class DType:
         return self.numpy
 
     def __repr__(self) -> str:
-        return f"framework.{self.name}"
+        return f"{names.package}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name if self.name != "bool" else "bool_"

@@ -38,6 +38,7 @@ LEVELS = [
     ["func", "utils"],
     ["autograd.functional"],
     ["__init__", "ops.docs", "config.__main__"],
+    ["as_torch"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}
 # data and io stand beside nn and optim, which they must not need, nor be needed by

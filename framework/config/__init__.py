@@ -7,6 +7,7 @@ import importlib
 from types import ModuleType
 
 from ..errors import MissingExtraError
+from . import names as names
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:

@@ -1,0 +1,80 @@
+"""What is said of a name that PyTorch has and this package has not: what stands closest, and why it lacks."""
+
+import difflib
+import sys
+from types import ModuleType
+
+# the longest prefix that fits says why; names are those after "torch."
+WHY = {
+    "_C": "it is PyTorch's C++ core, and this package is Python over NumPy",
+    "_dynamo": "Python bytecode is not traced here",
+    "_inductor": "nothing is compiled to C++ or Triton here",
+    "_six": "PyTorch itself has dropped it",
+    "classes": "classes written in C++ with PyTorch's headers cannot be loaded",
+    "cuda.nccl": "NCCL is reached through CuPy",
+    "cuda.gds": "it drives NVIDIA's storage library",
+    "mtia": "there is no backend for this hardware",
+    "hpu": "there is no backend for this hardware",
+    "ops": "operators written in C++ with PyTorch's headers cannot be loaded",
+}
+EVERYWHERE = ("", "nn", "nn.functional", "nn.utils", "optim", "optim.lr_scheduler", "utils", "utils.data",
+              "autograd", "linalg", "special", "fft", "cuda", "amp")
+
+
+def why(name: str) -> str:
+    """The reason why ``torch.<name>`` is not there."""
+    while name:
+        if name in WHY:
+            return WHY[name]
+        name = name.rpartition(".")[0]
+    return "framework does not have it"
+
+
+def closest(name: str) -> str:
+    """The name that a user may have meant: the same one elsewhere, or one spelt like it; else empty."""
+    home, _, last = name.rpartition(".")
+    modules = {place: _module(place) for place in dict.fromkeys((home, *EVERYWHERE))}
+    for place, module in modules.items():
+        if module is not None and last in dir(module):
+            return _path(place, last)
+    module = modules[home]
+    near = difflib.get_close_matches(last, [] if module is None else dir(module), n=1, cutoff=0.75)
+    return _path(home, near[0]) if near else ""
+
+
+def _module(place: str) -> ModuleType | None:
+    return sys.modules.get(f"framework.{place}" if place else "framework")
+
+
+def _path(place: str, name: str) -> str:
+    return f"torch.{place}.{name}" if place else f"torch.{name}"
+
+
+def sentence(name: str) -> str:
+    """The whole message for ``torch.<name>``."""
+    near = closest(name)
+    if near == f"torch.{name}":
+        return f"{near} is no module, import it from torch{'.' * ('.' in name)}{name.rpartition('.')[0]}"
+    return f"torch.{name} is not there: {why(name)}" + (f"; closest: {near}" if near else "")
+
+
+class MissingName(AttributeError):
+    """An attribute of a ``torch`` module that is not there. Its text is made when it is read."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(name=path.rpartition(".")[2], obj=None)  # an object would bring Python's own guess
+        self.inner = path
+
+    def __str__(self) -> str:
+        return sentence(self.inner)
+
+
+class MissingModule(ModuleNotFoundError):
+    """A submodule of ``torch`` that is not there."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(name=f"torch.{path}")
+        self.inner = path
+
+    def __str__(self) -> str:
+        return sentence(self.inner)
