@@ -12,13 +12,20 @@ from ..tensor import Tensor
 class RemovableHandle:
     """Takes back a registered hook: ``handle.remove()``, or the end of a ``with`` block."""
 
-    def __init__(self, hooks: Any, key: Any) -> None:
-        self._hooks, self._key = hooks, key
+    def __init__(self, hooks: Any, key: Any, *marks: dict) -> None:
+        self._hooks, self._key, self._marks = hooks, key, marks
+
+    @property
+    def id(self) -> Any:
+        """The key of the hook in its dict."""
+        return self._key
 
     def remove(self) -> None:
         """Take the hook out; a second call does nothing."""
-        hooks, key = self._hooks, self._key
-        self._hooks, self._key = {}, None  # the hook may hold what it hung on
+        hooks, key, marks = self._hooks, self._key, self._marks
+        self._hooks, self._key, self._marks = {}, None, ()  # the hook may hold what it hung on
+        for mark in marks:
+            mark.pop(key, None)
         if isinstance(hooks, dict):
             hooks.pop(key, None)
             return

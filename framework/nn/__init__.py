@@ -115,6 +115,8 @@ from .norm import LocalResponseNorm as LocalResponseNorm
 from .norm import RMSNorm as RMSNorm
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
 from .pool import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from .pool import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from .pool import AdaptiveAvgPool3d as AdaptiveAvgPool3d

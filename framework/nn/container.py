@@ -29,11 +29,10 @@ class _List(Module):
     _kind = MODULE
 
     def _items(self) -> list[Any]:
-        d = self.__dict__
-        return [d[n] for n, kind in self._kinds.items() if kind == self._kind]
+        return list((self._modules if self._kind is MODULE else self._parameters).values())
 
     def _names(self) -> list[str]:
-        return [n for n, kind in self._kinds.items() if kind == self._kind]
+        return self._own_names(self._kind)
 
     def _checked(self, value: Any) -> Any:
         return _module(self, value)
@@ -229,9 +228,7 @@ class _Dict(Module):
         return _module(self, value)
 
     def __getitem__(self, key: str) -> Any:
-        if self._kinds.get(key) != self._kind:
-            raise KeyError(key)
-        return self.__dict__[key]
+        return (self._modules if self._kind is MODULE else self._parameters)[key]
 
     def __setitem__(self, key: str, value: Any) -> None:
         self._check_name(key, self._kind)
@@ -248,23 +245,23 @@ class _Dict(Module):
         return iter(self.keys())
 
     def __contains__(self, key: str) -> bool:
-        return self._kinds.get(key) == self._kind
+        return key in (self._modules if self._kind is MODULE else self._parameters)
 
     def keys(self) -> Iterable[str]:
         """The names."""
-        return [n for n, kind in self._kinds.items() if kind == self._kind]
+        return self._own_names(self._kind)
 
     def values(self) -> Iterable[Any]:
         """The registered values."""
-        return [self.__dict__[n] for n in self.keys()]
+        return [self[n] for n in self.keys()]
 
     def items(self) -> Iterable[tuple[str, Any]]:
         """(name, value) pairs."""
-        return [(n, self.__dict__[n]) for n in self.keys()]
+        return [(n, self[n]) for n in self.keys()]
 
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a name, or ``default``."""
-        return self.__dict__[key] if key in self else default
+        return (self._modules if self._kind is MODULE else self._parameters).get(key, default)
 
     def update(self, values: Any) -> None:
         """Add or replace from a mapping or from (name, value) pairs."""

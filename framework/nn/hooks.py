@@ -1,6 +1,7 @@
 """Hooks of a Module: functions called around ``forward`` and when gradients pass through it.
 
-A module without hooks holds None here and pays one test. Backward hooks stand on two graph nodes that
+A module without hooks holds None here and pays one test. Hooks of all modules are looked at only while there
+are some: the class has another ``__call__`` then. Backward hooks stand on two graph nodes that
 pass gradients on: one behind the module's inputs, one behind its outputs.
 """
 
@@ -19,26 +20,70 @@ _next_key = count().__next__
 
 
 class Hooks:
-    """The hooks of one module, in the order of their calls."""
+    """The hooks of one module around its calls, by number, in the order of their calls.
+
+    What else is known of one stands under its number in a dict of its own, so that the first ones hold
+    functions only.
+    """
 
     def __init__(self) -> None:
-        self.before: dict[int, tuple[Callable, bool]] = {}  # (hook, with_kwargs)
-        self.after: dict[int, tuple[Callable, bool, bool]] = {}  # (hook, with_kwargs, always_call)
+        self.before: dict[int, Callable] = {}
+        self.before_with_kwargs: dict[int, bool] = {}
+        self.after: dict[int, Callable] = {}
+        self.after_with_kwargs: dict[int, bool] = {}
+        self.after_always: dict[int, bool] = {}
         self.backward_before: dict[int, Callable] = {}
         self.backward: dict[int, Callable] = {}
+        self.full: bool | None = None  # whether backward hooks were registered as full ones
 
-    @staticmethod
-    def add(hooks: dict[int, Any], entry: Any, prepend: bool) -> RemovableHandle:
-        """Put an entry last (or first) and give the handle that takes it out again."""
-        key = _next_key()
-        if prepend:
-            rest = dict(hooks)
-            hooks.clear()
-            hooks[key] = entry
-            hooks.update(rest)
-        else:
-            hooks[key] = entry
-        return RemovableHandle(hooks, key)
+
+class StateHooks:
+    """The hooks of one module around saving and loading its state, by number."""
+
+    def __init__(self) -> None:
+        self.save_before: dict[int, Callable] = {}
+        self.save_after: dict[int, Callable] = {}
+        self.save_after_plain: dict[int, bool] = {}  # those that must not replace the dict
+        self.load_before: dict[int, Callable] = {}
+        self.load_before_with_module: dict[int, bool] = {}
+        self.load_after: dict[int, Callable] = {}
+
+
+class _Everywhere(Hooks):
+    """The hooks of all modules; ``begin`` is called when one is added, and makes them be looked at."""
+
+    begin: Callable[[], None]
+    on = False  # whether they are looked at
+
+    def add(self, hooks: dict[int, Callable], hook: Callable, *marks: dict[int, bool]) -> RemovableHandle:
+        """As ``add`` below."""
+        self.begin()
+        return add(hooks, hook, False, *marks)
+
+
+EVERYWHERE = _Everywhere()
+
+
+def watched() -> bool:
+    """Whether there are hooks of all modules."""
+    own = EVERYWHERE
+    return bool(own.before or own.after or own.backward or own.backward_before)
+
+
+def add(hooks: dict[int, Callable], hook: Callable, prepend: bool = False,
+        *marks: dict[int, bool]) -> RemovableHandle:
+    """Put a hook last (or first), and its number into ``marks``; the handle takes it out of all."""
+    key = _next_key()
+    for mark in marks:
+        mark[key] = True
+    if prepend:
+        rest = dict(hooks)
+        hooks.clear()
+        hooks[key] = hook
+        hooks.update(rest)
+    else:
+        hooks[key] = hook
+    return RemovableHandle(hooks, key, *marks)
 
 
 def call(module: Any, hooks: Hooks, args: tuple, kwargs: dict) -> Any:
@@ -46,23 +91,36 @@ def call(module: Any, hooks: Hooks, args: tuple, kwargs: dict) -> Any:
     output: Any = None
     finished: set[int] = set()
     try:
-        for hook, with_kwargs in list(hooks.before.values()):
-            args, kwargs = _before(module, hook, with_kwargs, args, kwargs)
+        for key, hook in list(hooks.before.items()):
+            args, kwargs = _before(module, hook, key in hooks.before_with_kwargs, args, kwargs)
         watch = None
         if (hooks.backward or hooks.backward_before) and state.recording:
             watch = Watch(module, hooks)
             args = watch.inputs(args)
         output = module.forward(*args, **kwargs)
-        for key, (hook, with_kwargs, _) in list(hooks.after.items()):
+        for key, hook in list(hooks.after.items()):
             finished.add(key)
-            new = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+            new = hook(module, args, kwargs, output) if key in hooks.after_with_kwargs \
+                else hook(module, args, output)
             output = output if new is None else new
         return output if watch is None else watch.outputs(output)
     except Exception:
-        for key, (hook, with_kwargs, always) in list(hooks.after.items()):
-            if always and key not in finished:
-                hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+        for key, hook in list(hooks.after.items()):
+            if key in hooks.after_always and key not in finished:
+                hook(module, args, kwargs, output) if key in hooks.after_with_kwargs \
+                    else hook(module, args, output)
         raise
+
+
+def both(own: Hooks | None) -> Hooks:
+    """The hooks of all modules and one module's, as they are called: those of all first."""
+    merged = Hooks()
+    for part in (EVERYWHERE, own):
+        if part is not None:
+            for name, hooks in vars(part).items():
+                if isinstance(hooks, dict):
+                    getattr(merged, name).update(hooks)
+    return merged
 
 
 def _before(module: Any, hook: Callable, with_kwargs: bool, args: tuple, kwargs: dict) -> tuple:

@@ -10,6 +10,7 @@ from typing import Any
 from ..ops.fused import conv_then, linear_relu
 from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
+from .hooks import EVERYWHERE
 from .linear import Linear
 from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
@@ -21,7 +22,8 @@ def _is(items: list, at: int, kind: Any) -> bool:
     if at >= len(items):
         return False
     module = items[at]
-    return type(module) is kind and module._hooks is None and "forward" not in module.__dict__
+    return type(module) is kind and module._hooks is None and "forward" not in module.__dict__ \
+        and not EVERYWHERE.on
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:

@@ -1,28 +1,31 @@
 """Module: the base of layers and models, a tree of parameters, buffers and modules.
 
-Registered values are ordinary attributes; ``_kinds`` remembers which names are registered and as what,
-and one walk over the tree (``named_modules``) serves everything that visits it.
+Registered values stand in three dicts (``_parameters``, ``_buffers``, ``_modules``) and are ordinary
+attributes, too (``registry.py``); one walk over the tree (``named_modules``) serves all that visits it.
 """
 
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from .. import dtypes
+from ..creation import empty_like
 from ..device import Device
 from ..tensor import Tensor
 from . import hooks as _hooks
+from . import loading as _loading
 from . import state as _state
-from .hooks import Hooks, RemovableHandle
-from .parameter import Buffer, Parameter
-from .registry import Registry
+from .hookable import REGISTRATION, Hookable
+from .hooks import Hooks
+from .parameter import Buffer, Parameter, UninitializedBuffer
+from .registry import Registry, owned
 
 PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
+_REGISTRIES = {PARAMETER: "_parameters", BUFFER: "_buffers", MODULE: "_modules"}
 
 
-class Module:
+class Module(Hookable):
     """The base of every layer and model. Subclasses create their parts in ``__init__`` (after
     ``super().__init__()``) and compute in ``forward``; calling the module runs ``forward`` and hooks.
 
@@ -39,16 +42,27 @@ class Module:
     """
 
     training: bool
-    _kinds: dict[str, str]
-    _transient: set[str]
+    call_super_init = False  # whether __init__ goes on to the next class of a multiple inheritance
+    _version = 1  # of the layout of the state, for _load_from_state_dict of later ones
+    _parameters: Registry = owned("_parameters")
+    _buffers: Registry = owned("_buffers")
+    _modules: Registry = owned("_modules")
+    _non_persistent_buffers_set: set[str]  # names of buffers that are not in the state_dict
     _hooks: Hooks | None
 
-    def __init__(self) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
         d = self.__dict__
         d["training"] = True
-        d["_kinds"] = {}
-        d["_transient"] = set()  # names of buffers that are not in the state_dict
+        for name in _REGISTRIES.values():
+            d[name] = Registry(self)
+        d["_non_persistent_buffers_set"] = set()
         d["_hooks"] = None
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+        elif args or kwargs:
+            what = repr(next(iter(kwargs))) if kwargs else f"{len(args)} more"
+            raise TypeError(f"{type(self).__name__}.__init__() got unexpected arguments: {what}; "
+                            f"Module takes none")
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes; every subclass that is called defines it."""
@@ -68,33 +82,49 @@ class Module:
     # -- attributes and registration -------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
-        kinds = self.__dict__.get("_kinds")
+        d = self.__dict__
         kind = _kind_of(value)
-        if kinds is None:
+        if "_parameters" not in d:
             if kind is not None:
                 raise AttributeError(f"{type(self).__name__}: cannot assign the {kind} '{name}' before "
                                      f"super().__init__() was called; call it first in __init__")
         elif kind is not None:
+            known = _of(self, name)
+            if known is None and kind == PARAMETER and hasattr(getattr(type(self), name, None), "__set__"):
+                object.__setattr__(self, name, value)  # a property that takes it
+                return
             self._register(name, value, kind)
             if kind == BUFFER:
-                (self._transient.discard if value.persistent else self._transient.add)(name)
+                hidden = self._non_persistent_buffers_set
+                (hidden.discard if value.persistent else hidden.add)(name)
             return
-        elif name in kinds:
-            self._replace(name, value, kinds[name])
+        elif (known := _of(self, name)) is not None:
+            self._replace(name, value, known)
             return
-        elif isinstance(value, (list, tuple, dict)) and value:
+        elif isinstance(value, (list, tuple, dict)) and value and name not in d:
             self._warn_of_hidden(name, value)
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if "_kinds" not in self.__dict__ and name in ("_kinds", "_hooks", "_transient", "training"):
+        if "_parameters" not in self.__dict__ and name in _FIRST:
             raise AttributeError(f"{type(self).__name__}: super().__init__() was not called in __init__")
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
-        self.__dict__.get("_kinds", {}).pop(name, None)
-        self.__dict__.get("_transient", set()).discard(name)
+        kind = _of(self, name)
+        if kind is None:
+            object.__delattr__(self, name)
+        else:
+            del getattr(self, _REGISTRIES[kind])[name]
+            self._non_persistent_buffers_set.discard(name)
+
+    def __setstate__(self, state: dict) -> None:
+        self.__dict__.update(state)
+        for name, value in (("_hooks", None), ("_non_persistent_buffers_set", set())):
+            self.__dict__.setdefault(name, value)
+        for name in _REGISTRIES.values():
+            self.__dict__.setdefault(name, Registry(self))
+            getattr(self, name)  # takes it over
 
     def __dir__(self) -> list[str]:
         return sorted(n for n in super().__dir__() if not n[:1].isdigit())
@@ -108,19 +138,21 @@ class Module:
                 else f"; del the {kind} first to store something else"
             raise TypeError(f"{type(self).__name__}: '{name}' is a registered {kind}; wanted {wanted} or "
                             f"None, got {type(value).__name__}{hint}")
-        self.__dict__[name] = value
+        self._register(name, value, kind)
 
     def _register(self, name: str, value: Any, kind: str) -> None:
-        kinds = self._kinds
-        if kinds.get(name, kind) != kind:
-            del kinds[name]
-            self._transient.discard(name)
-        self.__dict__[name] = value
-        kinds[name] = kind
+        for hook in REGISTRATION[kind].values():
+            new = hook(self, name, value)
+            value = value if new is None else new
+        old = _of(self, name)
+        if old is not None and old != kind:
+            del getattr(self, _REGISTRIES[old])[name]
+            self._non_persistent_buffers_set.discard(name)
+        getattr(self, _REGISTRIES[kind])[name] = value
 
     def _check_name(self, name: Any, kind: str) -> None:
         where = f"{type(self).__name__}: {kind} name"
-        if "_kinds" not in self.__dict__:
+        if "_parameters" not in self.__dict__:
             raise AttributeError(f"{type(self).__name__}: cannot register the {kind} '{name}' before "
                                  f"super().__init__() was called; call it first in __init__")
         if not isinstance(name, str):
@@ -129,7 +161,8 @@ class Module:
             raise KeyError(f"{where} '{name}' must not contain a dot")
         if not name:
             raise KeyError(f"{where} must not be empty")
-        if self._kinds.get(name) != kind and (name in self.__dict__ or hasattr(type(self), name)):
+        if name not in getattr(self, _REGISTRIES[kind]) and (name in self.__dict__
+                                                             or hasattr(type(self), name)):
             raise KeyError(f"{where} '{name}' is taken: there is an attribute of that name")
 
     def _warn_of_hidden(self, name: str, value: Any) -> None:
@@ -164,7 +197,8 @@ class Module:
             raise TypeError(f"{type(self).__name__}: buffer '{name}' must be a Tensor or None, got "
                             f"{type(tensor).__name__}")
         self._register(name, tensor, BUFFER)
-        (self._transient.discard if persistent else self._transient.add)(name)
+        hidden = self._non_persistent_buffers_set
+        (hidden.discard if persistent else hidden.add)(name)
 
     def add_module(self, name: str, module: "Module | None") -> None:
         """Register a module (or None) under ``name``; KeyError if the name is taken or dotted."""
@@ -176,24 +210,14 @@ class Module:
 
     register_module = add_module
 
-    @property
-    def _parameters(self) -> Registry:
-        return Registry(self, PARAMETER)
-
-    @property
-    def _buffers(self) -> Registry:
-        return Registry(self, BUFFER)
-
-    @property
-    def _modules(self) -> Registry:
-        return Registry(self, MODULE)
-
     # -- the tree --------------------------------------------------------------------------------
 
     def _own(self, kind: str) -> list[tuple[str, Any]]:
         """This module's registered values of one kind that are not None, with names."""
-        d = self.__dict__
-        return [(n, d[n]) for n, k in self._kinds.items() if k == kind and d[n] is not None]
+        return [(n, v) for n, v in getattr(self, _REGISTRIES[kind]).items() if v is not None]
+
+    def _own_names(self, kind: str) -> list[str]:
+        return list(getattr(self, _REGISTRIES[kind]))
 
     def named_modules(self, memo: set | None = None, prefix: str = "",
                       remove_duplicate: bool = True) -> Iterator[tuple[str, "Module"]]:
@@ -216,11 +240,19 @@ class Module:
 
     def _named(self, kind: str, prefix: str, recurse: bool,
                remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
+        return self._named_members(lambda module: module._own(kind), prefix, recurse, remove_duplicate)
+
+    def _named_members(self, get_members_fn: Callable, prefix: str = "", recurse: bool = True,
+                       remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
+        """What ``get_members_fn`` gives of each module as (name, value), with dotted names; None is passed
+        over."""
         seen: set[int] = set()
         walk: Any = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse \
             else [(prefix, self)]
         for path, module in walk:
-            for name, value in module._own(kind):
+            for name, value in get_members_fn(module):
+                if value is None:
+                    continue
                 if remove_duplicate:
                     if id(value) in seen:
                         continue
@@ -269,19 +301,41 @@ class Module:
         """The module at a dotted path; AttributeError if there is none."""
         module: Any = self
         for i, name in enumerate(target.split(".") if target else []):
-            if module._kinds.get(name) != MODULE or module.__dict__[name] is None:
+            if not isinstance(getattr(module, name, None), Module):
                 path = ".".join(target.split(".")[:i])
                 raise AttributeError(f"{type(self).__name__}: no module '{name}' in "
                                      f"{path or type(module).__name__} (looking for '{target}')")
-            module = module.__dict__[name]
+            module = getattr(module, name)
         return module
 
     def _get(self, target: str, kind: str) -> Any:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
-        if module._kinds.get(name) != kind:
+        if name not in getattr(module, _REGISTRIES[kind]):
             raise AttributeError(f"{type(self).__name__}: no {kind} '{target}'")
-        return module.__dict__[name]
+        return getattr(module, name)
+
+    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
+        """Put a module at a dotted path, in the place of another or, unless ``strict``, under a new name.
+
+        Raises ValueError for an empty path or what is no Module, AttributeError where the path leads nowhere.
+
+        >>> net = fw.nn.Sequential(fw.nn.Linear(2, 2), fw.nn.ReLU())
+        >>> net.set_submodule("1", fw.nn.Tanh())
+        >>> net[1]
+        Tanh()
+        """
+        if not target:
+            raise ValueError(f"{type(self).__name__}.set_submodule: the path must not be empty")
+        if not isinstance(module, Module):
+            raise ValueError(f"{type(self).__name__}.set_submodule: wanted a Module for '{target}', got "
+                             f"{type(module).__name__}")
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        there = getattr(owner, name, None)
+        if (strict and there is None) or not (there is None or isinstance(there, Module)):
+            raise AttributeError(f"{type(self).__name__}.set_submodule: no module '{target}'")
+        setattr(owner, name, module)
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter at a dotted path; AttributeError if there is none."""
@@ -323,46 +377,9 @@ class Module:
         """Forget the gradients of all parameters, or fill them with zeros."""
         _state.zero_grad(self.parameters(), set_to_none)
 
-    # -- hooks -----------------------------------------------------------------------------------
-
-    def _own_hooks(self) -> Hooks:
-        hooks = self._hooks
-        if hooks is None:
-            hooks = self.__dict__["_hooks"] = Hooks()
-        return hooks
-
-    def register_forward_pre_hook(self, hook: Callable, *, prepend: bool = False,
-                                  with_kwargs: bool = False) -> RemovableHandle:
-        """Call ``hook(module, args)`` before forward; what it returns (not None) replaces the args.
-
-        with_kwargs: call ``hook(module, args, kwargs)``, which may return ``(args, kwargs)``.
-        """
-        return Hooks.add(self._own_hooks().before, (hook, with_kwargs), prepend)
-
-    def register_forward_hook(self, hook: Callable, *, prepend: bool = False, with_kwargs: bool = False,
-                              always_call: bool = False) -> RemovableHandle:
-        """Call ``hook(module, args, output)`` after forward; what it returns replaces the output.
-
-        with_kwargs: call ``hook(module, args, kwargs, output)``. always_call: also when forward raised.
-        """
-        return Hooks.add(self._own_hooks().after, (hook, with_kwargs, always_call), prepend)
-
-    def register_full_backward_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_input, grad_output)`` when the gradients of the inputs are known.
-
-        grad_input and grad_output are tuples, one entry per positional argument and output, None for
-        those without gradient. A returned tuple replaces grad_input.
-        """
-        return Hooks.add(self._own_hooks().backward, hook, prepend)
-
-    def register_full_backward_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
-        """Call ``hook(module, grad_output)`` before backward; a returned tuple replaces it."""
-        return Hooks.add(self._own_hooks().backward_before, hook, prepend)
-
     # -- state -----------------------------------------------------------------------------------
 
-    def state_dict(self, *, destination: Any = None, prefix: str = "",
-                   keep_vars: bool = False) -> OrderedDict:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """Parameters and persistent buffers by dotted name, sharing memory with the module's.
 
         keep_vars: the registered tensors themselves instead of detached ones.
@@ -370,17 +387,63 @@ class Module:
         >>> list(fw.nn.Linear(2, 1).state_dict())
         ['weight', 'bias']
         """
-        return _state.state_dict(self, destination, prefix, keep_vars)
+        return _loading.state_dict(self, destination, prefix, keep_vars)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        """Put this module's own part into ``destination``; subclasses may override it."""
+        _loading.save_own(self, destination, prefix, keep_vars)
 
     def load_state_dict(self, state_dict: Mapping[str, Any], strict: bool = True,
-                        assign: bool = False) -> "_state.IncompatibleKeys":
+                        assign: bool = False) -> "_loading.IncompatibleKeys":
         """Copy the values of ``state_dict`` into the parameters and buffers, all or none.
 
         strict: names must match exactly. assign: take the tensors themselves instead of copying.
         Returns (missing_keys, unexpected_keys). Raises CheckpointError with every mismatch in one
         message; the model is unchanged then.
         """
-        return _state.load_state_dict(self, state_dict, strict, assign)
+        return _loading.load_state_dict(self, state_dict, strict, assign)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict, strict: bool,
+                              missing_keys: list[str], unexpected_keys: list[str],
+                              error_msgs: list[str]) -> None:
+        """Load this module's own part of a dict; subclasses may override it, and call it with a changed dict.
+
+        What is wrong goes into the lists; within ``load_state_dict`` nothing is written before all is right.
+        """
+        _loading.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys,
+                          error_msgs)
+
+    def get_extra_state(self) -> Any:
+        """What ``state_dict`` holds of this module beside tensors; a subclass that has something defines it,
+        together with ``set_extra_state``."""
+        raise RuntimeError(f"{type(self).__name__} has no get_extra_state(); define it to have more than "
+                           f"tensors in its state_dict")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take what ``get_extra_state`` gave; a subclass that has something defines it."""
+        raise RuntimeError(f"{type(self).__name__} has no set_extra_state(); define it to take what "
+                           f"get_extra_state() gave")
+
+    _plain_extra = {"get_extra_state": get_extra_state, "set_extra_state": set_extra_state}
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> "Module":
+        """Give all parameters, gradients and buffers the memory of ``fn`` of them: what ``to``, ``cuda`` and
+        the like go through, and subclasses may override."""
+        below = list(self.children()) if recurse else []
+        if any(type(m)._apply is not Module._apply for child in below for m in child.modules()):
+            for child in below:
+                child._apply(fn)
+            below = []
+        _state.convert([self, *(m for child in below for m in child.modules())], fn)
+        return self
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> "Module":
+        """Move parameters and buffers to a device without their values: the memory there is not filled.
+
+        >>> fw.nn.Linear(2, 1).to_empty(device="cpu").weight.shape
+        (1, 2)
+        """
+        return self._apply(lambda t: empty_like(t, device=device), recurse)
 
     def to(self, *args: Any, **kwargs: Any) -> "Module":
         """Move parameters and buffers: ``to(device)``, ``to(dtype)``, ``to(device, dtype)``,
@@ -415,8 +478,7 @@ class Module:
         return type(self).__name__
 
     def _child_lines(self) -> list[str]:
-        return [f"({n}): {_indent(repr(self.__dict__[n]))}"
-                for n, kind in self._kinds.items() if kind == MODULE]
+        return [f"({n}): {_indent(repr(m))}" for n, m in self._modules.items()]
 
     def __repr__(self) -> str:
         extra = self.extra_repr()
@@ -446,7 +508,39 @@ class Module:
 
     def type(self, dst_type: Any) -> "Module":
         """All parameters and buffers, integer ones too, to one dtype."""
-        return _state.convert(self, lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.to(dst_type))  # type: ignore[attr-defined]
+
+
+_FIRST = ("_parameters", "_buffers", "_modules", "_hooks", "_non_persistent_buffers_set", "training")
+_call = Module.__call__
+
+
+def _call_with_hooks_of_all(self: Module, *args: Any, **kwargs: Any) -> Any:
+    """``Module.__call__`` while there are hooks of all modules."""
+    if not _hooks.watched():
+        _hooks.EVERYWHERE.on = False
+        Module.__call__ = _call  # type: ignore[method-assign]
+        return _call(self, *args, **kwargs)
+    try:
+        return _hooks.call(self, _hooks.both(self._hooks), args, kwargs)
+    except Exception as error:
+        _note_path(self, error)
+        raise
+
+
+def _watch_all() -> None:
+    _hooks.EVERYWHERE.on = True
+    Module.__call__ = _call_with_hooks_of_all  # type: ignore[method-assign]
+
+
+_hooks.EVERYWHERE.begin = _watch_all
+
+
+def _of(module: Module, name: str) -> str | None:
+    """As what a name is registered."""
+    d = module.__dict__
+    return PARAMETER if name in d["_parameters"] else MODULE if name in d["_modules"] else \
+        BUFFER if name in d["_buffers"] else None
 
 
 def _kind_of(value: Any) -> str | None:
@@ -454,7 +548,7 @@ def _kind_of(value: Any) -> str | None:
         return PARAMETER
     if isinstance(value, Module):
         return MODULE
-    return BUFFER if isinstance(value, Buffer) else None
+    return BUFFER if isinstance(value, (Buffer, UninitializedBuffer)) else None
 
 
 def _indent(text: str) -> str:

@@ -15,6 +15,7 @@ from .parameter import Parameter
 class _Norm(Module):
     """Per-channel scale and shift, and the running mean and variance where they are tracked."""
 
+    _version = 2
     ranks: tuple[int, ...] = ()  # dimensions that an input may have
     layout = ""
     running_mean: Tensor | None
@@ -56,6 +57,14 @@ class _Norm(Module):
             init.ones_(self.weight)
         if self.bias is not None:
             init.zeros_(self.bias)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict, *rest: Any) -> None:
+        """Load; a state of version 1, or of no known version, need not have ``num_batches_tracked``."""
+        name = prefix + "num_batches_tracked"
+        if (local_metadata.get("version") or 1) < 2 and self.num_batches_tracked is not None \
+                and name not in state_dict:
+            state_dict[name] = self.num_batches_tracked
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
 
     def _check(self, x: Tensor, channels: int) -> None:
         if x.ndim not in self.ranks:

@@ -41,7 +41,7 @@ def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], a
     try:
         for path, value in plan.items():
             owner, name = slots[path]
-            owner.__dict__[name] = value
+            _put(owner, name, value)
         output = module(*given, **(kwargs or {}))
         for path in parameters_and_buffers.keys() & plan.keys():
             owner, name = slots[path]
@@ -49,7 +49,12 @@ def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], a
         return output
     finally:
         for owner, name, value in before:
-            owner.__dict__[name] = value
+            _put(owner, name, value)
+
+
+def _put(owner: Module, name: str, value: Tensor) -> None:
+    """Any tensor in the place of a parameter or buffer."""
+    (owner._parameters if name in owner._parameters else owner._buffers)[name] = value
 
 
 def _slots(module: Module) -> list[tuple[str, Module, str]]:
