@@ -12,9 +12,9 @@ from .backends.capsule import read_bfloat16
 from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .layouts import MemoryFormat, back, checked, need_dims, order
-from .ops.args import size_args
-from .ops.layout import made_like
-from .ops.public import bare, by_keyword, with_out
+from .ops.convert.memory_format import made_like
+from .ops.record.args import size_args
+from .ops.record.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
 from .tensor import Tensor, wrap
 

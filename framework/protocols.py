@@ -6,7 +6,7 @@ Their tables are large and few programs meet them, so each is imported when it i
 from importlib import import_module
 from typing import Any
 
-from .ops.cast import to
+from .ops.convert.cast import to
 from .tensor import Tensor
 
 VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")

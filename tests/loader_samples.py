@@ -9,12 +9,7 @@ import numpy as np
 import pytest
 
 import framework as fw
-from framework.data import (
-    DataLoader,
-    Dataset,
-    IterableDataset,
-    get_worker_info,
-)
+from framework.data import DataLoader, Dataset, IterableDataset, get_worker_info
 
 
 class Augmented(Dataset):

@@ -11,9 +11,9 @@ from samples.base import TABLE, Row, Sample, complete
 import framework as fw
 
 BROKEN: dict[str, BaseException] = {}
-for _module in pkgutil.iter_modules(samples.__path__):
+for _module in pkgutil.walk_packages(samples.__path__, "samples."):
     try:
-        importlib.import_module(f"samples.{_module.name}")
+        importlib.import_module(_module.name)
     except Exception as error:  # reported by test_coverage, so that one bad file leaves the others tested
         BROKEN[_module.name] = error
 

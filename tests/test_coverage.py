@@ -10,14 +10,14 @@ from watch import leaf
 import framework as fw
 from framework.autograd.forward import push, transposed
 from framework.ops import OPS, PUBLIC
-from framework.ops.elementwise import Elementwise
-from framework.ops.expression import array_function
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.language.expression import array_function
 
 
 def test_sample_files_load():
     """A file of rows that cannot be imported tests nothing."""
     assert not BROKEN, "\n".join(
-        f"samples/{name}.py: {type(e).__name__}: {e}" for name, e in BROKEN.items()
+        f"{name}: {type(e).__name__}: {e}" for name, e in BROKEN.items()
     )
 
 

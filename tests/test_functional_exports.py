@@ -3,7 +3,7 @@
 import types
 
 import framework as fw
-from framework.ops.public import PUBLIC
+from framework.ops.record.public import PUBLIC
 
 
 def test_functional_exports_exactly_the_registered_functions() -> None:

@@ -6,7 +6,7 @@ import pytest
 import framework as fw
 from framework import _native
 from framework.errors import AnomalyError
-from framework.ops.program import native_kernel
+from framework.ops.language.program import native_kernel
 
 LARGE = 1 << 17  # numbers that several threads and whole blocks take part in
 

@@ -7,7 +7,7 @@ import pytest
 
 import framework as fw
 from framework.nn import joins
-from framework.ops import fused
+from framework.ops.image import fused
 
 nn = fw.nn
 LAYERS = {

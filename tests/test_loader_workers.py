@@ -18,14 +18,7 @@ from loader_samples import nothing_left as nothing_left
 from numpy.random import mtrand
 
 import framework as fw
-from framework.data import (
-    DataLoader,
-    Dataset,
-    Subset,
-    TensorDataset,
-    default_collate,
-    get_worker_info,
-)
+from framework.data import DataLoader, Dataset, Subset, TensorDataset, default_collate, get_worker_info
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="worker processes are tested where fork is")
 

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.elementwise import Elementwise
-from framework.ops.expression import ExpressionRule, array_function
-from framework.ops.op import OPS
-from framework.ops.program import NoProgram, compile_program, native_kernel
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.language.expression import ExpressionRule, array_function
+from framework.ops.language.program import NoProgram, compile_program, native_kernel
+from framework.ops.record.op import OPS
 
 module = _native.module
 native = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")

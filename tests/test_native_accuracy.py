@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from framework import _native
-from framework.ops.expression import array_function
-from framework.ops.program import native_kernel
+from framework.ops.language.expression import array_function
+from framework.ops.language.program import native_kernel
 
 mpmath = pytest.importorskip("mpmath", reason="needs mpmath (in the extra 'dev')")
 pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")

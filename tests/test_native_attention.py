@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import framework as fw
 import framework.nn.functional as F
 from framework import _native
-from framework.ops.attention import attention, attention_grad
+from framework.ops.sequence.attention import attention, attention_grad
 
 module = _native.module
 pytestmark = [pytest.mark.usefixtures("each_threads"),

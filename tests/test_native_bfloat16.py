@@ -8,7 +8,7 @@ from test_native_gemm import laid, layouts, lengths, native, sizes, threads, wit
 
 import framework as fw
 from framework import _native
-from framework.ops import conv
+from framework.ops.image import conv
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
 pytestmark = pytest.mark.skipif(not hasattr(native, "matmul"), reason=f"no native matmul: {_native.isa}")

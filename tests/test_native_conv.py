@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops import adaptive_pool, conv, pool
+from framework.ops.image import adaptive_pool, conv, pool
 
 module = _native.module
 pytestmark = [pytest.mark.usefixtures("each_threads"),

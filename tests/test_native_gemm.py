@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.contract import matmul_kernel
-from framework.ops.matmul import linear_op, matmul_op
+from framework.ops.linalg.contract import matmul_kernel
+from framework.ops.linalg.matmul import linear_op, matmul_op
 
 native = _native.module
 pytestmark = pytest.mark.skipif(not hasattr(native, "matmul"), reason=f"no native matmul: {_native.isa}")

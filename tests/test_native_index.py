@@ -12,7 +12,10 @@ from hypothesis import strategies as st
 import framework as fw
 from framework import _native
 from framework.data.randomness import SampleRandom, mix
-from framework.ops import arrange, cast, embedding, index, join, pad, scatter, scatter_reduce
+from framework.ops.convert import cast
+from framework.ops.image import pad
+from framework.ops.index import embedding, index, scatter, scatter_reduce
+from framework.ops.shape import arrange, join
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason="the extension is not built")
 native = _native.module

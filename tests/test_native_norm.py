@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 import framework as fw
 from framework import _native
 from framework.autograd import gradcheck, gradgradcheck
-from framework.ops import class_losses, norm, softmax
+from framework.ops.losses import classes as class_losses
+from framework.ops.normalization import layers as norm
+from framework.ops.reduce import softmax
 
 module = _native.module
 pytestmark = pytest.mark.usefixtures("each_threads")

@@ -8,8 +8,8 @@ from table import ROWS, cast_inputs, changes_inputs, cotangents, floating_leaves
 
 import framework as fw
 from framework import _native
-from framework.ops.elementwise import Elementwise
-from framework.ops.op import OPS
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.record.op import OPS
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
 TOLERANCE = {"f4": 2e-5, "f8": 1e-12, "c8": 2e-5, "c16": 1e-12, "f2": 2e-3}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import framework as fw
 from framework import _native
 from framework.autograd import gradcheck, gradgradcheck
-from framework.ops.dropout import dropout_op
+from framework.ops.random.dropout import dropout_op
 from framework.philox import coins, normal_of
 from framework.random import Generator
 

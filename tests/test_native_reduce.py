@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.op import OPS
+from framework.ops.record.op import OPS
 
 module = _native.module
 pytestmark = pytest.mark.skipif(module is None, reason=f"no native extension: {_native.isa}")

@@ -7,7 +7,7 @@ import pytest
 
 import framework as fw
 from framework import _native
-from framework.ops import rnn as records
+from framework.ops.sequence import rnn as records
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
 

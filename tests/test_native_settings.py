@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from framework import _native
-from framework.ops.program import compile_program, native_kernel
+from framework.ops.language.program import compile_program, native_kernel
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason=f"no native extension: {_native.isa}")
 

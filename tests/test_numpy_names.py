@@ -12,7 +12,7 @@ from table import ROWS, cast_inputs, changes_inputs, flat, numpy_of, tensors
 
 import framework as fw
 from framework.ops import PUBLIC
-from framework.ops.public import NUMPY_NAMES
+from framework.ops.record.public import NUMPY_NAMES
 
 NOT_BY_PLACE = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_POSITIONAL)
 

@@ -3,7 +3,7 @@
 import pytest
 
 from framework.ops import docs
-from framework.ops.public import PUBLIC
+from framework.ops.record.public import PUBLIC
 
 
 def test_the_page_is_up_to_date():

@@ -130,7 +130,7 @@ def test_cells_beside_torch(kind: str, bias: bool) -> None:
 @pytest.mark.parametrize("sizes,reverse", [
     ((2, 2), False), ((2, 2, 1), True), ((3, 1), False), ((2,), False)])
 def test_derivatives_by_numbers(kind: str, sizes: tuple, reverse: bool) -> None:
-    from framework.ops import rnn as records
+    from framework.ops.sequence import rnn as records
     op = getattr(records, f"{kind.lower()}_op")
     gates, states = {"RNN": 1, "LSTM": 4, "GRU": 3}[kind], 2 if kind == "LSTM" else 1
     rows = gates * 2

@@ -14,7 +14,7 @@ import framework as fw
 from framework.backends import arena, segments
 from framework.backends.segments import Segment, available, segment_of
 from framework.errors import DeviceError, SharedMemoryError
-from framework.ops import share as sharing
+from framework.ops.convert import share as sharing
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 

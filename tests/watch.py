@@ -7,8 +7,8 @@ import numpy as np
 
 import framework as fw
 from framework.dtypes import BY_NUMPY
-from framework.ops.elementwise import Elementwise
-from framework.ops.op import OPS, Meta, Op
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.record.op import OPS, Meta, Op
 
 CALLS_PER_OP = 6
 

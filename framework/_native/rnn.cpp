@@ -1,4 +1,4 @@
-// Recurrent sequences: a layer in one direction, all steps (ops/rnn.py).
+// Recurrent sequences: a layer in one direction, all steps (ops/sequence/rnn.py).
 
 #include "rnn_cells.h"
 

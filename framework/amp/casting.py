@@ -20,8 +20,8 @@ from ..nn.rnn_cell import GRUCell, LSTMCell, RNNCell
 from ..nn.utils.rnn import PackedSequence
 from ..node import Leaf
 from ..ops import PUBLIC
-from ..ops.cast import cast
-from ..ops.rnn import gru_op, lstm_op, rnn_op
+from ..ops.convert.cast import cast
+from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..tensor import Tensor, counter_of
 from .lists import FLOAT32, LOWER, WIDEST, einsum_sums, pads_by_values
 from .state import state

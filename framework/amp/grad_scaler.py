@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
-from ..ops.expression import all_finite
-from ..ops.rounded import is_rounded
+from ..ops.language.expression import all_finite
+from ..ops.record.rounded import is_rounded
 from ..quiet import quietly
 from ..tensor import Tensor, bump, wrap
 from .mode import _known

@@ -10,8 +10,8 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import DTypeError
-from ..ops.arrange import flip
-from ..ops.cast import to
+from ..ops.convert.cast import to
+from ..ops.shape.arrange import flip
 from ..tensor import Tensor, wrap
 
 SCALARS = (bool, int, float, complex)

@@ -8,7 +8,7 @@ from .. import creation, dtypes
 from ..backends import move
 from ..device import as_device
 from ..dtypes import DType
-from ..ops.cast import to
+from ..ops.convert.cast import to
 from ..tensor import Tensor, wrap
 from .array import Array, array_arg, give
 

@@ -9,7 +9,7 @@ from .. import dtypes
 from ..device import as_device
 from ..dtypes import DType
 from ..errors import DTypeError
-from ..ops.cast import to
+from ..ops.convert.cast import to
 from ..tensor import Tensor
 from .array import SCALARS, Array, array_arg, give
 

@@ -8,7 +8,17 @@ from typing import Any
 from .. import creation
 from ..dtypes import FLOAT
 from ..errors import DTypeError
-from ..ops import arithmetic, compare, complexes, elements, pointwise
+from ..ops.pointwise import (
+    arithmetic,
+    compare,
+    elements,
+)
+from ..ops.pointwise import (
+    complex_numbers as complexes,
+)
+from ..ops.pointwise import (
+    functions as pointwise,
+)
 from ..tensor import Tensor
 from .array import Array, array_arg, give, named, together
 

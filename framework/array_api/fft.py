@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import DType
-from ..ops import fft as transforms
+from ..ops.signal import fft as transforms
 from ..tensor import Tensor
 from .array import Array, array_arg, give, named
 

@@ -4,9 +4,10 @@ import math
 from typing import Any, NamedTuple
 
 from ..dtypes import DType
-from ..ops import linalg as matrices
-from ..ops import matmul as products
-from ..ops import rank, solvers, view
+from ..ops.linalg import linalg as matrices
+from ..ops.linalg import matmul as products
+from ..ops.linalg import rank, solvers
+from ..ops.shape import view
 from ..tensor import Tensor
 from . import linear, manipulation, statistics
 from .array import Array, array_arg, give, together

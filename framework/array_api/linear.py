@@ -3,8 +3,8 @@
 from typing import Any
 
 from ..errors import ShapeError
-from ..ops import matmul as products
-from ..ops.args import one_dim
+from ..ops.linalg import matmul as products
+from ..ops.record.args import one_dim
 from .array import Array, array_arg, give, together
 from .elementwise import conj
 

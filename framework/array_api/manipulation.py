@@ -6,9 +6,12 @@ import numpy as np
 
 from .. import dtypes
 from ..errors import ShapeError
-from ..ops import arrange, broadcast, join, pointwise, scatter, split, view
-from ..ops.args import one_dim
-from ..ops.cast import clone, to
+from ..ops.convert.cast import clone, to
+from ..ops.index import repeat as repeating
+from ..ops.index import scatter
+from ..ops.pointwise import functions as pointwise
+from ..ops.record.args import one_dim
+from ..ops.shape import arrange, broadcast, join, split, view
 from ..tensor import Tensor
 from .array import Array, array_arg, common_dtype, forward, give
 
@@ -119,7 +122,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Array:
     """Each element (or slice along an axis) several times; ``repeats`` is a number or one per element."""
     if isinstance(repeats, Tensor):
         repeats = to(repeats, dtypes.int64)
-    return give(arrange.repeat_interleave(array_arg(x, "repeat"), repeats, axis), x)
+    return give(repeating.repeat_interleave(array_arg(x, "repeat"), repeats, axis), x)
 
 
 def reshape(x: Tensor, /, shape: Any, *, copy: bool | None = None) -> Array:

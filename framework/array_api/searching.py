@@ -3,10 +3,12 @@
 from typing import Any, NamedTuple
 
 from .. import dtypes
-from ..ops import index, pointwise, reduce, scan
-from ..ops import sort as sorting
-from ..ops.cast import to
-from ..ops.view import reshape
+from ..ops.convert.cast import to
+from ..ops.index import index
+from ..ops.pointwise import functions as pointwise
+from ..ops.reduce import reduce, scan
+from ..ops.reduce import sort as sorting
+from ..ops.shape.view import reshape
 from ..tensor import Tensor
 from .array import Array, array_arg, give, together
 

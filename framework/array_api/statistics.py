@@ -5,9 +5,12 @@ from typing import Any
 from .. import dtypes
 from ..creation import full
 from ..dtypes import DType
-from ..ops import compare, join, reduce, scan, stats
-from ..ops.args import many_dims, one_dim
-from ..ops.cast import to
+from ..ops.convert.cast import to
+from ..ops.pointwise import compare
+from ..ops.record.args import many_dims, one_dim
+from ..ops.reduce import moments as stats
+from ..ops.reduce import reduce, scan
+from ..ops.shape import join
 from ..tensor import Tensor
 from .array import Array, array_arg, give
 

@@ -8,7 +8,7 @@ import numpy as np
 from ..backends.native import native_or
 from ..dtypes import BY_NUMPY, of_numpy
 from ..errors import DeviceError, DTypeError, ShapeError
-from ..ops.join import stack
+from ..ops.shape.join import stack
 from ..tensor import Tensor, wrap
 
 allocate: Callable = np.empty  # a worker process puts its shared memory here

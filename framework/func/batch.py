@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from ..ops.join import stack
+from ..ops.shape.join import stack
 from ..random import get_rng_state, set_rng_state
 from ..tensor import Tensor
 from .tree import flatten, spread

@@ -6,7 +6,7 @@ from typing import Any
 from ..autograd.mode import no_grad
 from ..nn.module import Module
 from ..nn.utils import stateless
-from ..ops.join import stack
+from ..ops.shape.join import stack
 from ..tensor import Tensor
 
 

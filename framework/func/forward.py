@@ -10,7 +10,7 @@ from ..autograd.forward import close_level, open_level, tangent_at
 from ..autograd.forward_ad import attach
 from ..creation import zeros
 from ..errors import AutogradError
-from ..ops.join import stack
+from ..ops.shape.join import stack
 from ..tensor import Tensor
 from .batch import Draws
 from .core import Chosen, filled, matching, one_at, tensors_of, with_aux, zeros_for

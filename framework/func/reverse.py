@@ -9,7 +9,7 @@ import numpy as np
 from ..autograd.mode import enable_grad, state
 from ..creation import zeros
 from ..errors import ShapeError
-from ..ops.join import stack
+from ..ops.shape.join import stack
 from ..tensor import Tensor
 from .core import Chosen, Frame, check_real, filled, matching, one_at, tensors_of, with_aux, zeros_for
 from .tree import mapped

@@ -19,7 +19,7 @@ from ..backends.arena import descriptor_limit
 from ..backends.segments import Segment, segment_of
 from ..dtypes import of_numpy
 from ..errors import AutogradError, DeviceError, SharedMemoryError
-from ..ops.share import share
+from ..ops.convert.share import share
 from ..tensor import Tensor, wrap
 
 _inbox = threading.local()

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..creation import empty
 from ..errors import ShapeError
-from ..ops.args import pair
+from ..ops.record.args import pair
 from ..tensor import Tensor
 from . import functional as F
 from . import init

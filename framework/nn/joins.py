@@ -7,7 +7,7 @@ the same (with a norm: up to rounding); the others are called one by one.
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.fused import conv_then, linear_relu
+from ..ops.image.fused import conv_then, linear_relu
 from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
 from .hooks import EVERYWHERE

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..ops.args import pair
+from ..ops.record.args import pair
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module

@@ -7,9 +7,9 @@ from typing import Any
 
 from ..creation import empty, zeros
 from ..errors import DTypeError, ShapeError
-from ..ops.join import cat, stack
-from ..ops.rnn import gru_op, lstm_op, rnn_op
-from ..ops.rnn_steps import lstm_steps
+from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
+from ..ops.sequence.rnn_steps import lstm_steps
+from ..ops.shape.join import cat, stack
 from ..tensor import Tensor
 from . import functional as F
 from . import init

@@ -4,7 +4,7 @@ from typing import Any
 
 from ..creation import empty, zeros
 from ..errors import DTypeError, ShapeError
-from ..ops.rnn import gru_op, lstm_op, rnn_op
+from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..tensor import Tensor
 from .module import Module
 from .parameter import Parameter

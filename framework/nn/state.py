@@ -11,7 +11,7 @@ from ..autograd.mode import no_grad
 from ..creation import zeros_like
 from ..device import Device, as_device
 from ..layouts import MemoryFormat, checked
-from ..ops.share import share
+from ..ops.convert.share import share
 from ..tensor import Tensor
 from .parameter import is_lazy
 

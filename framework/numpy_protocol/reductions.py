@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..creation import ones_like
-from ..ops.args import many_dims
+from ..ops.record.args import many_dims
 from ..tensor import Tensor
 from . import ufuncs
 from .table import NO_VALUE, T, Unsupported, floating, implements, masked, operand, store, tensor

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..creation import zeros_like
 from ..errors import ShapeError
-from ..ops.args import one_dim
-from ..ops.pad import pad as pad_op
+from ..ops.image.pad import pad as pad_op
+from ..ops.record.args import one_dim
 from ..tensor import Tensor
 from .table import FUNCTIONS, T, Unsupported, implements, operand, store, tensor
 

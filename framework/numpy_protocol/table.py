@@ -12,7 +12,7 @@ from ..backends import move
 from ..device import CPU
 from ..errors import ShapeError
 from ..ops import namespace
-from ..ops.public import check_out
+from ..ops.record.public import check_out
 from ..tensor import Tensor, wrap
 
 T: Any = SimpleNamespace(**namespace("framework"))

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..ops.args import one_dim
+from ..ops.record.args import one_dim
 from ..tensor import Tensor
 from .table import LINALG, NO_VALUE, UFUNCS, T, Unsupported, floating, masked, operand, pair, store, tensor
 

@@ -3,72 +3,28 @@
 from typing import Any
 
 from ..tensor import Tensor
-from . import activations as activations
-from . import adaptive_pool as adaptive_pool
-from . import arithmetic as arithmetic
-from . import arrange as arrange
-from . import attention as attention
-from . import broadcast as broadcast
-from . import cast as cast
-from . import class_losses as class_losses
-from . import compare as compare
-from . import complexes as complexes
-from . import conv as conv
-from . import ctc as ctc
-from . import distances as distances
-from . import dropout as dropout
-from . import einsum as einsum
-from . import elements as elements
-from . import embedding as embedding
-from . import extras as extras
-from . import fft as fft
-from . import getitem as getitem
-from . import grid_sample as grid_sample
+from . import convert as convert
+from . import further_homes as further_homes
+from . import image as image
 from . import index as index
-from . import inplace_forms as inplace_forms
-from . import integrals as integrals
-from . import inverses as inverses
-from . import join as join
+from . import inplace_functions as inplace_functions
+from . import language as language
 from . import linalg as linalg
 from . import losses as losses
-from . import made_matrices as made_matrices
-from . import margin_losses as margin_losses
-from . import matmul as matmul
-from . import multihead as multihead
-from . import names as names
-from . import norm as norm
-from . import norms as norms
-from . import pad as pad
+from . import normalization as normalization
 from . import pointwise as pointwise
-from . import pool as pool
-from . import power_pool as power_pool
-from . import quantiles as quantiles
-from . import queries as queries
 from . import random as random
-from . import random_activations as random_activations
-from . import rank as rank
+from . import record as record
 from . import reduce as reduce
-from . import rnn as rnn
-from . import scan as scan
-from . import scatter as scatter
-from . import scatter_reduce as scatter_reduce
-from . import share as share
-from . import slices as slices
-from . import softmax as softmax
-from . import solvers as solvers
-from . import sort as sort
+from . import sequence as sequence
+from . import shape as shape
+from . import signal as signal
 from . import special as special
-from . import special_more as special_more
-from . import split as split
-from . import stats as stats
-from . import stft as stft
-from . import strided as strided
-from . import view as view
-from . import windows as windows
-from .inplace import inplace
-from .op import OPS as OPS
-from .public import PUBLIC as PUBLIC
-from .public import bare
+from . import write as write
+from .record.op import OPS as OPS
+from .record.public import PUBLIC as PUBLIC
+from .record.public import bare
+from .write.inplace import inplace
 
 
 def namespace(name: str) -> dict[str, Any]:

@@ -18,8 +18,8 @@ import numpy as np
 
 import framework
 
-from .op import NoDerivative
-from .public import PUBLIC, Public
+from .record.op import NoDerivative
+from .record.public import PUBLIC, Public
 
 ROOT = Path(__file__).parents[2]
 PATH = ROOT / "docs" / "ops.md"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..tensor import Tensor
-from .public import PUBLIC
+from .record.public import PUBLIC
 
 INIT = Path(__file__).parents[1] / "__init__.py"
 FILES = {"framework": INIT, "linalg": INIT.parent / "linalg.py",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
-from ..ops.share import share
+from ..ops.convert.share import share
 from .fused import Fused, denominator, fused_denominator, fused_gradient
 from .optimizer import AT_LEAST_ZERO, Optimizer
 

@@ -29,7 +29,7 @@ from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
 from ..dtypes import INEXACT
 from ..errors import CheckpointError, DeviceError, DTypeError, ShapeError
-from ..ops.complexes import as_complex_op, as_real_op
+from ..ops.pointwise.complex_numbers import as_complex_op, as_real_op
 from ..tensor import Tensor, bump, counter_of, wrap
 from .fused import Fused, fused_step, gradients_fit
 

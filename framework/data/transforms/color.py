@@ -7,9 +7,9 @@ import numpy as np
 
 from ...dtypes import float32
 from ...errors import ShapeError
-from ...ops.cast import to
-from ...ops.join import stack
-from ...ops.reduce import amax, amin, mean
+from ...ops.convert.cast import to
+from ...ops.reduce.reduce import amax, amin, mean
+from ...ops.shape.join import stack
 from ...tensor import Tensor
 from .base import Transform, chance, permutation, probability, uniform
 from .images import channels_of, checked, top_of

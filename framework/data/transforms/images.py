@@ -15,10 +15,10 @@ from ...backends import move
 from ...config import need
 from ...dtypes import bool_, float32, int64
 from ...errors import DTypeError, ShapeError
-from ...ops.arrange import flip
-from ...ops.cast import to
-from ...ops.matmul import matmul
-from ...ops.pad import pad as pad_op
+from ...ops.convert.cast import to
+from ...ops.image.pad import pad as pad_op
+from ...ops.linalg.matmul import matmul
+from ...ops.shape.arrange import flip
 from ...tensor import Tensor, wrap
 
 FILTERS = {"nearest": 0, "bilinear": 2, "bicubic": 3, "box": 4, "hamming": 5, "lanczos": 1}

@@ -11,7 +11,7 @@ from ...autograd.mode import no_grad
 from ...backends import array_module
 from ...creation import zeros
 from ...errors import ShapeError
-from ...ops.join import cat
+from ...ops.shape.join import cat
 from ...tensor import Tensor, bump, wrap
 
 

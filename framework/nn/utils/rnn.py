@@ -8,10 +8,10 @@ import numpy as np
 from ... import dtypes
 from ...creation import full
 from ...errors import DeviceError, DTypeError, ShapeError
-from ...ops.cast import from_array
-from ...ops.index import index_copy, index_select
-from ...ops.join import cat, stack
-from ...ops.view import reshape_op
+from ...ops.convert.cast import from_array
+from ...ops.index.index import index_copy, index_select
+from ...ops.shape.join import cat, stack
+from ...ops.shape.view import reshape_op
 from ...tensor import Tensor, wrap
 
 

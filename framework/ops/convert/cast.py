@@ -1,0 +1,172 @@
+"""Dtype and device of a tensor: ``to`` and its kin, and copies."""
+
+import warnings
+from typing import Any
+
+from ... import dtypes
+from ...backends import backend_for, move
+from ...device import Device, as_device
+from ...layouts import MemoryFormat, checked, contiguous_format, preserve_format
+from ...tensor import Tensor, wrap
+from ..record.args import tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from .memory_format import copy_in, in_format
+
+cast = Op("cast", "x", jvp="linear", moves=True, native="cast",
+          kernel=lambda xp, x, *, dtype: _converted(x, _numpy(dtype)),
+          infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
+          vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
+clone_op = Op("clone", "x", jvp="linear", moves=True, native="clone",
+              kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
+              infer=lambda x: x, vjp={"x": lambda g: g})
+contiguous_op = Op("contiguous", "x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
+                   native="contiguous", infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
+transfer = Op("transfer", "x", jvp="linear", moves=True,
+              kernel=lambda xp, x, *, device, back: move(x, device),
+              infer=lambda x, *, device, back: x,
+              vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
+
+
+def _numpy(dtype: Any) -> Any:
+    return dtype.numpy if type(dtype) is dtypes.DType else dtype
+
+
+def _converted(x: Any, to: Any) -> Any:
+    """Of complex numbers the real part, where the dtype is real: also the derivative of the way back."""
+    return (x.real if x.dtype.kind == "c" and to.kind not in "cb" else x).astype(to)
+
+
+def from_array(array: Any, like: Tensor) -> Tensor:
+    """A tensor of a NumPy array on the device of ``like``."""
+    return wrap(move(array, like.device))
+
+
+@public("", method=True, op=transfer)
+def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False,
+       copy: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
+    """The tensor with another dtype, device or memory format; itself when nothing changes.
+
+    Forms: ``input.to(dtype)``, ``input.to(device)``, ``input.to(device, dtype)``, ``input.to(other_tensor)``,
+    ``input.to(memory_format=framework.channels_last)``.
+
+    >>> fw.tensor([1, 2]).to(fw.float64)
+    tensor([1., 2.], dtype=framework.float64)
+    """
+    flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
+    copy = flags[1] if len(flags) > 1 else copy
+    for arg in args:
+        if isinstance(arg, Tensor):
+            dtype, device = arg.dtype, arg.device
+        elif isinstance(arg, bool):
+            continue
+        elif isinstance(arg, (str, Device, int)):
+            device = arg
+        elif arg is not None:
+            dtype = arg
+    result = input
+    if dtype is not None and dtypes.as_dtype(dtype) is not input.dtype:
+        if input.dtype.is_complex and dtypes.as_dtype(dtype).category in (dtypes.INTEGER, dtypes.FLOAT):
+            warnings.warn(f"to: the imaginary part is discarded by converting {input.dtype} to {dtype}; "
+                          f"input.real says so", stacklevel=2)
+        result = cast.run(result, dtype=dtypes.as_dtype(dtype))
+    if device is not None:
+        result = _to_device(result, as_device(device))
+    if memory_format is not None and checked(memory_format, "to") is not preserve_format:
+        result = contiguous(result, memory_format)
+    return clone(input) if copy and result is input else result
+
+
+def _to_device(x: Tensor, device: Device) -> Tensor:
+    backend = backend_for(device)
+    if device.type == "cuda":
+        device = Device("cuda", backend.index_of(device))
+    if x.device == device:
+        return x
+    return transfer.run(x, device=device, back=x.device)
+
+
+@public("", method=True)
+def cpu(input: Tensor) -> Tensor:
+    """The tensor in host memory; itself if it is there.
+
+    >>> fw.ones(2).cpu()
+    tensor([1., 1.])
+    """
+    return to(input, device="cpu")
+
+
+@public("", method=True)
+def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tensor:
+    """The tensor on a CUDA device (the current one by default).
+
+    Raises DeviceError or MissingExtraError where there is none.
+    """
+    return to(input, device="cuda" if device is None else device)
+
+
+@public("", method=True)
+def type_as(input: Tensor, other: Tensor) -> Tensor:
+    """The tensor in the dtype of ``other``.
+
+    >>> fw.ones(1).type_as(fw.tensor([1])).dtype
+    framework.int64
+    """
+    return to(input, other.dtype)
+
+
+def _caster(name: str, dtype: dtypes.DType) -> None:
+    def convert(x: Tensor) -> Tensor:
+        return to(x, dtype)
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
+    public("", method=True)(convert)
+
+
+for _name, _dtype in (("float", dtypes.float32), ("double", dtypes.float64), ("half", dtypes.float16),
+                      ("int", dtypes.int32), ("long", dtypes.int64), ("short", dtypes.int16),
+                      ("bfloat16", dtypes.bfloat16), ("bool", dtypes.bool_), ("byte", dtypes.uint8),
+                      ("char", dtypes.int8), ("cfloat", dtypes.complex64),
+                      ("cdouble", dtypes.complex128)):
+    _caster(_name, _dtype)
+
+
+@public(method=True, op=clone_op)
+def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor:
+    """A copy in new memory, through which gradients flow; by default images keep their memory format.
+
+    >>> fw.clone(fw.tensor([1.0]))
+    tensor([1.])
+    """
+    copy = copy_in(tensor_arg(input, "clone"), checked(memory_format, "clone"), "clone")
+    return clone_op.run(input) if copy is None else copy
+
+
+@public("", method=True, op=contiguous_op)
+def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
+    """The tensor in row-major memory, or with its channels last; itself if it is already.
+
+    Raises ShapeError where the format is not for so many dimensions.
+
+    >>> fw.ones(2, 3).t().contiguous().is_contiguous()
+    True
+    """
+    if memory_format is contiguous_format:
+        return input if input.is_contiguous() else contiguous_op.run(input)
+    if checked(memory_format, "contiguous") is preserve_format:
+        raise ValueError("contiguous: preserve_format names no layout; use clone() for a copy that keeps it")
+    return in_format(input, memory_format, "contiguous")  # type: ignore[return-value]
+
+
+@public("", method=True)
+def detach_(input: Tensor) -> Tensor:
+    """Cut this tensor out of its graph; views cannot be.
+
+    >>> (fw.ones(1, requires_grad=True) * 2).detach_().requires_grad
+    False
+    """
+    if input._base is not None:
+        raise RuntimeError("detach_: this tensor is a view, which cannot be cut from its base; use "
+                           "detach()")
+    input._node = None
+    return input

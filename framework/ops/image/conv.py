@@ -1,0 +1,499 @@
+"""Convolutions in 1, 2 and 3 dimensions, and their transposes.
+
+One family of three records, each linear in both its inputs, whose derivatives are each other:
+
+    conv(x, w)  --dx-->  conv_input_grad(y, w)  (also the transposed convolution)
+                --dw-->  conv_weight_grad(x, y)
+
+Each works through the batch in pieces small enough for the cache: it lays the windows of a piece out
+as columns, one row per (channel, kernel position), and multiplies. With stride 1 the columns run
+over whole rows of the padded image, so they are long contiguous copies; the few columns that straddle
+two rows are left out when the result is taken (about kernel/width too much work, for several times
+the copying speed). On the CPU the native kernels, where they are built, read the windows in place.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...layouts import laid_as
+from ...tensor import Tensor
+from ..linalg.matmul import same_dtype
+from ..record.args import pair, tensor_arg
+from ..record.op import NEVER, Meta, Op
+from ..record.public import public
+from ..reduce.reduce import sum_op
+from ..shape.view import grown, reshape_op
+
+# bytes of columns worked on at once: about a second-level cache on a CPU, a launch's worth on a GPU
+_CPU_BYTES, _CUDA_BYTES = 1 << 21, 1 << 29
+_MAX_WASTE = 1.5  # how many straddling columns the contiguous layout may add
+
+
+class Windows(NamedTuple):
+    """How the windows of a padded image lie in memory. Sizes count elements, per dimension."""
+
+    kernel: tuple[int, ...]
+    padding: tuple[int, ...]
+    padded: tuple[int, ...]   # sizes of the padded image
+    out: tuple[int, ...]      # number of windows
+    steps: tuple[int, ...]    # memory step from one window to the next
+    taps: tuple[int, ...]     # memory step inside a window
+    row: int                  # memory step of one channel
+    length: int               # columns per image: prod(out), or more in the contiguous layout
+    flat: bool                # the contiguous layout
+
+    @property
+    def positions(self) -> list[int]:
+        """Offset of every kernel position from the window's first element."""
+        offsets = [0]
+        for size, tap in zip(self.kernel, self.taps):
+            offsets = [o + i * tap for o in offsets for i in range(size)]
+        return offsets
+
+
+def windows(size: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
+            padding: tuple[int, ...], dilation: tuple[int, ...]) -> Windows:
+    """The layout for an image of ``size`` (spatial dimensions only)."""
+    padded = tuple(s + 2 * p for s, p in zip(size, padding))
+    out = out_sizes(size, kernel, stride, padding, dilation)
+    memory = [math.prod(padded[i + 1:]) for i in range(len(size))]
+    length = 1 + sum((o - 1) * m for o, m in zip(out, memory))
+    flat = all(s == 1 for s in stride) and length <= _MAX_WASTE * math.prod(out)
+    return Windows(kernel, padding, padded, out, tuple(s * m for s, m in zip(stride, memory)),
+                   tuple(d * m for d, m in zip(dilation, memory)), math.prod(padded),
+                   length if flat else math.prod(out), flat)
+
+
+def out_sizes(size: tuple[int, ...], kernel: tuple[int, ...], stride: tuple[int, ...],
+              padding: tuple[int, ...], dilation: tuple[int, ...]) -> tuple[int, ...]:
+    """How many windows fit along each dimension."""
+    return tuple((s + 2 * p - d * (k - 1) - 1) // st + 1
+                 for s, k, st, p, d in zip(size, kernel, stride, padding, dilation))
+
+
+def strided(xp: Any, a: Any, shape: tuple, steps: tuple, offset: int = 0) -> Any:
+    """A strided view of the flat array ``a``."""
+    return xp.lib.stride_tricks.as_strided(a[offset:], shape, tuple(s * a.itemsize for s in steps))
+
+
+def column_view(xp: Any, flat: Any, n: int, c: int, at: Windows) -> Any:
+    """The windows of ``n`` images of ``c`` channels as (c, *kernel, n, columns...)."""
+    spatial, steps = ((at.length,), (1,)) if at.flat else (at.out, at.steps)
+    return strided(xp, flat, (c, *at.kernel, n, *spatial), (at.row, *at.taps, c * at.row, *steps))
+
+
+def _result_view(xp: Any, flat: Any, n: int, o: int, at: Windows) -> Any:
+    """Columns (o, n, length) as images (n, o, *out), without those that straddle rows."""
+    steps = at.steps if at.flat else tuple(math.prod(at.out[i + 1:]) for i in range(len(at.out)))
+    return strided(xp, flat, (n, o, *at.out), (at.length, n * at.length, *steps))
+
+
+def _piece(xp: Any, n: int, rows: int, at: Windows, itemsize: int) -> int:
+    """How many images to work on at once."""
+    most = (_CPU_BYTES if xp is np else _CUDA_BYTES) // max(1, rows * at.length * itemsize)
+    return max(1, min(n, most))
+
+
+def inner(at: Windows) -> tuple:
+    """The index of the image inside the padded one."""
+    return tuple(slice(p, s - p) for p, s in zip(at.padding, at.padded))
+
+
+class _Columns:
+    """The columns of a batch, a piece at a time, in memory that is used again for every piece."""
+
+    def __init__(self, xp: Any, x: Any, at: Windows, groups: int) -> None:
+        n, c = x.shape[:2]
+        self.xp, self.x, self.at, self.groups = xp, x, at, groups
+        self.rows = c // groups * math.prod(at.kernel)
+        self.size = _piece(xp, n, c * math.prod(at.kernel), at, x.dtype.itemsize)
+        self.padded = None
+        if any(at.padding):
+            self.padded = xp.zeros((self.size, c, *at.padded), x.dtype)
+            flat = self.padded.reshape(-1)
+        else:
+            flat = xp.ascontiguousarray(x).reshape(-1)
+        self.source = column_view(xp, flat, self.size if any(at.padding) else n, c, at)
+        self.memory = xp.empty(c * math.prod(at.kernel) * self.size * at.length, x.dtype)
+
+    def __call__(self, start: int, stop: int) -> Any:
+        """The columns of images start to stop: (groups, rows, images * length)."""
+        count, d = stop - start, len(self.at.kernel)
+        if self.padded is not None:
+            self.padded[(slice(0, count), slice(None), *inner(self.at))] = self.x[start:stop]
+            start, stop = 0, count
+        source = self.source[(slice(None),) * (d + 1) + (slice(start, stop),)]
+        columns = self.memory[:source.size]
+        columns.reshape(source.shape)[...] = source
+        return columns.reshape(self.groups, self.rows, count * self.at.length)
+
+    def pieces(self) -> list[tuple[int, int]]:
+        n = self.x.shape[0]
+        return [(i, min(i + self.size, n)) for i in range(0, n, self.size)]
+
+
+def _for_images(kernel: Any) -> Any:
+    """NumPy has no fast half-precision product: compute in float32 there. Images keep their memory format."""
+    def run(xp: Any, *arrays: Any, **settings: Any) -> Any:
+        if xp is np and arrays[0].dtype == np.float16:
+            arrays = tuple(a if a is None else a.astype(np.float32) for a in arrays)
+            return laid_as(xp, kernel(xp, *arrays, **settings).astype(np.float16), *arrays[:2])
+        return laid_as(xp, kernel(xp, *arrays, **settings), *arrays[:2])
+    return run
+
+
+@_for_images
+def _conv_kernel(xp: Any, x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple,
+                 groups: int) -> Any:
+    n, o = x.shape[0], w.shape[0]
+    at = windows(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    out = xp.empty((n, o, *at.out), x.dtype)
+    if b is not None:
+        b = b.reshape(-1, *(1,) * len(at.out))
+    if not n:
+        return out
+    columns = _Columns(xp, x, at, groups)
+    matrix = xp.ascontiguousarray(w).reshape(groups, o // groups, columns.rows)
+    memory = xp.empty(o * columns.size * at.length, x.dtype)
+    for start, stop in columns.pieces():
+        y = memory[:o * (stop - start) * at.length]
+        xp.matmul(matrix, columns(start, stop), out=y.reshape(groups, o // groups, -1))
+        y = _result_view(xp, y, stop - start, o, at)
+        if b is None:
+            out[start:stop] = y
+        else:
+            xp.add(y, b, out=out[start:stop])
+    return out
+
+
+def _gradient_columns(xp: Any, y: Any, at: Windows, size: int) -> Any:
+    """A function giving y[start:stop] as columns (o, images * length), 0 in those that straddle."""
+    o = y.shape[1]
+    memory = xp.zeros(o * size * at.length, y.dtype)
+
+    def columns(start: int, stop: int) -> Any:
+        count = stop - start
+        flat = memory[:o * count * at.length]
+        if count != size:
+            flat[...] = 0
+        _result_view(xp, flat, count, o, at)[...] = y[start:stop]
+        return flat.reshape(o, count * at.length)
+    return columns
+
+
+@_for_images
+def _input_grad_kernel(xp: Any, y: Any, w: Any, *, x_shape: tuple, stride: tuple, padding: tuple,
+                       dilation: tuple, groups: int) -> Any:
+    n, c = x_shape[:2]
+    o, each = w.shape[0], w.shape[1]
+    at = windows(x_shape[2:], w.shape[2:], stride, padding, dilation)
+    positions = at.positions
+    rows = each * len(positions)
+    size = _piece(xp, n, c * len(positions), at, y.dtype.itemsize)
+    columns = _gradient_columns(xp, y, at, size)
+    matrix = xp.ascontiguousarray(w).reshape(groups, o // groups, rows).transpose(0, 2, 1)
+    matrix = xp.ascontiguousarray(  # kernel positions first: each adds one block of channels
+        matrix.reshape(groups, each, len(positions), o // groups).transpose(0, 2, 1, 3))
+    matrix = matrix.reshape(groups, rows, o // groups)
+    spatial, steps = ((at.length,), (1,)) if at.flat else (at.out, at.steps)
+    out = xp.empty(x_shape, y.dtype)
+    products = xp.empty(groups * rows * size * at.length, y.dtype)
+    images = xp.empty(c * size * at.row, y.dtype)
+    for start in range(0, n, size):
+        count = min(size, n - start)
+        product = products[:groups * rows * count * at.length].reshape(groups, rows, -1)
+        xp.matmul(matrix, columns(start, start + count).reshape(groups, o // groups, -1), out=product)
+        product = product.reshape(groups, len(positions), each, count, *spatial)
+        image = images[:c * count * at.row]  # (groups, channels, images, padded...)
+        image[...] = 0
+        for i, offset in enumerate(positions):
+            target = strided(xp, image, (groups, each, count, *spatial),
+                           (each * count * at.row, count * at.row, at.row, *steps), offset)
+            target += product[:, i]
+        image = image.reshape(c, count, *at.padded)[(slice(None),) * 2 + inner(at)]
+        out[start:start + count] = image.swapaxes(0, 1)
+    return out
+
+
+@_for_images
+def _weight_grad_kernel(xp: Any, x: Any, y: Any, *, w_shape: tuple, stride: tuple, padding: tuple,
+                        dilation: tuple, groups: int) -> Any:
+    o = w_shape[0]
+    at = windows(x.shape[2:], w_shape[2:], stride, padding, dilation)
+    if not x.shape[0]:
+        return xp.zeros(w_shape, x.dtype)
+    columns = _Columns(xp, x, at, groups)
+    gradients = _gradient_columns(xp, y, at, columns.size)
+    total: Any = None
+    for start, stop in columns.pieces():
+        part = gradients(start, stop).reshape(groups, o // groups, -1)
+        product = xp.matmul(part, columns(start, stop).swapaxes(1, 2))
+        total = product if total is None else total + product
+    return total.reshape(w_shape)
+
+
+# -- the records ---------------------------------------------------------------------------------
+
+
+def _conv_infer(x: Meta, w: Meta, b: Meta | None = None, *, stride: tuple, padding: tuple,
+                dilation: tuple, groups: int) -> Meta:
+    d = len(stride)
+    name = f"conv{d}d"
+    if w.ndim != d + 2 or x.ndim != d + 2:
+        raise ShapeError(f"{name}: input of shape {list(x.shape)} and weight of shape {list(w.shape)}: "
+                         f"wanted input (batch, channels, {d} sizes), the batch optional, and weight (out, "
+                         f"channels/groups, {d} kernel sizes)")
+    if x.shape[1] != w.shape[1] * groups or w.shape[0] % groups:
+        raise ShapeError(
+            f"{name}: weight of shape {list(w.shape)} with groups={groups} takes an input of "
+            f"{w.shape[1] * groups} channels and an out size divisible by groups; input has shape "
+            f"{list(x.shape)}, {x.shape[1]} channels")
+    if b is not None and b.shape != (w.shape[0],):
+        raise ShapeError(f"{name}: bias of shape {list(b.shape)} does not fit a weight of shape "
+                         f"{list(w.shape)}; wanted [{w.shape[0]}]")
+    out = out_sizes(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if min(out) < 1 or min(w.shape[2:]) < 1:
+        raise ShapeError(f"{name}: a kernel of size {list(w.shape[2:])} with dilation {list(dilation)} does "
+                         f"not fit into an image of size {list(x.shape[2:])} with padding "
+                         f"{list(padding)}; enlarge the image or the padding")
+    return Meta((x.shape[0], w.shape[0], *out), x.dtype)
+
+
+def _settings(stride: tuple, padding: tuple, dilation: tuple, groups: int) -> dict[str, Any]:
+    return {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+
+
+def _conv_x(g: Any, w: Any, x_shape: tuple, stride: tuple, padding: tuple, dilation: tuple,
+            groups: int) -> Any:
+    return conv_input_grad(g, w, x_shape=x_shape, **_settings(stride, padding, dilation, groups))
+
+
+def _conv_w(g: Any, x: Any, w_shape: tuple, stride: tuple, padding: tuple, dilation: tuple,
+            groups: int) -> Any:
+    return conv_weight_grad(x, g, w_shape=w_shape, **_settings(stride, padding, dilation, groups))
+
+
+def _conv_b(g: Any) -> Any:
+    return sum_op(g, dims=(0, *range(2, g.ndim)), keepdim=False)
+
+
+def _input_grad_y(g: Any, w: Any, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
+    return conv(g, w, None, **_settings(stride, padding, dilation, groups))
+
+
+def _input_grad_w(g: Any, y: Any, w_shape: tuple, stride: tuple, padding: tuple, dilation: tuple,
+                  groups: int) -> Any:
+    return conv_weight_grad(g, y, w_shape=w_shape, **_settings(stride, padding, dilation, groups))
+
+
+def _weight_grad_x(g: Any, y: Any, x_shape: tuple, stride: tuple, padding: tuple, dilation: tuple,
+                   groups: int) -> Any:
+    return conv_input_grad(y, g, x_shape=x_shape, **_settings(stride, padding, dilation, groups))
+
+
+def _weight_grad_y(g: Any, x: Any, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
+    return conv(x, g, None, **_settings(stride, padding, dilation, groups))
+
+
+conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
+          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b})
+conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
+                     rounds="conv_input_grad_bf16",
+                     jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
+                     vjp={"y": _input_grad_y, "w": _input_grad_w})
+conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
+                      rounds="conv_weight_grad_bf16",
+                      jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
+                      vjp={"x": _weight_grad_x, "y": _weight_grad_y})
+for _op in (conv, conv_input_grad, conv_weight_grad):
+    _op.loose_from = NEVER  # images keep their memory format
+
+
+# -- the public functions ------------------------------------------------------------------------
+
+
+def at_least(values: tuple[int, ...], low: int, op: str, name: str) -> tuple[int, ...]:
+    """The values if none is below ``low``, else a ValueError."""
+    if min(values) < low:
+        raise ValueError(f"{op}: {name} must be at least {low}, got {list(values)}")
+    return values
+
+
+def _groups(groups: Any, op: str) -> int:
+    if isinstance(groups, bool) or not hasattr(groups, "__index__") or groups < 1:
+        raise ValueError(f"{op}: groups must be a positive int, got {groups!r}")
+    return int(groups)
+
+
+def batched(x: Tensor, d: int, op: str) -> tuple[Tensor, bool]:
+    """``x`` with a batch dimension, and whether it was added; x has ``d`` spatial dimensions."""
+    if tensor_arg(x, op).ndim == d + 1:
+        return reshape_op.run(x, shape=(1, *x.shape)), True
+    if x.ndim != d + 2:
+        raise ShapeError(f"{op}: wanted input of {d + 2} dimensions (batch, channels, {d} sizes), or {d + 1} "
+                         f"without the batch, got shape {list(x.shape)}")
+    return x, False
+
+
+def _same_padding(x: Tensor, w: Tensor, padding: str, stride: tuple, dilation: tuple,
+                  op: str) -> tuple[Tensor, tuple[int, ...]]:
+    """Padding by name; where a side needs one more than the other, x gets that one first."""
+    if padding == "valid":
+        return x, (0,) * len(stride)
+    if padding != "same":
+        raise ValueError(f"{op}: padding must be an int, ints, 'valid' or 'same', got {padding!r}")
+    if any(s != 1 for s in stride):
+        raise ValueError(f"{op}: padding='same' needs stride 1, got {list(stride)}")
+    total = [d * (k - 1) for d, k in zip(dilation, w.shape[2:])]
+    return grown(x, [t % 2 for t in total]), tuple(t // 2 for t in total)
+
+
+def _convolve(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any, dilation: Any,
+              groups: Any) -> Tensor:
+    op = f"conv{d}d"
+    x, w, b = _operands(op, x, w, b)
+    x, alone = batched(x, d, op)
+    stride = at_least(pair(stride, d, op, "stride"), 1, op, "stride")
+    dilation = at_least(pair(dilation, d, op, "dilation"), 1, op, "dilation")
+    if isinstance(padding, str):
+        x, padding = _same_padding(x, w, padding, stride, dilation, op)
+    padding = at_least(pair(padding, d, op, "padding"), 0, op, "padding")
+    settings = _settings(stride, padding, dilation, _groups(groups, op))
+    _conv_infer(Meta(x.shape, x.dtype), Meta(w.shape, w.dtype),
+                None if b is None else Meta(b.shape, b.dtype), **settings)
+    out = conv.run(x, w, b, **settings)
+    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+
+
+def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
+    dtype = tensor_arg(x, op)._array.dtype
+    if tensor_arg(w, op, "weight")._array.dtype is dtype and (
+            b is None or tensor_arg(b, op, "bias")._array.dtype is dtype):
+        return x, w, b
+    if b is None:
+        return (*same_dtype(op, input=x, weight=w), None)
+    return tuple(same_dtype(op, input=x, weight=w, bias=b))
+
+
+@public("nn.functional", op=conv)
+def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
+    """Convolution (as in neural networks: without flipping the kernel) over one dimension.
+
+    ``y[n, o, i] = bias[o] + sum over c, k of weight[o, c, k] * input[n, c, i * stride + k * dilation]``.
+    Shapes: input (n, c, l) or (c, l), weight (o, c/groups, k), bias (o) -> (n, o, l'), l' =
+    (l + 2 padding - dilation (k - 1) - 1) // stride + 1. padding: a number, "valid" or "same".
+    Raises ShapeError where sizes do not fit.
+
+    >>> fw.nn.functional.conv1d(fw.tensor([[[1.0, 2.0, 4.0]]]), fw.tensor([[[-1.0, 1.0]]]))
+    tensor([[[1., 2.]]])
+    """
+    return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public("nn.functional")
+def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
+    """Convolution over images: input (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).
+
+    The formula is that of ``conv1d``, over two dimensions; stride, padding and dilation are a number or
+    one per dimension. Gives (n, o, h', w'). Raises ShapeError where sizes do not fit.
+
+    >>> fw.nn.functional.conv2d(fw.ones(1, 1, 3, 3), fw.ones(1, 1, 2, 2), padding=1).shape
+    (1, 1, 4, 4)
+    """
+    return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@public("nn.functional")
+def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
+           dilation: Any = 1, groups: int = 1) -> Tensor:
+    """Convolution over volumes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
+
+    The formula is that of ``conv1d``, over three dimensions. Raises ShapeError where sizes do not fit.
+
+    >>> fw.nn.functional.conv3d(fw.ones(1, 1, 3, 3, 3), fw.ones(2, 1, 2, 2, 2)).shape
+    (1, 2, 2, 2, 2)
+    """
+    return _convolve(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, padding: Any,
+                output_padding: Any, groups: Any, dilation: Any) -> Tensor:
+    op = f"conv_transpose{d}d"
+    x, w, b = _operands(op, x, w, b)
+    x, alone = batched(x, d, op)
+    stride = at_least(pair(stride, d, op, "stride"), 1, op, "stride")
+    dilation = at_least(pair(dilation, d, op, "dilation"), 1, op, "dilation")
+    padding = at_least(pair(padding, d, op, "padding"), 0, op, "padding")
+    extra = at_least(pair(output_padding, d, op, "output_padding"), 0, op, "output_padding")
+    groups = _groups(groups, op)
+    if any(e >= max(s, i) for e, s, i in zip(extra, stride, dilation)):
+        raise ValueError(f"{op}: output_padding {list(extra)} must be smaller than stride {list(stride)} or "
+                         f"dilation {list(dilation)}")
+    if w.ndim != d + 2 or w.shape[0] != x.shape[1] or w.shape[0] % groups:
+        raise ShapeError(f"{op}: weight of shape {list(w.shape)} with groups={groups} does not fit x of "
+                         f"shape {list(x.shape)}: wanted weight (channels, out/groups, {d} kernel sizes), "
+                         f"channels {x.shape[1]}, divisible by groups")
+    channels = w.shape[1] * groups
+    if b is not None and b.shape != (channels,):
+        raise ShapeError(f"{op}: bias of shape {list(b.shape)} does not fit {channels} output channels; "
+                         f"wanted [{channels}]")
+    size = tuple((i - 1) * s - 2 * p + t * (k - 1) + e + 1 for i, s, p, t, k, e in
+                 zip(x.shape[2:], stride, padding, dilation, w.shape[2:], extra))
+    if min(size) < 1:
+        raise ShapeError(f"{op}: input of shape {list(x.shape)} with padding {list(padding)} gives no output "
+                         f"(sizes {list(size)}); lower the padding")
+    x = grown(x, [e // s for e, s in zip(extra, stride)])  # whole steps are windows of zeros
+    out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
+                              **_settings(stride, padding, dilation, groups))
+    if b is not None:
+        out = out + reshape_op.run(b, shape=(channels, *(1,) * d))  # type: ignore[operator]
+    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+
+
+@public("nn.functional", op=conv_input_grad)
+def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
+    """Transposed convolution: the gradient of ``conv1d`` with respect to its input, as a map.
+
+    Every element of input adds a copy of the kernel, times itself, to the output. Shapes: input (n, c, l) or
+    (c, l), weight (c, o/groups, k), bias (o) -> (n, o, l'), l' = (l - 1) stride - 2 padding +
+    dilation (k - 1) + output_padding + 1. Raises ShapeError where sizes do not fit.
+
+    >>> fw.nn.functional.conv_transpose1d(fw.tensor([[[1.0, 2.0]]]), fw.tensor([[[1.0, 10.0]]]))
+    tensor([[[ 1., 12., 20.]]])
+    """
+    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public("nn.functional")
+def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
+    """Transposed convolution over images: input (n, c, h, w), weight (c, o/groups, kh, kw), bias (o).
+
+    See ``conv_transpose1d``.
+
+    >>> fw.nn.functional.conv_transpose2d(fw.ones(1, 1, 2, 2), fw.ones(1, 1, 2, 2), stride=2).shape
+    (1, 1, 4, 4)
+    """
+    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@public("nn.functional")
+def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
+                     padding: Any = 0, output_padding: Any = 0, groups: int = 1,
+                     dilation: Any = 1) -> Tensor:
+    """Transposed convolution over volumes: input (n, c, d, h, w), weight (c, o/groups, kd, kh, kw).
+
+    See ``conv_transpose1d``.
+
+    >>> fw.nn.functional.conv_transpose3d(fw.ones(1, 1, 1, 2, 2), fw.ones(1, 1, 2, 2, 2)).shape
+    (1, 1, 2, 3, 3)
+    """
+    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)

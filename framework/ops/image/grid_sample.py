@@ -1,0 +1,208 @@
+"""Sampling an image at given places: ``affine_grid`` makes the places, ``grid_sample`` reads there.
+
+A composite: the weights of the neighbours are tensors computed from the grid, and the neighbours are
+gathered, so every derivative in image and grid follows. Only the way a padding mode folds a coordinate
+back into the image is a record of its own, since its slope at the borders is a matter of convention.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends import array_module
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor, wrap
+from ..convert.cast import from_array, to
+from ..index.scatter import gather
+from ..linalg.matmul import matmul
+from ..pointwise.functions import _where
+from ..record.args import floating, tensor_arg
+from ..record.op import Op
+from ..record.public import public
+from ..shape.view import permute_op, reshape_op
+from ..write.inplace import zero_op
+
+_OP = "grid_sample"
+_CUBIC = -0.75
+
+
+def _limits(size: int, align: bool) -> tuple[float, float]:
+    """Where reflection turns back: at the centres of the outer pixels, or at their edges."""
+    return (0.0, size - 1.0) if align else (-0.5, size - 0.5)
+
+
+def _reflect(xp: Any, x: Any, size: int, align: bool) -> tuple[Any, Any]:
+    """The coordinate reflected until it is inside, and its slope, 1 or -1."""
+    low, high = _limits(size, align)
+    span = high - low
+    if span <= 0:
+        return xp.zeros_like(x), xp.zeros_like(x)
+    away = xp.abs(x - low)
+    turns = xp.floor(away / span)
+    odd = turns % 2 == 1
+    inside = away - turns * span
+    slope = xp.where(odd, -1.0, 1.0) * xp.where(x < low, -1.0, 1.0)
+    return xp.where(odd, span - inside, inside) + low, slope.astype(x.dtype)
+
+
+def _folded(xp: Any, x: Any, padding: str, size: int, align: bool) -> tuple[Any, Any]:
+    slope = xp.ones_like(x)
+    if padding == "reflection":
+        x, slope = _reflect(xp, x, size, align)
+    if padding != "zeros":
+        slope = xp.where((x <= 0) | (x >= size - 1), xp.zeros_like(slope), slope)
+        x = xp.clip(x, 0, size - 1)
+    return x, slope
+
+
+fold_slope = Op("fold_slope", "x", infer=lambda x, **_: x, kernel=lambda xp, x, *, padding, size, align:
+                _folded(xp, x, padding, size, align)[1])
+fold_into = Op("fold_into", "x", infer=lambda x, **_: x,
+               kernel=lambda xp, x, *, padding, size, align: _folded(xp, x, padding, size, align)[0],
+               vjp={"x": lambda g, x, padding, size, align: g * fold_slope(
+                   x, padding=padding, size=size, align=align)})
+
+
+def _linear(at: Any) -> tuple[Any, list[Any]]:
+    low = wrap(array_module(at._array).floor(at._array))
+    part = at - low
+    return low._array, [1 - part, part]
+
+
+def _nearest(at: Any) -> tuple[Any, list[Any]]:
+    return array_module(at._array).rint(at._array), [1 + zero_op.run(at)]  # type: ignore[operator]
+
+
+def _cubic(at: Any) -> tuple[Any, list[Any]]:
+    low = wrap(array_module(at._array).floor(at._array))
+    t, a = at - low, _CUBIC
+
+    def near(s: Any) -> Any:
+        return ((a + 2) * s - (a + 3)) * s * s + 1
+
+    def far(s: Any) -> Any:
+        return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
+    return low._array - 1, [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+_TAPS = {"bilinear": _linear, "nearest": _nearest, "bicubic": _cubic}
+
+
+def _along(at: Tensor, size: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any, Any]]:
+    """For one dimension: (position, whether it is inside, weight) of each neighbour."""
+    xp = array_module(at._array)
+    if mode != "bicubic":  # its neighbours are folded into the image one by one
+        at = fold_into.run(at, padding=padding, size=size, align=align)
+    first, weights = _TAPS[mode](at)
+    taps = []
+    for k, weight in enumerate(weights):
+        place = first + k
+        if mode == "bicubic":
+            place = _folded(xp, place, padding, size, align)[0]
+        inside = (place >= 0) & (place <= size - 1)
+        taps.append((xp.where(inside, place, 0).astype(xp.int64), inside, weight))
+    return taps
+
+
+def _pixels(at: Any, size: int, align: bool) -> Tensor:
+    """Coordinates in [-1, 1] as places among the pixels."""
+    return (at + 1) * ((size - 1) / 2) if align else ((at + 1) * size - 1) * 0.5
+
+
+def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
+    floating(tensor_arg(input, _OP), _OP)
+    floating(tensor_arg(grid, _OP, "grid"), _OP, "grid")
+    if input.dtype is not grid.dtype:
+        raise DTypeError(f"{_OP}: input is {input.dtype} and grid {grid.dtype}; convert one of them")
+    if input.ndim not in (4, 5) or grid.ndim != input.ndim:
+        raise ShapeError(f"{_OP}: input must be (n, c, h, w) or (n, c, d, h, w) and grid have as many "
+                         f"dimensions, got shapes {list(input.shape)} and {list(grid.shape)}")
+    if grid.shape[0] != input.shape[0] or grid.shape[-1] != input.ndim - 2:
+        raise ShapeError(f"{_OP}: for an input of shape {list(input.shape)} grid must be ({input.shape[0]}, "
+                         f"..., {input.ndim - 2}), got shape {list(grid.shape)}")
+    if 0 in input.shape[1:]:
+        raise ShapeError(f"{_OP}: input must have pixels and channels, got shape {list(input.shape)}")
+    if mode not in _TAPS:
+        raise ValueError(f"{_OP}: mode must be 'bilinear', 'nearest' or 'bicubic', got {mode!r}")
+    if padding_mode not in ("zeros", "border", "reflection"):
+        raise ValueError(f"{_OP}: padding_mode must be 'zeros', 'border' or 'reflection', got "
+                         f"{padding_mode!r}")
+    if mode == "bicubic" and input.ndim != 4:
+        raise ShapeError(f"{_OP}: mode='bicubic' is for inputs (n, c, h, w), got shape {list(input.shape)}; "
+                         f"use 'bilinear'")
+
+
+@public("nn.functional", op=fold_into)
+def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
+                align_corners: bool | None = None) -> Tensor:
+    """The image read at the places of ``grid`` (spatial transformer networks, arXiv:1506.02025).
+
+    input (n, c, h, w) and grid (n, y, x, 2) give (n, c, y, x); input (n, c, d, h, w) and grid
+    (n, z, y, x, 3) give (n, c, z, y, x). The grid's last dimension holds (x, y) or (x, y, z), from -1 to 1
+    across the image: between the centres of the outer pixels with ``align_corners``, else between their
+    outer edges. mode: "bilinear" (of 8 neighbours for volumes), "nearest", "bicubic" (images only).
+    padding_mode: what lies outside: "zeros", "border" (the nearest pixel) or "reflection". Floating dtypes,
+    the same for both. Raises ShapeError, DTypeError or ValueError.
+
+    >>> image = fw.tensor([[[[0.0, 1.0], [2.0, 3.0]]]])
+    >>> fw.nn.functional.grid_sample(image, fw.tensor([[[[0.0, 0.0], [1.0, 1.0]]]]), align_corners=True)
+    tensor([[[[1.5000, 3.0000]]]])
+    """
+    _check(input, grid, mode, padding_mode)
+    align = bool(align_corners)
+    x: Any = to(input, np.float32) if input.itemsize == 2 else input
+    places: Any = to(grid, np.float32) if input.itemsize == 2 else grid
+    n, c, *size = x.shape
+    out = grid.shape[1:-1]
+    count = math.prod(out)
+    pixels = reshape_op.run(x, shape=(n, c, math.prod(size)))
+    taps = []
+    for i, s in enumerate(size):
+        at = reshape_op.run(places.select(-1, len(size) - 1 - i), shape=(n, count))
+        taps.append(_along(_pixels(at, s, align), s, mode, padding_mode, align))
+    total: Any = None
+    for corner in itertools.product(*taps):
+        position, inside, weight = corner[0]
+        for s, (p, i, w) in zip(size[1:], corner[1:]):
+            position, inside, weight = position * s + p, inside & i, weight * w
+        weight = _where.run(wrap(inside), weight, 0.0)
+        index: Any = wrap(array_module(position).broadcast_to(position[:, None], (n, c, count)))
+        part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
+        total = part if total is None else total + part
+    return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)
+
+
+def _steps(size: int, align: bool) -> np.ndarray:
+    if size == 1:
+        return np.zeros(1)
+    return np.linspace(-1.0, 1.0, size) * (1.0 if align else (size - 1) / size)
+
+
+@public("nn.functional")
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
+    """The grid for ``grid_sample`` that an affine map gives: ``theta @ (x, y, 1)`` at every pixel.
+
+    theta (n, 2, 3) with size (n, c, h, w) gives (n, h, w, 2); theta (n, 3, 4) with size (n, c, d, h, w)
+    gives (n, d, h, w, 3). align_corners: as in ``grid_sample``. Floating dtypes. Raises ShapeError.
+
+    >>> fw.nn.functional.affine_grid(fw.tensor([[[1.0, 0, 0], [0, 1, 0]]]), (1, 1, 1, 2), align_corners=True)
+    tensor([[[[-1.,  0.],
+              [ 1.,  0.]]]])
+    """
+    floating(tensor_arg(theta, "affine_grid", "theta"), "affine_grid", "theta")
+    n, _, *inner = size = tuple(int(s) for s in size)
+    d = len(inner)
+    if d not in (2, 3) or min(size) < 1:
+        raise ShapeError(f"affine_grid: size must be (n, c, h, w) or (n, c, d, h, w), all positive, got "
+                         f"{list(size)}")
+    if theta.shape != (n, d, d + 1):
+        raise ShapeError(f"affine_grid: theta must be ({n}, {d}, {d + 1}) for size {list(size)}, got shape "
+                         f"{list(theta.shape)}")
+    axes = np.meshgrid(*[_steps(s, bool(align_corners)) for s in inner], indexing="ij")
+    base = np.stack([*axes[::-1], np.ones(inner)], axis=-1).reshape(-1, d + 1)
+    places = from_array(base.astype(theta.dtype.numpy), theta)
+    grid = matmul(places, permute_op.run(theta, dims=(0, 2, 1)))
+    return reshape_op.run(grid, shape=(n, *inner, d))

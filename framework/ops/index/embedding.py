@@ -1,0 +1,150 @@
+"""Embedding: rows of a table by index, and its transpose, which adds rows up at their indices."""
+
+from typing import Any
+
+from ...autograd.mode import state
+from ...backends import array_module
+from ...backends.native import native_or
+from ...dtypes import INTEGER, as_dtype, int64
+from ...errors import AutogradError, DTypeError, ShapeError
+from ...node import Leaf
+from ...tensor import Tensor, bump, wrap
+from ..record.args import tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from .index import add_at, extremes
+
+
+def _add_rows(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
+    """Row i of the result is the sum of the rows of x whose index is i."""
+    return add_at(xp, (rows, *x.shape[indices.ndim:]), (indices,), x)
+
+
+def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by_frequency: bool) -> Any:
+    """What the gradient of each looked-up row counts: 0 for padding, one over the index's frequency."""
+    factor = xp.ones(indices.shape, dtype)
+    if by_frequency and indices.size:
+        factor /= xp.bincount(indices.reshape(-1))[indices].astype(dtype)
+    if padding is not None:
+        factor[indices == padding] = 0
+    return factor[..., None]
+
+
+_factor = Op("embedding_factor", "indices", kernel=_factor_kernel,
+             infer=lambda indices, *, dtype, padding, by_frequency: Meta(
+                 (*indices.shape, 1), as_dtype(dtype)))
+
+
+def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, indices: Any,
+                   padding: int | None, by_frequency: bool) -> Any:
+    if padding is not None or by_frequency:
+        g = g * _factor(indices, dtype=weight_dtype, padding=padding, by_frequency=by_frequency)
+    return add_rows(g, indices, rows=weight_shape[0])
+
+
+embedding_op = Op(
+    "embedding", "weight indices", vjp={"weight": _embedding_vjp}, native="embedding",
+    kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
+    infer=lambda weight, indices, *, padding, by_frequency: Meta(
+        indices.shape + weight.shape[1:], weight.dtype))
+add_rows = Op(
+    "add_rows", "x indices", kernel=_add_rows, native="add_rows",
+    infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
+    vjp={"x": lambda g, indices: embedding_op(g, indices, padding=None, by_frequency=False)})
+
+
+def _check_indices(indices: Any, size: int, op: str, what: str) -> None:
+    if not indices.size:
+        return
+    low, high = extremes(indices)
+    if low < 0 or high >= size:
+        xp = array_module(indices)
+        at = tuple(int(i[0]) for i in xp.nonzero((indices < 0) | (indices >= size)))
+        raise IndexError(f"{op}: input{list(at)} is {int(indices[at])}, but {what} (0 to {size - 1})")
+
+
+def _whole_numbers(x: Any, op: str) -> None:
+    if tensor_arg(x, op, "input").dtype.category != INTEGER:
+        raise DTypeError(f"{op}: input must hold integers, got {x.dtype}; convert it with input.long()")
+
+
+@public("nn.functional", op=embedding_op)
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
+              max_norm: float | None = None, norm_type: float = 2.0,
+              scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
+    """The rows of ``weight`` (V, D) at the integers ``input`` (any shape S): (S, D).
+
+    padding_idx: a row that gets no gradient. max_norm: rows that are looked up are first shrunk, in
+    place, to that norm (of order ``norm_type``). scale_grad_by_freq: divide each row's gradient by how
+    often it was looked up. Raises IndexError for an index outside the table, DTypeError for indices
+    that are no integers, ValueError for ``sparse=True``: gradients are always dense here.
+
+    >>> table = fw.tensor([[0.0, 0.1], [1.0, 1.1], [2.0, 2.1]])
+    >>> fw.nn.functional.embedding(fw.tensor([2, 0]), table)
+    tensor([[2.0000, 2.1000],
+            [0.0000, 0.1000]])
+    """
+    _whole_numbers(input, "embedding")
+    if tensor_arg(weight, "embedding", "weight").ndim != 2:
+        raise ShapeError(f"embedding: weight must be a table (V, D), got shape {list(weight.shape)}")
+    if sparse:
+        raise ValueError("embedding: sparse=True is not offered, gradients are dense; leave it out")
+    rows = weight.shape[0]
+    _check_indices(input._array, rows, "embedding", f"the table has {rows} rows")
+    if padding_idx is not None:
+        if not -rows <= padding_idx < rows:
+            raise IndexError(f"embedding: padding_idx={padding_idx} is outside the table of {rows} rows")
+        padding_idx %= rows
+    if max_norm is not None:
+        _shrink_rows(weight, input._array, float(max_norm), float(norm_type))
+    return embedding_op.run(weight, input, padding=padding_idx, by_frequency=scale_grad_by_freq)
+
+
+def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> None:
+    """Scale the rows that are looked up to at most ``max_norm``, in place and unrecorded."""
+    if weight._node is not None and type(weight._node) is not Leaf and state.enabled:
+        raise AutogradError("embedding: max_norm changes weight in place, which must then be a leaf, this "
+                            "one was computed; pass weight.detach(), or leave max_norm out")
+    xp, table = array_module(weight._array), weight._array
+    used = xp.unique(indices)
+    rows = table[used]
+    sizes = xp.abs(rows)
+    if p == float("inf"):
+        norms = sizes.max(axis=1, keepdims=True)
+    else:
+        norms = (sizes ** p).sum(axis=1, keepdims=True, dtype=rows.dtype) ** (1 / p)
+    if not bool((norms > max_norm).any()):
+        return
+    table[used] = xp.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+    bump(weight, "embedding(max_norm=...)")
+
+
+@public("nn.functional")
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
+    """int64 vectors with a 1 at the given classes: shape S becomes (S, num_classes).
+
+    num_classes: -1 for one more than the largest. Raises IndexError for a class outside it, ValueError
+    if the number cannot be told, DTypeError unless the classes are integers.
+
+    >>> fw.nn.functional.one_hot(fw.tensor([0, 2]))
+    tensor([[1, 0, 0],
+            [0, 0, 1]])
+    """
+    _whole_numbers(input, "one_hot")
+    classes = input._array
+    if num_classes == -1:
+        if not classes.size:
+            raise ValueError("one_hot: num_classes=-1 needs at least one element; pass num_classes")
+        num_classes = max(int(classes.max()), 0) + 1
+    if num_classes < 1 and classes.size:
+        raise ValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
+    _check_indices(classes, num_classes, "one_hot", f"there are {num_classes} classes")
+    return wrap(_one_hot(classes, num_classes))
+
+
+def _one_hot_kernel(classes: Any, count: int) -> Any:
+    xp = array_module(classes)
+    return (classes[..., None] == xp.arange(count)).astype(int64.numpy, order="C")
+
+
+_one_hot = native_or("one_hot", _one_hot_kernel)

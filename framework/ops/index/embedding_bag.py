@@ -1,0 +1,75 @@
+"""Sums, means and maxima of bags of rows of a table."""
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import from_array
+from ..record.args import tensor_arg
+from ..record.public import public
+from .embedding import embedding
+from .index import index_add
+from .scatter_reduce import index_reduce
+
+
+@public("nn.functional")
+def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
+                  max_norm: float | None = None, norm_type: float = 2, scale_grad_by_freq: bool = False,
+                  mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
+                  include_last_offset: bool = False, padding_idx: int | None = None) -> Tensor:
+    """Sums, means or maxima of bags of rows of ``weight`` (V, D): input (B, n) or (N) -> (B, D).
+
+    input (N) is cut into bags that start at ``offsets`` (B), the first being 0; include_last_offset: the
+    last offset is where the last bag ends. per_sample_weights: factors like input, for mode "sum".
+    padding_idx: a row that is left out. An empty bag gives zeros. The other arguments: ``embedding``.
+    In mode "max", equal elements share the gradient. Raises ShapeError, ValueError.
+
+    >>> table = fw.tensor([[1.0], [2.0], [4.0]])
+    >>> fw.nn.functional.embedding_bag(fw.tensor([0, 1, 2]), table, fw.tensor([0, 1]), mode="sum")
+    tensor([[1.],
+            [6.]])
+    """
+    op = "embedding_bag"
+    if mode not in ("sum", "mean", "max"):
+        raise ValueError(f"{op}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
+        raise ValueError(f"{op}: per_sample_weights needs mode='sum' and the shape of input")
+    bags, count = _bags(tensor_arg(input, op), offsets, include_last_offset, op)
+    flat: Any = input.reshape(-1)  # type: ignore[attr-defined]
+    rows: Any = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.reshape(-1, 1)  # type: ignore[attr-defined]
+    if padding_idx is not None:
+        kept = flat != padding_idx % weight.shape[0]
+        rows, bags = rows[kept], bags[kept]
+    zeros: Any = weight.new_zeros((count, weight.shape[1]))  # type: ignore[attr-defined]
+    if mode == "max":
+        return index_reduce(zeros, 0, bags, rows, "amax", include_self=False)
+    total: Any = index_add(zeros, 0, bags, rows)
+    if mode == "sum":
+        return total
+    sizes: Any = index_add(zeros[:, 0], 0, bags, bags.new_ones(bags.shape, dtype=weight.dtype))
+    return total / sizes.clamp(min=1.0).unsqueeze(1)
+
+
+def _bags(x: Any, offsets: Any, last: bool, op: str) -> tuple[Any, int]:
+    """The bag of every element of the flattened input, and how many bags there are."""
+    if x.ndim == 2:
+        if offsets is not None:
+            raise ValueError(f"{op}: offsets are for 1-dim input; (B, n) has bags of n already")
+        numbers = np.repeat(np.arange(x.shape[0]), x.shape[1])
+        return from_array(numbers, x), x.shape[0]
+    if x.ndim != 1 or offsets is None or tensor_arg(offsets, op, "offsets").ndim != 1:
+        raise ShapeError(f"{op}: input must be (B, n), or (N) with offsets (B), got shape {list(x.shape)}")
+    starts = offsets.cpu().numpy()
+    if not starts.size or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > x.shape[0]:
+        raise ValueError(f"{op}: offsets must start with 0, not fall, and end within the input of "
+                         f"{x.shape[0]}, got {starts.tolist()}")
+    count = len(starts) - bool(last)
+    ends = [*starts[1:count], starts[-1] if last else x.shape[0]] if count else []
+    kept = np.repeat(np.arange(count), np.diff([0, *ends]))
+    if len(kept) < x.shape[0]:
+        raise ValueError(f"{op}: the last offset is {starts[-1]}, but input has {x.shape[0]} elements")
+    return from_array(kept, x), count

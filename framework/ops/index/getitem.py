@@ -1,0 +1,450 @@
+"""``x[key]`` and ``x[key] = value`` for every key that NumPy and PyTorch take.
+
+A key is read in two steps, as in PyTorch: its basic parts (ints, slices, None, Ellipsis) give a view,
+then integer tensors and masks choose from it. NumPy differs in one point: it counts an int beside
+index arrays as one of them when it places the result's dimensions.
+"""
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...autograd.mode import state
+from ...backends import array_module
+from ...backends.native import native_or
+from ...dtypes import BY_NUMPY, as_dtype, can_cast
+from ...errors import DTypeError, ShapeError
+from ...quiet import quietly
+from ...tensor import Tensor, bump, wrap
+from ..convert.cast import from_array, to
+from ..record.args import tensor_arg
+from ..record.into import guard
+from ..record.public import public
+from ..shape.broadcast import broadcast_shape, expand
+from ..shape.view import reshape_op, slice_op, take_slice
+from ..write.inplace import fill_op, fitted, overwrite, store
+from .index import (
+    _key,
+    check_range,
+    count_true,
+    index_op,
+    index_put_op,
+    indexed_shape,
+    mask_op,
+    mask_put,
+    one_index,
+    unindex,
+)
+
+_BOUND = (int, type(None))
+
+
+class Choice(NamedTuple):
+    """A key, read: a basic key (None if it changes nothing), then a mask, or index arrays at ``dims``."""
+
+    basic: tuple | None
+    mask: Tensor | None = None
+    places: Tensor | None = None
+    dims: tuple[int, ...] = ()
+
+
+def _plain(k: Any) -> bool:
+    """Whether one item of a key is basic and can go to NumPy as it is."""
+    kind = type(k)
+    if kind is slice:
+        return (type(k.start) in _BOUND and type(k.stop) in _BOUND
+                and (k.step is None or type(k.step) is int and k.step > 0))
+    return kind is int or k is None or k is Ellipsis
+
+
+def _basic(key: Any) -> tuple | None:
+    """The key as a tuple if all of it is basic: the quick road."""
+    if type(key) is not tuple:
+        return (key,) if _plain(key) else None
+    for k in key:
+        if not _plain(k):
+            return None
+    return key if key.count(Ellipsis) < 2 else None
+
+
+@public("", method="__getitem__", name="__getitem__", op=index_op)
+def getitem(input: Tensor, key: Any) -> Tensor:
+    """``input[key]``: a view for ints, slices, None and Ellipsis, a copy for index tensors and masks.
+
+    Index arrays (tensors, lists, NumPy arrays) broadcast together; their shape stands where they stood
+    if they are adjacent, else in front. Raises IndexError naming the index, dimension and size.
+
+    >>> x = fw.arange(6).view(2, 3)
+    >>> x[0, 1:], x[:, [2, 0]], x[x > 3]
+    (tensor([1, 2]), tensor([[2, 0],
+            [5, 3]]), tensor([4, 5]))
+    """
+    if type(key) is int or type(key) is slice and _plain(key):
+        return take_slice(input, (key,))
+    basic = _basic(key)
+    if basic is not None:
+        return take_slice(input, basic)
+    if _is_positions(key, input):
+        choice = Choice(None, places=one_index(key), dims=(0,))
+    else:
+        choice = _read(input, key)
+    y = input if choice.basic is None else slice_op.run(input, key=choice.basic)
+    if choice.mask is not None:
+        return mask_op.run(y, choice.mask, count=count_true(choice.mask))
+    if choice.places is None:
+        return y
+    try:
+        return index_op.run(y, choice.places, dims=choice.dims)
+    except IndexError:
+        _explain(y, choice)
+        raise
+
+
+def _is_positions(key: Any, x: Tensor) -> bool:
+    """Whether the key is one tensor of positions that needs no reading."""
+    return (isinstance(key, Tensor) and type(key._array) is type(x._array) and key._array.ndim > 0
+            and key._array.dtype == np.int64 and x._array.ndim > 0)
+
+
+def _explain(y: Tensor, choice: Choice) -> None:
+    for k, d in enumerate(choice.dims):
+        check_range(choice.places._array[k], y.shape[d], "index", d, "index")  # type: ignore[union-attr]
+
+
+# -- reading a key -------------------------------------------------------------------------------
+
+
+def _read(x: Tensor, key: Any) -> Choice:
+    items = [_item(k, x) for k in (key if isinstance(key, tuple) else (key,))]
+    used = sum(_width(k) for k in items)
+    if sum(k is Ellipsis for k in items) > 1:
+        raise IndexError("index: a key may hold one Ellipsis (...) only")
+    if used > x.ndim:
+        raise IndexError(f"index: {used} indices for a tensor of {x.ndim} dimensions (shape "
+                         f"{list(x.shape)}); leave some out")
+    basic: list[Any] = []
+    chosen: list[tuple[int, Tensor]] = []
+    source = target = 0  # the dimension of x, and of the view, that the next item stands at
+    for k in items:
+        if isinstance(k, bool):  # a new dimension, of size 1 for True and 0 for False
+            basic.append(None)
+            chosen.append((target, from_array(np.arange(int(k)), x)))
+        elif isinstance(k, Tensor):
+            if k._array.dtype.kind == "b":
+                _check_mask(k, x, source)
+                if source == target == 0 and all(_is_full(i) for i in items if i is not k):
+                    return Choice(None, mask=k)
+                parts = [wrap(a) for a in k._array.nonzero()]
+            else:
+                parts = [k]
+            chosen += [(target + i, part) for i, part in enumerate(parts)]
+            basic += [slice(None)] * len(parts)
+        else:
+            basic.append(k)
+        target += x.ndim - used if k is Ellipsis else _target_width(k)
+        source += x.ndim - used if k is Ellipsis else _width(k)
+    plain = None if all(_is_full(k) for k in basic) else tuple(basic)
+    if not chosen:
+        return Choice(plain)
+    return Choice(plain, places=_together([t for _, t in chosen]), dims=tuple(d for d, _ in chosen))
+
+
+def _width(k: Any) -> int:
+    """How many dimensions of the tensor an item takes."""
+    if isinstance(k, Tensor):
+        return k.ndim if k._array.dtype.kind == "b" else 1
+    return 0 if k is None or k is Ellipsis or isinstance(k, bool) else 1
+
+
+def _target_width(k: Any) -> int:
+    """How many dimensions of the view an item stands for."""
+    if isinstance(k, Tensor):
+        return _width(k)
+    return 1 if k is None or isinstance(k, (bool, slice)) else 0
+
+
+def _is_full(k: Any) -> bool:
+    return k is Ellipsis or (isinstance(k, slice) and k == slice(None))
+
+
+def _item(k: Any, x: Tensor) -> Any:
+    """One item of a key as int, bool, slice, None, Ellipsis, or a tensor of int64 or bool on x's device."""
+    if isinstance(k, slice):
+        return _slice(k)
+    if k is None or k is Ellipsis or isinstance(k, (bool, int)):
+        return k
+    if isinstance(k, np.generic):
+        k = np.asarray(k)
+    if isinstance(k, (list, tuple, range)):
+        k = np.array(_without_tensors(k))
+        if not k.size and k.dtype.kind == "f":
+            k = k.astype(np.int64)
+    elif isinstance(k, np.ndarray):
+        k = k.copy()  # the caller may change it before backward
+    if isinstance(k, np.ndarray):
+        if k.dtype not in BY_NUMPY and k.dtype.kind in "iu":
+            k = k.astype(np.int64)
+        if k.dtype not in BY_NUMPY:
+            raise IndexError(f"index: an array of {k.dtype} cannot be an index")
+        k = wrap(k)
+    if not isinstance(k, Tensor):
+        if hasattr(k, "__index__"):
+            return k.__index__()
+        raise IndexError(f"index: {type(k).__name__} cannot be an index; use ints, slices, None, ..., "
+                         f"or tensors, arrays or lists of ints or bools")
+    return _tensor_item(k, x)
+
+
+def _tensor_item(k: Tensor, x: Tensor) -> Any:
+    kind = k._array.dtype.kind
+    if kind not in "biu":
+        raise IndexError(f"index: a tensor of {k.dtype} cannot be an index; use integers (.long()) or "
+                         f"bools (a comparison)")
+    if k._array.dtype == np.uint8 and k.ndim:
+        raise IndexError("index: a uint8 tensor could mean a mask or positions; use .bool() or .long()")
+    if k.ndim == 0:
+        return bool(k.item()) if kind == "b" else int(k.item())
+    if x.is_cuda or k.is_cuda:
+        k = to(k, device=x.device)
+    return k if kind == "b" or k._array.dtype.itemsize == 8 else wrap(k._array.astype("int64"))
+
+
+def _slice(k: slice) -> slice:
+    bounds = []
+    for name in ("start", "stop", "step"):
+        value = getattr(k, name)
+        if value is not None and not hasattr(value, "__index__"):
+            raise TypeError(f"index: {name} of a slice must be an int or None, got {type(value).__name__}")
+        bounds.append(None if value is None else value.__index__())
+    if bounds[2] is not None and bounds[2] <= 0:
+        raise ValueError(f"index: the step of a slice must be positive, got {bounds[2]}; to reverse, use "
+                         f"x.flip(dim)")
+    return slice(*bounds)
+
+
+def _without_tensors(items: Iterable) -> list:
+    return [k.tolist() if isinstance(k, Tensor) else _without_tensors(k) if isinstance(k, (list, tuple))
+            else k for k in items]
+
+
+def _check_mask(mask: Tensor, x: Tensor, source: int) -> None:
+    here = x.shape[source:source + mask.ndim]
+    if mask.shape != here:
+        raise IndexError(f"index: a mask of shape {list(mask.shape)} does not fit dimensions {source} to "
+                         f"{source + mask.ndim - 1} of a tensor of shape {list(x.shape)}, which have "
+                         f"shape {list(here)}")
+
+
+def _together(tensors: list[Tensor]) -> Tensor:
+    """Index tensors broadcast to one shape and stacked; a single one shares its version counter."""
+    if len(tensors) == 1:
+        return one_index(tensors[0])
+    try:
+        shape = broadcast_shape([t.shape for t in tensors], "index")
+    except ShapeError as error:
+        raise IndexError(str(error)) from None
+    xp = array_module(tensors[0]._array)
+    return wrap(xp.stack([xp.broadcast_to(t._array, shape) for t in tensors]))
+
+
+# -- writing -------------------------------------------------------------------------------------
+
+
+@public("", method="__setitem__", name="__setitem__", op=index_put_op)
+def setitem(input: Tensor, key: Any, value: Any) -> None:
+    """``input[key] = value``: write a number, or a tensor that broadcasts to the shape of ``input[key]``.
+
+    Gradients flow to the new values and to the old ones that stay. Raises IndexError, ShapeError, or
+    AutogradError for a leaf that requires grad.
+
+    >>> x = fw.zeros(2, 3)
+    >>> x[:, 1] = fw.tensor([1.0, 2.0])
+    >>> x
+    tensor([[0., 1., 0.],
+            [0., 2., 0.]])
+    """
+    basic = _basic(key)
+    if basic is not None and _set_quickly(input, basic, value):
+        return
+    guard(input, "__setitem__")
+    choice = Choice(basic) if basic is not None else _read(input, key)
+    y = input if choice.basic is None else slice_op.run(input, key=choice.basic)
+    value = _value(input, value)
+    if choice.mask is None and choice.places is None:
+        if not (isinstance(value, Tensor) and _same_memory(value, y)):
+            value = _shaped(value, y.shape, y)
+            overwrite(y, Ellipsis, value, fill_op, (y, value), {}, "__setitem__")
+        return
+    if isinstance(value, Tensor) and not can_cast(value.dtype, input.dtype):
+        raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {input.dtype}; "
+                         f"convert them first")
+    if choice.mask is not None:
+        count = count_true(choice.mask)
+        value = _shaped(value, (count, *input.shape[choice.mask.ndim:]), y)
+        overwrite(y, choice.mask._array, value, mask_put, (y, value, choice.mask), {"count": count},
+                  "__setitem__")
+        return
+    index, dims = choice.places, choice.dims
+    _explain(y, choice)
+    value = _shaped(value, indexed_shape(y.shape, index.shape[1:], dims), y)  # type: ignore[union-attr]
+    if _put_quickly(y, index._array, dims, value):  # type: ignore[union-attr]
+        return
+    overwrite(y, _key(index._array, dims), value, index_put_op, (y, value, index),  # type: ignore[union-attr]
+              {"dims": dims}, "__setitem__")
+
+
+def _is_recorded(x: Tensor) -> bool:
+    return bool(state.enabled) and (x._node is not None or x._base is not None and x._base._node is not None)
+
+
+_assign = native_or("index_assign", lambda x, value, index, dims: NotImplemented)
+
+
+def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bool:
+    """Write rows where nothing is recorded; False: take the long road."""
+    if _is_recorded(x):
+        return False
+    if isinstance(value, Tensor):
+        if state.enabled and value._node is not None:
+            return False
+        value = value._array
+    if quietly(_assign, x._array, value, index, dims) is NotImplemented:
+        return False
+    bump(x, "__setitem__")
+    return True
+
+
+def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
+    """Write where nothing is recorded and nothing needs conversion; False: take the long road."""
+    if _is_recorded(x):
+        return False
+    if isinstance(value, Tensor):
+        array = value._array
+        if (array.dtype is not x._array.dtype or type(array) is not type(x._array)
+                or state.enabled and value._node is not None
+                or array.ndim and array.size == 1):  # for a single place NumPy wants it without dimensions
+            return False
+    elif type(value) in (float, int, bool):
+        array = value
+    else:
+        return False
+    try:
+        store(x, key, array, "__setitem__")
+    except (IndexError, TypeError, ValueError):  # the long road says precisely what was wrong
+        return False
+    return True
+
+
+def _value(x: Tensor, value: Any) -> Any:
+    """The new values as a number or a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    if isinstance(value, (bool, int, float, complex, np.generic)):
+        if isinstance(value, complex) and x._array.dtype.kind != "c":
+            raise DTypeError(f"__setitem__: a complex number does not fit a tensor of {x.dtype}")
+        return value
+    try:
+        array = np.asarray(value)
+        as_dtype(array.dtype)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"__setitem__: value must be a number, a tensor, or an array, got "
+                        f"{type(value).__name__}") from error
+    return from_array(quietly(array.astype, x.dtype.numpy), x)
+
+
+def _shaped(value: Any, shape: tuple[int, ...], x: Tensor) -> Any:
+    """A tensor value in the dtype of ``x``, broadcast to ``shape``; a number as it is."""
+    if not isinstance(value, Tensor):
+        return value
+    value = fitted(x, value)
+    if value.shape == shape:
+        return value
+    spare = value.ndim - len(shape)
+    if spare > 0 and all(s == 1 for s in value.shape[:spare]):
+        value = reshape_op.run(value, shape=value.shape[spare:])
+    try:
+        fits = broadcast_shape((value.shape, shape), "__setitem__") == tuple(shape)
+    except ShapeError:
+        fits = False
+    if not fits:
+        raise ShapeError(f"__setitem__: a value of shape {list(value.shape)} does not broadcast to the "
+                         f"chosen shape {list(shape)}")
+    return expand.run(value, size=tuple(shape))
+
+
+def _same_memory(value: Tensor, y: Tensor) -> bool:
+    """Whether both are the same view: ``x[0] += 1`` ends by assigning ``x[0]`` to itself."""
+    a, b = value._array, y._array
+    return (value._base is not None and value._base is y._base and a.shape == b.shape
+            and a.strides == b.strides and a.dtype == b.dtype and value.data_ptr() == y.data_ptr())
+
+
+@public("", method="__contains__", name="__contains__")
+def contains(input: Tensor, element: Any) -> bool:
+    """Whether some element equals ``element``, a number or a tensor that broadcasts.
+
+    >>> 2 in fw.tensor([1, 2])
+    True
+    """
+    if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
+        raise TypeError(f"in: wanted a number or a Tensor, got {type(element).__name__}")
+    return bool((input == element)._array.any())  # type: ignore[attr-defined]
+
+
+@public(method=True, inplace=True, op=index_put_op)
+def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """``input`` with ``input[indices]`` replaced by ``values``, or, with ``accumulate``, with them added.
+
+    indices: a tuple of index tensors (or masks), one per dimension; None takes a whole dimension.
+    ``values`` broadcast. Repeats add up with ``accumulate``, otherwise one of the values stays.
+
+    >>> at = (fw.tensor([0, 0]), fw.tensor([1, 1]))
+    >>> fw.index_put(fw.zeros(2, 2), at, fw.ones(2), accumulate=True)
+    tensor([[0., 2.],
+            [0., 0.]])
+    """
+    tensor_arg(input, "index_put"), tensor_arg(values, "index_put", "values")
+    for place, i in enumerate(indices):
+        if isinstance(i, (str, bytes, dict)):
+            raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {type(i).__name__}")
+    key = tuple(slice(None) if i is None else i for i in indices)
+    choice = _index_only(_read(input, key), input)
+    values = _shaped(values, indexed_shape(input.shape, choice.places.shape[1:], choice.dims), input)  # type: ignore
+    _explain(input, choice)
+    if accumulate:
+        added = unindex.run(values, choice.places, dims=choice.dims, shape=input.shape)
+        return input + added  # type: ignore[operator]
+    return index_put_op.run(input, values, choice.places, dims=choice.dims)
+
+
+def _index_only(choice: Choice, x: Tensor) -> Choice:
+    """The same choice by index arrays; keys that need a view first have no place here."""
+    if choice.mask is not None:
+        parts = [wrap(a) for a in choice.mask._array.nonzero()]
+        return Choice(None, places=_together(parts), dims=tuple(range(len(parts))))
+    if choice.basic is not None or choice.places is None:
+        raise IndexError("index_put: indices must be tensors of integers or bools (None for a whole "
+                         "dimension); use x[key] = value for ints and slices")
+    return choice
+
+
+@public(method=True, inplace=True)
+def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """``input`` with ``source`` at the positions ``index`` of its flattened elements: (*), (n), (n) -> (*).
+
+    accumulate: added to what is there. Raises ShapeError where index and source have different sizes,
+    IndexError for a position that is not there.
+
+    >>> fw.put(fw.zeros(2, 2), fw.tensor([1, 3]), fw.tensor([5.0, 7.0]))
+    tensor([[0., 5.],
+            [0., 7.]])
+    """
+    tensor_arg(input, "put"), tensor_arg(index, "put", "index"), tensor_arg(source, "put", "source")
+    if source.dtype is not input.dtype:
+        raise DTypeError(f"put: source must be {input.dtype} like the tensor, got {source.dtype}; convert it")
+    if index.numel() != source.numel():
+        raise ShapeError(f"put: index has {index.numel()} elements and source {source.numel()}; they must be "
+                         f"equally many")
+    flat, places, values = [reshape_op.run(x, shape=(x.numel(),)) for x in (input, index, source)]
+    return reshape_op.run(index_put(flat, (places,), values, accumulate), shape=input.shape)

@@ -1,0 +1,76 @@
+"""Elements repeated and combined: repeat_interleave, combinations."""
+
+from itertools import combinations as _combinations
+from itertools import combinations_with_replacement
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import INTEGER
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..convert.cast import from_array
+from ..record.args import one_dim, size_args, tensor_arg
+from ..record.public import public
+from ..shape.view import reshape_op
+from .index import index_op, one_index
+
+
+@public(method=True)
+def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None, *,
+                      output_size: int | None = None) -> Tensor:
+    """Every entry along ``dim`` repeated in its place; without ``dim``, of the flattened tensor.
+
+    repeats: an int, or a vector of ints, one for each entry. With one argument alone, the positions
+    themselves: ``repeat_interleave([2, 1])`` is ``[0, 0, 1]``.
+
+    >>> fw.repeat_interleave(fw.tensor([1, 2]), 2)
+    tensor([1, 1, 2, 2])
+    """
+    tensor_arg(input, "repeat_interleave")
+    if repeats is None:
+        return _repeated(input.numel(), input, input)
+    if dim is None or input.ndim == 0:
+        input, at = reshape_op.run(input, shape=(input.numel(),)), 0
+    else:
+        at = one_dim(dim, input.ndim, "repeat_interleave")
+    places = _repeated(input.shape[at], repeats, input)
+    if output_size is not None and output_size != places.numel():
+        raise ShapeError(f"repeat_interleave: output_size={output_size}, but the repeats sum to "
+                         f"{places.numel()}")
+    return index_op.run(input, one_index(places), dims=(at,))
+
+
+def _repeated(size: int, repeats: Any, like: Tensor) -> Tensor:
+    """0..size-1, each repeated, as an int64 tensor on the device of ``like``."""
+    if isinstance(repeats, Tensor):
+        if repeats.dtype.category > INTEGER or repeats.ndim > 1:
+            raise DTypeError(f"repeat_interleave: repeats must be integers of at most one dimension, got "
+                             f"{repeats.dtype} of shape {list(repeats.shape)}")
+        counts = np.asarray(repeats.tolist(), np.int64)
+    else:
+        counts = np.asarray(size_args((repeats,), "repeat_interleave", "repeats"), np.int64)
+    if counts.size and counts.min() < 0:
+        raise ValueError("repeat_interleave: repeats must not be negative")
+    if counts.ndim and len(counts) not in (1, size):
+        raise ShapeError(f"repeat_interleave: {len(counts)} repeats for {size} entries")
+    return from_array(np.repeat(np.arange(size), counts), like)
+
+
+@public()
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All combinations of ``r`` elements of a vector, as rows in order of position.
+
+    >>> fw.combinations(fw.tensor([1, 2, 3]))
+    tensor([[1, 2],
+            [1, 3],
+            [2, 3]])
+    """
+    if tensor_arg(input, "combinations").ndim != 1:
+        raise ShapeError(f"combinations: wanted a vector, got shape {list(input.shape)}")
+    if r < 0:
+        raise ValueError(f"combinations: r must not be negative, got {r}")
+    make = combinations_with_replacement if with_replacement else _combinations
+    rows = list(make(range(input.numel()), r)) if r else []
+    places = np.array(rows, np.int64).reshape(len(rows), r) if r else np.zeros((0,), np.int64)
+    return index_op.run(input, one_index(from_array(places, input)), dims=(0,))

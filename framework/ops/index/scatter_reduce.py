@@ -1,0 +1,129 @@
+"""Scattering that combines: sums, means, products and extremes of what lands on one place."""
+
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..language.expression import OPS_BY_NAME
+from ..record.args import one_dim, real_arg, tensor_arg
+from ..record.constants import like
+from ..record.op import Op
+from ..record.public import public
+from ..shape.broadcast import expand
+from ..shape.view import slice_along
+from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
+
+WAYS = ("sum", "prod", "mean", "amax", "amin")
+
+
+def _extreme_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int, largest: bool) -> Any:
+    out = xp.array(x, copy=True, order="C")
+    best = xp.maximum if largest else xp.minimum
+    for k in range(index.shape[dim]):  # within one slice no place is named twice
+        part = (slice(None),) * dim + (slice(k, k + 1),)
+        key = _grid(xp, index[part], dim)
+        out[key] = best(out[key], src[part])
+    return out
+
+
+def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tuple:
+    """Equal ones share the gradient."""
+    choose = OPS_BY_NAME["where"]
+    ones, own = like(g, lambda xp, dtype: xp.ones(out.shape, dtype)), x == out
+    won = src == gather_op(out, index, dim=dim)
+    winners = choose(own, ones, 0.0) + ungather(
+        choose(won, gather_op(ones, index, dim=dim), 0.0), index, dim=dim, shape=out.shape)
+    share = OPS_BY_NAME["over"](g, winners)
+    return choose(own, share, 0.0), choose(won, gather_op(share, index, dim=dim), 0.0)
+
+
+extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,
+                infer=lambda x, src, index, *, dim, largest: x, native="scatter_extreme")
+
+
+def _emptied(x: Any, at: int, index: Any, neutral: Any) -> Any:
+    """x with ``neutral`` at the places that the index names."""
+    return scatter(x, at, index, value=neutral)
+
+
+def _limit(x: Tensor, largest: bool) -> Any:
+    if x.dtype.is_floating_point:
+        return float("-inf" if largest else "inf")
+    from_ = x.new_full((), 0)._array  # type: ignore[attr-defined]
+    info = _integer_limits(from_.dtype)
+    return info[0] if largest else info[1]
+
+
+def _integer_limits(dtype: Any) -> tuple[int, int]:
+    if dtype.kind == "b":
+        return 0, 1
+    bits = 8 * dtype.itemsize
+    return (0, 2 ** bits - 1) if dtype.kind == "u" else (-2 ** (bits - 1), 2 ** (bits - 1) - 1)
+
+
+@public(method=True, inplace=True, out=True)
+def scatter_reduce(input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *,
+                   include_self: bool = True) -> Tensor:
+    """``input`` with what ``index`` sends to each place along ``dim`` combined with what was there.
+
+    reduce: "sum", "prod", "mean", "amax" or "amin". include_self: whether the old element takes part.
+    Equal extremes share the gradient. "prod" takes one step per position of the index along ``dim``.
+    Raises ShapeError, or IndexError for a place out of range.
+
+    >>> fw.scatter_reduce(fw.ones(2), 0, fw.tensor([0, 1, 1]), fw.tensor([5.0, 2.0, 3.0]), "sum")
+    tensor([6., 6.])
+    """
+    if reduce not in WAYS:
+        raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(WAYS)}, got {reduce!r}")
+    at, index = _check(input, dim, index, "scatter_reduce")
+    tensor_arg(src, "scatter_reduce", "src")
+    if reduce in ("amax", "amin"):
+        real_arg(input, "scatter_reduce")
+    if not index.numel():
+        return input.clone()  # type: ignore[attr-defined]
+    src = _sources(input, src, index, "scatter_reduce")
+    shape, index = input.shape, _at_least_1d(index)
+    out = _combined(_at_least_1d(input), at, index, src, reduce, include_self)
+    return out.reshape(shape) if not shape else out  # type: ignore[attr-defined]
+
+
+def _combined(x: Any, at: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
+    if reduce in ("amax", "amin"):
+        base = x if include_self else _emptied(x, at, index, _limit(x, reduce == "amax"))
+        return extreme_op.run(base, src, index, dim=at, largest=reduce == "amax")
+    base = x if include_self else _emptied(x, at, index, 1 if reduce == "prod" else 0)
+    if reduce == "prod":
+        for k in range(index.shape[at]):
+            part, values = slice_along(index, at, slice(k, k + 1)), slice_along(src, at, slice(k, k + 1))
+            base = scatter(base, at, part, gather(base, at, part) * values)  # type: ignore[operator]
+        return base
+    total: Any = scatter_add(base, at, index, src)
+    if reduce == "sum":
+        return total
+    ones = x.new_ones(index.shape)
+    count = scatter_add(x.new_ones(x.shape) if include_self else _emptied(
+        x.new_ones(x.shape), at, index, 0), at, index, ones)
+    return total / count if x.dtype.is_floating_point else total // count
+
+
+@public(method=True, inplace=True, out=True)
+def index_reduce(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *,
+                 include_self: bool = True) -> Tensor:
+    """``input`` with slices of ``source`` combined into the slices that ``index`` (n) names along ``dim``.
+
+    reduce: "prod", "mean", "amax" or "amin"; else as ``scatter_reduce``.
+
+    >>> fw.index_reduce(fw.ones(2), 0, fw.tensor([0, 0]), fw.tensor([2.0, 3.0]), "prod")
+    tensor([6., 1.])
+    """
+    if reduce not in WAYS[1:]:
+        raise ValueError(f"index_reduce: reduce must be one of {', '.join(WAYS[1:])}, got {reduce!r}")
+    at = one_dim(dim, tensor_arg(input, "index_reduce").ndim, "index_reduce")
+    tensor_arg(source, "index_reduce", "source"), tensor_arg(index, "index_reduce", "index")
+    wanted = (*input.shape[:at], index.numel(), *input.shape[at + 1:]) if input.ndim else source.shape
+    if index.ndim > 1 or source.shape != wanted:
+        raise ShapeError(f"index_reduce: index must be (n) and source {list(wanted)}, got shapes "
+                         f"{list(index.shape)} and {list(source.shape)}")
+    places: Any = index.reshape(-1, *(1,) * (source.ndim - 1 - at))  # type: ignore[attr-defined]
+    places = expand.run(places, size=source.shape) if source.ndim else index
+    return scatter_reduce(input, dim, places, source, reduce, include_self=include_self)

@@ -1,0 +1,198 @@
+"""In-place forms that are not "compute, then write": views put in a tensor's place, and functions.
+
+``x.squeeze_()`` changes how ``x`` sees its memory and moves no element; ``fw.abs_(x)`` and
+``nn.functional.relu_(x)`` are the methods and the ``inplace=True`` of functions by PyTorch's other names.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+from ..errors import AutogradError
+from ..tensor import Tensor, bump, place
+from .index import index as index
+from .linalg import matmul as matmul
+from .pointwise import activations
+from .pointwise import compare as compare
+from .pointwise import elements as elements
+from .record.args import tensor_arg
+from .record.into import guard
+from .record.public import PUBLIC, bare, public
+from .shape import arrange as arrange
+from .shape.view import permute_op, reshape_op, squeeze, swapaxes, t, transpose, unsqueeze
+from .special import special as special
+from .write.inplace import inplace
+from .write.strided import as_strided
+
+# -- views in place ------------------------------------------------------------------------------
+
+
+def _back(op: Any, settings: dict, shape: tuple[int, ...]) -> tuple | None:
+    """The view that undoes ``op``, as a step of a chain; None where there is none."""
+    if op is reshape_op:
+        return reshape_op, {"shape": shape}
+    if op is permute_op:
+        dims = settings["dims"]
+        return permute_op, {"dims": tuple(sorted(range(len(dims)), key=dims.__getitem__))}
+    return None
+
+
+def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
+    """Let ``x`` see its memory as ``view``, a view just made of it, does."""
+    step = view._more.chain[-1]  # type: ignore[union-attr]
+    extras = x._extras()
+    live = [v for v in (ref() for ref in extras.views or ()) if v is not None and v is not view]
+    op, settings = step
+    undo = _back(op, settings, x.shape)
+    if live and undo is None:
+        raise AutogradError(f"{name}: other views of this tensor are in use, whose gradients could not be "
+                            f"followed; use {name[:-1]}()")
+    for other in live:
+        other._more.chain = (undo, *other._more.chain)  # type: ignore[union-attr, assignment]
+    if extras.base is not None:
+        extras.chain = (*extras.chain, step)
+    x._array = view._array
+    place(x, view._node)
+    bump(x, name)
+    return x
+
+
+def _view_form(function: Callable, example: str, shape: str) -> Callable:
+    own = f"{function.__name__}_"
+
+    @wraps(function)
+    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
+        guard(tensor_arg(input, own), own)
+        return _replace(input, function(input, *args, **settings), own)
+    form.__name__ = form.__qualname__ = own
+    form.__module__ = __name__
+    form.__doc__ = (f"``{own[:-1]}`` in place: this tensor sees its memory in the new shape; returns it."
+                    f"\n\n    >>> x = fw.ones(1, 2, 1)[0]\n"
+                    f"    >>> x.{own}({example}).shape\n    {shape}\n    ")
+    return form
+
+
+for _view, _names, _args, _shape in (
+        (squeeze, "squeeze_", "", "(2,)"), (unsqueeze, "unsqueeze_", "0", "(1, 2, 1)"),
+        (t, "t_", "", "(1, 2)"), (transpose, "transpose_ swapdims_", "0, 1", "(1, 2)"),
+        (swapaxes, "swapaxes_", "0, 1", "(1, 2)")):
+    public("", method=_names)(_view_form(_view, _args, _shape))
+as_strided_ = public(method=True)(_view_form(as_strided, "(2,), (1,)", "(2,)"))
+
+# -- in-place forms as functions -----------------------------------------------------------------
+
+
+# the public functions behind the in-place methods that the rooms above have registered
+_SOURCES = {f"{name}_" if p.inplace else name: p for p in PUBLIC for name in p.methods
+            if p.inplace or name.endswith("_")}
+
+
+def _method(name: str) -> Callable:
+    p = _SOURCES[name]
+    return inplace(bare(p.function), name[:-1], p.op, p.call) if p.inplace else p.function
+
+
+def _example(call: str, make: str, rest: str) -> str:
+    arguments = f"x, {rest}" if rest else "x"
+    return f"\n\n    >>> x = {make}\n    >>> {call}({arguments}) is x\n    True\n    "
+
+
+def _function(name: str, rest: str = "", make: str = "fw.tensor([0.5, 0.25])") -> Callable:
+    """``x.name(...)`` as a function; the others are for its example: further arguments, and ``x``."""
+    method = _method(name)
+
+    @wraps(method)
+    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
+        return method(tensor_arg(input, name), *args, **settings)
+    form.__name__ = form.__qualname__ = name
+    form.__module__ = __name__
+    form.__doc__ = (f"``input.{name}(...)``: writes into ``input`` and returns it."
+                    + _example(f"fw.{name}", make, rest))
+    return public()(form)
+
+
+def _activation(function: Callable, rest: str = "") -> Callable:
+    """An activation with ``inplace=True``."""
+    name = f"{function.__name__}_"
+
+    @wraps(function)
+    def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
+        return function(input, *args, **settings, inplace=True)
+    parameters = inspect.signature(function).parameters
+    form.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p for p in parameters.values() if p.name != "inplace"], return_annotation=Tensor)
+    form.__name__ = form.__qualname__ = name
+    form.__module__ = __name__
+    form.__doc__ = (f"``{name[:-1]}`` with ``inplace=True``: writes into ``input`` and returns it."
+                    + _example(f"fw.nn.functional.{name}", "fw.tensor([0.5, -0.25])", rest))
+    return public("nn.functional")(form)
+
+
+abs_ = _function("abs_")
+acos_ = _function("acos_")
+acosh_ = _function("acosh_")
+addmv_ = _function("addmv_", "fw.ones(2, 3), fw.ones(3)")
+arccos_ = _function("arccos_")
+arccosh_ = _function("arccosh_")
+arcsin_ = _function("arcsin_")
+arcsinh_ = _function("arcsinh_")
+arctan_ = _function("arctan_")
+arctanh_ = _function("arctanh_")
+asin_ = _function("asin_")
+asinh_ = _function("asinh_")
+atan_ = _function("atan_")
+atanh_ = _function("atanh_")
+ceil_ = _function("ceil_")
+clamp_ = _function("clamp_", "0.0, 0.3")
+clamp_max_ = _function("clamp_max_", "0.3")
+clamp_min_ = _function("clamp_min_", "0.3")
+clip_ = _function("clip_", "0.0, 0.3")
+cos_ = _function("cos_")
+cosh_ = _function("cosh_")
+deg2rad_ = _function("deg2rad_")
+detach_ = _function("detach_")
+erf_ = _function("erf_")
+erfc_ = _function("erfc_")
+exp2_ = _function("exp2_")
+exp_ = _function("exp_")
+expm1_ = _function("expm1_")
+fill_ = _function("fill_", "2.0")
+fix_ = _function("fix_")
+floor_ = _function("floor_")
+frac_ = _function("frac_")
+gcd_ = _function("gcd_", "fw.tensor([2, 3])", "fw.tensor([4, 6])")
+i0_ = _function("i0_")
+index_put_ = _function("index_put_", "(fw.tensor([1]),), fw.tensor([2.0])")
+lcm_ = _function("lcm_", "fw.tensor([2, 3])", "fw.tensor([4, 6])")
+log10_ = _function("log10_")
+log1p_ = _function("log1p_")
+log2_ = _function("log2_")
+log_ = _function("log_")
+logit_ = _function("logit_")
+nan_to_num_ = _function("nan_to_num_")
+neg_ = _function("neg_")
+negative_ = _function("negative_")
+rad2deg_ = _function("rad2deg_")
+reciprocal_ = _function("reciprocal_")
+relu_ = _function("relu_")
+round_ = _function("round_")
+rsqrt_ = _function("rsqrt_")
+sigmoid_ = _function("sigmoid_")
+sin_ = _function("sin_")
+sinc_ = _function("sinc_")
+sinh_ = _function("sinh_")
+sqrt_ = _function("sqrt_")
+square_ = _function("square_")
+tan_ = _function("tan_")
+tanh_ = _function("tanh_")
+trunc_ = _function("trunc_")
+xlogy_ = _function("xlogy_", "fw.tensor([2.0, 3.0])")
+zero_ = _function("zero_")
+celu_ = _activation(activations.celu)
+elu_ = _activation(activations.elu)
+hardtanh_ = _activation(activations.hardtanh)
+leaky_relu_ = _activation(activations.leaky_relu)
+selu_ = _activation(activations.selu)
+threshold_ = _activation(activations.threshold, "0.1, 0.0")
+public("nn.functional")(relu_)

@@ -1,0 +1,395 @@
+"""Elementwise ops: one scalar expression each, with promotion, broadcasting and in-place forms.
+
+``elementwise("tanh", "x", "tanh(x)", vjp={"x": "g * (1 - out * out)"}, ...)`` makes the record and the
+public function. Both texts are in the language of ``expression.py``.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ... import _native, dtypes
+from ...autograd.mode import masked_walks, state
+from ...backends import array_module, cuda
+from ...errors import DTypeError, FrameworkError
+from ...node import Node, PlainNode
+from ...quiet import quiet, readable
+from ...tensor import Tensor, as_array, wrap
+from ..convert.cast import cast, from_array
+from ..record.op import NEVER, Meta, Op, describe_call
+from ..record.public import check_out, given_out, public
+from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
+from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
+from .program import folding, native_kernel
+
+OPS_BY_NAME["cast"] = cast  # rules may name it like the elementwise ops
+ndarray = np.ndarray
+_NO_SETTINGS: dict = {}
+_WEAK = (float, int)  # Python numbers that take the dtype of a floating array
+
+
+class Elementwise(Op):
+    """An op on each element. ``result`` is the rule for its dtype:
+
+    "same": that of the promoted inputs; "float": integers become the default float dtype first;
+    "number": the same, but bools become int64; "bool": computed on the promoted inputs, gives bool;
+    "integer": takes integers and bools only;
+    "select": the first input is a condition that takes no part in promotion; "real": that of the
+    promoted inputs' real part.
+
+    complex: whether complex numbers are taken; without it they are refused, as NumPy orders them, say,
+        where mathematics does not.
+    """
+
+    def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
+                 ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
+                 complex: bool = False, adjoint: bool | None = None, masks: bool = False,
+                 onnx: Any = None, arguments: str | None = None) -> None:
+        self.expr = expr
+        self.result = result
+        self.complex = complex
+        # NumPy's kinds of dtype that it computes in as they come
+        self.kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(result, "fiub") + "c" * complex
+        # those that its result can be written into, since it has the dtype of the inputs
+        like_inputs = "fiub" if result == "real" else self.kinds
+        self.writes = "" if result in ("bool", "integer") else like_inputs + "V"
+        self.ufunc = ufunc
+        self.settings = tuple(settings.split())
+        names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
+        self._parameters = names
+        self._functions: dict[Any, Callable] = {}
+        super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
+                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments)
+        self.loose_from = NEVER  # the result lies as the inputs do
+        # a sum hands its gradient on as it is: no rule needs to be called
+        self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
+        self.cpu = self._first_cpu
+        if _native.module is not None:
+            self.rounded = lambda *arrays, **settings: self.cpu(*arrays, **settings)
+        OPS_BY_NAME.setdefault(name, self)
+
+    def _rule(self, text: str) -> Any:
+        return ExpressionRule(text, (*self.inputs, "out"), self.settings)
+
+    def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
+        self.plain = (getattr(np, self.ufunc) if self.ufunc
+                      else array_function(self.expr, self._parameters, np))
+        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain,
+                                 self.settings)
+        return self.cpu(*arrays, **settings)
+
+    def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
+        function = self._functions.get(xp)
+        if function is None:
+            function = (getattr(xp, self.ufunc) if self.ufunc
+                        else array_function(self.expr, self._parameters, xp))
+            self._functions[xp] = function
+        return function(*arrays, **settings)
+
+    def _infer(self, *inputs: Any, **settings: Any) -> Meta:
+        shape = broadcast_shape([x.shape for x in inputs if isinstance(x, Meta)], self.name)
+        return Meta(shape, self.result_dtype(inputs)[1])
+
+    def result_dtype(self, inputs: Any) -> tuple[dtypes.DType, dtypes.DType]:
+        """(dtype to compute in, dtype of the result) for tensors, Metas and Python scalars."""
+        groups: tuple[list, list, list] = ([], [], [])
+        for x in inputs[1:] if self.result == "select" else inputs:
+            if isinstance(x, (Tensor, Meta)):
+                groups[0 if x.ndim else 1].append(x.dtype)
+            else:
+                groups[2].append(dtypes.scalar_dtype(x))
+        dtype = dtypes.combine(groups)
+        if self.result == "integer" and dtype.category > dtypes.INTEGER:
+            raise DTypeError(f"{self.name}: wanted integer or bool operands, got {dtype}; convert "
+                             f"them, e.g. input.long()")
+        if self.result == "number" and dtype.category == dtypes.BOOL:
+            dtype = dtypes.int64
+        if self.result == "float" and dtype.category < dtypes.FLOAT:
+            dtype = dtypes.get_default_dtype()
+        if dtype.category == dtypes.COMPLEX and not self.complex:
+            raise DTypeError(f"{self.name}: wanted real operands, got {dtype}; it is not defined for complex "
+                             f"numbers")
+        if self.result == "real":
+            return dtype, dtype.to_real()
+        return dtype, dtypes.bool_ if self.result == "bool" else dtype
+
+    def promote(self, inputs: tuple) -> list:
+        """The inputs in the dtype to compute in; scalars stay Python numbers, which are weak."""
+        inputs = tuple([self._operand(x, i) for i, x in enumerate(inputs)])
+        if not any(isinstance(x, Tensor) for x in inputs):
+            raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
+                f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
+                f"{type(inputs[0]).__name__}; convert it with framework.tensor(...)")
+        dtype = self.result_dtype(inputs)[0]
+        first = 1 if self.result == "select" else 0
+        home = next((x for x in inputs if isinstance(x, Tensor) and x.ndim and x.is_cuda), None)
+        ready: list = list(inputs[:first])
+        for x in inputs[first:]:
+            if isinstance(x, Tensor):
+                if x._array.dtype != dtype.numpy:
+                    x = cast.run(x, dtype=dtype)
+                if home is not None and not x.ndim and not x.is_cuda:
+                    x = x.to(home.device)  # type: ignore[attr-defined]
+            elif dtype.category == dtypes.FLOAT and not isinstance(x, float):
+                x = float(x)
+            elif first and dtype.category == dtypes.INTEGER:
+                self._must_hold(dtype, x)
+            ready.append(x)
+        if not any(isinstance(x, Tensor) for x in ready[first:]):  # where(condition, 1, 0)
+            ready[first] = from_array(np.asarray(ready[first], dtype.numpy), inputs[0])
+        return ready
+
+    def _must_hold(self, dtype: dtypes.DType, x: Any) -> None:
+        """Raise for a number that ``dtype`` cannot hold: NumPy's ``where`` would wrap it around."""
+        try:
+            dtype.numpy.type(x)
+        except OverflowError as error:
+            raise readable(error, self.name) from None
+
+    def _operand(self, x: Any, position: int) -> Any:
+        if isinstance(x, Tensor):
+            return x
+        if isinstance(x, np.generic):
+            return x.item()
+        if isinstance(x, ndarray):
+            return wrap(x.astype(dtypes.as_dtype(x.dtype).numpy, copy=False))
+        if isinstance(x, (bool, int, float, complex)):
+            return x
+        raise TypeError(f"{self.name}: argument '{self.arguments[position]}' must be a Tensor or a number, "
+                        f"got {type(x).__name__}")
+
+    def run(self, *inputs: Any, **settings: Any) -> Tensor:
+        if self._are_ready(inputs):
+            return super().run(*inputs, **settings)
+        try:
+            ready = self.promote(inputs)
+        except (FrameworkError, TypeError) as error:
+            error.add_note(f"while running {describe_call(self, inputs, settings)}")
+            raise
+        return super().run(*ready, **settings)
+
+    def _are_ready(self, inputs: tuple) -> bool:
+        """Whether nothing is to be promoted: tensors of one dtype that the op computes in, on the CPU.
+
+        Among floating ones there may be Python's floats.
+        """
+        if cuda._cupy is not None:
+            return False
+        free = 1 if self.result == "select" else 0
+        dtype = None
+        for x in inputs[free:]:
+            if not isinstance(x, Tensor):
+                if type(x) is not float:
+                    return False
+            elif dtype is None:
+                dtype = x._array.dtype
+            elif x._array.dtype is not dtype:
+                return False
+        if dtype is None or dtype.kind not in self.kinds or free and not isinstance(inputs[0], Tensor):
+            return False
+        return dtype.kind == "f" or float not in map(type, inputs)
+
+    def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
+        node = super().node(inputs, arrays, results, settings)
+        if len(arrays) > 1:
+            shape = results[0]._array.shape
+            for a in arrays:
+                if getattr(a, "shape", shape) != shape:
+                    node.shapes = tuple([getattr(a, "shape", None) for a in arrays])
+                    break
+        return node
+
+    def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        if self._passes and node.shapes is None:
+            return (g,) * len(edges)
+        walk = state.walk
+        mending = walk is not None and (self.masks or walk in masked_walks)
+        if node.shapes is not None and self.rules is not None and type(g) is ndarray and not mending:
+            return self._pull_summed(node, g, edges)
+        grads = super().pull(node, g, edges, live)
+        if mending:
+            grads = [None if x is None else _mended(x, g) for x in grads]
+        return grads if node.shapes is None else _summed(grads, node.shapes)
+
+    def pull_new(self, node: Node, g: ndarray, edges: tuple, mine: bool) -> tuple[Any, bool]:
+        """``pull`` of a large array, and whether nobody else has the gradients.
+
+        mine: that nobody else has ``g``; then the last of them may be written into its memory.
+        """
+        rules = self.rules
+        if rules is None or node.shapes is not None or g.dtype.char not in "fd" \
+                or state.walk is not None and (self.masks or state.walk in masked_walks):
+            return self.pull(node, g, edges, False), False
+        wanted = [i for i, edge in enumerate(edges) if edge is not None and rules[i] is not None]
+        into = self._into(node, g, rules[wanted[-1]]) if mine and wanted else None
+        if into is None:
+            grads = super().pull(node, g, edges, False)
+        else:
+            before = tuple([None if i == wanted[-1] else edge for i, edge in enumerate(edges)])
+            grads = super().pull(node, g, before, False)
+            grads[wanted[-1]] = into()
+        return grads, all(x is None or x is g and into or type(x) is ndarray and x.base is None and x is not g
+                          for x in grads)
+
+    @staticmethod
+    def _into(node: Node, g: ndarray, rule: ExpressionRule) -> Callable | None:
+        """The rule on ``g``, to be written into its memory; None where the engine would not do that."""
+        function, values = rule.on(g), {**node.settings, **(node.kept or {})}
+        arguments = [values[name] for name in rule.names]
+        if not hasattr(function, "fold") or not g.flags.c_contiguous:
+            return None
+        for a in arguments:
+            alike = type(a) is ndarray and a.dtype is g.dtype and a.shape == g.shape and a.flags.c_contiguous
+            if not alike and type(a) not in (int, float):
+                return None
+        return lambda: function(g, *arguments, out=g)
+
+    def _pull_summed(self, node: Node, g: ndarray, edges: tuple) -> list:
+        """``pull`` where an operand was broadcast: rule and sum in one pass, where the engine has them."""
+        rules, shapes, values = self.rules, node.shapes, {**node.settings, **(node.kept or {})}
+        assert rules is not None and shapes is not None  # as ``pull`` has found
+        mine = [e is not None and r is not None and (r.text == "g" or s != g.shape and g.dtype.char in "fd")
+                for e, r, s in zip(edges, rules, shapes)]
+        grads = super().pull(node, g, tuple([None if m else e for e, m in zip(edges, mine)]), False)
+        for i, rule in enumerate(rules):
+            if mine[i] and rule.text == "g":
+                grads[i] = g
+            elif mine[i]:
+                arguments = (g, *[values[n] for n in rule.names])
+                each, keepdim = rule.on(g), len(shapes[i]) == g.ndim
+                total = folding(each)("sum", summed_dims(g.shape, shapes[i]), keepdim, 0, *arguments)
+                grads[i] = each(*arguments) if total is NotImplemented else total
+        return _summed(grads, shapes)
+
+
+def _summed(grads: Any, shapes: tuple) -> list:
+    """The gradients, each summed to the shape of its operand."""
+    return [x if x is None or x.shape == shape else
+            x.reshape(shape) if x.size == math.prod(shape) else sum_to(x, size=shape)
+            for x, shape in zip(grads, shapes)]
+
+
+def _mended(x: Any, g: Any) -> Any:
+    """The gradient ``x`` of an input with 0 where it is inf or nan though the incoming ``g`` is 0.
+
+    Where an op upstream masked an element, its gradient is exactly 0, and 0 * inf is to stay 0. Finite
+    elements are left alone, so that derivatives with respect to ``g`` stay what they are.
+    """
+    array, incoming = getattr(x, "_array", x), getattr(g, "_array", g)
+    xp = array_module(array)
+    if all_finite(array) if xp is np else bool(xp.isfinite(array).all()):
+        return x
+    masked = (incoming == 0) & ~xp.isfinite(array)
+    if isinstance(x, Tensor):
+        return OPS_BY_NAME["where"].run(wrap(masked), 0.0, x)
+    return xp.where(masked, xp.zeros_like(array), array)
+
+
+def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Tensor:
+    """The fast end of the road, for inputs known to need no promotion."""
+    try:
+        out = quiet.run(op.cpu if dtypes.plain else op.kernel_for(arrays), *arrays, **settings)
+    except Exception as error:
+        out = op._rescue(error, inputs, arrays, settings)
+    return wrap(out if type(out) is ndarray else as_array(out))
+
+
+def unary(op: Elementwise) -> Callable:
+    """The public function of a one-input op."""
+    kinds = op.kinds
+    differentiable = op.has_vjp
+
+    def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+        if out is not None and given_out(out, (op, (input,), {}), op.name):
+            return out
+        if not isinstance(input, Tensor) or input._array.dtype.kind not in kinds:
+            result = op.run(input)
+        else:
+            result = _finish(op, (input,), [input._array], _NO_SETTINGS)
+            if input._node is not None and differentiable and (mode := state.enabled):
+                if mode is True:
+                    result._node = op.node((input,), [input._array], (result,), _NO_SETTINGS)
+                else:
+                    op.record((input,), [input._array], result, _NO_SETTINGS)
+        return result if out is None else check_out(out, result, op.name)
+    return function
+
+
+def binary(op: Elementwise) -> Callable:
+    """The public function of a two-input op; the quick path is for equal dtypes and weak scalars."""
+    kinds = {"float": "f", "integer": "iub"}.get(op.result, "" if op.complex else "fiubV")
+    if kinds and op.complex:
+        kinds += "c"
+    weak = "fc" if op.complex else "f"
+    differentiable = op.has_vjp
+    keeps_nothing = differentiable and op.keeps_nothing
+
+    def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
+        if out is not None and given_out(out, (op, (input, other), {}), op.name):
+            return out
+        if isinstance(input, Tensor):
+            a = input._array
+            if isinstance(other, Tensor):
+                b, node = other._array, other._node
+                quick = (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
+                         and (dtypes.plain or type(a) is type(b)))  # a 0-dim one may have to move
+            else:
+                b, node = other, None
+                quick = type(other) in _WEAK and a.dtype.kind in weak
+        else:
+            quick = False
+        if not quick:
+            result = op.run(input, other)
+            return result if out is None else check_out(out, result, op.name)
+        try:  # b is of a's kind, or a number
+            plain = dtypes.plain or type(a) is ndarray and a.dtype.kind != "V"
+            c = quiet.run(op.cpu if plain else op.kernel_for((a, b)), a, b)
+        except Exception as error:
+            c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
+        result = wrap(c if type(c) is ndarray else as_array(c))
+        if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
+            if mode is not True:
+                op.record((input, other), [a, b], result, _NO_SETTINGS)
+            elif keeps_nothing and (b is other or a.shape == b.shape):  # a number has no shape
+                result._node = PlainNode(op, (input._node, node))
+            else:
+                result._node = op.node((input, other), [a, b], (result,), _NO_SETTINGS)
+        return result if out is None else check_out(out, result, op.name)
+    return function
+
+
+def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str = "framework",
+                method: bool | str = True, inplace: bool | None = None, alias: str = "",
+                **record: Any) -> Any:
+    """Make a record of one or two inputs without settings, and its public function.
+
+    doc: one line and a runnable example. inplace: also ``name_`` (default: where the result has the
+    input's dtype). The other arguments are those of ``Elementwise``.
+    """
+    op = Elementwise(name, inputs, expr, **record)
+    function = (unary if len(op.inputs) == 1 else binary)(op)
+    summary, _, example = doc.partition("\n")
+    takes = {"float": "floating; integers become the default float dtype",
+             "integer": "integer or bool", "bool": "any; the result is bool"}
+    formula = expr
+    for own, shown in zip(op.inputs, op.arguments):
+        formula = re.sub(rf"\b{own}\b", shown, formula)
+    shapes, fails = "that of the input", ""
+    if len(op.inputs) > 1:
+        shapes = f"{' and '.join(op.arguments)} broadcast to the result"
+        fails = " Raises ShapeError if they do not broadcast."
+    function.__doc__ = (
+        f"{summary}\n\n    Formula: ``{formula}`` on each element. Shapes: {shapes}.{fails}\n"
+        f"    Dtypes: {takes.get(op.result, 'any, promoted to a common one')}.\n\n{example}")
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = sys._getframe(1).f_globals["__name__"]  # the room, for readers and doctests
+    function.op = op  # type: ignore[attr-defined]
+    can = op.result != "bool" if inplace is None else inplace
+    methods = f"{name} {method}" if isinstance(method, str) else method
+    also = "" if not namespace or op.arguments[1:] in ((), ("other",)) else f"{op.arguments[1]}=other"
+    return public(namespace, method=methods, inplace=can and bool(method), op=op, alias=alias,
+                  also=also)(function)

@@ -1,0 +1,304 @@
+"""Elementwise programs: a scalar expression as a list of vector instructions over registers.
+
+``compile_program("g * (1 - out * out)", ("g", "out"))`` gives a ``Program``, a plain value that prints as::
+
+    g, out -> mul r0 = out, out; sub r0 = 1, r0; mul result = g, r0
+
+The native engine runs it in one pass over memory. A program is made in microseconds, once per expression.
+"""
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import _native
+from ..record.rounded import by_float32
+
+# the language of ``expression.py``; what is not here (functions of complex numbers, say) has no program
+_OPERATORS: dict[type, str] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}
+_FUNCTIONS = {"round": "rint", "sgn": "sign"}
+# functions that are expressions themselves
+_MACROS = {
+    "square": ("x", "x * x"),
+    "fmax": ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))"),
+    "fmin": ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))"),
+    "logaddexp": ("x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))"),
+    "logaddexp2": ("x y", "where(x == y, x + 1, maximum(x, y)"
+                          " + 1.4426950408889634 * log1p(exp2(-abs(x - y))))"),
+    # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
+    "floor_divide": ("x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
+                            "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"),
+    "_whole": ("q like", "where(q == 0, copysign(0.0, like),"
+                         " where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))"),
+    "conj": ("x", "x"),  # of real numbers, as all are here
+    "real": ("x", "x"),
+    "logical_and": ("x y", "(x != 0) & (y != 0)"),
+    "logical_or": ("x y", "(x != 0) | (y != 0)"),
+    "logical_xor": ("x y", "(x != 0) ^ (y != 0)"),
+    "logical_not": ("x", "x == 0"),
+}
+# operations that are one instruction with that which made an operand: (that, {place of the operand: both})
+_PAIRS: dict[str, tuple[str, dict[int, str]]] = {
+    "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
+    "mul": ("mul", {1: "mul_mul", 0: "mul_mul"}), "minimum": ("maximum", {0: "limit"}),
+}
+_OF_TRUTH = {"and", "or", "xor", "not"}  # with the prefix "bit_", of whole numbers
+_GIVES_TRUTH = {"lt", "le", "gt", "ge", "eq", "ne", "isfinite", "isnan", "isinf"}
+
+
+class Step(NamedTuple):
+    """One instruction: its name, the slot of the result, and those of up to three operands."""
+
+    name: str
+    result: int
+    operands: tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """Slots are numbered: the arguments, the constants, the registers, and last the result.
+
+    truth: which arguments are truth values. truth_result: whether the result is. once: so many steps at
+    the beginning depend on settings and constants only; no later step writes into their registers.
+    """
+
+    arguments: tuple[str, ...]
+    truth: tuple[bool, ...]
+    constants: tuple[float, ...]
+    registers: int
+    steps: tuple[Step, ...]
+    truth_result: bool
+    once: int = 0
+
+    def __str__(self) -> str:
+        names = [*self.arguments, *(f"{c:g}" for c in self.constants),
+                 *(f"r{i}" for i in range(self.registers)), "result"]
+        steps = "; ".join(f"{s.name} {names[s.result]} = {', '.join(names[o] for o in s.operands)}"
+                          for s in self.steps)
+        return f"{', '.join(self.arguments)} -> {steps}"
+
+
+class NoProgram(Exception):
+    """The expression uses what the engine has no instruction for."""
+
+
+class _Compiler:
+    """Turns an expression into values (each distinct instruction once), then places them in registers."""
+
+    def __init__(self, arguments: tuple[str, ...], settings: tuple[str, ...]) -> None:
+        self.arguments = arguments
+        self.settings = settings
+        self.values: dict[Any, int] = {}  # ("mul", a, b) -> its number
+        self.settled: set[int] = set()  # those that are made of settings and constants only
+        self.names = {name: self.value(("argument", name)) for name in arguments}
+        self.arguments_at = set(self.names.values())
+        self.truth: set[int] = set()  # values that are true or false
+        self.truth_arguments: set[int] = set()
+        self.number_arguments: set[int] = set()
+
+    def value(self, key: tuple) -> int:
+        number = self.values.setdefault(key, len(self.values))
+        if key[0] == "constant" or (
+                key[1] in self.settings if key[0] == "argument" else self.settled.issuperset(key[1:])):
+            self.settled.add(number)
+        return number
+
+    def constant(self, number: float) -> int:
+        return self.value(("constant", float(number).hex()))  # as text, 0.0 and -0.0 differ
+
+    def visit(self, node: ast.expr) -> int:
+        if isinstance(node, ast.Name):
+            return self.named(node.id)
+        if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+            return self.constant(node.value)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return self.apply(_OPERATORS[type(node.op)], self.visit(node.left), self.visit(node.right))
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            left, right = self.visit(node.left), self.visit(node.comparators[0])
+            return self.apply(_OPERATORS[type(node.ops[0])], left, right)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            if isinstance(node.operand, ast.Constant):
+                return self.constant(-float(node.operand.value))  # type: ignore[arg-type]
+            return self.apply("neg", self.visit(node.operand))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
+            return self.apply("not", self.visit(node.operand))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            return self.called(node.func.id, node.args)
+        raise NoProgram(ast.dump(node))
+
+    def named(self, name: str) -> int:
+        if name in self.names:
+            return self.names[name]
+        if name == "inf":
+            return self.constant(math.inf)
+        raise NoProgram(name)
+
+    def called(self, name: str, arguments: list[ast.expr]) -> int:
+        places = [self.visit(a) for a in arguments]
+        if name not in _MACROS:
+            return self.apply(_FUNCTIONS.get(name, name), *places)
+        parameters, text = _MACROS[name]
+        outer, self.names = self.names, dict(zip(parameters.split(), places))
+        result = self.visit(ast.parse(text, mode="eval").body)
+        self.names = outer
+        return result
+
+    def apply(self, name: str, *places: int) -> int:
+        if name in _OF_TRUTH:
+            if not all(p in self.truth for p in places):
+                name = "bit_" + name
+                places = tuple(map(self.number, places))
+        elif name == "where":
+            condition, *branches = places
+            if condition in self.arguments_at:
+                self.truth_arguments.add(condition)
+            elif condition not in self.truth:
+                raise NoProgram("where of a number")
+            if not all(b in self.truth for b in branches):
+                branches = [self.number(b) for b in branches]
+            places = (condition, *branches)
+        else:
+            places = tuple(map(self.number, places))
+        if name not in _instructions():
+            raise NoProgram(name)
+        result = self.value(self.shorter((name, *places)))
+        if name in _GIVES_TRUTH or name in _OF_TRUTH or name == "where" and places[1] in self.truth:
+            self.truth.add(result)
+        return result
+
+    def shorter(self, key: tuple) -> tuple:
+        """One instruction for several: ``log1p(exp(-abs(x)))``, and the pairs of ``_PAIRS``."""
+        keys, inner = list(self.values), key
+        for name in ("log1p", "exp", "neg", "abs"):
+            if inner[0] != name:
+                return self.paired(key, keys)
+            inner = keys[inner[1]]
+        return "softplus_rest", self.values[inner]
+
+    def paired(self, key: tuple, keys: list[tuple]) -> tuple:
+        """An operation and the one before it as one instruction, unless that is the same for all elements."""
+        name, *places = key
+        wanted, pairs = _PAIRS.get(name, ("", {}))
+        for at, both in pairs.items():
+            before, *operands = keys[places[at]]
+            if before == wanted and not self.settled.issuperset(operands):
+                return both, *operands, places[1 - at]
+        return key
+
+    def number(self, place: int) -> int:
+        """A truth value that is used as a number is 1 or 0."""
+        if place in self.truth:
+            return self.value(("where", place, self.constant(1), self.constant(0)))
+        self.number_arguments.add(place)
+        return place
+
+    def finish(self, result: int) -> Program:
+        keys = list(self.values)
+        if keys[result][0] in ("argument", "constant"):
+            result = self.value(("copy", result))
+            keys = list(self.values)
+        constants = [key[1] for key in keys if key[0] == "constant"]
+        slots: dict[int, int] = {}
+        for number, key in enumerate(keys):
+            if key[0] == "argument":
+                slots[number] = self.arguments.index(key[1])
+            elif key[0] == "constant":
+                slots[number] = len(self.arguments) + constants.index(key[1])
+        needed = {result}
+        for n in range(result, -1, -1):
+            if n in needed and keys[n][0] not in ("argument", "constant"):
+                needed.update(keys[n][1:])
+        work = [n for n in sorted(needed) if keys[n][0] not in ("argument", "constant")]
+        once = self.settled - {result}
+        work.sort(key=lambda n: n not in once)
+        last_use = {o: n for n in work for o in keys[n][1:]}
+        first = len(self.arguments) + len(constants)
+        used, free, placed = 0, [], []
+        for n in work:
+            name, *operands = keys[n]
+            places = tuple(slots[o] for o in operands)
+            for o in dict.fromkeys(operands):
+                if last_use[o] == n and slots[o] >= first and o not in once:
+                    free.append(slots[o])
+            if n == result:
+                slots[n] = -1
+            else:
+                if not free:
+                    free.append(first + used)
+                    used += 1
+                slots[n] = free.pop()
+            placed.append((name, slots[n], places))
+        if self.truth_arguments & self.number_arguments:
+            raise NoProgram("an argument is a number and a truth value")
+        truth = tuple(i in self.truth_arguments for i in range(len(self.arguments)))
+        end = first + used
+        steps = tuple(Step(name, end if d < 0 else d, places) for name, d, places in placed)
+        return Program(self.arguments, truth, tuple(map(float.fromhex, constants)), used, steps,
+                       result in self.truth, len(once.intersection(work)))
+
+
+def compile_program(text: str, arguments: tuple[str, ...], settings: tuple[str, ...] = ()) -> Program:
+    """The program of a scalar expression; settings: the arguments that are numbers. Raises NoProgram."""
+    compiler = _Compiler(arguments, settings)
+    return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body))
+
+
+_known: set[str] = set()
+
+
+def _instructions() -> set[str]:
+    if not _known:
+        _known.update(_native.module.instructions())
+    return _known
+
+
+def native_kernel(text: str, arguments: tuple[str, ...], fallback: Callable,
+                  settings: tuple[str, ...] = ()) -> Callable:
+    """``fallback``, with the native engine in front where there is one and it has such a program."""
+    if _native.module is None:
+        return fallback
+    try:
+        program = compile_program(text, arguments, settings)
+    except NoProgram:
+        return by_float32(fallback, lambda: fallback)
+    steps = tuple((s.name, s.result, *(s.operands * 3)[:3]) for s in program.steps)
+    kernel = _native.module.make_kernel(program.arguments, program.truth, program.constants,
+                                        program.registers, steps, program.once, program.truth_result,
+                                        by_float32(fallback, lambda: kernel))
+    return kernel
+
+
+SLICES = 1 << 18  # numbers that stay in the caches between a fold of them and what is made with it
+
+
+def in_slices(fold: Callable, each: Callable, x: np.ndarray) -> np.ndarray:
+    """``each(x, fold(x))`` with one pass over memory: fold and kernel take a few rows of x after another.
+
+    x is in row-major order; the fold is one of the last dimension, which it keeps.
+    """
+    rows = x.reshape(-1, x.shape[-1])
+    out = np.empty_like(rows)
+    step = max(1, SLICES // rows.shape[1])
+    for at in range(0, len(rows), step):
+        part = rows[at:at + step]
+        each(part, fold(part), out=out[at:at + step])
+    return out.reshape(x.shape)
+
+
+def folding(kernel: Callable) -> Callable:
+    """``kernel.fold``: "sum", "mean", "amax", "amin" or "var" of the result, of which no element is stored.
+
+    ``fold(name, dims, keepdim, correction, *arguments)``, the correction for the variance. Answers
+    NotImplemented for what the engine does not take.
+    """
+    return getattr(kernel, "fold", _no_fold)
+
+
+def _no_fold(*arguments: Any, **settings: Any) -> Any:
+    return NotImplemented

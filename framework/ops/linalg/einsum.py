@@ -1,0 +1,125 @@
+"""Products named by indices: einsum, and bilinear maps by it."""
+
+from typing import Any
+
+from ...backends import array_module
+from ...errors import ShapeError
+from ...tensor import Tensor, wrap
+from ..record.args import tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..shape.broadcast import expand, sum_to
+from ..shape.view import reshape_op
+from .contract import LETTERS, einsum_kernel, index_sizes, parse
+from .matmul import of_ndim, same_dtype
+
+
+def _einsum_infer(*xs: Meta, equation: str) -> Meta:
+    sizes = index_sizes(equation, [x.shape for x in xs])
+    return Meta(tuple(sizes[c] for c in equation.partition("->")[2]), xs[0].dtype)
+
+
+def _einsum_vjp(g: Any, xs: tuple, equation: str, needs: tuple) -> list:
+    left, _, out = equation.partition("->")
+    terms = left.split(",")
+    sizes = index_sizes(equation, [x.shape for x in xs])
+    return [_einsum_part(g, out, terms, xs, i, sizes) if needs[i] else None for i in range(len(xs))]
+
+
+def _einsum_part(g: Any, out: str, terms: list[str], xs: tuple, i: int, sizes: dict) -> Any:
+    """The gradient of operand i: contract g with the other operands, to the operand's indices.
+
+    An index that nobody else has was summed: its gradient is spread. An index that stands twice took
+    a diagonal: its gradient goes back onto it, by a product with the identity.
+    """
+    others = [t for k, t in enumerate(terms) if k != i]
+    unique = "".join(dict.fromkeys(terms[i]))
+    known = "".join(c for c in unique if c in out or any(c in t for t in others))
+    # a size-1 index of an operand that broadcasts: let g and the others lead
+    part = einsum_op(g, *[x for k, x in enumerate(xs) if k != i],
+                     equation=",".join([out, *others]) + "->" + known)
+    full = tuple(sizes[c] for c in unique)
+    shape = tuple(s if c in known else 1 for c, s in zip(unique, _shape_of(part, known, unique)))
+    part = expand(reshape_op(part, shape=shape), size=full)
+    own = dict(zip(terms[i], xs[i].shape))
+    mine = tuple(own[c] for c in unique)
+    if mine != full:
+        part = sum_to(part, size=mine)
+    if len(unique) == len(terms[i]):
+        return part
+    return _onto_diagonal(part, unique, terms[i], own)
+
+
+def _shape_of(part: Any, known: str, unique: str) -> list[int]:
+    sizes = dict(zip(known, part.shape))
+    return [sizes.get(c, 1) for c in unique]
+
+
+def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> Any:
+    spare = (c for c in LETTERS if c not in term)
+    names, eyes, target = [unique], [], []
+    xp = array_module(part._array if isinstance(part, Tensor) else part)
+    for k, c in enumerate(term):
+        if c in term[:k]:
+            new = next(spare)
+            eye = xp.eye(own[c], dtype=(part._array if isinstance(part, Tensor) else part).dtype)
+            eyes.append(wrap(eye) if isinstance(part, Tensor) else eye)
+            names.append(c + new)
+            c = new
+        target.append(c)
+    return einsum_op(part, *eyes, equation=",".join(names) + "->" + "".join(target))
+
+
+einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
+               jvp="multilinear", arguments="operands")
+
+
+@public(op=einsum_op)
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products by index names: ``einsum("bij,bjk->bik", x, y)`` is ``bmm``.
+
+    Without "->" the output has the indices that occur once, in alphabetical order; "..." stands for any
+    further dimensions, which broadcast. An index twice in one operand takes its diagonal. Also
+    ``einsum(x, [0, 1], y, [1, 2], [0, 2])``. Raises ShapeError where sizes disagree, ValueError for a
+    wrong equation.
+
+    >>> fw.einsum("ij,j->i", fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    if isinstance(equation, Tensor):
+        equation, operands = _from_sublists((equation, *operands))
+    elif not isinstance(equation, str):
+        raise TypeError(f"einsum: the equation must be a string, got {type(equation).__name__}")
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    if not operands:
+        raise ValueError("einsum: wanted at least one operand")
+    xs = same_dtype("einsum", **{f"operands[{i}]": x for i, x in enumerate(operands)})
+    return einsum_op.run(*xs, equation=parse(equation, tuple(x.ndim for x in xs)))
+
+
+def _from_sublists(args: tuple) -> tuple[str, tuple]:
+    def letters(indices: Any) -> str:
+        return "".join("..." if i is Ellipsis else LETTERS[i] for i in indices)
+    pairs = len(args) // 2
+    equation = ",".join(letters(s) for s in args[1:2 * pairs:2])
+    if len(args) % 2:
+        equation += "->" + letters(args[-1])
+    return equation, args[:2 * pairs:2]
+
+
+@public("nn.functional")
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
+
+    >>> fw.nn.functional.bilinear(fw.ones(1, 2), fw.ones(1, 3), fw.ones(1, 2, 3))
+    tensor([[6.]])
+    """
+    of_ndim("bilinear", weight=(weight, 3))
+    tensor_arg(input1, "bilinear", "input1"), tensor_arg(input2, "bilinear", "input2")
+    if not input1.ndim or not input2.ndim or (input1.shape[-1], input2.shape[-1]) != weight.shape[1:]:
+        raise ShapeError(f"bilinear: input1 of shape {list(input1.shape)} and input2 of shape "
+                         f"{list(input2.shape)} do not fit a weight of shape {list(weight.shape)}; "
+                         f"wanted (*, i), (*, j), (o, i, j)")
+    out = einsum("...i,oij,...j->...o", input1, weight, input2)
+    return out if bias is None else out + bias  # type: ignore[operator]

@@ -1,0 +1,292 @@
+"""The factorisations behind ``linalg``: records for inverse, solution, Cholesky, QR, SVD, eigenvectors.
+
+Derivatives: M. Giles, "An extended collection of matrix derivative results for forward and reverse
+mode algorithmic differentiation", 2008; Cholesky: I. Murray, "Differentiation of the Cholesky
+decomposition", 2016; QR: H.-J. Liao et al., "Differentiable programming tensor networks", 2019.
+Singular and eigenvectors have no derivative where values coincide: there a gradient that needs it is
+inf or nan, and any other comes out right. Complex ones are free to turn by a phase: a result that depends
+on it has no derivative and is refused (M. Seeger et al., "Auto-differentiating linear algebra", 2017).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import AutogradError, FrameworkError, ShapeError
+from ...tensor import Tensor
+from ..language.expression import OPS_BY_NAME
+from ..pointwise.complex_numbers import imag_op
+from ..record.args import floating, tensor_arg
+from ..record.constants import like, raw
+from ..record.op import Meta, Op
+from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.view import diagonal_op, put_slice, reshape_op, slice_op
+from .matmul import swap_last
+
+
+class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
+    """A matrix that has no such factor, inverse or solution."""
+
+
+def checked(text: str) -> Callable:
+    """A kernel whose LinAlgError says what was wrong with the matrix."""
+    def mark(kernel: Callable) -> Callable:
+        def run(*args: Any, **settings: Any) -> Any:
+            try:
+                return kernel(*args, **settings)
+            except np.linalg.LinAlgError as error:
+                raise LinAlgError(f"{text} ({error})") from None
+        return run
+    return mark
+
+
+def matrix(x: Any, op: str, square: bool = True, name: str = "A") -> Tensor:
+    tensor_arg(x, op, name)
+    floating(x, op, name)
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        kind = "square matrices (*, n, n)" if square else "matrices (*, m, n)"
+        raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}")
+    return x
+
+
+def eye(x: Any, n: int) -> Any:
+    return like(x, lambda xp, dtype: xp.eye(n, dtype=dtype))
+
+
+def lower_mask(x: Any, n: int, diagonal: float) -> Any:
+    """Ones below the diagonal, ``diagonal`` on it: multiplied, it takes a lower triangle."""
+    return like(x, lambda xp, dtype: xp.tri(n, k=-1, dtype=dtype) + xp.eye(n, dtype=dtype) * diagonal)
+
+
+def column(s: Any) -> Any:
+    return reshape_op(s, shape=(*s.shape, 1))
+
+
+def row(s: Any) -> Any:
+    return reshape_op(s, shape=(*s.shape[:-1], 1, s.shape[-1]))
+
+
+def columns(x: Any, start: int, stop: int) -> Any:
+    return slice_op(x, key=(Ellipsis, slice(start, stop)))
+
+
+def _over(x: Any, y: Any) -> Any:
+    return OPS_BY_NAME["over"](x, y)
+
+
+def is_complex(x: Any) -> bool:
+    """Whether the array or tensor is complex."""
+    return raw(x).dtype.kind == "c"
+
+
+def mirror(x: Any) -> Any:
+    """The conjugate of a complex array or tensor; a real one as it is."""
+    return x.conj() if is_complex(x) else x
+
+
+def turned(x: Any) -> Any:
+    """The conjugate transpose."""
+    return mirror(swap_last(x))
+
+
+def imaginary_diagonal(x: Any) -> Any:
+    """The imaginary parts of the diagonals of complex matrices."""
+    return imag_op(diagonal_op(x, offset=0, dims=(x.ndim - 2, x.ndim - 1)))
+
+
+def check_phase(turn: Any, op: str, *gradients: Any) -> None:
+    """Raise where the gradients of complex vectors are not free of their phases; then ``turn`` is not 0."""
+    if not raw(turn).size:
+        return
+    most, size = [max(float(abs(raw(x)).max()) for x in xs if x is not None) for xs in ((turn,), gradients)]
+    if most > 1e-3 * size:  # rounding is far below, a dependence far above
+        raise AutogradError(f"{op}: complex vectors are free to turn by a phase, and this result depends on "
+                            f"it, so it has no derivative; make it of their absolute values or projections")
+
+
+# -- inverse and solution ------------------------------------------------------------------------
+
+inv_op = Op("inv", "A", infer=lambda A: A,
+            kernel=checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
+            vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
+
+
+def solve_infer(A: Meta, B: Meta) -> Meta:
+    if A.shape[-1] != B.shape[-2]:
+        raise ShapeError(f"solve: A of shape {list(A.shape)} and B of shape {list(B.shape)}: B must have "
+                         f"{A.shape[-1]} rows, not {B.shape[-2]}")
+    return Meta(broadcast_shape((A.shape[:-2], B.shape[:-2]), "solve (batch dimensions)") + B.shape[-2:],
+                B.dtype)
+
+
+def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
+    gb = solve_op(swap_last(A), g)
+    ga = -(gb @ swap_last(out)) if needs[0] else None
+    return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
+
+
+solve_op = Op("solve", "A B", infer=solve_infer, vjp=_solve_vjp, kernel=checked(
+    "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
+        lambda xp, A, B: xp.linalg.solve(A, B)))
+
+
+# -- Cholesky -------------------------------------------------------------------------------------
+
+
+def _cholesky_vjp(g: Any, out: Any) -> Any:
+    n = out.shape[-1]
+    phi = (turned(out) @ g) * lower_mask(g, n, 0.5)
+    middle = solve_op(turned(out), 0.5 * (phi + turned(phi)))
+    return turned(solve_op(turned(out), turned(middle)))
+
+
+cholesky_op = Op("cholesky", "A", infer=lambda A: A, adjoint=True, vjp={"A": _cholesky_vjp}, kernel=checked(
+    "cholesky: the matrix is not positive definite; add a little to its diagonal")(
+        lambda xp, A: xp.linalg.cholesky(A)))
+
+
+# -- QR -------------------------------------------------------------------------------------------
+
+
+def _qr_kernel(xp: Any, A: Any, *, mode: str) -> tuple:
+    if mode == "r":
+        return xp.zeros((0,), A.dtype), xp.linalg.qr(A, mode="r")
+    return tuple(xp.linalg.qr(A, mode=mode))
+
+
+def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
+    gq, gr = g
+    m, n = A_shape[-2:]
+    if mode == "r" or (mode == "complete" and m > n):
+        raise AutogradError(f"qr: mode={mode!r} has no derivative here; use mode='reduced'")
+    if m >= n:
+        return (_qr_tall(gq, gr, Q, R),)
+    # wide: A = [X Y], R = [U V] with square U; X = Q U, and V = Q.H Y also depends on Q
+    gx_q = gq
+    u, v = columns(R, 0, m), columns(R, m, n)
+    gu = None if gr is None else columns(gr, 0, m)
+    gy = None
+    if gr is not None:
+        gv = columns(gr, m, n)
+        gy = Q @ gv
+        through = (Q @ v) @ turned(gv)  # Y = Q V
+        gx_q = through if gq is None else gq + through
+    gx = _qr_tall(gx_q, gu, Q, u)
+    total = put_slice(gx, key=(Ellipsis, slice(0, m)), shape=A_shape)
+    if gy is not None:
+        total = total + put_slice(gy, key=(Ellipsis, slice(m, n)), shape=A_shape)
+    return (total,)
+
+
+def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
+    middle = None
+    if gr is not None:
+        middle = R @ turned(gr)
+    if gq is not None:
+        part = turned(gq) @ Q
+        middle = -part if middle is None else middle - part
+    lower = middle * lower_mask(middle, R.shape[-1], 0.5)
+    total = Q @ (lower + turned(lower))
+    if gq is not None:
+        total = gq + total
+    return turned(solve_op(R, turned(total)))
+
+
+def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
+    *batch, m, n = A.shape
+    k = m if mode == "complete" else min(m, n)
+    q = (*batch, m, k) if mode != "r" else (0,)
+    return Meta(q, A.dtype), Meta((*batch, k, n), A.dtype)
+
+
+qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp, infer=_qr_infer)
+
+
+# -- singular values ------------------------------------------------------------------------------
+
+
+def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
+    gu, gs, gvh = g
+    k, m, n = S.shape[-1], U.shape[-2], Vh.shape[-1]
+    if full and m != n:
+        gu, gvh = _without_rest(gu, -1, k), _without_rest(gvh, -2, k)
+        U, Vh = columns(U, 0, k), slice_op(Vh, key=(Ellipsis, slice(0, k), slice(None)))
+    if gu is None and gvh is None:
+        return ((U * row(gs)) @ Vh,)
+    gaps = (row(S) - column(S)) * (row(S) + column(S)) + eye(S, k)
+    middle, total = None if gs is None else row(gs) * eye(U, k), None
+    turn = _svd_turn(U, Vh, gu, gvh) if is_complex(U) else None
+    if turn is not None:
+        part = eye(U, k) * _over(turn, column(S))
+        middle = part if middle is None else middle + part
+    if gu is not None:
+        inner = turned(U) @ gu
+        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * row(S)
+        middle = part if middle is None else middle + part
+        if m > k:
+            total = _over(gu - U @ inner, row(S)) @ Vh
+    if gvh is not None:
+        inner = Vh @ turned(gvh)
+        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * column(S)
+        middle = part if middle is None else middle + part
+        if n > k:
+            rest = U @ _over(gvh - turned(inner) @ Vh, column(S))
+            total = rest if total is None else total + rest
+    core = U @ middle @ Vh
+    return (core if total is None else core + total,)
+
+
+def _svd_turn(U: Any, Vh: Any, gu: Any, gvh: Any) -> Any:
+    """The part of diag(U.H gu) that turns the phases of U's vectors; Vh's must turn back by as much."""
+    ours = None if gu is None else imaginary_diagonal(turned(U) @ gu)
+    theirs = None if gvh is None else imaginary_diagonal(Vh @ turned(gvh))
+    total = theirs if ours is None else ours if theirs is None else ours + theirs
+    check_phase(total, "svd", gu, gvh)
+    return None if ours is None else column(ours) * 1j
+
+
+def _without_rest(g: Any, dim: int, k: int) -> Any:
+    """The gradient of the first k singular vectors; the others are free to turn and can have none."""
+    if g is None or g.shape[dim] == k:
+        return g
+    after = (slice(None),) * (-1 - dim)
+    if bool((slice_op(g, key=(Ellipsis, slice(k, None), *after)) != 0).any()):
+        raise AutogradError("svd: the vectors that full_matrices=True adds to U or Vh have no derivative; "
+                            "use full_matrices=False")
+    return slice_op(g, key=(Ellipsis, slice(0, k), *after))
+
+
+def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
+    *batch, m, n = A.shape
+    k = min(m, n)
+    return (Meta((*batch, m, m if full else k), A.dtype), Meta((*batch, k), A.dtype.to_real()),
+            Meta((*batch, n if full else k, n), A.dtype))
+
+
+svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
+            kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
+                lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
+
+
+# -- eigenvalues ----------------------------------------------------------------------------------
+
+
+def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
+    gl, gv = g
+    n = V.shape[-1]
+    middle = None if gl is None else row(gl) * eye(V, n)
+    if gv is not None:
+        gaps = row(eigenvalues) - column(eigenvalues) + eye(eigenvalues, n)
+        inner = turned(V) @ gv
+        if is_complex(V):
+            check_phase(imaginary_diagonal(inner), "eigh", gv)
+        part = _over(inner * (1 - eye(V, n)), gaps)
+        middle = part if middle is None else middle + part
+    return (V @ middle @ turned(V),)
+
+
+eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
+             infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
+             kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
+                 lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))

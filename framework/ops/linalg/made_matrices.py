@@ -1,0 +1,95 @@
+"""Matrices made of vectors: of powers, of reflections."""
+
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..record.args import floating, tensor_arg
+from ..record.constants import like
+from ..record.public import public
+from ..reduce.reduce import as_summed
+from ..reduce.scan import cumprod
+from ..shape.arrange import flip
+from ..shape.join import cat
+from .factor import column, eye, matrix, turned
+from .matmul import promoted
+
+
+def _powers(x: Any, n: Any, op: str) -> Any:
+    """1, x, x**2, ... as a last dimension of size n (default: that of the last dimension)."""
+    n = x.shape[-1] if n is None else n
+    if isinstance(n, bool) or not hasattr(n, "__index__") or n.__index__() < 0:
+        raise ValueError(f"{op}: N must be a whole number >= 0, got {n!r}")
+    x = as_summed(x, None, op)
+    first = x.new_ones((*x.shape, 1))
+    if n < 2:
+        return first[..., :n]
+    return cat([first, cumprod(column(x).expand(*x.shape, n - 1), -1)], -1)
+
+
+@public("linalg", name="vander")
+def _linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
+    """Powers of the elements, from the 0th on: (*, n) -> (*, n, N), N = n unless given.
+
+    Raises ShapeError for a 0-dim tensor, ValueError for a wrong N.
+
+    >>> fw.linalg.vander(fw.tensor([2, 3]), N=3)
+    tensor([[1, 2, 4],
+            [1, 3, 9]])
+    """
+    if not tensor_arg(x, "vander", "x").ndim:
+        raise ShapeError("vander: x must have at least 1 dimension, got a 0-dim tensor")
+    return _powers(x, N, "vander")
+
+
+@public()
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
+    """Powers of a vector's elements, the highest first unless increasing: (n) -> (n, N), N = n unless given.
+
+    Raises ShapeError unless x is a vector, ValueError for a wrong N.
+
+    >>> fw.vander(fw.tensor([2, 3]), 3)
+    tensor([[4, 2, 1],
+            [9, 3, 1]])
+    """
+    if tensor_arg(x, "vander", "x").ndim != 1:
+        raise ShapeError(f"vander: x must be a vector, got shape {list(x.shape)}; linalg.vander takes any")
+    out = _powers(x, N, "vander")
+    return out if increasing else flip(out, -1)
+
+
+@public("linalg", out=True)
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """The first n columns of a product of reflections: (*, m, n), (*, k) -> (*, m, n), k <= n <= m.
+
+    Formula: ``H_1 H_2 ... H_k``, ``H_i = I - tau_i v_i v_i.H``; v_i is column i of ``input`` below its
+    diagonal, 1 on it and 0 above. Raises ShapeError where the shapes do not fit.
+
+    >>> fw.linalg.householder_product(fw.zeros(2, 1), fw.tensor([2.0]))
+    tensor([[-1.],
+            [ 0.]])
+    """
+    A, tau = promoted("householder_product", input=input, tau=tau)
+    floating(matrix(A, "householder_product", square=False, name="input"), "householder_product")
+    (m, n), k = A.shape[-2:], tau.shape[-1] if tau.ndim else 0
+    if not k <= n <= m or tau.ndim != A.ndim - 1 or tau.shape[:-1] != A.shape[:-2]:
+        raise ShapeError(f"householder_product: input of shape {list(A.shape)} and tau of shape "
+                         f"{list(tau.shape)} must be (*, m, n) and (*, k) with k <= n <= m")
+    Q: Any = like(A, lambda xp, dtype: xp.eye(m, n, dtype=dtype)).expand(A.shape)  # type: ignore[attr-defined]
+    unit = eye(A, m)
+    for i in reversed(range(k)):
+        below = like(A, lambda xp, dtype, i=i: (xp.arange(m) > i).astype(dtype))
+        v = column(A[..., i] * below + unit[i])  # type: ignore[index]
+        Q = Q - column(column(tau[..., i])) * (v @ (turned(v) @ Q))  # type: ignore[index]
+    return Q
+
+
+@public(method=True, out=True)
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
+    """``linalg.householder_product`` under LAPACK's name: (*, m, n), (*, k) -> (*, m, n).
+
+    >>> fw.orgqr(fw.zeros(2, 1), fw.tensor([2.0]))
+    tensor([[-1.],
+            [ 0.]])
+    """
+    return householder_product(input, input2)

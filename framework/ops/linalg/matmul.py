@@ -1,0 +1,447 @@
+"""Products of vectors, matrices and tensors: matmul, linear, tensordot, cross and their relatives."""
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...backends.native import native_or
+from ...dtypes import promote_types
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast
+from ..pointwise.complex_numbers import conj
+from ..record.args import one_dim, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import check_out, public
+from ..reduce.reduce import sum_op
+from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.view import permute_op, reshape_op
+from .contract import matmul_kernel
+
+
+def same_dtype(op: str, **tensors: Any) -> list:
+    """The tensors, if their dtypes are equal; a product does not promote, so that a float64 batch does
+    not turn the training of a float32 model into float64 unnoticed."""
+    xs = [tensor_arg(x, op, name) for name, x in tensors.items()]
+    for name, x in tensors.items():
+        if x.dtype is not xs[0].dtype:
+            raise DTypeError(f"{op}: '{next(iter(tensors))}' is {xs[0].dtype} but '{name}' is {x.dtype}; "
+                             f"convert one with .to(dtype)")
+    return xs
+
+
+def promoted(op: str, **tensors: Any) -> list:
+    """The tensors in their common dtype; raises TypeError by the argument's name."""
+    xs = [tensor_arg(x, op, name) for name, x in tensors.items()]
+    dtype = xs[0].dtype
+    for x in xs[1:]:
+        if x.dtype is not dtype:
+            dtype = promote_types(dtype, x.dtype)
+    return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in xs]
+
+
+def swap_last(x: Any) -> Any:
+    """The last two dimensions swapped, for arrays and tensors."""
+    return permute_op(x, dims=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+# -- matmul --------------------------------------------------------------------------------------
+
+
+def _matmul_infer(x: Meta, y: Meta) -> Meta:
+    shapes = f"shapes {list(x.shape)} and {list(y.shape)}"
+    if not x.ndim or not y.ndim:
+        raise ShapeError(f"matmul: wanted at least 1 dimension on both sides, got {shapes}; use * for "
+                         f"numbers")
+    inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if x.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: {shapes} do not fit: the last size of the first is {x.shape[-1]}, the "
+            f"{'second last' if y.ndim > 1 else 'only'} size of the second is {inner}, and they must be "
+            f"equal; transpose or reshape one")
+    batch = broadcast_shape((x.shape[:-2], y.shape[:-2]), "matmul (batch dimensions)")
+    return Meta(batch + x.shape[:-1][-1:] + (y.shape[-1:] if y.ndim > 1 else ()), x.dtype)
+
+
+def _matmul_x(g: Any, y: Any, x_shape: tuple[int, ...]) -> Any:
+    if y.ndim == 1:
+        return reshape_op(g, shape=(*g.shape, 1)) * y
+    if len(x_shape) == 1:
+        if y.ndim == 2:
+            return matmul_op(y, g)
+        column = matmul_op(y, reshape_op(g, shape=(*g.shape, 1)))
+        return reshape_op(sum_to(column, size=(x_shape[0], 1)), shape=x_shape)
+    gx = matmul_op(g, swap_last(y))
+    return gx if gx.shape == x_shape else sum_to(gx, size=x_shape)
+
+
+def _matmul_y(g: Any, x: Any, y_shape: tuple[int, ...]) -> Any:
+    if len(y_shape) == 1:
+        if x.ndim == 1:
+            return reshape_op(g, shape=(1,)) * x
+        return matmul_op(_rows(x, x.shape[-1], vector=True), reshape_op(g, shape=(math.prod(g.shape),)))
+    if x.ndim == 1:
+        column = reshape_op(x, shape=(x.shape[0], 1))
+        gy = column * reshape_op(g, shape=(*g.shape[:-1], 1, g.shape[-1]))
+    elif len(y_shape) == 2:
+        return matmul_op(swap_last(_rows(x, x.shape[-1])), _rows(g, g.shape[-1]))
+    else:
+        gy = matmul_op(swap_last(x), g)
+    return gy if gy.shape == y_shape else sum_to(gy, size=y_shape)
+
+
+def _rows(x: Any, width: int, vector: bool = False) -> Any:
+    """``x`` as a matrix of rows of ``width``; ``vector``: transposed, so that it meets a vector."""
+    if x.ndim != 2:
+        x = reshape_op(x, shape=(math.prod(x.shape[:-1]), width))
+    return swap_last(x) if vector else x
+
+
+matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_kernel,
+               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y})
+matmul_op.loose_from = 3  # batches lie as their inputs do
+
+
+@public("linalg", op=matmul_op)
+@public(method="matmul __matmul__", op=matmul_op)
+def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The matrix product ``input @ other``.
+
+    Shapes: (n) @ (n) -> (); (m, n) @ (n) -> (m); (n) @ (n, p) -> (p); (*b, m, n) @ (*b, n, p) ->
+    (*b, m, p), where the batch dimensions broadcast. Raises ShapeError where the inner sizes differ,
+    DTypeError where the dtypes do.
+
+    >>> fw.matmul(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    if not (isinstance(input, Tensor) and isinstance(other, Tensor)
+            and input._array.dtype is other._array.dtype):
+        if isinstance(other, np.ndarray):
+            return np.matmul(input, other)  # by the NumPy protocol, as other @ input is
+        input, other = same_dtype("matmul", input=input, other=other)
+    result = matmul_op.run(input, other)
+    return result if out is None else check_out(out, result, "matmul")
+
+
+@public("", method="__rmatmul__", name="rmatmul")
+def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
+    """``other @ input``.
+
+    >>> fw.tensor([[1.0, 2.0]]).__rmatmul__(fw.tensor([[3.0]]))
+    tensor([[3., 6.]])
+    """
+    return matmul(other, input)
+
+
+def _product(op: str, **pair: Any) -> Tensor:
+    """``matmul`` of operands of one dtype, under the name of another function."""
+    return matmul_op.run(*same_dtype(op, **pair))
+
+
+def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
+    for name, (x, ndim) in wanted.items():
+        if tensor_arg(x, op, name).ndim != ndim:
+            kind = {1: "a vector (1 dimension)", 2: "a matrix (2 dimensions)",
+                    3: "a batch of matrices (3 dimensions)"}[ndim]
+            raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}; "
+                             f"matmul takes any")
+
+
+@public(method=True)
+def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The product of two matrices: (m, n), (n, p) -> (m, p). Raises ShapeError for other shapes.
+
+    >>> fw.mm(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
+    tensor([[11.]])
+    """
+    of_ndim("mm", input=(input, 2), mat2=(mat2, 2))
+    return matmul(input, mat2, out=out)
+
+
+@public(method=True)
+def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The products of two batches of matrices: (b, m, n), (b, n, p) -> (b, m, p).
+
+    Raises ShapeError for other shapes; batches do not broadcast (matmul does that).
+
+    >>> fw.bmm(fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
+    tensor([3., 3.])
+    """
+    of_ndim("bmm", input=(input, 3), mat2=(mat2, 3))
+    if input.shape[0] != mat2.shape[0]:
+        raise ShapeError(f"bmm: shapes {list(input.shape)} and {list(mat2.shape)} hold {input.shape[0]} and "
+                         f"{mat2.shape[0]} matrices, and the numbers must be equal; matmul broadcasts")
+    return matmul(input, mat2, out=out)
+
+
+@public(method=True, out=True)
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
+
+    >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    of_ndim("mv", input=(input, 2), vec=(vec, 1))
+    return _product("mv", input=input, vec=vec)
+
+
+@public(method=True, out=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product ``sum(conj(input) * other)`` of two vectors: (n), (n) -> ().
+
+    Raises ShapeError for other shapes.
+
+    >>> fw.vdot(fw.tensor([1j, 2.0]), fw.tensor([1j, 3.0]))
+    tensor(7.+0.j)
+    """
+    of_ndim("vdot", input=(input, 1), other=(other, 1))
+    return _product("vdot", input=conj(input), other=other)
+
+
+@public(method=True, out=True, also="other=tensor")
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements: (n), (n) -> (); none is conjugated, see ``vdot``.
+
+    Raises ShapeError for other shapes.
+
+    >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
+    if input.shape != tensor.shape:
+        raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
+                         f"be equally many")
+    return _product("dot", input=input, tensor=tensor)
+
+
+@public(method="outer ger", alias="ger", out=True)
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
+
+    >>> fw.outer(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
+    input, vec2 = promoted("outer", input=input, vec2=vec2)
+    return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
+
+
+@public(method=True, out=True)
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
+
+    >>> fw.inner(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    input, other = same_dtype("inner", input=input, other=other)
+    if not input.ndim or not other.ndim:
+        return input * other  # type: ignore[operator]
+    if input.shape[-1] != other.shape[-1]:
+        raise ShapeError(f"inner: the last sizes of shapes {list(input.shape)} and {list(other.shape)} are "
+                         f"{input.shape[-1]} and {other.shape[-1]}, and they must be equal")
+    if input.ndim == 1 and other.ndim == 1:
+        return matmul_op.run(input, other)
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """``beta * x + alpha * product``; with beta 0 nothing of ``x`` counts, nan included."""
+    tensor_arg(x, op)
+    if alpha != 1:
+        product = product * alpha  # type: ignore[operator]
+    if broadcast_shape((x.shape, product.shape), op) != product.shape:
+        raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
+                         f"{list(product.shape)}")
+    if beta == 0:
+        return product
+    return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
+
+
+@public(method=True, inplace=True, out=True)
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
+
+    >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
+    tensor([[12.]])
+    """
+    return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which input expands.
+
+    >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
+    tensor([12.])
+    """
+    return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which input expands.
+
+    >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
+    tensor([[4., 5.]])
+    """
+    return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
+
+    >>> fw.baddbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
+
+    >>> fw.addbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    product = sum_op.run(bmm(batch1, batch2), dims=(0,), keepdim=False)
+    return _plus_product("addbmm", input, product, beta, alpha)
+
+
+# -- linear --------------------------------------------------------------------------------------
+
+
+def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
+    if xp is np and x.dtype == np.float16:  # summed up in float32, rounded once
+        return _cpu_linear(*[None if a is None else a.astype(np.float32) for a in (x, w, b)]).astype(x.dtype)
+    out = xp.matmul(x, w.T) if x.ndim == 2 else matmul_kernel(xp, x, w.T)
+    if b is not None:
+        out += b
+    return out
+
+
+_cpu_linear = native_or("linear", partial(_linear_kernel, np))
+
+
+def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:
+    if not x.ndim or w.ndim != 2 or x.shape[-1] != w.shape[1]:
+        raise ShapeError(f"linear: input of shape {list(x.shape)} does not fit a weight of shape "
+                         f"{list(w.shape)}: wanted input (*, in) and weight (out, in), with equal 'in'"
+                         + (f", got {x.shape[-1]} and {w.shape[1]}" if x.ndim and w.ndim == 2 else ""))
+    if b is not None and b.shape not in ((w.shape[0],), (1,), ()):
+        raise ShapeError(f"linear: bias of shape {list(b.shape)} does not fit a weight of shape "
+                         f"{list(w.shape)}; wanted [{w.shape[0]}]")
+    return Meta((*x.shape[:-1], w.shape[0]), x.dtype)
+
+
+def _linear_w(g: Any, x: Any) -> Any:
+    if g.ndim == 1:
+        return reshape_op(g, shape=(g.shape[0], 1)) * x
+    return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
+
+
+linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_linear_kernel,
+               infer=_linear_infer,
+               vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
+                    "b": lambda g, b_shape: sum_to(g, size=b_shape)})
+linear_op.loose_from = 3
+
+
+@public("nn.functional", op=linear_op)
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
+
+    Raises ShapeError where the sizes differ, DTypeError where the dtypes do.
+
+    >>> fw.nn.functional.linear(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0, 4.0], [5.0, 6.0]]))
+    tensor([[11., 17.]])
+    """
+    tensor_arg(input, "linear"), tensor_arg(weight, "linear", "weight")
+    dtype = input._array.dtype
+    if bias is not None:
+        if dtype is not weight._array.dtype or tensor_arg(bias, "linear", "bias")._array.dtype != dtype:
+            input, weight, bias = same_dtype("linear", input=input, weight=weight, bias=bias)
+    elif dtype is not weight._array.dtype:
+        input, weight = same_dtype("linear", input=input, weight=weight)
+    if weight.ndim == 1:
+        out = matmul_op.run(input, weight)
+        return out if bias is None else out + bias  # type: ignore[operator]
+    return linear_op.run(input, weight, bias)
+
+
+# -- tensordot -----------------------------------------------------------------------------------
+
+
+@public(out=True)
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
+
+    Raises ShapeError where paired sizes differ.
+
+    >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
+    a, b = same_dtype("tensordot", a=a, b=b)
+    if isinstance(dims, (tuple, list)):
+        first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
+    else:
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
+                             f"{a.ndim} and {b.ndim}")
+        first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    m = [one_dim(d, a.ndim, "tensordot", "dims[0]") for d in first]
+    n = [one_dim(d, b.ndim, "tensordot", "dims[1]") for d in second]
+    if [a.shape[d] for d in m] != [b.shape[d] for d in n]:
+        raise ShapeError(f"tensordot: dims {m} of shape {list(a.shape)} have sizes "
+                         f"{[a.shape[d] for d in m]}, dims {n} of shape {list(b.shape)} have sizes "
+                         f"{[b.shape[d] for d in n]}, and they must be equal")
+    rows = [d for d in range(a.ndim) if d not in m]
+    columns = [d for d in range(b.ndim) if d not in n]
+    size = math.prod(a.shape[d] for d in m)
+    rest_a, rest_b = tuple(a.shape[d] for d in rows), tuple(b.shape[d] for d in columns)
+    left = reshape_op.run(permute_op.run(a, dims=(*rows, *m)), shape=(math.prod(rest_a), size))
+    right = reshape_op.run(permute_op.run(b, dims=(*n, *columns)), shape=(size, math.prod(rest_b)))
+    return reshape_op.run(matmul_op.run(left, right), shape=rest_a + rest_b)
+
+
+# -- cross ---------------------------------------------------------------------------------------
+
+
+def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
+    return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
+
+
+cross_op = Op("cross", "x y", kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
+              infer=_cross_infer, jvp="multilinear",
+              vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
+                   "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
+
+
+@public("linalg", name="cross", out=True)
+def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
+
+    >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    input, other = promoted("cross", input=input, other=other)
+    at = one_dim(dim, input.ndim, "cross")
+    if input.ndim != other.ndim or input.shape[at] != 3 or other.shape[at] != 3:
+        raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "
+                         f"got shapes {list(input.shape)} and {list(other.shape)}")
+    return cross_op.run(input, other, dim=at - input.ndim)
+
+
+@public(method=True, op=cross_op, out=True)
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
+
+    >>> fw.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    if dim is None:
+        dim = next((d for d, s in enumerate(tensor_arg(input, "cross").shape) if s == 3), -1)
+    return _linalg_cross(input, other, dim=dim)

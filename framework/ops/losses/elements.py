@@ -1,0 +1,307 @@
+"""Pointwise losses; those over classes stand in ``class_losses.py``, over distances in ``distances.py``.
+
+Prediction and target must have the same shape here: PyTorch broadcasts them with at most a warning,
+and a [N, 1] prediction against an [N] target then trains on an N x N table of differences.
+"""
+
+import math
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor, wrap
+from ..language.elementwise import Elementwise
+from ..pointwise.activations import logsigmoid_op
+from ..pointwise.functions import _where, exp, log
+from ..record.args import tensor_arg
+from ..record.public import public
+from ..reduce.reduce import mean_op, sum_op
+from ..reduce.total import Total
+from ..shape.broadcast import broadcast_shape, expand
+from ..shape.view import reshape_op
+
+# -- shared --------------------------------------------------------------------------------------
+
+
+def _reduced(losses: Tensor, reduction: str, op: str, weight: Tensor | None = None) -> Tensor:
+    if weight is not None:
+        losses = losses * weight  # type: ignore[operator]
+    every = tuple(range(losses.ndim))
+    if reduction == "none":
+        return losses
+    if reduction == "sum":
+        return sum_op.run(losses, dims=every, keepdim=False)
+    if reduction != "mean":
+        raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")
+    if weight is None:
+        return mean_op.run(losses, dims=every, keepdim=False)
+    total = expand.run(weight, size=losses.shape).sum()  # type: ignore[attr-defined]
+    return sum_op.run(losses, dims=every, keepdim=False) / total
+
+
+def _pointwise(op: Elementwise, total: Total, x: Tensor, target: Tensor, reduction: str, name: str,
+               weight: Tensor | None = None, **settings: Any) -> Tensor:
+    """The reduced loss; its mean or sum in one pass where both are floating numbers of one dtype."""
+    dtype = x._array.dtype
+    if reduction in ("mean", "sum") and weight is None and dtype.kind == "f" \
+            and dtype == target._array.dtype and x.numel():
+        return total.run(x, target, count=x.numel() if reduction == "mean" else 1, **settings)
+    return _reduced(op.run(x, target, **settings), reduction, name, weight)
+
+
+def _alike(op: str, **tensors: Any) -> None:
+    """All are tensors of one shape; the message names the two that differ."""
+    names = list(tensors)
+    for name in names:
+        tensor_arg(tensors[name], op, name)
+    first = tensors[names[0]]
+    for name in names[1:]:
+        if tensors[name].shape != first.shape:
+            raise ShapeError(
+                f"{op}: {name} has shape {list(tensors[name].shape)} but {names[0]} has shape "
+                f"{list(first.shape)}, and they are not broadcast here; reshape one, e.g. with "
+                f".squeeze(-1) or .unsqueeze(-1), or expand it on purpose with .expand_as()")
+
+
+def _check_weight(weight: Any, shape: tuple[int, ...], op: str) -> None:
+    if weight is not None and broadcast_shape(
+            (tensor_arg(weight, op, "weight").shape, shape), op) != shape:
+        raise ShapeError(f"{op}: weight of shape {list(weight.shape)} does not broadcast to the losses' "
+                         f"shape {list(shape)}")
+
+
+# -- pointwise -----------------------------------------------------------------------------------
+
+_mse = Elementwise("mse_loss", "x target", "square(x - target)", result="float",
+                   vjp={"x": "g * (2 * (x - target))", "target": "g * (2 * (target - x))"})
+_l1 = Elementwise("l1_loss", "x target", "abs(x - target)", result="float",
+                  vjp={"x": "g * sign(x - target)", "target": "g * sign(target - x)"})
+_CLIPPED = "g * (minimum(maximum({0}, -{1}), {1}) * {2})"
+_smooth = Elementwise(
+    "smooth_l1_loss", "x target", "where(abs(x - target) < beta, square(x - target) * (0.5 / beta),"
+    " abs(x - target) - 0.5 * beta)", settings="beta", result="float",
+    vjp={"x": _CLIPPED.format("x - target", "beta", "(1 / beta)"),
+         "target": _CLIPPED.format("target - x", "beta", "(1 / beta)")})
+_huber = Elementwise(
+    "huber_loss", "x target", "where(abs(x - target) <= delta, square(x - target) * 0.5,"
+    " delta * (abs(x - target) - 0.5 * delta))", settings="delta", result="float",
+    vjp={"x": _CLIPPED.format("x - target", "delta", "1"),
+         "target": _CLIPPED.format("target - x", "delta", "1")})
+_mse_total, _l1_total, _smooth_total, _huber_total = map(Total, (_mse, _l1, _smooth, _huber))
+
+
+@public("nn.functional", op=_mse)
+def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+             weight: Tensor | None = None) -> Tensor:
+    """``(input - t)**2``, by ``reduction`` "mean", "sum" or "none" (one loss per element).
+
+    weight: factors of the elements; their weighted mean is then taken. Raises ShapeError unless both
+    have one shape.
+
+    >>> fw.nn.functional.mse_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
+    tensor(2.)
+    """
+    _alike("mse_loss", input=input, target=target)
+    _check_weight(weight, input.shape, "mse_loss")
+    return _pointwise(_mse, _mse_total, input, target, reduction, "mse_loss", weight)
+
+
+@public("nn.functional", op=_l1)
+def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+            weight: Tensor | None = None) -> Tensor:
+    """``|input - t|``. Arguments and errors as ``mse_loss``.
+
+    >>> fw.nn.functional.l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("l1_loss", input=input, target=target)
+    _check_weight(weight, input.shape, "l1_loss")
+    if input.is_complex():
+        return _reduced(abs(input - target), reduction, "l1_loss", weight)  # type: ignore[operator]
+    return _pointwise(_l1, _l1_total, input, target, reduction, "l1_loss", weight)
+
+
+@public("nn.functional", op=_smooth)
+def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
+                   beta: float = 1.0) -> Tensor:
+    """``(input - t)**2 / (2 beta)`` where ``|input - t| < beta``, else ``|input - t| - beta / 2``.
+
+    Raises ShapeError unless both have one shape, ValueError for a negative beta.
+
+    >>> fw.nn.functional.smooth_l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("smooth_l1_loss", input=input, target=target)
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    if beta == 0:
+        return _pointwise(_l1, _l1_total, input, target, reduction, "smooth_l1_loss")
+    return _pointwise(_smooth, _smooth_total, input, target, reduction, "smooth_l1_loss", beta=beta)
+
+
+@public("nn.functional", op=_huber)
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
+               weight: Tensor | None = None) -> Tensor:
+    """``(input - t)**2 / 2`` where ``|input - t| <= delta``, else ``delta * (|input - t| - delta / 2)``.
+
+    Raises ShapeError unless both have one shape, ValueError for a delta that is not positive.
+
+    >>> fw.nn.functional.huber_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
+    tensor(1.)
+    """
+    _alike("huber_loss", input=input, target=target)
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+    _check_weight(weight, input.shape, "huber_loss")
+    return _pointwise(_huber, _huber_total, input, target, reduction, "huber_loss", weight, delta=delta)
+
+
+# The logarithms are limited to -100 and the derivative's divisor from below, so that predictions of
+# exactly 0 and 1 give finite losses and gradients.
+_bce = Elementwise(
+    "binary_cross_entropy", "x target",
+    "(target - 1) * maximum(log1p(-x), -100.0) - target * maximum(log(x), -100.0)", result="float",
+    vjp={"x": "g * ((x - target) / maximum(x * (1 - x), 1e-12))",
+         "target": "g * (maximum(log1p(-x), -100.0) - maximum(log(x), -100.0))"})
+_bce_logits = Elementwise(
+    "binary_cross_entropy_with_logits", "x target",
+    "maximum(x, 0) - x * target + log1p(exp(-abs(x)))", result="float",
+    vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
+
+
+@public("nn.functional", op=_bce)
+def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                         reduction: str = "mean") -> Tensor:
+    """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.
+
+    weight: factors, broadcast to the losses. Raises ShapeError unless both have one shape, ValueError
+    for input outside [0, 1].
+
+    >>> fw.nn.functional.binary_cross_entropy(fw.tensor([0.5, 0.5]), fw.tensor([0.0, 1.0]))
+    tensor(0.6931)
+    """
+    op = "binary_cross_entropy"
+    _alike(op, input=input, target=target)
+    _check_weight(weight, input.shape, op)
+    array = input._array
+    if array.size and bool(((array < 0) | (array > 1)).any()):
+        raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
+                         f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
+                         f"binary_cross_entropy_with_logits")
+    losses = _bce.run(input, target)
+    return _reduced(losses if weight is None else losses * weight, reduction, op)
+
+
+@public("nn.functional", op=_bce_logits)
+def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
+                                     reduction: str = "mean",
+                                     pos_weight: Tensor | None = None) -> Tensor:
+    """``-(p * t * log(s) + (1 - t) * log(1 - s))`` with ``s = sigmoid(input)``, without overflow.
+
+    weight: factors, broadcast to the losses. pos_weight: p, broadcast to the input. Raises ShapeError
+    unless input and target have one shape.
+
+    >>> fw.nn.functional.binary_cross_entropy_with_logits(fw.tensor([0.0, 99.0]), fw.tensor([0.0, 1.0]))
+    tensor(0.3466)
+    """
+    op = "binary_cross_entropy_with_logits"
+    _alike(op, input=input, target=target)
+    _check_weight(weight, input.shape, op)
+    if pos_weight is None:
+        losses = _bce_logits.run(input, target)
+    else:
+        _check_weight(pos_weight, input.shape, op)
+        factor = 1 + (pos_weight - 1) * target  # type: ignore[operator]
+        losses = (1 - target) * input - factor * logsigmoid_op.run(input)  # type: ignore[operator]
+    return _reduced(losses if weight is None else losses * weight, reduction, op)
+
+
+_kl = Elementwise(
+    "kl_div", "x target", "where(target > 0, target * log(target), 0.0) - target * x", result="float",
+    vjp={"x": "-g * target", "target": "gate(where(target > 0, g, 0.0), log(target) + 1) - g * x"})
+_kl_log = Elementwise(
+    "kl_div_log", "x target", "exp(target) * (target - x)", result="float",
+    vjp={"x": "-g * exp(target)", "target": "g * (exp(target) * (target - x + 1))"})
+
+
+@public("nn.functional", op=_kl)
+def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
+           log_target: bool = False) -> Tensor:
+    """``t * (log(t) - input)`` for log-probabilities; the sum is the Kullback-Leibler divergence.
+
+    reduction: also "batchmean", the sum divided by the first size, which is the mathematical value.
+    log_target: the target holds log-probabilities too. Raises ShapeError unless both have one shape.
+
+    >>> x, t = fw.tensor([[0.5, 0.5]]).log(), fw.tensor([[0.25, 0.75]])
+    >>> fw.nn.functional.kl_div(x, t, reduction="batchmean")
+    tensor(0.1308)
+    """
+    _alike("kl_div", input=input, target=target)
+    losses = (_kl_log if log_target else _kl).run(input, target)
+    if reduction == "batchmean":
+        rows = input.shape[0] if input.ndim else 1
+        return _reduced(losses, "sum", "kl_div") / rows  # type: ignore[operator]
+    return _reduced(losses, reduction, "kl_div")
+
+
+@public("nn.functional")
+def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
+    """``log(1 + exp(-t * input))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
+
+    >>> fw.nn.functional.soft_margin_loss(fw.tensor([0.0]), fw.tensor([1.0]))
+    tensor(0.6931)
+    """
+    _alike("soft_margin_loss", input=input, target=target)
+    return _reduced(-logsigmoid_op.run(input * target), reduction, "soft_margin_loss")  # type: ignore
+
+
+@public("nn.functional")
+def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
+                     eps: float = 1e-8, reduction: str = "mean") -> Tensor:
+    """``exp(input) - t * input``, or ``input - t * log(input + eps)`` with ``log_input=False``.
+
+    full: add Stirling's ``t log(t) - t + log(2 pi t) / 2`` where t > 1. Raises ShapeError unless both
+    have one shape.
+
+    >>> fw.nn.functional.poisson_nll_loss(fw.tensor([0.0]), fw.tensor([3.0]))
+    tensor(1.)
+    """
+    x: Any = input
+    t: Any = target
+    _alike("poisson_nll_loss", input=input, target=target)
+    losses = exp(x) - t * x if log_input else x - t * log(x + eps)
+    if full:
+        many = _where.run(t > 1, t, 1.0)
+        stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
+        losses = losses + _where.run(t > 1, stirling, 0.0)
+    return _reduced(losses, reduction, "poisson_nll_loss")
+
+
+@public("nn.functional")
+def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
+                      reduction: str = "mean") -> Tensor:
+    """``(log(v) + (input - t)**2 / v) / 2`` with ``v = max(var, eps)``.
+
+    var: a number, or a tensor of the input's shape, or that with a last size of 1 or without the last
+    dimension. full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
+    Raises ShapeError for other shapes, ValueError for a negative variance.
+
+    >>> fw.nn.functional.gaussian_nll_loss(fw.tensor([1.0]), fw.tensor([3.0]), fw.tensor([4.0]))
+    tensor(1.1931)
+    """
+    op = "gaussian_nll_loss"
+    _alike(op, input=input, target=target)
+    if isinstance(var, (int, float)) and not isinstance(var, bool):
+        var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
+    if tensor_arg(var, op, "var").shape == input.shape[:-1] and input.ndim and var.shape != input.shape:
+        var = reshape_op.run(var, shape=(*var.shape, 1))
+    if var.shape not in (input.shape, (*input.shape[:-1], 1)):
+        raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
+                         f"{list(input.shape)}; it must be the same, or end in 1")
+    if bool((var._array < 0).any()):
+        raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
+    lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))
+    v = var + lifted
+    losses = 0.5 * (log(v) + _mse.run(input, target) / v)  # type: ignore[operator]
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    return _reduced(losses, reduction, op)

@@ -1,0 +1,3 @@
+"""Layers that bring their input to mean 0 and variance 1."""
+
+from . import layers as layers

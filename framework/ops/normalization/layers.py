@@ -1,0 +1,451 @@
+"""Normalisation: to mean 0 and variance 1 (or root mean square 1) over some dimensions.
+
+With ``y = (x - mean) * rstd`` over n elements: ``dmean/dx = 1/n``, ``drstd/dx = -rstd**2 * y / n``,
+and a cotangent g of y gives ``rstd * (g - mean(g) - y * mean(g * y))``.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ...autograd.mode import no_grad, state
+from ...dtypes import DType, combine, finfo, float32
+from ...errors import ShapeError
+from ...layouts import back, format_of, order
+from ...tensor import Tensor
+from ..convert.cast import cast, clone_op
+from ..image.pad import pad
+from ..pointwise.functions import rsqrt
+from ..record.args import floating, real_arg, size_args, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..reduce.reduce import kept_shape, mean_op
+from ..shape.broadcast import expand, sum_to
+from ..shape.view import permute_op, reshape_op
+from ..write.inplace import write
+
+# -- records -------------------------------------------------------------------------------------
+#
+# ``y = (x - mean) * rstd * weight + bias`` with the statistics over ``dims``; weight and bias, which may be
+# None, broadcast from the shape ``per``. Backward keeps x, mean and var. They are functions of x, so the
+# derivatives of backward's own records are those of the whole: as if mean and var were computed there.
+
+
+def _mean(x: Any, dims: tuple[int, ...]) -> Any:
+    return mean_op(x, dims=dims, keepdim=True)
+
+
+def _size(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    return math.prod(shape[d] for d in dims)
+
+
+def _weights(dims: tuple[int, ...], per: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape of weight and bias: of the last dimensions, or one number per channel."""
+    return per if len(per) == len(dims) else (math.prod(per),)
+
+
+def _standardized(xp: Any, x: Any, mean: Any, var: Any, eps: float) -> Any:
+    y = x * (1 / xp.sqrt(var + eps)) if mean is None else x - mean
+    if mean is not None:
+        y *= 1 / xp.sqrt(var + eps)
+    return y
+
+
+def _with_weights(y: Any, weight: Any, bias: Any, per: tuple[int, ...]) -> Any:
+    if weight is not None:
+        y *= weight.reshape(per)
+    if bias is not None:
+        y += bias.reshape(per)
+    return y
+
+
+def _norm_kernel(xp: Any, x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
+                 eps: float) -> tuple:
+    mean = x.mean(axis=dims, keepdims=True, dtype=x.dtype)
+    y = x - mean
+    var = xp.square(y).mean(axis=dims, keepdims=True, dtype=x.dtype)
+    y *= 1 / xp.sqrt(var + eps)
+    return _with_weights(y, weight, bias, per), mean, var
+
+
+def _rms_kernel(xp: Any, x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...],
+                eps: float) -> tuple:
+    var = xp.square(x).mean(axis=dims, keepdims=True, dtype=x.dtype)
+    return _with_weights(_standardized(xp, x, None, var, eps), weight, None, per), var
+
+
+def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, dims: tuple[int, ...],
+                 per: tuple[int, ...], eps: float, wanted: tuple[bool, bool]) -> tuple:
+    y = _standardized(xp, x, mean, var, eps)
+    product = g * y
+    gx = gw = gb = xp.empty(0, x.dtype)
+    if wanted[1]:
+        others = tuple(d for d in range(x.ndim) if d < x.ndim - len(per) or per[d - x.ndim] == 1 < x.shape[d])
+        shape = _weights(dims, per)
+        gw = product.sum(axis=others, dtype=x.dtype).reshape(shape)
+        gb = g.sum(axis=others, dtype=x.dtype).reshape(shape) if mean is not None else gb
+    if wanted[0]:
+        if weight is not None:
+            product *= weight.reshape(per)
+        y *= product.mean(axis=dims, keepdims=True, dtype=x.dtype)
+        gx = xp.multiply(g, 1 if weight is None else weight.reshape(per), out=product)
+        if mean is not None:
+            gx -= gx.mean(axis=dims, keepdims=True, dtype=x.dtype)
+        gx -= y
+        gx *= 1 / xp.sqrt(var + eps)
+    return gx, gw, gb
+
+
+def _rms_grad_kernel(xp: Any, g: Any, x: Any, weight: Any, var: Any, **settings: Any) -> tuple:
+    return _grad_kernel(xp, g, x, weight, None, var, **settings)[:2]
+
+
+def _of_rows(x: Any, dims: tuple[int, ...], eps: float, centred: bool) -> tuple[Any, Any, Callable]:
+    """(y, rstd, what takes a cotangent of y to one of x), differentiable."""
+    centre = x - _mean(x, dims) if centred else x
+    rstd = rsqrt.op(_mean(centre * centre, dims) + eps)  # type: ignore[attr-defined]
+    y = centre * rstd
+
+    def pulled(g: Any) -> Any:
+        rest = g - _mean(g, dims) if centred else g
+        return rstd * (rest - y * _mean(g * y, dims))
+    return y, rstd, pulled
+
+
+def _total(terms: list) -> Any:
+    total = None
+    for term in terms:
+        total = term if total is None else total + term
+    return total
+
+
+def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], per: tuple[int, ...],
+                 eps: float, wanted: tuple[bool, bool], needs: tuple[bool, ...], centred: bool) -> list:
+    """The cotangents of g, x and weight from those of gx, gw and gb; what was not wanted has none.
+
+    With a = g * weight, the sum of hx * gx over n elements is ``n * rstd * s``, where
+    ``s = mean(hx * a) - mean(hx) * mean(a) - mean(hx * y) * mean(a * y)``.
+    """
+    hx, hw, hb = [part if want else None for part, want in zip(h, (wanted[0], wanted[1], wanted[1]))]
+    w = 1.0 if weight is None else reshape_op(weight, shape=per)
+    hw = None if hw is None else reshape_op(hw, shape=per)
+    y, rstd, pulled = _of_rows(x, dims, eps, centred)
+    to_g, to_y, to_x = [], [], []
+    to_w = None
+    if hx is not None:
+        a, along = g * w, _mean(hx * y, dims)
+        share = _mean(a * y, dims)
+        s = _mean(hx * a, dims) - along * share
+        if centred:
+            s = s - _mean(hx, dims) * _mean(a, dims)
+        back = pulled(hx)
+        to_g.append(back * w)
+        to_y.append((hx * share + a * along) * -rstd)
+        to_x.append(y * (rstd * rstd * s) * -1.0)
+        if weight is not None:
+            to_w = reshape_op(sum_to(g * back, size=per), shape=_weights(dims, per))
+    if hw is not None:
+        to_g.append(y * hw)
+        to_y.append(g * hw)
+    if hb is not None:
+        to_g.append(expand(reshape_op(hb, shape=per), size=x.shape))
+    if to_y and needs[1]:
+        to_x.append(pulled(_total(to_y)))
+    return [_total(to_g), _total(to_x) if needs[1] else None, to_w]
+
+
+def _norm_infer(x: Meta, weight: Any, bias: Any, *, dims: tuple[int, ...], **_: Any) -> tuple:
+    floating(x, "norm")
+    small = Meta(kept_shape(x.shape, dims), x.dtype)
+    return x, small, small
+
+
+def _grad_infer(g: Meta, x: Meta, *_: Any, dims: tuple[int, ...], per: tuple[int, ...], eps: float,
+                wanted: tuple[bool, bool]) -> tuple:
+    weights = Meta(_weights(dims, per) if wanted[1] else (0,), x.dtype)
+    return x if wanted[0] else Meta((0,), x.dtype), weights, weights
+
+
+def _normalizing(name: str) -> Op:
+    """The record of a norm by mean and variance; before it, that of its backward."""
+    grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
+              native=f"{name}_grad", infer=_grad_infer,
+              vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
+                  *_of_backward(h, g, x, weight, dims, per, eps, wanted, needs, True), None, None])
+
+    def pull(g: Any, x: Any, weight: Any, mean: Any, var: Any, dims: tuple, per: tuple, eps: float,
+             needs: tuple[bool, ...]) -> list:
+        found = grad(g, x, weight, mean, var, dims=dims, per=per, eps=eps,
+                     wanted=(needs[0], needs[1] or needs[2]))
+        return [part if need else None for part, need in zip(found, needs)]
+
+    return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
+              infer=_norm_infer, vjp=pull)
+
+
+layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "batch_norm", "group_norm"))
+
+rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
+                   native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
+                   vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
+                       *_of_backward([*h, None], g, x, weight, dims, per, eps, wanted, needs, False), None])
+
+
+def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tuple, eps: float,
+                   needs: tuple[bool, ...]) -> list:
+    found = rms_norm_grad(g, x, weight, var, dims=dims, per=per, eps=eps, wanted=needs)
+    return [part if need else None for part, need in zip(found, needs)]
+
+
+rms_norm_op = Op("rms_norm", "x weight", outputs="y var", differentiable=1, kernel=_rms_kernel,
+                 native="rms_norm", vjp=_rms_norm_pull,
+                 infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
+
+
+def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...],
+                  eps: float) -> Any:
+    scale = 1 / xp.sqrt(var + eps)
+    if weight is not None:
+        scale *= weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    y = x * scale.reshape(per)
+    y += shift.reshape(per)
+    return y
+
+
+def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
+               needs: tuple[bool, ...]) -> list:
+    rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
+    scale = rstd if weight is None else rstd * weight
+    gx = gm = gv = gw = gb = None
+    if needs[0]:
+        gx = g * reshape_op(scale, shape=per)
+    if needs[1] or needs[4]:
+        gb = reshape_op(sum_to(g, size=per), shape=_weights((), per))
+        gm = -gb * scale
+    if needs[2] or needs[3]:
+        centred = x - reshape_op(mean, shape=per)
+        gw = reshape_op(sum_to(g * centred, size=per), shape=_weights((), per)) * rstd
+        gv = gw * (scale * rstd) * -0.5
+    return [part if need else None for part, need in zip((gx, gm, gv, gw, gb), needs)]
+
+
+# (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
+fixed_norm = Op("batch_norm_eval", "x mean var weight bias", kernel=_fixed_kernel, native="batch_norm_eval",
+                infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
+running_average = Op("running_average", "x new", kernel=lambda xp, x, new, *, momentum, factor: (
+    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)))
+
+
+def _run(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
+    """``op`` on tensors (or None) of one dtype: the widest given. An ``x`` of 16 bits, whose weights may be
+    wider, is computed in float32, and the result is of its dtype."""
+    dtype = x._array.dtype
+    if dtype.itemsize > 2 and all(t is None or t._array.dtype == dtype for t in others):
+        return op.run(x, *others, **settings)
+    wide = wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
+    if dtype.itemsize == 2:
+        wanted, wide = x.dtype, float32 if wide.numpy.itemsize == 2 else wide
+    out = op.run(*[None if t is None else _as(t, wide) for t in (x, *others)], **settings)
+    return (_as(out[0], wanted), *out[1:]) if isinstance(out, tuple) else _as(out, wanted)
+
+
+def _as(t: Tensor, dtype: DType) -> Tensor:
+    return t if t.dtype is dtype else cast.run(t, dtype=dtype)
+
+
+# -- arguments -----------------------------------------------------------------------------------
+
+
+def _check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) -> None:
+    for name, t in tensors.items():
+        if t is not None and tensor_arg(t, op, name).shape != wanted:
+            raise ShapeError(f"{op}: {name} must have shape {list(wanted)} ({why}), got {list(t.shape)}")
+
+
+def _last_dims(x: Any, normalized_shape: Any, op: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(normalized_shape as a tuple, the dimensions it names), checked."""
+    floating(real_arg(x, op, "input"), op, "input")
+    shape = size_args((normalized_shape,), op, "normalized_shape")
+    if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
+        raise ShapeError(f"{op}: normalized_shape {list(shape)} must be the last sizes of the input, whose "
+                         f"shape is {list(x.shape)}")
+    return shape, tuple(range(x.ndim - len(shape), x.ndim))
+
+
+@public("nn.functional")
+def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """``(input - mean) / sqrt(var + eps) * w + b`` over the last dimensions (arXiv:1607.06450).
+
+    normalized_shape: their sizes, and the shape of weight and bias. Raises ShapeError if it does not
+    fit the input.
+
+    >>> fw.nn.functional.layer_norm(fw.tensor([[1.0, 3.0]]), (2,))
+    tensor([[-1.0000,  1.0000]])
+    """
+    shape, dims = _last_dims(input, normalized_shape, "layer_norm")
+    _check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
+    return _run(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
+
+
+@public("nn.functional")
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
+             eps: float | None = None) -> Tensor:
+    """``input / sqrt(mean(input**2) + eps) * w`` over the last dimensions (arXiv:1910.07467).
+
+    eps: by default the machine epsilon of the input's dtype. Raises ShapeError if normalized_shape
+    does not fit the input.
+
+    >>> fw.nn.functional.rms_norm(fw.tensor([[3.0, 4.0]]), (2,))
+    tensor([[0.8485, 1.1314]])
+    """
+    shape, dims = _last_dims(input, normalized_shape, "rms_norm")
+    _check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
+    eps = finfo(input.dtype).eps if eps is None else eps
+    return _run(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]
+
+
+def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
+    """The shape in which one number per channel broadcasts to x (N, C, ...); all is checked."""
+    floating(real_arg(x, op, "input"), op, "input")
+    if x.ndim < least:
+        raise ShapeError(f"{op}: wanted an input (N, C, ...) of at least {least} dimensions, got shape "
+                         f"{list(x.shape)}")
+    _check_shapes(op, (x.shape[1],), "one number per channel", **tensors)
+    return (1, x.shape[1]) + (1,) * (x.ndim - 2)
+
+
+def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
+    if count <= 1:
+        raise ValueError(f"{op}: the variance of one value is not defined: an input of shape {list(shape)} "
+                         f"has {count} per {per}; use a larger batch, or eval mode")
+
+
+def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
+    """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
+    if running is not None:
+        with no_grad():
+            write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
+
+
+def _by_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: float, per: tuple[int, ...],
+                op: str) -> Tensor:
+    """Normalised by given statistics: one multiplication and one addition per element."""
+    if mean is None or var is None:
+        raise ValueError(f"{op}: without the input's own statistics (eval mode), running_mean and "
+                         f"running_var are needed")
+    if state.enabled:  # training may change them before backward
+        mean, var = clone_op.run(mean), clone_op.run(var)
+    return _run(fixed_norm, x, mean, var, weight, bias, per=per, eps=eps)
+
+
+@public("nn.functional")
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """``(input - mean) / sqrt(var + eps) * w + b`` per channel of (N, C, ...) (arXiv:1502.03167).
+
+    training: use the batch's mean and variance, and move the running ones (if given) towards them by
+    ``momentum``, in place, the variance unbiased. Otherwise use the running ones. Raises ShapeError
+    for wrong sizes, ValueError when training with one value per channel, or without statistics.
+
+    >>> x = fw.tensor([[1.0], [3.0]])
+    >>> fw.nn.functional.batch_norm(x, None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    op = "batch_norm"
+    shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
+                          weight=weight, bias=bias)
+    if format_of(input._array).ndim:  # channels side by side: a row of them for each place
+        turned = permute_op.run(input, dims=order(input.ndim))
+        rows = reshape_op.run(turned, shape=(-1, input.shape[1]))
+        y = batch_norm(rows, running_mean, running_var, weight, bias, training, momentum, eps)
+        return permute_op.run(reshape_op.run(y, shape=turned.shape), dims=back(input.ndim))
+    if not training:
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+    dims = (0, *range(2, input.ndim))
+    n = _size(input.shape, dims)
+    _many_values(n, input.shape, op, "channel")
+    y, mean, var = _run(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
+
+
+@public("nn.functional")
+def instance_norm(input: Tensor, running_mean: Tensor | None = None,
+                  running_var: Tensor | None = None, weight: Tensor | None = None,
+                  bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
+                  eps: float = 1e-5) -> Tensor:
+    """As ``batch_norm``, but over each sample of (N, C, L...) by itself (arXiv:1607.08022).
+
+    use_input_stats: use the input's statistics and move the running ones (if given) towards their
+    average over the batch; otherwise use the running ones. Raises as ``batch_norm``.
+
+    >>> fw.nn.functional.instance_norm(fw.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    op = "instance_norm"
+    shape = _channel_args(op, input, 3, running_mean=running_mean, running_var=running_var,
+                          weight=weight, bias=bias)
+    if not use_input_stats:
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+    dims = tuple(range(2, input.ndim))
+    n = _size(input.shape, dims)
+    _many_values(n, input.shape, op, "channel of a sample")
+    y, mean, var = _run(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
+
+
+@public("nn.functional")
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """``(input - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
+
+    Raises ShapeError unless C is a multiple of ``num_groups``, ValueError for one value per group.
+
+    >>> fw.nn.functional.group_norm(fw.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+    tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+    """
+    op = "group_norm"
+    _channel_args(op, input, 2, weight=weight, bias=bias)
+    n, c = input.shape[:2]
+    if num_groups < 1 or c % num_groups:
+        raise ShapeError(f"{op}: {c} channels do not divide into {num_groups} groups; choose a divisor of "
+                         f"{c}")
+    inner = c // num_groups * math.prod(input.shape[2:])
+    if n * inner == 1:
+        _many_values(1, input.shape, op, "group")
+    rest = input.shape[2:]
+    grouped = reshape_op.run(input, shape=(n, num_groups, c // num_groups, *rest))
+    y = _run(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
+             per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
+    return reshape_op.run(y, shape=input.shape)
+
+
+@public("nn.functional")
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Tensor:
+    """``x / (k + alpha * mean of x**2 over size neighbouring channels)**beta``: (n, c, *) -> (n, c, *).
+
+    Beyond the first and last channel there are zeros. A. Krizhevsky et al., "ImageNet classification
+    with deep convolutional neural networks", 2012. Raises ShapeError below 3 dimensions.
+
+    >>> fw.nn.functional.local_response_norm(fw.ones(1, 1, 1), 1, alpha=3.0, beta=0.5)
+    tensor([[[0.5000]]])
+    """
+    x: Any = real_arg(input, "local_response_norm")
+    floating(x, "local_response_norm")
+    if x.ndim < 3:
+        raise ShapeError(f"local_response_norm: input must be (n, c, *), got shape {list(x.shape)}")
+    if size < 1:
+        raise ValueError(f"local_response_norm: size must be positive, got {size}")
+    if not x.numel():
+        return x
+    flat = (x * x).reshape(*x.shape[:2], -1).mT  # channels last, to pad them
+    near = pad(flat, (size // 2, (size - 1) // 2)).unfold(2, size, 1).mean(-1)  # type: ignore[attr-defined]
+    return x / (near.mT.reshape(x.shape) * alpha + k) ** beta

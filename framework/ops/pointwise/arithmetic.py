@@ -1,0 +1,319 @@
+"""Arithmetic on elements: the operators, extremes, remainders and their relatives."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import FLOAT, INEXACT, get_default_dtype
+from ...tensor import Tensor
+from ..convert.cast import from_array, to
+from ..language.elementwise import Elementwise, elementwise
+from ..record.into import Call, run_call
+from ..record.public import check_out, computed, public
+from .functions import NOTHING, sqrt
+
+# gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in
+# rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch). What is
+# masked stays so in derivatives of every order: there the derivative in x is 0, too (1e999 is inf).
+gate = Elementwise("gate", "x y", "gate(x, y)", complex=True, masks=True, jvp="multilinear", vjp={
+    "x": "gate(g, where((x == 0) & ~isfinite(y), x * 0.0, y))", "y": "gate(x, g)"})
+over = Elementwise("over", "x y", "over(x, y)", complex=True, masks=True, vjp={
+    "x": "over(g, where((x == 0) & ((y == 0) | (y != y)), x * 0.0 + 1e999, y))",
+    "y": "over(over(gate(x, -g), y), y)"})
+
+_plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
+    >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))
+    tensor([11., 22.])
+    """, ufunc="add", complex=True, vjp={"x": "g", "y": "g"}, jvp="linear", namespace="", inplace=False,
+    method="__add__ __radd__")
+_minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
+    >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
+    tensor([0., 1.])
+    """, ufunc="subtract", complex=True, vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
+    method="__sub__")
+mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by element.
+    >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
+    tensor([3., 6.])
+    """, ufunc="multiply", complex=True, vjp={"x": "g * y", "y": "g * x"}, jvp="multilinear",
+    method="__mul__ __rmul__ multiply", alias="multiply")
+_quotient = elementwise("div", "x y", "x / y",
+    """Quotient of two tensors; integers give the default float dtype.
+    >>> fw.div(fw.tensor([1, 2]), 4)
+    tensor([0.2500, 0.5000])
+    """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False, complex=True,
+    vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
+floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)",
+    """Quotient rounded down. Its derivative is 0.
+    >>> fw.floor_divide(fw.tensor([7, -7]), 2)
+    tensor([ 3, -4])
+    """, ufunc="floor_divide", method="__floordiv__", vjp={"x": NOTHING, "y": NOTHING})
+trunc_divide = elementwise("trunc_divide", "x y", "trunc_divide(x, y)",
+    """Quotient rounded towards 0. Its derivative is 0.
+    >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
+    """, namespace="", method=False, vjp={"x": NOTHING, "y": NOTHING})
+remainder = elementwise("remainder", "x y", "remainder(x, y)",
+    """Remainder with the sign of the divisor, as Python's %.
+    >>> fw.remainder(fw.tensor([7, -7]), 3)
+    tensor([1, 2])
+    """, ufunc="remainder", method="__mod__", vjp={"x": "g", "y": "-g * floor_divide(x, y)"})
+fmod = elementwise("fmod", "x y", "fmod(x, y)",
+    """Remainder with the sign of the dividend, as C's fmod.
+    >>> fw.fmod(fw.tensor([7.0, -7.0]), 3.0)
+    tensor([ 1., -1.])
+    """, ufunc="fmod", vjp={"x": "g", "y": "-g * trunc(x / y)"})
+_power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
+    >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    """, ufunc="power", namespace="", complex=True, method=False, arguments="input exponent",
+    vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
+         "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
+_power.op.writes = "fcV"  # of whole numbers it can fail in the middle
+neg = elementwise("neg", "x", "-x", """The negative.
+    >>> fw.neg(fw.tensor([1.0, -2.0]))
+    tensor([-1.,  2.])
+    """, ufunc="negative", vjp={"x": "-g"}, jvp="linear", method="__neg__ negative", alias="negative",
+    complex=True)
+abs = elementwise("abs", "x", "abs(x)", """Absolute value; its derivative at 0 is 0.
+    >>> fw.abs(fw.tensor([-1.0, 2.0]))
+    tensor([1., 2.])
+    """, ufunc="absolute", result="real", complex=True, adjoint=True, vjp={"x": "g * sgn(x)"},
+    jvp="symmetric", method="__abs__ absolute", alias="absolute")
+sign = elementwise("sign", "x", "sign(x)", """-1, 0 or 1 by the sign.
+    >>> fw.sign(fw.tensor([-3.0, 0.0, 2.0]))
+    tensor([-1.,  0.,  1.])
+    """, ufunc="sign", result="number", vjp={"x": NOTHING}, jvp="symmetric")
+reciprocal = elementwise("reciprocal", "x", "1 / x", """One over the element.
+    >>> fw.reciprocal(fw.tensor([2.0, 4.0]))
+    tensor([0.5000, 0.2500])
+    """, result="float", complex=True, vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric")
+square = elementwise("square", "x", "x * x", """The element times itself.
+    >>> fw.square(fw.tensor([2.0, -3.0]))
+    tensor([4., 9.])
+    """, ufunc="square", result="number", complex=True, vjp={"x": "g * (2 * x)"}, jvp="symmetric")
+_SHARE = "where(x == y, 0.5 * g, where({}, 0.0, g))"
+maximum = elementwise("maximum", "x y", "maximum(x, y)",
+    """The larger of two elements; nan wins. Equal elements share the gradient.
+    >>> fw.maximum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
+    tensor([3., 5.])
+    """, ufunc="maximum", masks=True, vjp={"x": _SHARE.format("x < y"), "y": _SHARE.format("y < x")})
+minimum = elementwise("minimum", "x y", "minimum(x, y)",
+    """The smaller of two elements; nan wins. Equal elements share the gradient.
+    >>> fw.minimum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
+    tensor([1., 2.])
+    """, ufunc="minimum", masks=True, vjp={"x": _SHARE.format("x > y"), "y": _SHARE.format("y > x")})
+atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y, x) in (-pi, pi].
+    >>> fw.atan2(fw.tensor([1.0]), fw.tensor([1.0]))
+    tensor([0.7854])
+    """, ufunc="arctan2", result="float", method="arctan2", alias="arctan2", vjp={
+        "x": "gate(over(g, x * x + y * y), y)", "y": "gate(over(-g, x * x + y * y), x)"})
+
+
+def _times(x: Any, alpha: Any) -> Any:
+    """``x * alpha``; numbers stay numbers, which are weak."""
+    return x if alpha == 1 else mul(x, alpha) if isinstance(x, Tensor) else x * alpha
+
+
+def _floating(factor: Any, *tensors: Any) -> bool:
+    """Whether a number times one of the tensors, which are of floating numbers, is one as well."""
+    return type(factor) in (int, float) and all(
+        isinstance(x, Tensor) and x.dtype.category >= FLOAT for x in tensors)
+
+
+_plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha", complex=True, jvp="linear",
+                          vjp={"x": "g", "y": "alpha * g"})
+
+
+def _with_alpha(op: Elementwise, sign: int) -> Callable:
+    def call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
+        if alpha == 1:
+            return op, (input, other), {}
+        scaled = _plus_times, (input, other), {"alpha": sign * alpha}
+        return scaled if _floating(alpha, input, other) else None
+    return call
+
+
+_add_call, _sub_call = _with_alpha(_plus.op, 1), _with_alpha(_minus.op, -1)
+
+
+@public(method=True, inplace=True, op=_plus.op, call=_add_call)
+def add(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input + alpha * other``. Shapes broadcast; dtypes are promoted.
+
+    >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]), alpha=2)
+    tensor([21., 42.])
+    """
+    call = None if alpha == 1 else _add_call(input, other, alpha=alpha)
+    return _plus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "add")
+
+
+@public(method="sub subtract", inplace=True, alias="subtract", op=_minus.op, call=_sub_call)
+def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) -> Tensor:
+    """``input - alpha * other``. Shapes broadcast; dtypes are promoted.
+
+    >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
+    tensor([0., 1.])
+    """
+    call = None if alpha == 1 else _sub_call(input, other, alpha=alpha)
+    return _minus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "sub")
+
+
+@public(method="__rsub__", name="rsub")
+def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
+    """``other - alpha * input``.
+
+    >>> fw.rsub(fw.tensor([1.0, 2.0]), 5.0)
+    tensor([4., 3.])
+    """
+    return _minus(other, _times(input, alpha))
+
+
+@public(method="div divide true_divide", inplace=True, alias="divide true_divide", op=_quotient.op)
+def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor | None = None) -> Tensor:
+    """``input / other``; ``rounding_mode`` "floor" or "trunc" rounds the quotient and keeps integers integer.
+
+    >>> fw.div(fw.tensor([7, -7]), 2)
+    tensor([ 3.5000, -3.5000])
+    >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
+    tensor([ 3, -3])
+    """
+    if rounding_mode is None:
+        return _quotient(input, other, out=out)
+    if rounding_mode == "floor":
+        return floor_divide(input, other, out=out)
+    if rounding_mode == "trunc":
+        result = trunc_divide(input, other)
+        return result if out is None else check_out(out, result, "div")
+    raise ValueError(f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
+
+
+@public("", method="__rtruediv__", name="rtruediv")
+def _rdiv(input: Any, other: Any) -> Tensor:
+    """``other / input``."""
+    return _quotient(other, input)
+
+
+@public("", method="__rfloordiv__", name="rfloordiv")
+def _rfloordiv(input: Any, other: Any) -> Tensor:
+    """``other // input``."""
+    return floor_divide(other, input)
+
+
+@public("", method="__rmod__", name="rmod")
+def _rmod(input: Any, other: Any) -> Tensor:
+    """``other % input``."""
+    return remainder(other, input)
+
+
+@public("", method="__rpow__", name="rpow")
+def _rpow(input: Any, other: Any) -> Tensor:
+    """``other ** input``."""
+    return _power(_base(other, input), input)
+
+
+def _base(x: Any, y: Any) -> Any:
+    """A number to the power of a tensor: as a 0-dim tensor, for its logarithm to be in that dtype."""
+    if isinstance(y, Tensor) and y.dtype.category >= FLOAT and isinstance(x, int | float | complex):
+        dtype = y.dtype.to_complex() if isinstance(x, complex) else y.dtype
+        return from_array(np.asarray(x, dtype.numpy), y)
+    return x
+
+
+def _pow_call(input: Any, exponent: Any) -> Call | None:
+    if not isinstance(input, Tensor) or input.dtype.category < FLOAT:
+        return None
+    if type(exponent) in (int, float) and exponent in (2, 0.5):
+        return (square if exponent == 2 else sqrt).op, (input,), {}
+    return _power.op, (input, exponent), {}
+
+
+@public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)
+def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+    """``input ** exponent``. Shapes broadcast; dtypes are promoted.
+
+    Raises ValueError for an integer tensor to a negative integer power, which has no integer result.
+
+    >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
+    tensor([1., 4., 9.])
+    """
+    if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
+        if exponent == 2 and input._array.dtype.kind in "fciV":
+            return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
+        if exponent == 0.5:
+            return sqrt(input, out=out)
+        if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
+            raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
+                             f"convert it first, e.g. input.float()")
+    try:
+        return _power(_base(input, exponent), exponent, out=out)
+    except ValueError as error:
+        if "negative integer powers" not in str(error):
+            raise
+        raise ValueError("pow: the exponents hold a negative integer, and such a power of an integer is no "
+                         "integer; convert one tensor first, e.g. input.float()") from None
+
+
+def _at_least_float(x: Tensor) -> Tensor:
+    return x if x._array.dtype.kind in INEXACT else to(x, get_default_dtype())
+
+
+_lerp = Elementwise("lerp", "x y w", "x + w * (y - x)", result="float", complex=True,
+                    arguments="input end weight",
+                    vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
+_plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
+                            arguments="input tensor1 tensor2",
+                            vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
+_plus_quotient = Elementwise(
+    "addcdiv", "x y z", "x + value * (y / z)", settings="value", result="float", complex=True,
+    arguments="input tensor1 tensor2",
+    vjp={"x": "g", "y": "over(g * value, z)", "z": "gate(over(g * -value, z), y / z)"})
+
+
+def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
+    if type(weight) in (int, float):
+        return (_lerp, (input, end, float(weight)), {}) if _floating(1, input, end) else None
+    return (_lerp, (input, end, weight), {}) if _floating(1, input, end, weight) else None
+
+
+@public(method=True, inplace=True, out=True, op=_lerp, call=_lerp_call)
+def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
+    """Linear interpolation ``input + weight * (end - input)``.
+
+    >>> fw.lerp(fw.tensor([0.0, 10.0]), fw.tensor([1.0, 20.0]), 0.5)
+    tensor([ 0.5000, 15.0000])
+    """
+    call = _lerp_call(input, end, weight)
+    return _plus(input, mul(weight, _minus(end, input))) if call is None else run_call(call)
+
+
+def _addcmul_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
+    tensors = input, tensor1, tensor2
+    return (_plus_product, tensors, {"value": value}) if _floating(value, *tensors) else None
+
+
+@public(method=True, inplace=True, out=True, op=_plus_product, call=_addcmul_call)
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``.
+
+    >>> fw.addcmul(fw.tensor([1.0]), fw.tensor([2.0]), fw.tensor([3.0]), value=10)
+    tensor([61.])
+    """
+    call = _addcmul_call(input, tensor1, tensor2, value=value)
+    return _plus(input, _times(mul(tensor1, tensor2), value)) if call is None else run_call(call)
+
+
+def _addcdiv_call(input: Any, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Call | None:
+    tensors = input, tensor1, tensor2
+    return (_plus_quotient, tensors, {"value": value}) if _floating(value, *tensors) else None
+
+
+@public(method=True, inplace=True, out=True, op=_plus_quotient, call=_addcdiv_call)
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``.
+
+    >>> fw.addcdiv(fw.tensor([1.0]), fw.tensor([6.0]), fw.tensor([3.0]))
+    tensor([3.])
+    """
+    call = _addcdiv_call(input, tensor1, tensor2, value=value)
+    return _plus(input, _times(_quotient(tensor1, tensor2), value)) if call is None else run_call(call)

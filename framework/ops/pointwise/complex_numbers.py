@@ -1,0 +1,329 @@
+"""Complex numbers: their parts, conjugates and angles, and complex tensors seen as real ones.
+
+A gradient of a complex z = x + iy is ``dL/dx + i dL/dy`` (the conjugate Wirtinger derivative, twice):
+the direction of steepest ascent, as for real tensors; K. Kreutz-Delgado, "The complex gradient operator
+and the CR-calculus", 2009. The functions here are linear over the reals or not holomorphic at all, so
+their rules are written for that gradient (``adjoint``); a holomorphic record needs no rule of its own.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import float32, float64
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast
+from ..language.elementwise import Elementwise, elementwise
+from ..language.expression import OPS_BY_NAME
+from ..record.args import tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.view import transpose
+from .arithmetic import over
+from .functions import NOTHING, cos, sin
+
+where_op = OPS_BY_NAME["where"]
+
+# -- parts -----------------------------------------------------------------------------------------
+
+_conj = Elementwise("conj", "x", "conj(x)", ufunc="conjugate", vjp={"x": "conj(g)"}, jvp="linear",
+                    complex=True)
+
+
+def _part_infer(x: Meta) -> Meta:
+    return Meta(x.shape, x.dtype.to_real())
+
+
+real_op = Op("real", "x", kernel=lambda xp, x: x.real, infer=_part_infer, view=True, jvp="linear",
+             vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
+imag_op = Op("imag", "x", kernel=lambda xp, x: x.imag, infer=_part_infer, view=True, jvp="linear",
+             vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype) * 1j})
+
+
+@public(method=True)
+def conj(input: Tensor) -> Tensor:
+    """The complex conjugate: ``x - iy`` of ``x + iy``. A real tensor is returned as it is.
+
+    A copy, where PyTorch gives a view that conjugates when it is read.
+
+    >>> fw.conj(fw.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    return _conj.run(input) if tensor_arg(input, "conj").is_complex() else input
+
+
+@public(method=True, inplace=True, op=_conj, out=True)
+def conj_physical(input: Tensor) -> Tensor:
+    """The complex conjugate in new memory.
+
+    >>> fw.conj_physical(fw.tensor([1 + 2j]))
+    tensor([1.-2.j])
+    """
+    if not tensor_arg(input, "conj_physical").is_complex():
+        return input.clone()  # type: ignore[attr-defined]
+    return _conj.run(input)
+
+
+@public(method=True)
+def resolve_conj(input: Tensor) -> Tensor:
+    """The tensor itself: ``conj`` writes its result out at once, nothing is left to resolve.
+
+    >>> fw.resolve_conj(fw.tensor([1 + 2j]).conj())
+    tensor([1.-2.j])
+    """
+    return tensor_arg(input, "resolve_conj")
+
+
+@public(method=True)
+def resolve_neg(input: Tensor) -> Tensor:
+    """The tensor itself: no tensor here is negated only when it is read.
+
+    >>> fw.resolve_neg(fw.tensor([1.0]))
+    tensor([1.])
+    """
+    return tensor_arg(input, "resolve_neg")
+
+
+@public(method=True)
+def is_conj(input: Tensor) -> bool:
+    """False: no tensor here is conjugated only when it is read.
+
+    >>> fw.is_conj(fw.tensor([1j]).conj())
+    False
+    """
+    tensor_arg(input, "is_conj")
+    return False
+
+
+@public(method=True)
+def is_neg(input: Tensor) -> bool:
+    """False: no tensor here is negated only when it is read.
+
+    >>> fw.is_neg(fw.tensor([1j]).conj().imag)
+    False
+    """
+    tensor_arg(input, "is_neg")
+    return False
+
+
+@public(op=real_op)
+def real(input: Tensor) -> Tensor:
+    """The real parts, a view of the tensor's memory; a real tensor is returned as it is.
+
+    >>> fw.real(fw.tensor([1 + 2j]))
+    tensor([1.])
+    """
+    return real_op.run(input) if tensor_arg(input, "real").is_complex() else input
+
+
+@public(op=imag_op)
+def imag(input: Tensor) -> Tensor:
+    """The imaginary parts, a view of the tensor's memory. Raises DTypeError for a real tensor.
+
+    >>> fw.imag(fw.tensor([1 + 2j]))
+    tensor([2.])
+    """
+    return imag_op.run(_complex_arg(input, "imag"))
+
+
+public("", method="real", as_property=True, name="real")(real)
+public("", method="imag", as_property=True, name="imag")(imag)
+
+
+def _complex_arg(x: Any, op: str) -> Tensor:
+    if not tensor_arg(x, op).is_complex():
+        raise DTypeError(f"{op}: argument 'input' must be complex, got {x.dtype}")
+    return x
+
+
+@public()
+def is_complex(input: Tensor) -> bool:
+    """Whether the dtype is complex.
+
+    >>> fw.is_complex(fw.tensor([1j]))
+    True
+    """
+    return tensor_arg(input, "is_complex").is_complex()
+
+
+@public(method=True)
+def isreal(input: Tensor) -> Tensor:
+    """Whether the imaginary part is 0, as bool.
+
+    >>> fw.isreal(fw.tensor([1 + 0j, 1j]))
+    tensor([ True, False])
+    """
+    x = tensor_arg(input, "isreal").detach()
+    return x.imag == 0 if x.is_complex() else x.new_ones(x.shape, dtype=bool)  # type: ignore[attr-defined]
+
+
+# -- angle and direction ---------------------------------------------------------------------------
+
+
+def _angle_vjp(g: Any, x: Any) -> Any:
+    zero = x == 0
+    squared = where_op(zero, 1.0, real_op(x * _conj(x)))
+    return where_op(zero, 0.0, over(g, squared)) * (x * 1j)
+
+
+angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=_part_infer, adjoint=True,
+              vjp={"x": _angle_vjp})
+_angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.141592653589793, where(x != x, x, 0.0))",
+                             result="float", vjp={"x": NOTHING}, jvp="symmetric")
+OPS_BY_NAME["real"] = real_op
+sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
+    >>> fw.sgn(fw.tensor([3 + 4j]))
+    tensor([0.6000+0.8000j])
+    """, result="number", complex=True, adjoint=True,
+    vjp={"x": "where(x == 0, 0.0, over(g - out * real(conj(out) * g), abs(where(x == 0, 1.0, x))))"})
+
+
+@public(method=True, op=angle_op, out=True)
+def angle(input: Tensor) -> Tensor:
+    """The angle of a complex number in (-pi, pi]; of a real one 0, or pi if it is negative.
+
+    Its derivative at 0 is 0.
+
+    >>> fw.angle(fw.tensor([1j, -1.0 + 0j]))
+    tensor([1.5708, 3.1416])
+    """
+    x = tensor_arg(input, "angle")
+    return angle_op.run(x) if x.is_complex() else _angle_of_real.run(x)
+
+
+# -- complex tensors made of real ones, and seen as such -------------------------------------------
+
+
+def _join_kernel(xp: Any, real: Any, imag: Any) -> Any:
+    out = xp.empty(np.broadcast_shapes(real.shape, imag.shape), xp.result_type(real.dtype, xp.complex64))
+    out.real[...], out.imag[...] = real, imag
+    return out
+
+
+def _join_infer(real: Meta, imag: Meta) -> Meta:
+    return Meta(broadcast_shape((real.shape, imag.shape), "complex"), real.dtype.to_complex())
+
+
+join_op = Op("complex", "real imag", kernel=_join_kernel, infer=_join_infer, jvp="linear",
+             vjp={"real": lambda g, real_shape: sum_to(real_op(g), size=real_shape),
+                  "imag": lambda g, imag_shape: sum_to(imag_op(g), size=imag_shape)})
+
+
+@public(op=join_op, out=True)
+def complex(real: Tensor, imag: Tensor) -> Tensor:
+    """``real + 1j * imag``; both float32 or both float64, shapes broadcast. Raises DTypeError for others.
+
+    >>> fw.complex(fw.tensor([1.0]), fw.tensor([2.0]))
+    tensor([1.+2.j])
+    """
+    _pair("complex", real=real, imag=imag)
+    return join_op.run(real, imag)
+
+
+def _pair(op: str, **tensors: Any) -> None:
+    (first, x), (second, y) = tensors.items()
+    tensor_arg(x, op, first), tensor_arg(y, op, second)
+    if x.dtype is not y.dtype or x.dtype not in (float32, float64):
+        raise DTypeError(f"{op}: '{first}' and '{second}' must both be float32 or both float64, got "
+                         f"{x.dtype} and {y.dtype}")
+
+
+@public(out=True)
+def polar(abs: Tensor, angle: Tensor) -> Tensor:
+    """``abs * (cos(angle) + 1j * sin(angle))``; both float32 or both float64, shapes broadcast.
+
+    >>> fw.polar(fw.tensor([2.0]), fw.tensor([0.0]))
+    tensor([2.+0.j])
+    """
+    _pair("polar", abs=abs, angle=angle)
+    return join_op.run(abs * cos(angle), abs * sin(angle))  # type: ignore[operator]
+
+
+def _as_real_kernel(xp: Any, x: Any) -> Any:
+    x = xp.asarray(x)  # the parts of a NumPy scalar would be copies, with other memory after them
+    parts = xp.asarray(x).real  # a NumPy scalar has no memory beside its real part
+    return xp.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*parts.strides, parts.itemsize))
+
+
+as_real_op = Op("view_as_real", "x", kernel=_as_real_kernel, view=True, jvp="linear",
+                infer=lambda x: Meta((*x.shape, 2), x.dtype.to_real()),
+                vjp={"x": lambda g: as_complex_op(g)})
+
+
+def _as_complex_kernel(xp: Any, x: Any) -> Any:
+    if x.strides[-1] != x.itemsize:
+        x = xp.ascontiguousarray(x)  # a gradient may lie in memory as it likes
+    return x.view(xp.result_type(x.dtype, xp.complex64))[..., 0]
+
+
+def _as_complex_infer(x: Meta) -> Meta:
+    return Meta(x.shape[:-1], x.dtype.to_complex())
+
+
+as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe",
+                   jvp="linear", vjp={"x": lambda g: as_real_op(g)})
+
+
+OPS_BY_NAME.update(view_as_real=as_real_op, view_as_complex=as_complex_op)
+
+
+@public(op=as_real_op)
+def view_as_real(input: Tensor) -> Tensor:
+    """Real and imaginary parts as a last dimension of size 2, over the same memory: (*) -> (*, 2).
+
+    >>> fw.view_as_real(fw.tensor([1 + 2j]))
+    tensor([[1., 2.]])
+    """
+    return as_real_op.run(_complex_arg(input, "view_as_real"))
+
+
+@public(op=as_complex_op)
+def view_as_complex(input: Tensor) -> Tensor:
+    """Pairs of the last dimension as complex numbers, over the same memory: (*, 2) -> (*).
+
+    float32 or float64. Raises ShapeError for another last size, ValueError where the pairs do not lie
+    together in memory.
+
+    >>> fw.view_as_complex(fw.tensor([[1.0, 2.0]]))
+    tensor([1.+2.j])
+    """
+    x = tensor_arg(input, "view_as_complex")
+    if x.dtype not in (float32, float64):
+        raise DTypeError(f"view_as_complex: argument 'input' must be float32 or float64, got {x.dtype}")
+    if not x.ndim or x.shape[-1] != 2:
+        raise ShapeError(f"view_as_complex: the last size must be 2, got shape {list(x.shape)}")
+    if x._array.strides[-1] != x.itemsize and x.numel():
+        raise ValueError("view_as_complex: the last dimension must have stride 1; call contiguous() first")
+    return as_complex_op.run(x)
+
+
+# -- conjugate transposes --------------------------------------------------------------------------
+
+
+@public(method=True)
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate transpose of every matrix: (*, m, n) -> (*, n, m).
+
+    >>> fw.adjoint(fw.tensor([[1j, 2 + 0j]]))
+    tensor([[0.-1.j],
+            [2.-0.j]])
+    """
+    if tensor_arg(input, "adjoint").ndim < 2:
+        raise ShapeError(f"adjoint: wanted at least 2 dimensions, got shape {list(input.shape)}")
+    return conj(transpose(input, -2, -1))
+
+
+@public("", method="mH", as_property=True)
+def mH(input: Tensor) -> Tensor:
+    """The conjugate transpose of every matrix of a batch."""
+    return adjoint(input)
+
+
+@public("", method="H", as_property=True)
+def H(input: Tensor) -> Tensor:
+    """The conjugate transpose of a matrix."""
+    if input.ndim not in (0, 2):
+        raise ShapeError(f"H: wanted a matrix, got shape {list(input.shape)}; mH takes batches")
+    return adjoint(input) if input.ndim else conj(input)

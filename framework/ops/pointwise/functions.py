@@ -1,0 +1,349 @@
+"""Functions of one element: exponentials, roots, trigonometry, rounding, and choosing by a mask."""
+
+from typing import Any
+
+import numpy as np
+
+from ...backends import array_module
+from ...dtypes import FLOATING, finfo, iinfo
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ...tensor import wrap as over
+from ..language.elementwise import Elementwise, elementwise
+from ..language.expression import OPS_BY_NAME
+from ..record.args import tensor_arg
+from ..record.into import Call, run_call
+from ..record.public import public
+from ..write.inplace import inplace
+
+_FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
+
+
+def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, shown: str,
+           values: str = "[0.5, 1.0]", alias: str = "", expr: str | None = None,
+           complex: bool = True) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
+    return elementwise(name, "x", expr or f"{name}(x)", f"{line}\n{example}", vjp={"x": vjp},
+                       ufunc=ufunc, alias=alias, method=alias or True, complex=complex, **_FLOAT)
+
+
+exp = _unary("exp", "The exponential function.", "gate(g, out)", ufunc="exp", shown="[1.6487, 2.7183]")
+exp2 = _unary("exp2", "Two to the power of the element.", "gate(g * 0.6931471805599453, out)",
+              ufunc=None, shown="[1.4142, 2.0000]")
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "gate(g, out + 1)", ufunc="expm1",
+               shown="[0.6487, 1.7183]")
+log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log", shown="[-0.6931,  0.0000]")
+log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2",
+              shown="[-1.,  0.]")
+log10 = _unary("log10", "The logarithm to base 10.", "over(g, x * 2.302585092994046)", ufunc="log10",
+               shown="[-0.3010,  0.0000]")
+log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc="log1p",
+               shown="[0.4055, 0.6931]")
+sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]",
+              shown="[2., 3.]")
+rsqrt = _unary("rsqrt", "One over the square root.", "gate(gate(gate(-0.5 * g, out), out), out)", ufunc=None,
+               expr="1 / sqrt(x)", values="[4.0, 16.0]", shown="[0.5000, 0.2500]")
+sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin",
+             shown="[0.4794, 0.8415]")
+cos = _unary("cos", "The cosine of an angle in radians.", "-g * sin(x)", ufunc="cos",
+             shown="[0.8776, 0.5403]")
+tan = _unary("tan", "The tangent of an angle in radians.", "g * (1 + out * out)", ufunc="tan",
+             shown="[0.5463, 1.5574]")
+asin = _unary("asin", "The angle whose sine is the element.", "over(g, sqrt(1 - x * x))",
+              ufunc="arcsin", alias="arcsin", shown="[0.5236, 1.5708]")
+acos = _unary("acos", "The angle whose cosine is the element.", "over(-g, sqrt(1 - x * x))",
+              ufunc="arccos", alias="arccos", shown="[1.0472, 0.0000]")
+atan = _unary("atan", "The angle whose tangent is the element.", "g / (1 + x * x)", ufunc="arctan",
+              alias="arctan", shown="[0.4636, 0.7854]")
+sinh = _unary("sinh", "The hyperbolic sine.", "gate(g, cosh(x))", ufunc="sinh", shown="[0.5211, 1.1752]")
+cosh = _unary("cosh", "The hyperbolic cosine.", "gate(g, sinh(x))", ufunc="cosh",
+              shown="[1.1276, 1.5431]")
+tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh",
+              shown="[0.4621, 0.7616]")
+asinh = _unary("asinh", "The inverse hyperbolic sine.", "g / sqrt(1 + x * x)", ufunc="arcsinh",
+               alias="arcsinh", shown="[0.4812, 0.8814]")
+acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x - 1) * sqrt(x + 1))",
+               ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]", shown="[0.0000, 1.3170]")
+atanh = _unary("atanh", "The inverse hyperbolic tangent.", "over(g, 1 - x * x)", ufunc="arctanh",
+               alias="arctanh", values="[0.0, 0.5]", shown="[0.0000, 0.5493]")
+sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "g * (out * (1 - out))",
+                 ufunc=None, shown="[0.6225, 0.7311]")
+erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None,
+             shown="[0.5205, 0.8427]", complex=False)
+erfc = _unary("erfc", "One minus the error function, accurate for large x.",
+              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]",
+              complex=False)
+
+
+# the derivative of a step: 0, whatever comes in, inf and nan included
+NOTHING = "where(isfinite(g), g * 0.0, 0.0)"
+
+
+def _step(name: str, line: str, values: str, shown: str) -> Any:
+    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
+    return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}",
+                       vjp={"x": NOTHING}, jvp="symmetric", alias="fix" if name == "trunc" else "",
+                       method="fix" if name == "trunc" else True)
+
+
+floor = _step("floor", "The largest integer that is not larger.", "[1.7, -1.2]",
+              "[ 1., -2.]")
+ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
+             "[ 2., -1.]")
+trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
+_round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
+                     ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
+frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
+    >>> fw.frac(fw.tensor([1.5, -1.5]))
+    tensor([ 0.5000, -0.5000])
+    """, vjp={"x": "g"}, jvp="symmetric")
+
+
+@public(method=True, inplace=True, op=_round.op, out=True)
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
+
+    >>> fw.round(fw.tensor([0.5, 1.5, -2.7]))
+    tensor([ 0.,  2., -3.])
+    >>> fw.round(fw.tensor([3.14159]), decimals=2)
+    tensor([3.1400])
+    """
+    if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
+        return input.clone()  # type: ignore[attr-defined]
+    if decimals == 0:
+        return _round(input)
+    scale = 10.0 ** decimals
+    return _round(tensor_arg(input, "round") * scale) / scale  # type: ignore[operator]
+
+
+# -- choosing ------------------------------------------------------------------------------------
+
+_where = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
+                     vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},
+                     jvp="linear", complex=True, masks=True)
+
+
+def _where_call(condition: Any, input: Any = None, other: Any = None) -> Call | None:
+    return (_where, (condition, input, other), {}) if other is not None else None
+
+
+@public(op=_where, out=True, call=_where_call)
+def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+    """``input`` where the condition holds, else ``other``; with the condition alone, where it holds.
+
+    Shapes broadcast; the condition is bool. No gradient flows to the side not chosen, nan there
+    included. With one argument: a tuple of index tensors, as ``nonzero(as_tuple=True)``.
+
+    >>> fw.where(fw.tensor([True, False]), fw.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 0.])
+    """
+    if input is None and other is None:
+        return tensor_arg(condition, "where", "condition").nonzero(as_tuple=True)  # type: ignore[attr-defined]
+    if tensor_arg(condition, "where", "condition")._array.dtype.kind not in "bu":
+        raise DTypeError(f"where: the condition must be bool, got {condition.dtype}; write a "
+                         f"comparison, e.g. condition != 0")
+    if condition._array.dtype.kind == "u":
+        condition = condition.bool()  # type: ignore[attr-defined]
+    return _where.run(condition, input, other)
+
+
+@public("", method="where", name="where")
+def _where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
+    """This tensor where the condition holds, else ``other``."""
+    return where(condition, input, other)
+
+
+def _masked_fill_call(input: Any, mask: Any, value: Any) -> Call | None:
+    return (_where, (mask, value, input), {}) if type(value) in (int, float) else None
+
+
+@public(method=True, inplace=True, call=_masked_fill_call)
+def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """The tensor with ``value`` (a number or 0-dim tensor) wherever the bool ``mask`` holds.
+
+    The mask broadcasts to the tensor.
+
+    >>> fw.masked_fill(fw.tensor([1.0, 2.0]), fw.tensor([True, False]), -1.0)
+    tensor([-1.,  2.])
+    """
+    tensor_arg(input, "masked_fill")
+    if tensor_arg(mask, "masked_fill", "mask")._array.dtype.kind != "b":
+        raise DTypeError(f"masked_fill: mask must be bool, got {mask.dtype}; write a comparison, e.g. "
+                         f"mask != 0")
+    if isinstance(value, Tensor) and value.ndim:
+        raise ShapeError(f"masked_fill: value must be a number or a 0-dim tensor, got shape "
+                         f"{list(value.shape)}; use where(mask, value, input)")
+    if isinstance(value, Tensor):
+        value = value.to(input.dtype)  # type: ignore[attr-defined]
+    elif input._array.dtype.kind == "b":
+        value = bool(value)
+    elif input._array.dtype.kind in "iu":
+        value = int(value)
+    return _where.run(mask, value, input)
+
+
+_clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric", masks=True,
+                         vjp={"x": "where(x < low, 0.0, g)"})
+_clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
+                          vjp={"x": "where(x > high, 0.0, g)"})
+_clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", masks=True,
+                          jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
+
+
+def _python(number: Any) -> Any:
+    """Python's number for NumPy's, which would bring its own dtype."""
+    return number.item() if isinstance(number, np.generic) else number
+
+
+_WITHIN = "(x {} y) | (x != x)"  # a limit of nan gives nan
+_limit_low, _limit_high = (
+    Elementwise(f"clamp_{name}", "x y", f"where({within}, x, y)", masks=True,
+                vjp={"x": f"where({within}, g, 0.0)", "y": f"where({within}, 0.0, g)"})
+    for name, within in (("low", _WITHIN.format(">=")), ("high", _WITHIN.format("<="))))
+
+
+def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
+    """What clamps in one pass: numbers that the dtype holds, and one tensor."""
+    min, max = _python(min), _python(max)
+    if not isinstance(input, Tensor) or min is None and max is None:
+        return None
+    numbers = (int, float) if input._array.dtype.kind == "f" else ()
+    if type(min) in numbers and type(max) in numbers:
+        return (_clamp_both, (input,), {"low": min, "high": max})
+    if min is None:
+        return _limit_call(input, max, numbers, _clamp_high, _limit_high, "high")
+    return _limit_call(input, min, numbers, _clamp_low, _limit_low, "low") if max is None else None
+
+
+def _limit_call(x: Tensor, limit: Any, numbers: tuple, of_number: Elementwise, of_tensor: Elementwise,
+                setting: str) -> Call | None:
+    if isinstance(limit, Tensor):
+        return (of_tensor, (x, limit), {})
+    return (of_number, (x,), {setting: limit}) if type(limit) in numbers else None
+
+
+@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True, call=_clamp_call)
+def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
+    """The element limited to [min, max]; each a number, a tensor or None.
+
+    The gradient is 0 outside the limits. Raises ValueError if both limits are None.
+
+    >>> fw.clamp(fw.tensor([-2.0, 0.5, 2.0]), -1.0, 1.0)
+    tensor([-1.0000,  0.5000,  1.0000])
+    """
+    tensor_arg(input, "clamp")
+    if min is None and max is None:
+        raise ValueError("clamp: at least one of min and max is needed")
+    call = _clamp_call(input, min, max)
+    if call is not None:
+        return run_call(call)
+    result = input
+    min, max = _python(min), _python(max)
+    if min is not None:
+        result = _limit(result, min, _clamp_low, _limit_low, "low")
+    if max is not None:
+        result = _limit(result, max, _clamp_high, _limit_high, "high")
+    return result
+
+
+def _limit(x: Tensor, limit: Any, op: Elementwise, of_tensor: Elementwise, setting: str) -> Tensor:
+    if isinstance(limit, Tensor):
+        return of_tensor.run(x, limit)
+    if isinstance(limit, float) and x._array.dtype.kind in "iub":
+        x = x.to(float)  # type: ignore[attr-defined]
+    if x._array.dtype.kind in "iu":
+        limit = _fitting(x, limit, setting)
+    return op.run(x, **{setting: limit})
+
+
+def _fitting(x: Tensor, limit: int, setting: str) -> int:
+    """The limit as a number of the integer dtype: one that no element can be beyond changes nothing."""
+    info = iinfo(x.dtype)
+    if (limit > info.max) if setting == "low" else (limit < info.min):
+        name = "min" if setting == "low" else "max"
+        raise ValueError(f"clamp: {name}={limit} does not fit into {x.dtype}, [{info.min}, {info.max}]; "
+                         f"convert the tensor first")
+    return max(limit, info.min) if setting == "low" else min(limit, info.max)
+
+
+@public(method=True, inplace=True, out=True, call=lambda input, min: _clamp_call(input, min))
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """The element, but at least ``min``.
+
+    >>> fw.clamp_min(fw.tensor([-1.0, 1.0]), 0.0)
+    tensor([0., 1.])
+    """
+    return clamp(input, min=min)
+
+
+@public(method=True, inplace=True, out=True, call=lambda input, max: _clamp_call(input, max=max))
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """The element, but at most ``max``.
+
+    >>> fw.clamp_max(fw.tensor([-1.0, 1.0]), 0.0)
+    tensor([-1.,  0.])
+    """
+    return clamp(input, max=max)
+
+
+_nan_to_num = Elementwise(
+    "nan_to_num", "x", "where(x != x, nan, where(x == 1e999, high, where(x == -1e999, low, x)))",
+    settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
+
+
+@public(method=True, inplace=True, out=True, op=_nan_to_num)
+def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
+               neginf: float | None = None) -> Tensor:
+    """nan, inf and -inf replaced: by 0 and the dtype's largest and smallest number unless given.
+
+    Of complex numbers in each part.
+
+    >>> fw.nan_to_num(fw.tensor([float("nan"), 1.0]))
+    tensor([0., 1.])
+    """
+    if tensor_arg(input, "nan_to_num")._array.dtype.kind not in FLOATING:
+        if not input.is_complex():
+            return input.clone()  # type: ignore[attr-defined]
+        parts = OPS_BY_NAME["view_as_real"].run(input)
+        return OPS_BY_NAME["view_as_complex"].run(nan_to_num(parts, nan, posinf, neginf))
+    info = finfo(input.dtype)
+    return _nan_to_num.run(input, nan=_replacement(nan, 0.0, "nan"),
+                           high=_replacement(posinf, info.max, "posinf"),
+                           low=_replacement(neginf, info.min, "neginf"))
+
+
+def _replacement(value: Any, default: float, name: str) -> float:
+    if value is None:
+        return default
+    if isinstance(value, Tensor) and not value.ndim:
+        value = value.item()
+    if not isinstance(value, (int, float, np.floating, np.integer)):
+        raise TypeError(f"nan_to_num: {name} must be a number, got {type(value).__name__}")
+    return float(value)
+
+
+def _with_diagonal(input: Tensor, fill_value: float, wrap: bool) -> Tensor:
+    if input.ndim < 2 or (input.ndim > 2 and len(set(input.shape)) != 1):
+        raise ShapeError(f"fill_diagonal_: wanted a matrix, or more dimensions of one size, got shape "
+                         f"{list(input.shape)}")
+    xp = array_module(input._array)
+    mask = xp.zeros(input.shape, bool)
+    xp.fill_diagonal(mask, True, wrap)
+    return masked_fill(input, over(mask), fill_value)
+
+
+_fill_diagonal = inplace(_with_diagonal, "fill_diagonal", None)
+
+
+@public("", method=True)
+def fill_diagonal_(input: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Set the elements whose indices are all equal to ``fill_value``; returns this tensor.
+
+    wrap: in a matrix of more rows than columns, start again below the diagonal, one row left out. Raises
+    ShapeError below 2 dimensions, or for more of different sizes.
+
+    >>> fw.zeros(2, 3).fill_diagonal_(5)
+    tensor([[5., 0., 0.],
+            [0., 5., 0.]])
+    """
+    return _fill_diagonal(input, fill_value, wrap)

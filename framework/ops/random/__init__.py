@@ -1,0 +1,5 @@
+"""What draws random numbers: tensors of them, dropout, random activations."""
+
+from . import activations as activations
+from . import dropout as dropout
+from . import numbers as numbers

@@ -1,0 +1,10 @@
+"""The record of an op, and the road that every call of one takes."""
+
+from . import args as args
+from . import constants as constants
+from . import into as into
+from . import op as op
+from . import public as public
+from . import return_types as return_types
+from . import rounded as rounded
+from . import views as views

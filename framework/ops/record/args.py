@@ -1,0 +1,76 @@
+"""Arguments that many ops share: dims, sizes, and the messages for wrong ones."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+
+
+def tensor_arg(x: Any, op: str, name: str = "input") -> Tensor:
+    """``x`` if it is a Tensor, else a TypeError that names the argument."""
+    if isinstance(x, Tensor):
+        return x
+    raise TypeError(f"{op}: argument '{name}' must be a Tensor, got {type(x).__name__}; convert it "
+                    f"with framework.tensor(...)")
+
+
+def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
+    """``tensor_arg``, and a DTypeError for complex tensors: what needs an order means nothing for them."""
+    if tensor_arg(x, op, name)._array.dtype.kind == "c":
+        raise DTypeError(f"{op}: argument '{name}' must be real, got {x.dtype}; for complex numbers {op} "
+                         f"is not defined")
+    return x
+
+
+def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
+    """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
+    if isinstance(dim, (bool, np.ndarray)) or not hasattr(dim, "__index__"):
+        raise TypeError(f"{op}: {name} must be an int, got {type(dim).__name__}")
+    dim, reach = dim.__index__(), max(ndim, 1)
+    if not -reach <= dim < reach:
+        raise IndexError(f"{op}: {name}={dim} is out of range for a tensor of {ndim} dimensions; "
+                         f"it must be in [{-reach}, {reach - 1}]")
+    return dim % reach
+
+
+def many_dims(dim: Any, ndim: int, op: str, name: str = "dim") -> tuple[int, ...]:
+    """Dimensions as a sorted tuple: all for None (and, as in PyTorch, for an empty tuple)."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return tuple(range(ndim))
+    if not isinstance(dim, (tuple, list)):
+        at = one_dim(dim, ndim, op, name)
+        return (at,) if ndim else ()
+    found = tuple(sorted([one_dim(d, ndim, op, name) for d in dim]))
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{op}: {name}={tuple(dim)} names a dimension twice")
+    return found if ndim else ()
+
+
+def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
+    """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike as a tuple of ints."""
+    if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
+        sizes = tuple(sizes[0])
+    for s in sizes:
+        if isinstance(s, (bool, np.ndarray)) or not hasattr(s, "__index__"):
+            raise TypeError(f"{op}: {name} must be ints, found {type(s).__name__}: {s!r}")
+    return tuple(s.__index__() for s in sizes)
+
+
+def pair(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
+    """An int, or a sequence of n ints (or of one), as a tuple of n."""
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        return (value.__index__(),) * n
+    if (isinstance(value, Sequence) and not isinstance(value, str) and len(value) in (1, n)
+            and all(hasattr(v, "__index__") for v in value)):
+        return tuple(int(v) for v in value) * (n if len(value) == 1 else 1)
+    raise TypeError(f"{op}: {name} must be an int or {n} ints, got {value!r}")
+
+
+def floating(x: Any, op: str, name: str = "input") -> None:
+    """Raise unless the tensor (or Meta) ``x`` is floating or complex."""
+    if x.dtype.category < 2:
+        raise DTypeError(f"{op}: argument '{name}' must be floating, got {x.dtype}; convert it, "
+                         f"e.g. {name}.float()")

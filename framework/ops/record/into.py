@@ -1,0 +1,116 @@
+"""Elementwise ops written straight into a tensor's memory: what in-place forms and ``out=`` try first."""
+
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...autograd.mode import state
+from ...backends import array_module
+from ...errors import AutogradError
+from ...node import Leaf
+from ...quiet import is_interrupted, quiet, quietly
+from ...tensor import Tensor, bump
+from .views import overlaps_itself
+
+Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
+
+
+def guard(x: Tensor, name: str) -> None:
+    """Raise if ``x`` may not be changed in place here: a recorded leaf, or a view of one."""
+    if not state.recording:
+        return
+    for tensor, what in ((x, "a leaf tensor that requires grad"),
+                         (x._base, "a view of a leaf tensor that requires grad")):
+        if tensor is not None and type(tensor._node) is Leaf:
+            raise AutogradError(f"{name}: {what} cannot be changed in place while gradients are recorded; "
+                                f"use the out-of-place form, or wrap the change in framework.no_grad()")
+
+
+def memory_of(x: Tensor, name: str) -> Any:
+    """The array of ``x``, to be written into; raises if it is read-only or has elements in one place."""
+    array = x._array
+    on_cpu = type(array) is np.ndarray
+    if not on_cpu or not array.flags.writeable:
+        if overlaps_itself(array):
+            raise AutogradError(f"{name}: this tensor of shape {list(x.shape)} is an expanded or overlapping "
+                                f"view, several elements of which share one place in memory; clone() it "
+                                f"before changing it")
+        if on_cpu:
+            raise ValueError(f"{name}: this tensor's memory is read-only; clone() it before changing it")
+    return array
+
+
+def run_call(call: Call) -> Tensor:
+    op, inputs, settings = call
+    return op.run(*inputs, **settings)
+
+
+def computed_into(x: Tensor, call: Call, name: str) -> bool:
+    """Whether the kernel has written the result of ``call`` into ``x``; if not, nothing has changed.
+
+    It does where nothing is recorded and nothing promoted.
+    """
+    if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
+        return False
+    run = quiet.run
+    op, inputs, settings = call
+    operands = _operands(op, x._array, inputs)
+    if operands is None or run is not quiet.plain:  # who looks at results may refuse one before it is written
+        return False
+    memory = x._array
+    if type(memory) is not np.ndarray or not memory.flags.writeable:
+        memory = memory_of(x, name)
+    kernel = op.cpu if dtypes.plain else op.kernel_for(operands)
+    try:
+        if settings:
+            run(kernel, *operands, **settings, out=memory)
+        else:
+            run(kernel, *operands, out=memory)
+    except TypeError:
+        return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
+    except Exception as error:
+        if not is_interrupted(error):
+            op._rescue(error, inputs, operands, settings)
+        quietly(kernel, *operands, **settings, out=memory)
+    bump(x, name)
+    return True
+
+
+def _base_is_recorded(x: Tensor) -> bool:
+    return state.enabled and x._base is not None and x._base._node is not None
+
+
+def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
+    """The arrays of the inputs; None unless their result has the dtype and the shape of ``array``."""
+    dtype, shape = array.dtype, array.shape
+    if dtype.kind not in op.writes:
+        return None
+    operands: list[Any] = []
+    whole = False
+    for other in inputs:
+        if isinstance(other, Tensor):
+            b = other._array
+            if b.dtype is not dtype and (op.result != "select" or operands or b.dtype.kind != "b"):
+                return None
+            if other._node is not None and state.enabled or type(b) is not type(array):
+                return None
+            if b.shape == shape:
+                whole = True
+            elif not _broadcasts(b.shape, shape):
+                return None
+            if type(b) is not np.ndarray and b is not array and array_module(b).may_share_memory(b, array):
+                return None
+            operands.append(b)
+        elif dtype.kind == "f" and type(other) in _NUMBERS:
+            operands.append(other)
+        else:
+            return None
+    return operands if whole else None
+
+
+_NUMBERS = (float, int)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    return len(shape) <= len(to) and all(n in (1, m) for n, m in zip(reversed(shape), reversed(to)))

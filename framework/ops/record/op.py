@@ -1,0 +1,472 @@
+"""The op record and the one road every call takes.
+
+A record is declared once, in one room (see ``ops/README.md``)::
+
+    softmax = Op("softmax", "x", kernel=..., infer=..., jvp="symmetric",
+                 vjp={"x": lambda g, out, dim: ...})
+
+The parameter names of a vjp rule say what backward keeps: ``x`` keeps that input, ``out`` the
+output, ``x_shape`` and ``x_dtype`` only that, any other name is a setting of the call. Inside rules,
+ops are called on whatever comes: on arrays they just compute (training), on tensors they are
+recorded again (``create_graph=True``), so one formula gives derivatives of every order.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ... import backends, dtypes
+from ...autograd.forward import track
+from ...autograd.mode import masked_walks, state
+from ...backends import cuda
+from ...backends.native import native_or
+from ...dtypes import INEXACT, DType
+from ...errors import AutogradError, DeviceError, FrameworkError
+from ...node import Node, Pick
+from ...quiet import is_interrupted, quiet, readable
+from ...tensor import Tensor, as_array, counter_of, wrap
+from .rounded import in_float32, is_rounded, narrow, rounded_or, widen
+from .views import link_view
+
+ndarray = np.ndarray
+NEVER = 99  # more dimensions than an array has
+NUMBERS = (int, float, bool, complex, np.generic, type(None))
+PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
+
+
+class Meta(NamedTuple):
+    """Shape and dtype without values: what ``infer`` rules take and give."""
+
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}{list(self.shape)}"
+
+
+class Rule:
+    """A vjp rule: a function ``(g, names...)``; ``names`` are read from its signature."""
+
+    __slots__ = ("function", "names")
+
+    def __init__(self, function: Callable) -> None:
+        code = function.__code__
+        self.function = function
+        self.names = code.co_varnames[1:code.co_argcount]
+
+    def on(self, g: Any) -> Callable:
+        """The function to call for a gradient of this kind (array or tensor)."""
+        return self.function
+
+
+class NoDerivative(Rule):
+    """The rule of an op that gives floating numbers but has no derivative: backward says so by name."""
+
+    __slots__ = ()
+
+    def __init__(self, name: str) -> None:
+        def refuse(g: Any) -> None:
+            raise AutogradError(f"{name} has no derivative; call it on x.detach() to take it as constant")
+        super().__init__(refuse)
+
+
+class Op:
+    """One operation: kernels, derivative, shape rule. See the module docstring.
+
+    name: public name. inputs: names of the array arguments ("x w", "*xs" for any number).
+    kernel: ``kernel(xp, *arrays, **settings)``, written once for NumPy and CuPy; ``cuda_kernel``
+        replaces it on a GPU.
+    native: the name of the function of ``framework._native`` that the CPU asks first. It takes what the
+        kernel takes, without ``xp``, and returns NotImplemented for cases that it leaves to the kernel.
+    vjp: {input name: rule}, or one rule for all that returns a gradient per input (it may ask for
+        ``needs``, a tuple of bools); None if the result is constant or not floating; "undefined" if it is
+        floating and has no derivative: backward raises then.
+    jvp: "linear", "multilinear", "symmetric", or None (derived from the vjp).
+    infer: ``infer(*metas, **settings)`` gives the output's Meta, or raises what is wrong.
+    outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
+        gradients and rules get a list (None where an output was not used).
+    view: True if the output shares the input's memory, "maybe" if that depends.
+    adjoint: whether the vjp rule is right for complex numbers as it stands. Else it is the transposed
+        Jacobian of a holomorphic function, and ``pull`` conjugates around it: ``conj(rule(conj(g)))``.
+        Default: where ``jvp="linear"`` (the Jacobian is real) or there are several outputs.
+    masks: whether it chooses elements, so that others get a gradient of exactly 0 (see ``Elementwise.pull``).
+    moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
+        The results of other records lie in row-major order, whatever that of the inputs; those of fewer than
+        ``loose_from`` dimensions are known to.
+    rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
+        must end in such records, too; then the CPU needs no float32 to compute in.
+    arguments: what the public function calls the inputs, for messages ("input other" for "x y").
+    """
+
+    # what calls and backward ask for: with more than 30 attributes in a dict CPython is slower to find each
+    __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
+                 "loose_from", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing", "variadic",
+                 "__dict__")
+
+    def __init__(self, name: str, inputs: str, *, kernel: Callable,
+                 cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
+                 infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
+                 view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
+                 masks: bool = False, native: str | None = None, onnx: Any = None,
+                 arguments: str | None = None, rounds: str | None = None) -> None:
+        self.name = name
+        self.variadic = inputs.startswith("*")
+        self.inputs = tuple(inputs.lstrip("*").split())
+        self.arguments = tuple(arguments.split() if arguments else
+                               [PUBLIC_NAMES.get(name, name) for name in self.inputs])
+        self.outputs = tuple(outputs.split())
+        self.differentiable = len(self.outputs) if differentiable is None else differentiable
+        self.kernel = kernel
+        self.plain: Callable = partial(kernel, np)
+        self.cpu: Callable = native_or(native, self.plain)
+        self.native = native
+        self.rounded = rounded_or(rounds, self.cpu)
+        self.cuda_kernel = cuda_kernel or kernel
+        self.jvp = jvp
+        self.infer = infer
+        self.view = view
+        self.conjugates = not adjoint if adjoint is not None else jvp != "linear" and len(self.outputs) == 1
+        self.moves = moves or bool(view)
+        self.masks = masks
+        self.loose_from = NEVER if self.moves else 2
+        self.onnx = onnx
+        self._set_rules(vjp)
+        OPS.append(self)
+
+    def _set_rules(self, vjp: Any) -> None:
+        self.joint: Any = None
+        if vjp == "undefined":
+            self.joint = NoDerivative(self.name.lstrip("_"))
+        elif vjp is not None and not isinstance(vjp, dict):
+            self.joint = self._rule(vjp)
+        self.rules: list[Any] | None = None
+        if isinstance(vjp, dict):
+            assert set(vjp) <= set(self.inputs), f"{self.name}: rules for unknown inputs {set(vjp)}"
+            self.rules = [self._rule(vjp[i]) if i in vjp else None for i in self.inputs]
+        self.has_vjp = vjp is not None
+        rules = [self.joint] if self.joint else list(self.rules or ())
+        found = [map(self._source, rule.names) if rule else () for rule in rules]
+        self.wanted = [tuple(s for s in sources if s is not None) for sources in found]
+        self.keeps_nothing = not any(self.wanted)
+
+    def _rule(self, function: Any) -> Any:
+        return Rule(function)
+
+    def _source(self, name: str) -> tuple[str, str, int] | None:
+        """Where a rule's argument comes from: (name, kind, position), or None for a setting."""
+        if name in self.outputs:
+            return name, "out", self.outputs.index(name)
+        stem, _, kind = name.rpartition("_")
+        if name in self.inputs:
+            return name, "in", self.inputs.index(name)
+        if stem in self.inputs and kind in ("shape", "dtype"):
+            return name, kind, self.inputs.index(stem)
+        return None
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    # -- the road --------------------------------------------------------------------------------
+
+    def __call__(self, *inputs: Any, **settings: Any) -> Any:
+        """For rules: on tensors the recorded road, on arrays only the kernel."""
+        for x in inputs:
+            if isinstance(x, Tensor):
+                return self.run(*inputs, **settings)
+        return self.kernel_for(inputs)(*inputs, **settings)
+
+    def run(self, *inputs: Any, **settings: Any) -> Any:
+        """Unwrap, compute, wrap, and record if an input requires grad: the road of every call."""
+        arrays = []
+        recorded = False
+        for x in inputs:
+            if isinstance(x, Tensor):
+                arrays.append(x._array)
+                if x._node is not None:
+                    recorded = True
+            elif isinstance(x, NUMBERS):
+                arrays.append(x)
+            else:
+                raise self._not_a_tensor(inputs)
+        try:
+            kernel = self.cpu if dtypes.plain else self.kernel_for(arrays)
+            out = quiet.run(kernel, *arrays, **settings)
+        except Exception as error:
+            out = self._rescue(error, inputs, arrays, settings)
+        if len(self.outputs) > 1:
+            return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
+        if type(out) is not ndarray:
+            out = as_array(out)
+        if out.ndim >= self.loose_from and not out.flags.c_contiguous:
+            out = in_rows(out)
+        result = wrap(out)
+        if recorded and (mode := state.enabled) and self.has_vjp and out.dtype.kind in INEXACT:
+            if mode is True:
+                result._node = self.node(inputs, arrays, (result,), settings)
+            else:
+                track(self, inputs, arrays, (result,), settings)
+        if self.view:
+            link_view(inputs[0], result, self, settings)
+        return result
+
+    road = run  # also of kinds of records whose ``run`` prepares the inputs first
+
+    def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
+                     recorded: bool) -> tuple:
+        rows = in_rows if self.loose_from < NEVER else as_array
+        results = tuple(wrap(rows(as_array(out))) for out in outs)
+        if recorded and self.has_vjp:
+            if state.enabled is not True:
+                track(self, inputs, arrays, results, settings)
+                return results
+            node = self.node(inputs, arrays, results, settings)
+            for i, result in enumerate(results[:self.differentiable]):
+                result._node = Pick(node, i) if self.differentiable > 1 else node
+        return results
+
+    def record(self, inputs: tuple, arrays: list, result: Tensor, settings: dict) -> None:
+        """Hang a node for this call on ``result``."""
+        if state.enabled is True:
+            result._node = self.node(inputs, arrays, (result,), settings)
+        else:
+            track(self, inputs, arrays, (result,), settings)
+
+    def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
+        """The node of a call, with what the rules of the inputs that need it want kept."""
+        edges = []
+        for x in inputs:  # a comprehension would cost a call, here and below
+            edges.append(x._node if isinstance(x, Tensor) else None)
+        if self.keeps_nothing:
+            return Node(self, tuple(edges), None, None, settings, None)
+        kept: dict[str, Any] = {}
+        versions: list[tuple[list, int]] = []
+        for position, sources in enumerate(self.wanted):
+            if self.joint is None and edges[position] is None:
+                continue
+            for name, kind, i in sources:
+                if name in kept:
+                    continue
+                if kind == "out":
+                    self._keep(kept, versions, name, results[i])
+                elif self.variadic:
+                    kept[name] = tuple(_part(kind, a) for a in arrays)
+                    if kind == "in":
+                        versions += [_stamp(x) for x in inputs if isinstance(x, Tensor)]
+                elif kind == "in":
+                    self._keep(kept, versions, name, inputs[i])
+                else:
+                    kept[name] = _part(kind, arrays[i])
+        return Node(self, tuple(edges), kept, versions, settings, None)
+
+    @staticmethod
+    def _keep(kept: dict, versions: list, name: str, x: Any) -> None:
+        if isinstance(x, Tensor):
+            kept[name] = x._array
+            counter = x._counter  # counter_of, written out: this runs for every kept value
+            if counter is None:
+                counter = x._counter = [0, None]
+            versions.append((counter, counter[0]))
+        else:
+            kept[name] = x
+
+    # -- backward --------------------------------------------------------------------------------
+
+    def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
+        if dtypes.rounded is not None and not (live or self.moves or self.rounded) and is_rounded(g):
+            wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
+            return narrow(self.pull(wide, widen(g), edges, live))
+        if self.masks and state.walk is not None:
+            masked_walks.add(state.walk)
+        values = node.kept or {}
+        if node.versions:
+            for counter, version in node.versions:
+                if counter[0] != version:
+                    raise self._changed(node, counter, version)
+        elif node.kept is None and not self.keeps_nothing:
+            raise AutogradError(
+                f"backward through {self.name} a second time: what it kept was freed after the first; "
+                f"pass retain_graph=True to the first backward, or compute the value anew")
+        if live and values:
+            values = self._revive(node, values)
+        if node.settings:
+            values = {**node.settings, **values}
+        turned = self.conjugates and (g.dtype.is_complex if live else g.dtype.kind == "c")
+        if turned:
+            g = g.conj()
+        if self.joint is not None:
+            if "needs" in self.joint.names:
+                values = {**values, "needs": tuple([e is not None for e in edges])}
+            grads = self.joint.on(g)(g, *[values[n] for n in self.joint.names])
+        else:
+            grads = [None] * len(edges)
+            for i, rule in enumerate(self.rules):  # type: ignore[arg-type]
+                if edges[i] is not None and rule is not None:
+                    arguments = [g]
+                    for name in rule.names:  # a comprehension would cost a call
+                        arguments.append(values[name])
+                    grads[i] = rule.on(g)(*arguments)
+        return [None if x is None else x.conj() for x in grads] if turned else grads
+
+    def _changed(self, node: Node, counter: list, version: int) -> AutogradError:
+        values = []  # one for each version, in order
+        for name, value in (node.kept or {}).items():
+            source = self._source(name)
+            if source is None or source[1] not in ("in", "out"):
+                continue
+            shown = "its result" if source[1] == "out" else f"its argument '{self.arguments[source[2]]}'"
+            values += [f"{shown}, {_describe(v)}" for v in (value if type(value) is tuple else (value,))
+                       if hasattr(v, "dtype") and not isinstance(v, np.generic)]
+        which = " and ".join(v for v, (own, _) in zip(values, node.versions) if own is counter)
+        return AutogradError(
+            f"backward of {self.name}: a value it kept ({which}) was changed in place by {counter[1]} after "
+            f"{self.name} ran (it is at version {counter[0]}, {version} was kept); use the out-of-place "
+            f"form, or .clone() before changing it")
+
+    def _revive(self, node: Node, values: dict) -> dict:
+        """The kept arrays as tensors at their places in the graph."""
+        revived = dict(values)
+        for name in values:
+            source = self._source(name)
+            if source is None or source[1] not in ("in", "out"):
+                continue
+            _, kind, i = source
+            if self.variadic and kind == "in":
+                revived[name] = tuple(_at(a, e) for a, e in zip(values[name], node.edges))
+            elif kind == "in":
+                revived[name] = _at(values[name], node.edges[i])
+            elif len(self.outputs) == 1 or self.differentiable == 1:
+                revived[name] = _at(values[name], node if i == 0 else None)
+            else:
+                revived[name] = _at(values[name], Pick(node, i) if i < self.differentiable else None)
+        return revived
+
+    # -- kernels and failures --------------------------------------------------------------------
+
+    def cuda(self, *arrays: Any, **settings: Any) -> Any:
+        device = _common_device(self, arrays)
+        with device:
+            return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
+
+    def kernel_for(self, arrays: Iterable) -> Callable:
+        """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
+        if cuda._cupy is None and (self.moves or _have_no_bfloat16(arrays)):
+            return self.cpu
+        kernel = self.cpu
+        if cuda._cupy is not None:
+            for a in arrays:
+                if isinstance(a, cuda._cupy.ndarray):
+                    kernel = self.cuda
+        if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
+            on_cpu = kernel is self.cpu
+            return self.rounded if self.rounded and on_cpu else partial(in_float32, kernel)
+        return kernel
+
+    def _not_a_tensor(self, inputs: tuple) -> TypeError:
+        position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))
+        bad = inputs[position]
+        name = f"{self.arguments[0]}[{position}]" if self.variadic else self.arguments[position]
+        return TypeError(f"{self.name}: argument '{name}' must be a Tensor, got "
+                         f"{type(bad).__name__}; convert it with framework.tensor(...)")
+
+    def _rescue(self, error: Exception, inputs: tuple, arrays: list, settings: dict) -> Any:
+        """After a failed kernel: say exactly what was wrong."""
+        if is_interrupted(error):
+            with np.errstate(all="ignore"):  # a signal handler or finalizer interrupted a kernel
+                return self.kernel_for(arrays)(*arrays, **settings)
+        if not any(isinstance(x, Tensor) for x in inputs):
+            raise TypeError(f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
+                            f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
+        call = describe_call(self, inputs, settings)
+        error = readable(error, self.name)
+        try:
+            _check_devices(self, inputs)
+            if self.infer is not None:
+                metas = [meta(x) if isinstance(x, Tensor) else x for x in inputs]
+                self.infer(*metas, **settings)
+        except (FrameworkError, TypeError, ValueError, IndexError) as better:
+            better.add_note(f"while running {call}")
+            raise better from None
+        error.add_note(f"while running {call}")
+        raise error
+
+
+OPS: list[Op] = []
+
+
+def meta(x: Tensor) -> Meta:
+    """The Meta of a tensor."""
+    return Meta(x.shape, x.dtype)
+
+
+def describe_call(op: Any, inputs: Iterable, settings: dict) -> str:
+    """``softmax(float32[2, 3], dim=5)``, for notes on errors."""
+    parts = [str(meta(x)) if isinstance(x, Tensor) else repr(x) for x in inputs]
+    return f"{op.name}({', '.join(parts + [f'{k}={v!r}' for k, v in settings.items()])})"
+
+
+def in_rows(array: Any) -> Any:
+    """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
+    if array.ndim < 2 or array.flags.c_contiguous:
+        return array
+    return backends.array_module(array).ascontiguousarray(array)
+
+
+def _describe(value: Any) -> str:
+    return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
+
+
+def _have_no_bfloat16(arrays: Iterable) -> bool:
+    """Whether all are NumPy's arrays of other dtypes, or Python's numbers: what can be told quickly."""
+    for a in arrays:
+        if type(a) is ndarray:
+            if a.dtype.kind == "V":
+                return False
+        elif type(a) not in _PYTHON:
+            return False
+    return True
+
+
+_PYTHON = frozenset((int, float, bool, complex, type(None)))
+
+
+def _part(kind: str, a: Any) -> Any:
+    if kind == "in":
+        return a
+    if kind == "shape":
+        return getattr(a, "shape", ())
+    return getattr(a, "dtype", None)
+
+
+def _stamp(x: Tensor) -> tuple[list, int]:
+    counter = counter_of(x)
+    return counter, counter[0]
+
+
+def _at(value: Any, node: Any) -> Any:
+    return wrap(value, node=node) if hasattr(value, "dtype") and hasattr(value, "strides") else value
+
+
+def _check_devices(op: Any, inputs: Iterable) -> None:
+    places = {str(x.device) for x in inputs if isinstance(x, Tensor)}
+    if len(places) > 1:
+        raise DeviceError(f"{op.name}: the operands are on different devices ({', '.join(sorted(places))}"
+                          f"); move them to one with .to(device)")
+
+
+def _common_device(op: Any, arrays: Iterable) -> Any:
+    device = None
+    for a in arrays:
+        if isinstance(a, np.ndarray) or (hasattr(a, "device") and device is not None
+                                         and a.device.id != device.id):
+            raise DeviceError(f"{op.name}: the operands are on different devices; move them to one "
+                              f"with .to(device)")
+        if device is None and hasattr(a, "device") and not isinstance(a, np.generic):
+            device = a.device
+    return device if device is not None else backends.cuda.cupy().cuda.Device()

@@ -1,0 +1,189 @@
+"""How a room makes a function public: one decorator, one list that ``ops/__init__`` binds from."""
+
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+from ...dtypes import can_cast
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from .into import Call, computed_into, run_call
+from .op import Op
+
+
+class Public(NamedTuple):
+    """A public function: its home, its Tensor methods, and the record it is the face of (if one)."""
+
+    name: str
+    namespace: str
+    function: Callable
+    methods: tuple[str, ...]
+    inplace: bool
+    op: Op | None
+    property: bool = False
+    call: Callable | None = None
+
+
+PUBLIC: list[Public] = []
+NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+T = TypeVar("T")
+
+
+def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
+           op: Op | None = None, name: str | None = None, alias: str = "",
+           as_property: bool = False, out: bool = False, also: str = "",
+           numpy: bool | None = None, call: Callable | None = None) -> Callable:
+    """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
+
+    method: True for the function's own name, or a string of names ("add __add__"). alias: further
+    names in the namespace. inplace: also the method ``name_``. namespace "": only the methods.
+    out: the function gets an argument ``out=`` (its methods have none, as in PyTorch). also: further
+    keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one. numpy: whether
+    NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
+    call: a function of the same arguments that answers with the one `Call` of an elementwise record which
+    computes the result, or None; in-place forms and ``out=`` then let it write straight into memory.
+    """
+    takes_numpy = namespace != "nn.functional" if numpy is None else numpy
+
+    def register(function: Callable) -> Callable:
+        own = name or function.__name__
+        if call is not None:
+            call.__name__ = call.__qualname__ = own  # what Python says of arguments that do not fit
+        given = bare(function)
+        plain = by_keyword(given, also, takes_numpy)
+        if out or plain is not given:
+            function = with_out(plain, own, call) if out or function is not given else plain
+        methods = (own,) if method is True else tuple(method.split()) if method else ()
+        for home in (own, *alias.split()):
+            first = home == own
+            PUBLIC.append(Public(home, namespace, function, methods if first else (),
+                                 inplace and first, op, as_property, call))
+        return function
+    return register
+
+
+def bare(function: Callable) -> Callable:
+    """What a method is bound to: the function without its ``out=``."""
+    return getattr(function, "without_out", function)
+
+
+def with_out(function: Callable[..., T], name: str | None = None,
+             plan: Callable | None = None) -> Callable[..., T]:
+    """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
+    name = name or function.__name__
+    names = getattr(function, "also", {})
+    direct = function.__wrapped__ if names else function  # type: ignore[attr-defined]
+
+    @wraps(function)
+    def call(*args: Any, out: Any = None, **settings: Any) -> Any:
+        if out is None:
+            try:
+                return direct(*args, **settings)
+            except TypeError:
+                if names.keys().isdisjoint(settings):
+                    raise
+        elif plan is not None and names.keys().isdisjoint(settings) and given_out(
+                out, plan(*args, **settings), name):
+            return out
+        result: Any = function(*args, **settings)
+        if out is None:
+            return result
+        if isinstance(result, Tensor):
+            return check_out(out, result, name)
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{name}: out must be {len(result)} Tensors, got {type(out).__name__}")
+        results = [check_out(o, r, name) for o, r in zip(out, result)]
+        return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
+
+    signature = inspect.signature(function)
+    annotation = Tensor | None if signature.return_annotation is Tensor else Any
+    given = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), given])
+    call.without_out = function  # type: ignore[attr-defined]
+    call.also = names  # type: ignore[attr-defined]
+    return call
+
+
+def _arguments(function: Callable) -> tuple[list[str], list[str], str]:
+    """The names of a function's arguments: by position or keyword, by keyword only, and of ``*these``.
+
+    Read from its code, as making a signature of every function would take a fifth of the import.
+    """
+    code = inspect.unwrap(function).__code__
+    positional, end = code.co_argcount, code.co_argcount + code.co_kwonlyargcount
+    starred = code.co_varnames[end] if code.co_flags & inspect.CO_VARARGS else ""
+    names = list(code.co_varnames[:end])
+    return names[code.co_posonlyargcount:positional], names[positional:], starred
+
+
+def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) -> Callable[..., T]:
+    """Let ``f(x, 2, 3)`` with ``*size`` be called as ``f(x, size=(2, 3))``; accept the ``also`` names too.
+
+    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. A function that needs none of it, or
+    can do so already, is returned as it is. The names are looked at only after Python refused them, so that
+    other calls do not pay for them.
+    """
+    leading, others, starred = _arguments(function)
+    had: dict[str, str] = getattr(function, "also", {})
+    names = {**had, **dict(pair.split("=") for pair in also.split())}
+    if starred in ("size", "shape", "dims", "repeats"):
+        names = {starred: starred, **names}
+    if numpy:
+        names.update({theirs: own for theirs, own in NUMPY_NAMES.items() if own in (*leading, *others)})
+    if names == had:
+        return function
+
+    def renamed(args: tuple, settings: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        for name in settings.keys() & names.keys():
+            if names[name] == starred:
+                last = settings.pop(name)
+                args = (*args, *[settings.pop(n) for n in leading[len(args):] if n in settings], last)
+            elif names[name] in settings:
+                raise TypeError(f"{function.__name__}: {name}= and {names[name]}= are one argument; give one "
+                                f"of them")
+            else:
+                settings[names[name]] = settings.pop(name)
+        return args, settings
+
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError:
+            if names.keys().isdisjoint(settings):
+                raise
+        args, settings = renamed(args, settings)
+        return function(*args, **settings)
+    call.also = names  # type: ignore[attr-defined]
+    return call
+
+
+def given_out(out: Any, call: Call | None, op: str) -> bool:
+    """Whether ``call`` was computed into ``out=`` of a function; if not, `check_out` is to do it."""
+    return call is not None and isinstance(out, Tensor) and out._node is None and computed_into(out, call, op)
+
+
+def computed(call: Call, out: Any, op: str) -> Tensor:
+    """The result of ``call``, in ``out=`` if that is given."""
+    if out is not None and given_out(out, call, op):
+        return out
+    result = run_call(call)
+    return result if out is None else check_out(out, result, op)
+
+
+def check_out(out: Any, result: Tensor, op: str) -> Tensor:
+    """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype category, no grad."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{op}: out must be a Tensor, got {type(out).__name__}")
+    if out._node is not None or result._node is not None:
+        raise RuntimeError(f"{op}: out= cannot be recorded; use the function's result, or no_grad()")
+    if not can_cast(result.dtype, out.dtype):
+        raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "
+                         f"the result's dtype")
+    if out.shape != result.shape:
+        raise ShapeError(f"{op}: the result has shape {list(result.shape)}, out= has {list(out.shape)}; give "
+                         f"one of the result's shape")
+    out.copy_(result)  # type: ignore[attr-defined]
+    return out

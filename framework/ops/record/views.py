@@ -1,0 +1,51 @@
+"""Views: tensors that share memory, and the bookkeeping that keeps their gradients right.
+
+A view knows its base and the chain of view ops from the base to it; the base knows its views, weakly.
+When one of them is changed in place, ``inplace.py`` replays the chains to put every live view at its
+new place in the graph.
+"""
+
+import weakref
+from typing import Any
+
+from ...tensor import Tensor, counter_of
+
+_PRUNE_FROM = 32
+
+
+def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
+    """Note that ``view = op(x, **settings)`` shares memory with ``x``."""
+    if op.view == "maybe" and not _shares(x._array, view._array):
+        return
+    view._counter = x._counter or counter_of(x)
+    source = x._more or x._extras()
+    if source.base is None:
+        base, links = x, None
+    else:
+        base, links = source.base, source.links
+        source = base._extras()
+    more = view._more or view._extras()
+    more.base, more.links = base, (links, (op, settings))
+    refs = source.views
+    if refs is None:
+        refs = source.views = []
+    refs.append(weakref.ref(view))  # the base knows its views, weakly, and forgets the dead ones now and then
+    if len(refs) >= _PRUNE_FROM and not len(refs) & (len(refs) - 1):
+        refs[:] = [ref for ref in refs if ref() is not None]
+
+
+def _shares(a: Any, b: Any) -> bool:
+    if b is a or b.base is a:
+        return True
+    return b.base is not None and b.base is a.base
+
+
+def overlaps_itself(array: Any) -> bool:
+    """Whether several elements share one place in memory (told from the strides, on the safe side)."""
+    extent = array.itemsize
+    for stride, size in sorted(zip(map(abs, array.strides), array.shape)):
+        if size > 1:
+            if stride < extent:
+                return bool(array.size)
+            extent += stride * (size - 1)
+    return False

@@ -1,0 +1,262 @@
+"""Order and spread of samples: quantiles, medians that ignore nan, modes, covariance, histograms."""
+
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import FLOAT
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import from_array
+from ..index.scatter import gather
+from ..pointwise.complex_numbers import complex
+from ..pointwise.functions import sqrt, where
+from ..record import return_types
+from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from .along import kept_shape
+from .reduce import chosen_infer, chosen_vjp, need_elements
+from .sort import median, sort
+
+NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+# -- quantiles -------------------------------------------------------------------------------------
+
+
+def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, ignore: bool) -> Tensor:
+    x = real_arg(x, name)
+    floating(x, name)
+    if how not in NEAREST:
+        raise ValueError(f"{name}: interpolation must be one of {', '.join(NEAREST)}, got {how!r}")
+    if not isinstance(q, Tensor):
+        if not isinstance(q, (int, float)):
+            raise TypeError(f"{name}: argument 'q' must be a number or a Tensor, got {type(q).__name__}; "
+                            f"convert it with framework.tensor(...)")
+        q = from_array(np.asarray(q, x.dtype.numpy), x)
+    if q.ndim > 1:
+        raise ShapeError(f"{name}: q must be a number or have 1 dimension, got shape {list(q.shape)}")
+    if q.dtype is not x.dtype:
+        raise TypeError(f"{name}: q must be {x.dtype} like input, got {q.dtype}; convert it")
+    if bool(((q < 0) | (q > 1)).any()):  # type: ignore[attr-defined, operator]
+        raise ValueError(f"{name}: every q must lie in [0, 1]")
+    if not x.numel():
+        raise ShapeError(f"{name}: input of shape {list(x.shape)} has no elements")
+    ndim, at = x.ndim, 0 if dim is None else one_dim(dim, x.ndim, name)
+    shape = kept_shape(x.shape, tuple(range(ndim)) if dim is None else (at,) if ndim else ())
+    x = x.reshape(-1) if dim is None or not ndim else x.movedim(at, -1)  # type: ignore[attr-defined]
+    out = _interpolate(sort(x, -1)[0], q.reshape(-1), how, ignore)  # type: ignore[attr-defined]
+    out = out.movedim(-1, 0).reshape(q.numel(), *shape)  # type: ignore[attr-defined]
+    if not keepdim and ndim:
+        every = tuple(range(1, ndim + 1)) if dim is None else (at + 1,)
+        out = out.squeeze(every)
+    return out if q.ndim else out.squeeze(0)
+
+
+def _interpolate(x: Any, q: Any, how: str, ignore: bool) -> Any:
+    """Values of x, sorted along its last dimension, at the ranks of every q: (*, n), (k) -> (*, k)."""
+    missing = x.isnan()
+    if ignore:
+        ranks = q * (x.shape[-1] - 1 - missing.sum(-1, keepdim=True)).clamp(min=0).to(x.dtype)
+    else:
+        ranks = where(missing.any(-1, keepdim=True), float(x.shape[-1] - 1), q * float(x.shape[-1] - 1))
+    fixed = ranks.detach()
+    low = {"higher": fixed.ceil(), "nearest": fixed.round()}.get(how, fixed.floor())
+    below = gather(x, -1, low.long())
+    if how in ("lower", "higher", "nearest"):
+        return below
+    above = gather(x, -1, fixed.ceil().long())
+    return below.lerp(above, 0.5 if how == "midpoint" else ranks - low)  # type: ignore[attr-defined]
+
+
+@public(method=True, out=True)
+def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+             interpolation: str = "linear") -> Tensor:
+    """The q-th quantiles along ``dim``, or of all elements: shape of q, then input's without ``dim``.
+
+    q: a number or a tensor (k) in [0, 1]. interpolation between the two nearest elements: "linear",
+    "lower", "higher", "nearest", "midpoint". A row with a nan gives nan. Raises ValueError for q.
+
+    >>> fw.quantile(fw.tensor([0.0, 1.0, 2.0, 3.0]), 0.5)
+    tensor(1.5000)
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, "quantile", False)
+
+
+@public(method=True, out=True)
+def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
+                interpolation: str = "linear") -> Tensor:
+    """``quantile`` of the elements that are not nan; nan only where there are none.
+
+    >>> fw.nanquantile(fw.tensor([0.0, float("nan"), 1.0]), 0.5)
+    tensor(0.5000)
+    """
+    return _quantile(input, q, dim, keepdim, interpolation, "nanquantile", True)
+
+
+@public(method=True, out=True)
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle one of the elements that are not nan, of two middle ones the lower.
+
+    Along ``dim``: (values, indices). nan only where there is nothing else.
+
+    >>> fw.nanmedian(fw.tensor([4.0, float("nan"), 1.0, 3.0]))
+    tensor(3.)
+    """
+    if not tensor_arg(input, "nanmedian").dtype.is_floating_point:
+        return median(input) if dim is None else return_types.nanmedian(*median(input, dim, keepdim))
+    if dim is None:
+        kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
+        return median(kept) if kept.numel() else median(input)
+    at = one_dim(dim, input.ndim, "nanmedian")
+    need_elements(input, (at,) if input.ndim else (), "nanmedian")
+    if not input.ndim:
+        return return_types.nanmedian(*median(input, dim, keepdim))
+    values, indices = sort(input, at)
+    count = (~values.isnan()).sum(at, keepdim=True)
+    k = ((count - 1) // 2).clamp(min=0)
+    found = gather(values, at, k), gather(indices, at, k)
+    return return_types.nanmedian(*(t if keepdim else t.squeeze(at) for t in found))  # type: ignore[attr-defined]
+
+
+def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
+    """Runs of equal elements of the sorted rows are counted; the first longest one wins."""
+    if not x.ndim:
+        return x.copy(), xp.zeros((), "int64")
+    moved = xp.moveaxis(x, dim, -1)
+    n = moved.shape[-1]
+    rows = moved.reshape(-1, n)
+    ordered = xp.sort(rows, axis=1)
+    starts = xp.ones(rows.shape, dtype="int64")
+    starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    group = xp.cumsum(starts, axis=1) - 1 + xp.arange(len(rows))[:, None] * n
+    counts = xp.bincount(group.reshape(-1), minlength=max(rows.size, 1))[group]
+    best = xp.argmax(counts, axis=1)[:, None]
+    values = xp.take_along_axis(ordered, best, axis=1)
+    same = (rows == values) | ((rows != rows) & (values != values))
+    indices = n - 1 - xp.argmax(same[:, ::-1], axis=1)
+    shape = kept_shape(x.shape, (dim,)) if keepdim else x.shape[:dim] + x.shape[dim + 1:]
+    return values.reshape(shape), indices.astype("int64").reshape(shape)
+
+
+mode_op = Op("mode", "x", masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
+             outputs="values indices",
+             differentiable=1, vjp={"x": chosen_vjp})
+
+
+@public(method=True, op=mode_op, out=True)
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
+    """(values, indices) of the most frequent element along ``dim``, the smallest of several.
+
+    The index is that of its last occurrence. Raises ShapeError for an empty dimension.
+
+    >>> fw.mode(fw.tensor([3, 1, 3, 2])).values
+    tensor(3)
+    """
+    at = one_dim(dim, real_arg(input, "mode").ndim, "mode")
+    need_elements(input, (at,) if input.ndim else (), "mode")
+    return return_types.mode(*mode_op.run(input, dim=at, keepdim=bool(keepdim)))
+
+
+# -- covariance ------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
+        aweights: Tensor | None = None) -> Tensor:
+    """The covariances of variables (rows) over observations (columns): (d, n) -> (d, d), (n) -> ().
+
+    correction: taken from the number of observations. fweights: how often each was made (integers);
+    aweights: its importance; both (n). Raises ShapeError for other shapes.
+
+    >>> fw.cov(fw.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    x: Any = tensor_arg(input, "cov")
+    if x.ndim > 2:
+        raise ShapeError(f"cov: input must have at most 2 dimensions, got shape {list(x.shape)}")
+    if x.dtype.category < FLOAT:
+        x = x.to(float)
+    shape = x.shape
+    x = x.reshape(1, -1) if x.ndim < 2 else x
+    weights: Any = None
+    for name, w in (("fweights", fweights), ("aweights", aweights)):
+        if w is not None:
+            if tensor_arg(w, "cov", name).shape != x.shape[1:]:
+                raise ShapeError(f"cov: {name} must have shape {list(x.shape[1:])}, got {list(w.shape)}")
+            weights = w.to(x.dtype) if weights is None else weights * w  # type: ignore[attr-defined]
+    if weights is None:
+        total: Any = float(x.shape[1])
+        centered = x - x.mean(1, keepdim=True)
+        weighted, degrees = centered, max(total - correction, 0.0)
+    else:
+        total = weights.sum()
+        centered = x - (x * weights).sum(1, keepdim=True) / total
+        weighted = centered * weights
+        lost = correction if aweights is None else correction * (weights * aweights).sum() / total
+        degrees = (total - lost).clamp(min=0)
+    out = centered @ weighted.mH / degrees
+    return out if len(shape) == 2 and shape[0] != 1 else out.reshape(())
+
+
+@public(method=True)
+def corrcoef(input: Tensor) -> Tensor:
+    """The correlations of variables (rows) over observations (columns): (d, n) -> (d, d), (n) -> ().
+
+    >>> fw.corrcoef(fw.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+    tensor([[ 1., -1.],
+            [-1.,  1.]])
+    """
+    c: Any = cov(tensor_arg(input, "corrcoef"))
+    if not c.ndim:
+        return c / c
+    spread: Any = sqrt(c.diagonal())
+    c = c / spread.unsqueeze(1) / spread
+    if c.is_complex():
+        return complex(c.real.clamp(-1.0, 1.0), c.imag.clamp(-1.0, 1.0))
+    return c.clamp(-1.0, 1.0)
+
+
+# -- histograms ------------------------------------------------------------------------------------
+
+histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x, weight, edges: Meta(
+    (edges.shape[0] - 1,), x.dtype), kernel=lambda xp, x, weight, edges: xp.histogram(
+        x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
+
+
+@public(method=True, op=histogram_op, out=True)
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+              density: bool = False) -> Any:
+    """(hist, bin_edges): how many elements (or the sum of their weights) fall into each bin.
+
+    bins: their number, over ``range`` (default: from the least to the greatest element), or their edges,
+    a rising tensor (k + 1). The last bin is closed. density: the integral becomes 1. Backward
+    through it raises.
+
+    >>> fw.histogram(fw.tensor([0.0, 1.0, 1.5, 4.0]), 2).hist
+    tensor([3., 1.])
+    """
+    floating(real_arg(input, "histogram"), "histogram")
+    x: Any = input
+    if weight is not None and tensor_arg(weight, "histogram", "weight").shape != x.shape:
+        raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
+                         f"{list(weight.shape)}")
+    edges: Any = bins
+    if not isinstance(bins, Tensor):
+        if isinstance(bins, bool) or not isinstance(bins, int):
+            raise TypeError(f"histogram: argument 'bins' must be an int or a Tensor, got "
+                            f"{type(bins).__name__}; convert edges with framework.tensor(...)")
+        low, high = range if range is not None else (
+            (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
+        if bins < 1 or not low <= high:
+            raise ValueError(f"histogram: bins must be positive and range rising, got bins={bins}, "
+                             f"range={(low, high)}")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
+    elif bins.ndim != 1 or bins.shape[0] < 2:
+        raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
+    hist: Any = histogram_op.run(x, weight, edges)
+    return return_types.histogram(hist / hist.sum() / edges.diff() if density else hist, edges)

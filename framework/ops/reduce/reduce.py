@@ -1,0 +1,490 @@
+"""Reductions over dimensions: sums, products, extremes, truth. (Moments and norms: ``stats.py``.)"""
+
+import math
+from typing import Any
+
+from ... import dtypes
+from ...backends import array_module
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast
+from ..language.expression import OPS_BY_NAME
+from ..pointwise.arithmetic import maximum, minimum
+from ..record import return_types
+from ..record.args import floating, many_dims, one_dim, real_arg, tensor_arg
+from ..record.constants import alike, raw
+from ..record.op import Meta, Op
+from ..record.public import check_out, public
+from ..shape.broadcast import expand
+from ..shape.view import permute_op, reshape_op
+from .along import kept_shape, to_chosen
+
+gate, over, where_op = OPS_BY_NAME["gate"], OPS_BY_NAME["over"], OPS_BY_NAME["where"]
+exp_op = OPS_BY_NAME["exp"]
+
+
+def reduced(x: Meta, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Meta:
+    """The Meta after reducing ``dims``."""
+    shape = (kept_shape(x.shape, dims) if keepdim
+             else tuple(s for i, s in enumerate(x.shape) if i not in dims))
+    return Meta(shape, x.dtype if dtype is None else dtype)
+
+
+def spread(g: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    """The gradient of a sum: every element gets that of the sum it went into."""
+    return expand(reshape_op(g, shape=kept_shape(x_shape, dims)), size=x_shape)
+
+
+def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+    """How many elements go into one result."""
+    return math.prod(shape[d] for d in dims)
+
+
+def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """The sum in the array's dtype; float16 is summed, and left, in float32."""
+    return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype.char == "e" else x.dtype)
+
+
+def narrow(out: Any, dtype: Any) -> Any:
+    """A result computed in float32 back in float16; others as they are."""
+    return out if out.dtype == dtype else out.astype(dtype)
+
+
+def _sum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return narrow(wide_sum(x, dims, keepdim), x.dtype)
+
+
+def _mean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    return narrow(wide_sum(x, dims, keepdim) / count(x.shape, dims), x.dtype)
+
+
+def _mean_vjp(g: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
+    return spread(g * (1 / (count(x_shape, dims) or 1)), x_shape, dims)
+
+
+def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
+    return reduced(x, dims, keepdim)
+
+
+sum_op = Op("sum", "x", jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
+            vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
+mean_op = Op("mean", "x", jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
+
+
+@public(method=True, op=sum_op, out=True)
+def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over ``dim`` (an int, several, or None for all).
+
+    Integers and bools are summed as int64 unless ``dtype`` says otherwise. The sum of nothing is 0.
+
+    >>> fw.sum(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([4., 6.])
+    """
+    input = as_summed(input, dtype, "sum")
+    return sum_op.run(input, dims=many_dims(dim, input.ndim, "sum"), keepdim=keepdim)
+
+
+def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
+    """The tensor in the dtype its sum or product has: ``dtype``, else int64 for integers."""
+    tensor_arg(x, op)
+    if dtype is None and x.dtype.category >= dtypes.FLOAT:
+        return x
+    wanted = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+    return x if x.dtype is wanted else cast.run(x, dtype=wanted)
+
+
+@public(method=True, op=mean_op, out=True)
+def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over ``dim`` (an int, several, or None for all) of a floating tensor.
+
+    Raises DTypeError for integers unless ``dtype`` is given. The mean of nothing is nan.
+
+    >>> fw.mean(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
+    tensor([1.5000, 3.5000])
+    """
+    tensor_arg(input, "mean")
+    if dtype is not None:
+        input = cast.run(input, dtype=dtypes.as_dtype(dtype))
+    floating(input, "mean")
+    return mean_op.run(input, dims=many_dims(dim, input.ndim, "mean"), keepdim=keepdim)
+
+
+def _ignored_nan(x: Tensor) -> Tensor:
+    return where_op.run(x != x, 0.0, x) if x.dtype.category >= dtypes.FLOAT else x
+
+
+@public(method=True, out=True)
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum over ``dim`` of what is not nan.
+
+    >>> fw.nansum(fw.tensor([1.0, float("nan"), 3.0]))
+    tensor(4.)
+    """
+    return sum(_ignored_nan(tensor_arg(input, "nansum")), dim, keepdim, dtype=dtype)
+
+
+@public(method=True, out=True)
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean over ``dim`` of what is not nan; nan where nothing is left.
+
+    Raises DTypeError for integers.
+
+    >>> fw.nanmean(fw.tensor([1.0, float("nan"), 3.0]))
+    tensor(2.)
+    """
+    floating(tensor_arg(input, "nanmean"), "nanmean")
+    total = nansum(input, dim, keepdim, dtype=dtype)
+    return total / sum(input == input, dim, keepdim)  # type: ignore[operator]
+
+
+# -- products ------------------------------------------------------------------------------------
+#
+# The derivative of a product is the product of all other factors, which must not be had by dividing:
+# a factor may be 0. ``others`` computes it from the left and from the right. Its own derivative needs
+# the products of all but two factors: where no factor is 0 a quotient gives them; else factor j is
+# replaced by 1, for each j, and ``others`` is taken again. Both records work on the last dimension.
+
+
+def _prod_kernel(xp: Any, x: Any) -> Any:
+    return narrow(x.prod(axis=-1, dtype="float32" if x.dtype.char == "e" else x.dtype), x.dtype)
+
+
+def _others_kernel(xp: Any, x: Any) -> Any:
+    left, right = xp.ones_like(x), xp.ones_like(x)
+    left[..., 1:] = xp.cumprod(x[..., :-1], axis=-1, dtype=x.dtype)
+    right[..., :-1] = xp.cumprod(x[..., :0:-1], axis=-1, dtype=x.dtype)[..., ::-1]
+    return left * right
+
+
+def one_replaced(x: Any) -> tuple[Any, Any]:
+    """(row j: x with its element j replaced by 1, the identity mask), for the last dimension."""
+    n = x.shape[-1]
+    eye = alike(array_module(raw(x)).eye(n, dtype=bool), x)
+    rows = expand(reshape_op(x, shape=(*x.shape[:-1], 1, n)), size=(*x.shape[:-1], n, n))
+    return where_op(eye, 1.0, rows), eye
+
+
+def _others_vjp(g: Any, x: Any, out: Any) -> Any:
+    last = (len(x.shape) - 1,)
+    if not (raw(x) == 0).any():
+        part = gate(g, out)
+        return (sum_op(part, dims=last, keepdim=True) - part) / x
+    rows, eye = one_replaced(x)
+    pairs = where_op(eye, 0.0, others(rows))
+    wide = expand(reshape_op(g, shape=(*g.shape[:-1], 1, g.shape[-1])), size=pairs.shape)
+    return sum_op(gate(wide, pairs), dims=(len(pairs.shape) - 1,), keepdim=False)
+
+
+others = Op("prod_others", "x", kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
+prod_op = Op("prod", "x", native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
+             vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
+
+
+@public(method=True, op=prod_op, out=True)
+def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The product over one dimension, or of all elements.
+
+    Integers and bools are multiplied as int64 unless ``dtype`` says otherwise. The product of nothing
+    is 1. The derivative is right where factors are 0.
+
+    >>> fw.prod(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
+    tensor([3., 8.])
+    """
+    input = as_summed(input, dtype, "prod")
+    if dim is None:
+        return prod_op.run(reshape_op.run(input, shape=(input.numel(),)))
+    at = one_dim(dim, input.ndim, "prod")
+    if not input.ndim:
+        return prod_op.run(reshape_op.run(input, shape=(1,)))
+    y = prod_op.run(last(input, at))
+    return reshape_op.run(y, shape=kept_shape(input.shape, (at,))) if keepdim else y
+
+
+def last(x: Tensor, dim: int) -> Tensor:
+    """A view with dimension ``dim`` moved to the end."""
+    if dim == x.ndim - 1:
+        return x
+    return permute_op.run(x, dims=tuple(d for d in range(x.ndim) if d != dim) + (dim,))
+
+
+# -- extremes ------------------------------------------------------------------------------------
+
+
+def need_elements(x: Any, dims: tuple[int, ...], op: str) -> None:
+    """Raise ShapeError where an extreme of no elements is asked for."""
+    for d in dims:
+        if x.shape[d] == 0:
+            raise ShapeError(f"{op}: dimension {d} of a tensor of shape {list(x.shape)} is empty, and "
+                             f"{op} of nothing is not defined; reduce another dimension, or check "
+                             f"x.numel() first")
+
+
+def evenly(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
+    """The gradient of an element chosen by value: equal elements share it."""
+    chosen = cast(x == reshape_op(out, shape=kept_shape(x.shape, dims)), dtype=x.dtype)
+    ties = sum_op(chosen, dims=dims, keepdim=True)
+    return chosen * over(reshape_op(g, shape=kept_shape(x.shape, dims)), ties)
+
+
+def _extreme_infer(name: str) -> Any:
+    def infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
+        need_elements(x, dims, name)
+        return reduced(x, dims, keepdim)
+    return infer
+
+
+def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
+    return evenly(g, x, out, dims)
+
+
+amax_op = Op("amax", "x", masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+             kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
+amin_op = Op("amin", "x", masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+             kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
+
+
+def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
+    dims = many_dims(dim, real_arg(x, name).ndim, name)
+    need_elements(x, dims, name)
+    return op.run(x, dims=dims, keepdim=keepdim)
+
+
+@public(method=True, op=amax_op, out=True)
+def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The largest element over ``dim`` (an int, several, or None for all); nan wins.
+
+    Equal elements share the gradient. Raises ShapeError for an empty dimension.
+
+    >>> fw.amax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
+    tensor([3., 5.])
+    """
+    return _extreme(amax_op, input, dim, keepdim, "amax")
+
+
+@public(method=True, op=amin_op, out=True)
+def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The smallest element over ``dim`` (an int, several, or None for all); nan wins.
+
+    Equal elements share the gradient. Raises ShapeError for an empty dimension.
+
+    >>> fw.amin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=0)
+    tensor([1., 4.])
+    """
+    return _extreme(amin_op, input, dim, keepdim, "amin")
+
+
+@public(method=True, out=True)
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
+    """(min, max): the smallest and the largest element, of all or along one dimension.
+
+    >>> fw.aminmax(fw.tensor([3.0, 1.0, 2.0]))
+    aminmax(min=tensor(1.), max=tensor(3.))
+    """
+    real_arg(input, "aminmax")
+    dims = tuple(range(input.ndim)) if dim is None else many_dims(
+        one_dim(dim, input.ndim, "aminmax"), input.ndim, "aminmax")
+    need_elements(input, dims, "aminmax")
+    return return_types.aminmax(amin_op.run(input, dims=dims, keepdim=keepdim),
+                                amax_op.run(input, dims=dims, keepdim=keepdim))
+
+
+def best_kernel(method: str) -> Any:
+    """The kernel of (values, indices) of the element that ``argmax`` or ``argmin`` finds."""
+    def kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
+        if not x.ndim:
+            return x.copy(), xp.zeros((), "int64")
+        indices = xp.expand_dims(getattr(x, method)(axis=dim), dim)
+        values = xp.take_along_axis(x, indices, axis=dim)
+        shape = kept_shape(x.shape, (dim,)) if keepdim else x.shape[:dim] + x.shape[dim + 1:]
+        return values.reshape(shape), indices.reshape(shape)
+    return kernel
+
+
+def chosen_infer(name: str) -> Any:
+    """The shape rule of an op that chooses one element along ``dim``."""
+    def infer(x: Meta, *, dim: int, keepdim: bool, **settings: Any) -> tuple[Meta, Meta]:
+        dims = (dim,) if x.ndim else ()
+        need_elements(x, dims, name)
+        return reduced(x, dims, keepdim), reduced(x, dims, keepdim, dtypes.int64)
+    return infer
+
+
+def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
+    """The rule of an op that chooses one element along ``dim``."""
+    return to_chosen(g, indices, x_shape, dim)
+
+
+max_op = Op("max", "x", masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
+            outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
+min_op = Op("min", "x", masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
+            outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
+
+
+@public(method=True, op=max_op, out=True)
+def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+    """The largest element; along ``dim``: (values, indices); with another tensor: ``maximum``.
+
+    Without ``dim`` equal elements share the gradient; with it, the element at the index gets it.
+    Raises ShapeError for an empty dimension.
+
+    >>> fw.max(fw.tensor([[1.0, 5.0], [3.0, 4.0]]))
+    tensor(5.)
+    >>> values, indices = fw.max(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    >>> indices
+    tensor([1, 1])
+    """
+    if isinstance(dim, Tensor) or other is not None:
+        return maximum(input, dim if other is None else other)
+    if dim is None:
+        return _extreme(amax_op, input, None, keepdim, "max")
+    return return_types.max(*_best(max_op, input, dim, keepdim))
+
+
+@public(method=True, op=min_op, out=True)
+def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
+    """The smallest element; along ``dim``: (values, indices); with another tensor: ``minimum``.
+
+    Without ``dim`` equal elements share the gradient; with it, the element at the index gets it.
+    Raises ShapeError for an empty dimension.
+
+    >>> fw.min(fw.tensor([[1.0, 5.0], [3.0, 4.0]]))
+    tensor(1.)
+    >>> values, indices = fw.min(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    >>> indices
+    tensor([0, 0])
+    """
+    if isinstance(dim, Tensor) or other is not None:
+        return minimum(input, dim if other is None else other)
+    if dim is None:
+        return _extreme(amin_op, input, None, keepdim, "min")
+    return return_types.min(*_best(min_op, input, dim, keepdim))
+
+
+def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
+    at = one_dim(dim, real_arg(x, op.name).ndim, op.name)
+    need_elements(x, (at,) if x.ndim else (), op.name)
+    return op.run(x, dim=at, keepdim=keepdim)
+
+
+@public(method=True, out=True)
+def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index (int64) of the largest element along ``dim``, or in the flattened tensor.
+
+    Raises ShapeError for an empty dimension.
+
+    >>> fw.argmax(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([1, 1])
+    """
+    return _arg(max_op, input, dim, keepdim, "argmax")
+
+
+@public(method=True, out=True)
+def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """The index (int64) of the smallest element along ``dim``, or in the flattened tensor.
+
+    Raises ShapeError for an empty dimension.
+
+    >>> fw.argmin(fw.tensor([[1.0, 5.0], [3.0, 4.0]]), dim=1)
+    tensor([0, 0])
+    """
+    return _arg(min_op, input, dim, keepdim, "argmin")
+
+
+def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
+    x = real_arg(x, name).detach()
+    if dim is not None:
+        at = one_dim(dim, x.ndim, name)
+        need_elements(x, (at,) if x.ndim else (), name)
+        return op.run(x, dim=at, keepdim=keepdim)[1]
+    need_elements(x, tuple(range(x.ndim)), name)
+    indices = op.run(reshape_op.run(x, shape=(x.numel(),)), dim=0, keepdim=False)[1]
+    return reshape_op.run(indices, shape=(1,) * x.ndim) if keepdim else indices
+
+
+# -- truth, counts -------------------------------------------------------------------------------
+
+
+def _truth(x: Any) -> Any:
+    return dtypes.uint8 if x.dtype in (dtypes.uint8, dtypes.uint8.numpy) else dtypes.bool_
+
+
+def _truth_infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
+    return reduced(x, dims, keepdim, _truth(x))
+
+
+all_op = Op("all", "x", native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
+    axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
+any_op = Op("any", "x", native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
+    axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
+count_op = Op("count_nonzero", "x", infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
+              kernel=lambda xp, x, *, dims: (x != 0).sum(axis=dims, dtype="int64"))
+
+
+@public(method=True, op=all_op)
+def all(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether every element over ``dim`` is true (not 0); true of nothing. Gives bool (uint8 of uint8).
+
+    >>> fw.all(fw.tensor([[True, False], [True, True]]), dim=1)
+    tensor([False,  True])
+    """
+    result = all_op.run(input, dims=many_dims(dim, tensor_arg(input, "all").ndim, "all"), keepdim=keepdim)
+    return result if out is None else check_out(out, result, "all")
+
+
+@public(method=True, op=any_op)
+def any(input: Tensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Whether an element over ``dim`` is true (not 0); false of nothing. Gives bool (uint8 of uint8).
+
+    >>> fw.any(fw.tensor([[True, False], [False, False]]), dim=1)
+    tensor([ True, False])
+    """
+    result = any_op.run(input, dims=many_dims(dim, tensor_arg(input, "any").ndim, "any"), keepdim=keepdim)
+    return result if out is None else check_out(out, result, "any")
+
+
+@public(method=True, op=count_op)
+def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
+    """How many elements over ``dim`` are not 0, as int64.
+
+    >>> fw.count_nonzero(fw.tensor([[0, 1], [2, 3]]), dim=0)
+    tensor([1, 2])
+    """
+    return count_op.run(input, dims=many_dims(dim, tensor_arg(input, "count_nonzero").ndim, "count_nonzero"))
+
+
+# -- log-sum-exp ---------------------------------------------------------------------------------
+
+
+def _logsumexp_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    if count(x.shape, dims) == 0:
+        return xp.full(reduced(Meta(x.shape, x.dtype), dims, keepdim).shape, -math.inf, x.dtype)
+    top = x.real.max(axis=dims, keepdims=True)
+    top = xp.where(xp.isfinite(top), top, xp.zeros_like(top))
+    sums = xp.exp(x - top).sum(axis=dims, keepdims=True, dtype=x.dtype)
+    out = xp.log(sums) + top
+    return out if keepdim else out.reshape(reduced(Meta(x.shape, x.dtype), dims, False).shape)
+
+
+def _logsumexp_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
+    out = where_op(out == -math.inf, 0.0, out)  # nothing but -inf: the weights are 0, not nan
+    weights = exp_op(x - reshape_op(out, shape=kept_shape(x.shape, dims)))
+    return gate(reshape_op(g, shape=kept_shape(x.shape, dims)), weights)
+
+
+logsumexp_op = Op("logsumexp", "x", native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
+                  vjp={"x": _logsumexp_vjp})
+
+
+@public(method=True, op=logsumexp_op, out=True)
+def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
+    """``log(sum(exp(input)))`` over ``dim``, without overflow. Of nothing: -inf.
+
+    Integers become the default float dtype.
+
+    >>> fw.logsumexp(fw.tensor([1000.0, 1000.0]), dim=0)
+    tensor(1000.6932)
+    """
+    tensor_arg(input, "logsumexp")
+    if input.dtype.category < dtypes.FLOAT:
+        input = cast.run(input, dtype=dtypes.get_default_dtype())
+    return logsumexp_op.run(input, dims=many_dims(dim, input.ndim, "logsumexp"), keepdim=keepdim)

@@ -1,0 +1,7 @@
+"""Tensors seen or arranged in another shape; no element is computed."""
+
+from . import arrange as arrange
+from . import broadcast as broadcast
+from . import join as join
+from . import split as split
+from . import view as view

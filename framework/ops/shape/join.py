@@ -1,0 +1,199 @@
+"""Joining tensors: cat along a dimension, stack along a new one, and their relatives."""
+
+from typing import Any
+
+from ...dtypes import promote_types
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast
+from ..record.args import one_dim
+from ..record.op import Meta, Op
+from ..record.public import check_out, public
+from .arrange import atleast_1d, atleast_2d, atleast_3d
+from .view import reshape_op, slice_op
+
+
+def _cat_infer(*xs: Meta, dim: int) -> Meta:
+    first = xs[0]
+    for i, x in enumerate(xs):
+        if x.ndim != first.ndim or any(a != b for d, (a, b) in enumerate(zip(x.shape, first.shape))
+                                       if d != dim):
+            raise ShapeError(f"cat: tensors must agree in all dimensions but {dim}; the first has shape "
+                             f"{list(first.shape)}, tensor {i} has {list(x.shape)}")
+    shape = list(first.shape)
+    shape[dim] = sum(x.shape[dim] for x in xs)
+    return Meta(tuple(shape), first.dtype)
+
+
+def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
+    before, grads, start = (slice(None),) * dim, [], 0
+    for shape, need in zip(xs_shape, needs):
+        stop = start + shape[dim]
+        grads.append(slice_op(g, key=(*before, slice(start, stop))) if need else None)
+        start = stop
+    return grads
+
+
+cat_op = Op("cat", "*xs", kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
+            vjp=_cat_vjp, jvp="linear", native="cat")
+
+
+def _stack_infer(*xs: Meta, dim: int) -> Meta:
+    shape = xs[0].shape
+    for i, x in enumerate(xs):
+        if x.shape != shape:
+            raise ShapeError(f"stack: tensors must have equal shapes; the first has {list(shape)}, tensor "
+                             f"{i} has {list(x.shape)}")
+    return Meta((*shape[:dim], len(xs), *shape[dim:]), xs[0].dtype)
+
+
+def _stack_vjp(g: Any, needs: tuple, dim: int) -> list:
+    before = (slice(None),) * dim
+    return [slice_op(g, key=(*before, i)) if need else None for i, need in enumerate(needs)]
+
+
+stack_op = Op("stack", "*xs", kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
+              vjp=_stack_vjp, jvp="linear", native="stack")
+
+
+def _list_of(tensors: Any, op: str) -> list[Tensor]:
+    """The sequence as a list of tensors of one dtype."""
+    if isinstance(tensors, Tensor) or not hasattr(tensors, "__iter__"):
+        raise TypeError(f"{op}: tensors must be a list or tuple of Tensors, got {type(tensors).__name__}")
+    found = list(tensors)
+    if not found:
+        raise ValueError(f"{op}: tensors is empty; at least one tensor is wanted")
+    for i, x in enumerate(found):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{op}: tensors[{i}] must be a Tensor, got {type(x).__name__}")
+    dtype = found[0].dtype
+    for x in found:
+        if x.dtype is not dtype:
+            dtype = promote_types(dtype, x.dtype)
+    return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in found]
+
+
+@public(alias="concat concatenate", op=cat_op)
+def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors one after another along ``dim``; all other dimensions must agree.
+
+    Dtypes are promoted to a common one. Empty tensors of shape (0,) are passed over. Raises ShapeError
+    naming the tensor that does not fit.
+
+    >>> fw.cat([fw.ones(1, 2), fw.zeros(1, 2)])
+    tensor([[1., 1.],
+            [0., 0.]])
+    """
+    xs = _list_of(tensors, "cat")
+    if any(x.ndim == 0 for x in xs):
+        raise ShapeError("cat: tensors of 0 dimensions cannot be joined along one; use stack()")
+    xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+    at = one_dim(dim, xs[0].ndim, "cat")
+    if any(x.ndim != xs[0].ndim for x in xs):
+        _cat_infer(*[Meta(x.shape, x.dtype) for x in xs], dim=at)
+    result = cat_op.run(*xs, dim=at)
+    return result if out is None else check_out(out, result, "cat")
+
+
+@public(op=stack_op)
+def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The tensors, of equal shape, along a new dimension at ``dim``.
+
+    >>> fw.stack([fw.tensor([1, 2]), fw.tensor([3, 4])], 1)
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    xs = _list_of(tensors, "stack")
+    result = stack_op.run(*xs, dim=one_dim(dim, xs[0].ndim + 1, "stack"))
+    return result if out is None else check_out(out, result, "stack")
+
+
+@public()
+def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side: along dimension 1, or 0 for vectors.
+
+    >>> fw.hstack([fw.tensor([1, 2]), fw.tensor([3])])
+    tensor([1, 2, 3])
+    """
+    xs = [atleast_1d(x) for x in _list_of(tensors, "hstack")]
+    return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
+
+
+@public(alias="row_stack")
+def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors below each other: along dimension 0, vectors as rows.
+
+    >>> fw.vstack([fw.tensor([1, 2]), fw.tensor([3, 4])])
+    tensor([[1, 2],
+            [3, 4]])
+    """
+    return cat([atleast_2d(x) for x in _list_of(tensors, "vstack")], 0, out=out)
+
+
+@public()
+def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors behind each other: along dimension 2.
+
+    >>> fw.dstack([fw.tensor([1, 2]), fw.tensor([3, 4])])
+    tensor([[[1, 3],
+             [2, 4]]])
+    """
+    return cat([atleast_3d(x) for x in _list_of(tensors, "dstack")], 2, out=out)
+
+
+@public()
+def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
+    """The tensors side by side, vectors as columns.
+
+    >>> fw.column_stack([fw.tensor([1, 2]), fw.tensor([3, 4])])
+    tensor([[1, 3],
+            [2, 4]])
+    """
+    columns = [x if x.ndim > 1 else reshape_op.run(x, shape=(x.numel(), 1))
+               for x in _list_of(tensors, "column_stack")]
+    return cat(columns, 1, out=out)
+
+
+@public()
+def block_diag(*tensors: Tensor) -> Tensor:
+    """A matrix with the given matrices along its diagonal and zeros elsewhere.
+
+    Vectors count as rows, numbers as 1 x 1.
+
+    >>> fw.block_diag(fw.tensor([[1, 2]]), fw.tensor(3))
+    tensor([[1, 2, 0],
+            [0, 0, 3]])
+    """
+    blocks = [atleast_2d(x) for x in _list_of(tensors, "block_diag")]
+    for x in blocks:
+        if x.ndim > 2:
+            raise ShapeError(f"block_diag: wanted at most 2 dimensions, got shape {list(x.shape)}")
+    width, left, rows = sum(x.shape[1] for x in blocks), 0, []
+    for x in blocks:
+        height, right = x.shape[0], width - left - x.shape[1]
+        zeros = [x.new_zeros((height, n)) for n in (left, right)]  # type: ignore[attr-defined]
+        rows.append(cat([zeros[0], x, zeros[1]], 1))
+        left += x.shape[1]
+    return cat(rows, 0)
+
+
+@public()
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every combination of one element from each vector, as rows, the last one running fastest.
+
+    >>> fw.cartesian_prod(fw.tensor([1, 2]), fw.tensor([3, 4]))
+    tensor([[1, 3],
+            [1, 4],
+            [2, 3],
+            [2, 4]])
+    """
+    xs = _list_of(tensors, "cartesian_prod")
+    for x in xs:
+        if x.ndim != 1:
+            raise ShapeError(f"cartesian_prod: wanted vectors, got shape {list(x.shape)}")
+    if len(xs) == 1:
+        return reshape_op.run(xs[0], shape=xs[0].shape)
+    sizes = tuple(x.numel() for x in xs)
+    grids = [reshape_op.run(x, shape=(1,) * i + x.shape + (1,) * (len(xs) - i - 1)) for i, x in enumerate(xs)]
+    full = stack([g.expand(sizes) for g in grids], -1)  # type: ignore[attr-defined]
+    return reshape_op.run(full, shape=(full.numel() // len(xs), len(xs)))

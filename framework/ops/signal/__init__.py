@@ -1,0 +1,6 @@
+"""Fourier transforms, windows, integrals and differences of sampled functions."""
+
+from . import calculus as calculus
+from . import fft as fft
+from . import stft as stft
+from . import windows as windows

@@ -1,0 +1,185 @@
+"""Sums and differences over samples: the trapezoid rule, numerical gradients, distances."""
+
+from typing import Any
+
+import numpy as np
+
+from ...dtypes import FLOAT
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import from_array
+from ..linalg.matmul import promoted
+from ..record.args import floating, many_dims, one_dim, real_arg, tensor_arg
+from ..record.public import public
+from ..reduce.moments import vector_norm
+from ..reduce.scan import cumsum
+from ..shape.join import cat
+from ..shape.view import slice_along
+
+
+def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:
+    """The area between neighbours along ``dim``, which is given as a number from 0."""
+    at = one_dim(dim, tensor_arg(y, name, "y").ndim, name)
+    if not y.ndim:
+        raise ShapeError(f"{name}: y must have at least 1 dimension, got a 0-dim tensor")
+    heights = slice_along(y, at, slice(1, None)) + slice_along(y, at, slice(None, -1))  # type: ignore
+    if x is None:
+        return heights * (0.5 * dx), at
+    along = at
+    if tensor_arg(x, name, "x").ndim == 1:
+        x = x.reshape(-1, *(1,) * (y.ndim - 1 - at))
+        along = 0
+    if x.ndim <= along or x.shape[along] != y.shape[at]:
+        raise ShapeError(f"{name}: x of shape {list(x.shape)} has not the {y.shape[at]} points of y along "
+                         f"dimension {at}")
+    steps: Any = slice_along(x, along, slice(1, None)) - slice_along(x, along, slice(None, -1))  # type: ignore
+    return heights * steps * 0.5, at
+
+
+@public(alias="trapz")
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
+    """The integral along ``dim`` by the trapezoid rule; ``x``: the points, else they are ``dx`` (1) apart.
+
+    x has shape (n) or y's. Raises ShapeError if the points do not fit, TypeError for both x and dx.
+
+    >>> fw.trapezoid(fw.tensor([1.0, 2.0, 3.0]))
+    tensor(4.)
+    """
+    if x is not None and dx is not None:
+        raise TypeError("trapezoid: only one of x and dx may be given")
+    areas, at = _areas(y, x, 1 if dx is None else dx, dim, "trapezoid")
+    return areas.sum(at)
+
+
+@public()
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None = None,
+                         dim: int = -1) -> Tensor:
+    """The running integral along ``dim`` by the trapezoid rule: one element fewer. Arguments: trapezoid.
+
+    >>> fw.cumulative_trapezoid(fw.tensor([1.0, 2.0, 3.0]))
+    tensor([1.5000, 4.0000])
+    """
+    if x is not None and dx is not None:
+        raise TypeError("cumulative_trapezoid: only one of x and dx may be given")
+    areas, at = _areas(y, x, 1 if dx is None else dx, dim, "cumulative_trapezoid")
+    return cumsum(areas, at)
+
+
+# -- numerical gradient ----------------------------------------------------------------------------
+
+
+@public()
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> tuple:
+    """The derivative along each of ``dim`` (default: all) by second-order differences: a tuple of tensors.
+
+    spacing: the distance of samples (a number, or one per dimension), or a list of their coordinates (one
+    1-dim tensor per dimension). edge_order: 1 or 2, of the one-sided differences at the borders. Raises
+    ShapeError for a dimension with fewer than ``edge_order + 1`` samples.
+
+    >>> fw.gradient(fw.tensor([1.0, 4.0, 9.0]))
+    (tensor([3., 4., 5.]),)
+    """
+    x: Any = tensor_arg(input, "gradient")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
+    if x.dtype.category < FLOAT:
+        x = x.to(float)
+    given = (dim,) if isinstance(dim, int) else dim
+    dims = many_dims(None, x.ndim, "gradient") if given is None else tuple(
+        [one_dim(d, x.ndim, "gradient") for d in given])
+    spacing = 1 if spacing is None else spacing
+    spaces = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
+    if len(spaces) != len(dims):
+        raise ShapeError(f"gradient: spacing has {len(spaces)} entries for {len(dims)} dimensions")
+    return tuple([_slope(x, d, space, edge_order) for d, space in zip(dims, spaces)])
+
+
+def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
+    n = x.shape[dim]
+    if n < edge_order + 1:
+        raise ShapeError(f"gradient: dimension {dim} has {n} samples, edge_order={edge_order} needs at least "
+                         f"{edge_order + 1}")
+    if isinstance(space, Tensor) and space.ndim:
+        if space.shape != (n,):
+            raise ShapeError(f"gradient: the coordinates of dimension {dim} must have shape [{n}], got "
+                             f"{list(space.shape)}")
+        steps: Any = (space[1:] - space[:-1]).reshape(-1, *(1,) * (x.ndim - 1 - dim))  # type: ignore
+    else:
+        steps = x.new_full((n - 1, *(1,) * (x.ndim - 1 - dim)), 1.0) * space
+
+    def part(start: int | None, stop: int | None) -> Any:
+        return slice_along(x, dim, slice(start, stop))
+    slopes = (part(1, None) - part(None, -1)) / steps
+    left, right = slopes.narrow(dim, 0, 1), slopes.narrow(dim, n - 2, 1)
+    if n == 2:
+        return cat([left, right], dim)
+    before, after = steps[:-1], steps[1:]  # between a point and its neighbours
+    first, second = slice_along(slopes, dim, slice(None, -1)), slice_along(slopes, dim, slice(1, None))
+    middle = (after * first + before * second) / (before + after)
+    if edge_order == 2:  # the parabola through the three outermost samples
+        bend = (second - first) / (before + after)
+        left = left - bend.narrow(dim, 0, 1) * steps[:1]
+        right = right + bend.narrow(dim, n - 3, 1) * steps[-1:]
+    return cat([left, middle, right], dim)
+
+
+# -- distances -------------------------------------------------------------------------------------
+
+
+@public(method=True)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of ``input - other``, a number; shapes broadcast.
+
+    >>> fw.dist(fw.tensor([1.0, 2.0]), fw.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    x, y = promoted("dist", input=input, other=other)
+    floating(x, "dist")
+    return vector_norm(x - y, ord=float(p))
+
+
+@public()
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
+          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).
+
+    Batches broadcast. All differences are formed, so memory grows as m * n * k and no digits are lost to
+    a shortcut; ``compute_mode`` is accepted and changes nothing. At distance 0 the gradient is 0.
+
+    >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    a, b = promoted("cdist", x1=x1, x2=x2)
+    floating(real_arg(a, "cdist", "x1"), "cdist", "x1")
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"cdist: x1 and x2 must be (*, m, k) and (*, n, k), got shapes {list(a.shape)} and "
+                         f"{list(b.shape)}")
+    if p < 0:
+        raise ValueError(f"cdist: p must not be negative, got {p}")
+    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
+    if not a.shape[-1]:
+        return difference.sum(-1)
+    return vector_norm(difference, ord=float(p), dim=-1)
+
+
+@public("nn.functional")
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances of every row to every later one: (n, k) -> (n (n - 1) / 2).
+
+    In the order (0, 1), (0, 2), ..., (1, 2), ... At distance 0 the gradient is 0. Raises ShapeError unless
+    the input is a matrix, ValueError for a negative p.
+
+    >>> fw.nn.functional.pdist(fw.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    x: Any = real_arg(input, "pdist")
+    floating(x, "pdist")
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
+    if p < 0:
+        raise ValueError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    difference = x[from_array(first, x)] - x[from_array(second, x)]
+    if not x.shape[1]:
+        return difference.sum(-1)
+    return vector_norm(difference, ord=float(p), dim=-1)

@@ -1,0 +1,50 @@
+"""Elements replaced by what a Python function makes of them."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ...errors import AutogradError, ShapeError
+from ...tensor import Tensor
+from ...tensor import wrap as over
+from ..convert.cast import to
+from ..record.args import tensor_arg
+from ..record.public import public
+from ..shape.broadcast import broadcast_shape
+from .inplace import copy_
+
+
+def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor:
+    if x._node is not None or any(o._node is not None for o in others):
+        raise AutogradError(f"{name}: a Python function of the elements is not recorded; use x.detach()")
+    for other in others:
+        if broadcast_shape((x.shape, other.shape), name) != x.shape:
+            raise ShapeError(f"{name}: other of shape {list(other.shape)} does not broadcast to "
+                             f"{list(x.shape)}")
+    arrays = np.broadcast_arrays(*[to(t, "cpu")._array for t in (x, *others)])
+    flat = [function(*row) for row in zip(*[a.reshape(-1).tolist() for a in arrays])]
+    return copy_(x, over(np.array(flat, x._array.dtype).reshape(x.shape)))
+
+
+@public("", method=True)
+def apply_(input: Tensor, callable: Callable) -> Tensor:
+    """Replace every element by ``callable(element)``, one Python call each; returns this tensor.
+
+    Slow, and unrecorded: AutogradError where grad is required.
+
+    >>> fw.tensor([1.0, 2.0]).apply_(lambda x: x + 1)
+    tensor([2., 3.])
+    """
+    return _mapped(input, callable, name="apply_")
+
+
+@public("", method=True)
+def map_(input: Tensor, other: Tensor, callable: Callable) -> Tensor:
+    """Replace every element by ``callable(element, that of other)``; shapes broadcast to this tensor's.
+
+    Slow, and unrecorded: AutogradError where grad is required.
+
+    >>> fw.tensor([1.0, 2.0]).map_(fw.tensor([3.0]), lambda a, b: a * b)
+    tensor([3., 6.])
+    """
+    return _mapped(input, callable, tensor_arg(other, "map_", "other"), name="map_")

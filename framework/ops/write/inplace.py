@@ -1,0 +1,320 @@
+"""Writing into a tensor: the one way that every in-place form, assignment and ``copy_`` takes.
+
+An in-place op is its functional form followed by ``write``: the values go into the tensor's memory,
+its version is bumped, and it takes the result's place in the graph. If the tensor is a view, its base
+gets a node that puts the new values into the old base, and every live view is replayed from it.
+"""
+
+from collections.abc import Callable
+from functools import cache, wraps
+from typing import Any
+
+import numpy as np
+
+from ...autograd.forward import is_recorded, replace_tangents
+from ...autograd.mode import state
+from ...backends import array_module
+from ...dtypes import INEXACT, can_cast
+from ...errors import DTypeError, ShapeError
+from ...node import Leaf, Node
+from ...quiet import quietly, readable
+from ...tensor import Tensor, bump, counter_of, place, wrap
+from ..convert.cast import cast, clone_op, to
+from ..language.elementwise import Elementwise
+from ..language.program import native_kernel
+from ..record.args import tensor_arg
+from ..record.into import Call, computed_into, guard, memory_of
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..shape.broadcast import broadcast_shape, sum_to
+
+
+def write(x: Tensor, value: Tensor, name: str) -> Tensor:
+    """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
+    if value.shape != x.shape:
+        raise ShapeError(f"{name}: the result has shape {list(value.shape)}, which does not fit into a "
+                         f"tensor of shape {list(x.shape)} in place; use the out-of-place form")
+    if not can_cast(value.dtype, x.dtype):
+        raise DTypeError(f"{name}: the result is {value.dtype}, which does not fit into a tensor of "
+                         f"{x.dtype} in place; convert the tensor first")
+    guard(x, name)
+    if value.dtype is not x.dtype:
+        value = cast.run(value, dtype=x.dtype)
+    store(x, Ellipsis, value._array, name)
+    if state.enabled:
+        adopt(x, value._node)
+    return x
+
+
+_LARGE = 1 << 16  # elements that are worth more than one thread
+
+
+@cache
+def _copying() -> Callable:
+    def assign(x: np.ndarray, out: np.ndarray) -> None:
+        out[...] = x
+    return native_kernel("x", ("x",), assign)
+
+
+def _is_alike(array: Any, memory: np.ndarray) -> bool:
+    """Whether the engine can copy or repeat it; what it has no numbers for is for NumPy."""
+    if memory.dtype.char not in "fdilq":
+        return False
+    return type(array) in (int, float) or getattr(array, "shape", None) == memory.shape
+
+
+def store(x: Tensor, key: Any, array: Any, name: str) -> None:
+    """Write into the memory of ``x`` and count the change; the graph is not touched."""
+    memory = memory_of(x, name)
+    if not x.is_cuda:
+        try:
+            if key is Ellipsis and memory.size >= _LARGE and _is_alike(array, memory):
+                quietly(_copying(), array, out=memory)
+            else:
+                quietly(memory.__setitem__, key, array)
+        except OverflowError as error:
+            raise readable(error, name) from None
+    else:
+        with memory.device:
+            if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
+                array = array.copy()  # NumPy takes care of overlap, CuPy does not
+            memory[key] = array
+    bump(x, name)
+
+
+def adopt(x: Tensor, node: Any) -> None:
+    """Give ``x`` this place in the graph, and its base and views theirs; its memory is written already."""
+    base = x._base
+    if base is None:
+        if node is None and x._node is None:
+            return
+        base = x
+        _move(x, node)
+    else:
+        if node is None and base._node is None:
+            return
+        settings = {"shape": base.shape, "chain": x._more.chain}  # type: ignore[union-attr]
+        if state.enabled is True:
+            node = Node(put_view, (base._node, node), None, None, settings, None)
+        else:
+            result = wrap(base._array)
+            put_view.record((base, wrap(x._array, node=node)), [base._array, x._array], result, settings)
+            node = result._node
+        _move(base, node)
+    _replay_views(base)
+
+
+def _move(x: Tensor, node: Any) -> None:
+    """Put ``x`` at another node; a retained gradient goes with it, other hooks stay where they were."""
+    if not state.recording and is_recorded(x._node):  # only tangents are written
+        replace_tangents(x._node, node)
+        return
+    hooks = None if x._node is None else x._node.hooks
+    if hooks and node is not None:
+        retained = [h for h in hooks if getattr(h, "retains", False)]
+        if retained:
+            hooks[:] = [h for h in hooks if h not in retained]
+            node.hooks = [*(node.hooks or ()), *retained]
+    place(x, node)
+
+
+def _replay_views(base: Tensor) -> None:
+    for ref in (base._more.views if base._more is not None else None) or ():
+        view = ref()
+        if view is None or type(view._node) is Leaf:
+            continue
+        t = wrap(base._array, node=base._node)
+        for op, settings in view._more.chain:
+            t = op.run(t, **settings)
+        _move(view, t._node)
+
+
+# -- a view's new values, seen from its base -----------------------------------------------------
+
+
+def _follow(x: Any, chain: tuple) -> Any:
+    for op, settings in chain:
+        x = op(x, **settings)
+    return x
+
+
+def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
+    part = _follow(out, chain)
+    if part.size == 0:
+        return out
+    if xp.may_share_memory(part, out):
+        part[...] = value
+    else:  # the chain was a view in the base's memory layout only
+        places = _follow(xp.arange(out.size).reshape(out.shape), chain)
+        out.reshape(-1)[places] = value
+    return out
+
+
+def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple) -> Any:
+    return _write_part(xp, xp.array(x, copy=True, order="C"), chain, value)
+
+
+def _cut_view_kernel(xp: Any, x: Any, *, chain: tuple) -> Any:
+    return _write_part(xp, xp.array(x, copy=True, order="C"), chain, 0)
+
+
+cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
+              vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
+put_view = Op("put_view", "x value", masks=True, kernel=_put_view_kernel, jvp="linear",
+              infer=lambda x, value, *, shape, chain: x,
+              vjp={"x": lambda g, chain: cut_view(g, chain=chain),
+                   "value": lambda g, chain: _follow(g, chain)})
+
+
+# -- copy_, fill_, zero_ -------------------------------------------------------------------------
+
+
+def _overwrite_kernel(xp: Any, x: Any, value: Any) -> Any:
+    out = xp.empty_like(x)
+    out[...] = value
+    return out
+
+
+def _overwrite_infer(x: Meta, value: Any) -> Meta:
+    shape = getattr(value, "shape", ())
+    if broadcast_shape((x.shape, shape), "copy_") != x.shape:
+        raise ShapeError(f"copy_: a source of shape {list(shape)} does not broadcast to {list(x.shape)}")
+    return x
+
+
+zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
+             vjp={"x": lambda g: zero_op(g)})
+# the old values get a gradient of zero, not none: the tensor goes on requiring grad
+fill_op = Op("fill", "x value", masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+             vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
+
+
+def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: dict, name: str) -> Tensor:
+    """``x[key] = value`` in memory, recorded as ``op(*inputs, **settings)``, x being inputs[0]."""
+    if x._node is not None or x._base is not None:
+        guard(x, name)
+    node = None
+    if state.enabled and x._array.dtype.kind in INEXACT and any(
+            isinstance(i, Tensor) and i._node is not None for i in inputs):
+        arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
+        result = wrap(x._array)
+        result._counter = counter_of(x)
+        op.record(inputs, arrays, result, settings)
+        node = result._node
+    store(x, key, value._array if isinstance(value, Tensor) else value, name)
+    if state.enabled:
+        adopt(x, node)
+    return x
+
+
+def fitted(x: Tensor, value: Tensor) -> Tensor:
+    """``value`` in the dtype and on the device of ``x``."""
+    if type(value._array) is not np.ndarray or type(x._array) is not np.ndarray:
+        value = to(value, device=x.device)
+    return value if value._array.dtype == x._array.dtype else cast.run(value, dtype=x.dtype)
+
+
+@public("", method=True, op=fill_op)
+def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
+    """Write the elements of ``other``, broadcast and converted, into this tensor; returns it.
+
+    Gradients flow to ``other`` and no longer to the old values. Raises ShapeError if ``other`` does not
+    broadcast to this tensor's shape, AutogradError for a leaf that requires grad.
+
+    >>> fw.zeros(2, 2).copy_(fw.tensor([1, 2]))
+    tensor([[1., 2.],
+            [1., 2.]])
+    """
+    tensor_arg(other, "copy_", "other")
+    if other._array.shape != input._array.shape:
+        _overwrite_infer(Meta(input.shape, input.dtype), other)
+    if other is input:
+        guard(input, "copy_")
+        return input
+    other = fitted(input, other)
+    return overwrite(input, Ellipsis, other, fill_op, (input, other), {}, "copy_")
+
+
+def scalar_arg(x: Tensor, value: Any, op: str) -> Any:
+    """``value`` as a number, or as a 0-dim tensor fitted to ``x``."""
+    if isinstance(value, Tensor):
+        if value.ndim:
+            raise ShapeError(f"{op}: value must be a number or a 0-dim tensor, got shape "
+                             f"{list(value.shape)}")
+        return fitted(x, value)
+    if not isinstance(value, (int, float, complex, np.generic)):
+        raise TypeError(f"{op}: value must be a number or a 0-dim tensor, got {type(value).__name__}")
+    if isinstance(value, complex) and x._array.dtype.kind != "c":
+        raise DTypeError(f"{op}: a complex number does not fit a tensor of {x.dtype}")
+    return value
+
+
+@public("", method=True, op=fill_op)
+def fill_(input: Tensor, value: Any) -> Tensor:
+    """Set every element of this tensor to ``value``, a number or a 0-dim tensor; returns it.
+
+    Raises AutogradError for a leaf that requires grad.
+
+    >>> fw.zeros(2).fill_(3)
+    tensor([3., 3.])
+    """
+    value = scalar_arg(input, value, "fill_")
+    return overwrite(input, Ellipsis, value, fill_op, (input, value), {}, "fill_")
+
+
+@public("", method=True, op=fill_op)
+def zero_(input: Tensor) -> Tensor:
+    """Set every element of this tensor to 0; returns it.
+
+    >>> fw.ones(2).zero_()
+    tensor([0., 0.])
+    """
+    return overwrite(input, Ellipsis, 0, fill_op, (input, 0), {}, "zero_")
+
+
+@public(op=fill_op)
+def fill(input: Tensor, value: Any) -> Tensor:
+    """A tensor like ``input`` with every element ``value``, a number or a 0-dim tensor.
+
+    >>> fw.fill(fw.zeros(2), 3)
+    tensor([3., 3.])
+    """
+    return fill_op.run(input, scalar_arg(tensor_arg(input, "fill"), value, "fill"))
+
+
+# -- the derived forms ---------------------------------------------------------------------------
+
+
+def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
+    """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
+    method = f"{name}_"
+    own = op if isinstance(op, Elementwise) else None
+    narrows = own is not None and own.result == "real"
+    keeps_nothing = own is not None and own.result not in ("bool", "integer", "select") and own.keeps_nothing
+
+    def direct(x: Tensor, *args: Any, **kwargs: Any) -> Call | None:
+        alone = not kwargs and len(args) == len(own.inputs) - 1  # type: ignore[union-attr]
+        return (own, (x, *args), {}) if alone else None
+
+    plan = call or (direct if own is not None and not own.settings else None)
+
+    @wraps(function)
+    def form(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if narrows and x.is_complex():
+            raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
+        if plan is not None:
+            way = plan(x, *args, **kwargs)
+            if way is not None and computed_into(x, way, method):
+                return x
+        source = x
+        if state.enabled and not keeps_nothing and (x._node is not None or any(
+                isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
+            guard(x, method)
+            source = wrap(clone_op(x._array), node=x._node)  # what backward keeps must survive the write
+            args = tuple([source if a is x else a for a in args])
+            kwargs = {k: source if a is x else a for k, a in kwargs.items()}
+        return write(x, function(source, *args, **kwargs), method)
+
+    form.__name__ = form.__qualname__ = method
+    form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
+    return form

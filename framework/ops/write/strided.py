@@ -1,0 +1,184 @@
+"""Views named by their strides, and copies of a tensor with the part seen by a view replaced."""
+
+from typing import Any
+
+import numpy as np
+
+from ...backends.segments import owner_of
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..record.args import one_dim, size_args, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..record.views import overlaps_itself
+from ..shape.view import diagonal_op, slice_op
+from .inplace import put_view
+
+# -- as_strided ----------------------------------------------------------------------------------
+#
+# ``layout`` holds the strides of the tensor the view was taken of, ``offset`` counts from its first
+# element; both in elements. A rule runs on gradients, whose memory may be laid out otherwise: they are
+# first copied into memory of the tensor's layout.
+
+
+def _strides(x: Any) -> tuple[int, ...]:
+    return tuple(s // x.itemsize for s in x.strides)
+
+
+def _span(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> int:
+    """One more than the last element reached."""
+    return 0 if 0 in shape else offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides))
+
+
+def _positions(xp: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Any:
+    places = xp.full(shape, offset)
+    for i, (n, s) in enumerate(zip(shape, strides)):
+        places += (xp.arange(n) * s).reshape((n,) + (1,) * (len(shape) - i - 1))
+    return places
+
+
+def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
+    if _strides(x) != layout:
+        low = min(offset, 0)
+        memory = xp.zeros(max(_span(x.shape, layout), _span(size, stride, offset)) - low, x.dtype)
+        memory[_positions(xp, x.shape, layout, -low)] = x
+        return memory[_positions(xp, size, stride, offset - low)]
+    steps = tuple(s * x.itemsize for s in stride)
+    if xp is not np:
+        return xp.ndarray(size, x.dtype, memptr=x.data + offset * x.itemsize, strides=steps)
+    # as_strided starts at the first element; a negative or far offset is reached through an address
+    x = np.asarray(x)  # the memory of a NumPy scalar does not stay
+    out = np.asarray(_Memory(x, size, steps, offset * x.itemsize)).view(x.dtype)
+    if out.flags.writeable and overlaps_itself(out):
+        out.flags.writeable = False
+    return out
+
+
+class _Memory:
+    """NumPy's array interface over the memory of ``array``, which it keeps alive."""
+
+    def __init__(self, array: np.ndarray, size: tuple, strides: tuple, offset: int) -> None:
+        interface = dict(array.__array_interface__)
+        address, read_only = interface["data"]
+        interface.update(data=(address + offset, read_only), shape=size, strides=strides)
+        self.__array_interface__ = interface
+        self.base = array
+
+
+def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
+    low = min(offset, 0)
+    memory = xp.zeros(max(_span(shape, layout), _span(x.shape, stride, offset)) - low, x.dtype)
+    xp.add.at(memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
+    return memory[_positions(xp, shape, layout, -low)]
+
+
+as_strided_op = Op("as_strided", "x", kernel=_as_strided_kernel, view=True, jvp="linear",
+                   infer=lambda x, *, size, stride, offset, layout: Meta(size, x.dtype),
+                   vjp={"x": lambda g, x_shape, stride, offset, layout: unstride(
+                       g, shape=x_shape, stride=stride, offset=offset, layout=layout)})
+unstride = Op("unstride", "x", kernel=_unstride_kernel, jvp="linear",
+              infer=lambda x, *, shape, stride, offset, layout: Meta(shape, x.dtype),
+              vjp={"x": lambda g, x_shape, stride, offset, layout: as_strided_op(
+                  g, size=x_shape, stride=stride, offset=offset, layout=layout)})
+
+
+def _storage(x: Tensor) -> tuple[int, int]:
+    """Elements of the underlying memory before the first of ``x``, and in all."""
+    array = x._array
+    if x.is_cuda:
+        memory = array.data.mem
+        return int(array.data.ptr - memory.ptr) // array.itemsize, memory.size // array.itemsize
+    owner = owner_of(array)
+    start = owner.__array_interface__["data"][0]
+    return (array.__array_interface__["data"][0] - start) // array.itemsize, owner.nbytes // array.itemsize
+
+
+@public("", method=True)
+def storage_offset(input: Tensor) -> int:
+    """How many elements of the underlying memory lie before the tensor's first.
+
+    >>> fw.arange(5)[2:].storage_offset()
+    2
+    """
+    return _storage(input)[0]
+
+
+@public(method=True, op=as_strided_op)
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
+    """A view of the memory behind ``input`` with any size and strides, counted in elements.
+
+    storage_offset: where it starts in that memory (default: where ``input`` does). Raises ShapeError if it
+    would reach outside of the memory. Prefer ``unfold``, ``diagonal`` or slices where they do.
+
+    >>> fw.as_strided(fw.arange(5), (3, 2), (1, 1))
+    tensor([[0, 1],
+            [1, 2],
+            [2, 3]])
+    """
+    tensor_arg(input, "as_strided")
+    sizes, steps = size_args((size,), "as_strided"), size_args((stride,), "as_strided", "stride")
+    if len(sizes) != len(steps) or any(s < 0 for s in (*sizes, *steps)):
+        raise ShapeError(f"as_strided: size {list(sizes)} and stride {list(steps)} must be equally many "
+                         f"numbers, none negative")
+    layout, (here, total) = _strides(input._array), _storage(input)
+    start = here if storage_offset is None else int(storage_offset)
+    if start < 0 or _span(sizes, steps, start) > total:
+        raise ShapeError(f"as_strided: size {list(sizes)} with stride {list(steps)} from {start} reaches "
+                         f"outside of the memory, which holds {total} elements")
+    if input._node is not None and any(n > 1 and s <= 0 for n, s in zip(input.shape, layout)):
+        raise ShapeError("as_strided: this tensor is an expanded view; clone() it first")
+    return as_strided_op.run(input, size=sizes, stride=steps, offset=start - here, layout=layout)
+
+
+# -- with a part replaced ------------------------------------------------------------------------
+
+
+def _replace(x: Tensor, src: Tensor, record: Op, settings: dict, op: str) -> Tensor:
+    want = record.infer(Meta(tensor_arg(x, op).shape, x.dtype), **settings).shape  # type: ignore[misc]
+    if tensor_arg(src, op, "src").shape != want:
+        raise ShapeError(f"{op}: src must have shape {list(want)}, got {list(src.shape)}")
+    if src.dtype is not x.dtype:
+        raise DTypeError(f"{op}: src must be {x.dtype} like the tensor, got {src.dtype}; convert it")
+    return put_view.run(x, src, shape=x.shape, chain=((record, settings),))
+
+
+@public(method=True, op=put_view)
+def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
+    """A copy of ``input`` with ``input.select(dim, index)`` replaced by ``src``.
+
+    >>> fw.select_scatter(fw.zeros(2, 2), fw.ones(2), 0, 1)
+    tensor([[0., 0.],
+            [1., 1.]])
+    """
+    at = one_dim(dim, tensor_arg(input, "select_scatter").ndim, "select_scatter")
+    return _replace(input, src, slice_op, {"key": (slice(None),) * at + (int(index),)}, "select_scatter")
+
+
+@public(method=True, op=put_view, out=True)
+def slice_scatter(input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None,
+                  step: int = 1) -> Tensor:
+    """A copy of ``input`` with the positions ``start:end:step`` along ``dim`` replaced by ``src``.
+
+    >>> fw.slice_scatter(fw.zeros(4), fw.ones(2), start=1, end=3)
+    tensor([0., 1., 1., 0.])
+    """
+    at = one_dim(dim, tensor_arg(input, "slice_scatter").ndim, "slice_scatter")
+    if step <= 0:
+        raise ValueError(f"slice_scatter: step must be positive, got {step}")
+    return _replace(input, src, slice_op, {"key": (slice(None),) * at + (slice(start, end, step),)},
+                    "slice_scatter")
+
+
+@public(method=True, op=put_view)
+def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A copy of ``input`` with ``input.diagonal(offset, dim1, dim2)`` replaced by ``src``.
+
+    >>> fw.diagonal_scatter(fw.zeros(2, 2), fw.ones(2))
+    tensor([[1., 0.],
+            [0., 1.]])
+    """
+    ndim = tensor_arg(input, "diagonal_scatter").ndim
+    dims = one_dim(dim1, ndim, "diagonal_scatter", "dim1"), one_dim(dim2, ndim, "diagonal_scatter", "dim2")
+    if dims[0] == dims[1]:
+        raise ShapeError(f"diagonal_scatter: dim1={dim1} and dim2={dim2} are the same dimension")
+    return _replace(input, src, diagonal_op, {"offset": int(offset), "dims": dims}, "diagonal_scatter")
