@@ -1,4 +1,4 @@
-"""Rows of ops/inplace_forms.py."""
+"""Rows of ops/inplace_functions.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pointwise losses; those over classes stand in ``class_losses.py``, over distances in ``distances.py``.
+"""Pointwise losses; those over classes stand in ``classes.py``, over distances in ``distances.py``.
 
 Prediction and target must have the same shape here: PyTorch broadcasts them with at most a warning,
 and a [N, 1] prediction against an [N] target then trains on an N x N table of differences.

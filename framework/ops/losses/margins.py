@@ -1,4 +1,4 @@
-"""Losses over classes by margins (those by probabilities: ``class_losses.py``), and over any distance."""
+"""Losses over classes by margins (those by probabilities: ``classes.py``), and over any distance."""
 
 from collections.abc import Callable
 from typing import Any

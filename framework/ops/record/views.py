@@ -1,7 +1,7 @@
 """Views: tensors that share memory, and the bookkeeping that keeps their gradients right.
 
 A view knows its base and the chain of view ops from the base to it; the base knows its views, weakly.
-When one of them is changed in place, ``inplace.py`` replays the chains to put every live view at its
+When one of them is changed in place, ``write/inplace.py`` replays the chains to put every live view at its
 new place in the graph.
 """
 

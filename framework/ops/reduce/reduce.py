@@ -1,4 +1,4 @@
-"""Reductions over dimensions: sums, products, extremes, truth. (Moments and norms: ``stats.py``.)"""
+"""Reductions over dimensions: sums, products, extremes, truth. (Moments and norms: ``moments.py``.)"""
 
 import math
 from typing import Any

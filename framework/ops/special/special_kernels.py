@@ -1,7 +1,7 @@
 """The numbers of the special functions for the array modules, to double precision, without SciPy.
 
 Each maker takes the array module and gives a function of arrays; they join the language of
-``expression.py`` at the end. Narrow floats are computed in float64.
+``language/expression.py`` at the end. Narrow floats are computed in float64.
 """
 
 import math

@@ -1,1 +1,1 @@
-"""Rows of ops/convert."""
+"""Rows of the rooms in ops/convert."""

@@ -1,4 +1,4 @@
-"""Rows of ops/cast.py."""
+"""Rows of ops/convert/cast.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/share.py; tests/test_segments.py and tests/test_multiprocessing.py have the rest."""
+"""Rows of ops/convert/share.py; tests/test_segments.py and tests/test_multiprocessing.py have the rest."""
 
 import numpy as np
 

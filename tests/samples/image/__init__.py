@@ -1,1 +1,1 @@
-"""Rows of ops/image."""
+"""Rows of the rooms in ops/image."""

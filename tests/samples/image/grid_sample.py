@@ -1,4 +1,4 @@
-"""Rows of ops/grid_sample.py."""
+"""Rows of ops/image/grid_sample.py."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""Rows of ops/power_pool.py."""
+"""Rows of ops/image/power_pool.py."""
 
 from typing import Any
 

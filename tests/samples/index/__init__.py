@@ -1,1 +1,1 @@
-"""Rows of ops/index."""
+"""Rows of the rooms in ops/index."""

@@ -1,4 +1,4 @@
-"""Rows of ops/embedding.py."""
+"""Rows of ops/index/embedding.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/index.py, ops/getitem.py and ops/scatter.py."""
+"""Rows of ops/index/index.py, ops/index/getitem.py and ops/index/scatter.py."""
 
 from typing import Any
 

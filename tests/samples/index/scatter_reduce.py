@@ -1,4 +1,4 @@
-"""Rows of ops/scatter_reduce.py."""
+"""Rows of ops/index/scatter_reduce.py."""
 
 from typing import Any
 

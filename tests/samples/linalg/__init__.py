@@ -1,1 +1,1 @@
-"""Rows of ops/linalg."""
+"""Rows of the rooms in ops/linalg."""

@@ -1,4 +1,4 @@
-"""Rows of ops/solvers.py."""
+"""Rows of ops/linalg/solvers.py."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Rows of ops/losses."""
+"""Rows of the rooms in ops/losses."""

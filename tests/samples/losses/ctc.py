@@ -1,4 +1,4 @@
-"""Rows of ops/ctc.py."""
+"""Rows of ops/losses/ctc.py."""
 
 import itertools
 from typing import Any

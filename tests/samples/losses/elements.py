@@ -1,4 +1,4 @@
-"""Rows of ops/losses.py and ops/distances.py."""
+"""Rows of ops/losses/elements.py and ops/losses/distances.py."""
 
 from dataclasses import replace
 from typing import Any

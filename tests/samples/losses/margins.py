@@ -1,4 +1,4 @@
-"""Rows of ops/margin_losses.py."""
+"""Rows of ops/losses/margins.py."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Rows of ops/normalization."""
+"""Rows of the rooms in ops/normalization."""

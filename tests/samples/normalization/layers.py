@@ -1,4 +1,4 @@
-"""Rows of ops/norm.py."""
+"""Rows of ops/normalization/layers.py."""
 
 from typing import Any
 

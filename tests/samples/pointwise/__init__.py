@@ -1,1 +1,1 @@
-"""Rows of ops/pointwise."""
+"""Rows of the rooms in ops/pointwise."""

@@ -1,4 +1,4 @@
-"""Rows of ops/activations.py."""
+"""Rows of ops/pointwise/activations.py."""
 
 import math
 from dataclasses import replace

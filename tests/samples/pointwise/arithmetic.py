@@ -1,4 +1,4 @@
-"""Rows of ops/arithmetic.py."""
+"""Rows of ops/pointwise/arithmetic.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/compare.py."""
+"""Rows of ops/pointwise/compare.py."""
 
 import operator
 from typing import Any

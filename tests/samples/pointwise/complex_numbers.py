@@ -1,4 +1,4 @@
-"""Rows of ops/complexes.py, and complex samples of the rows of other files."""
+"""Rows of ops/pointwise/complex_numbers.py, and complex samples of the rows of other files."""
 
 from typing import Any
 

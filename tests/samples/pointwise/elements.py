@@ -1,4 +1,4 @@
-"""Rows of ops/elements.py."""
+"""Rows of ops/pointwise/elements.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/pointwise.py."""
+"""Rows of ops/pointwise/functions.py."""
 
 import math
 from typing import Any

@@ -1,1 +1,1 @@
-"""Rows of ops/random."""
+"""Rows of the rooms in ops/random."""

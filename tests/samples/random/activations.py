@@ -1,4 +1,4 @@
-"""Rows of ops/random_activations.py. Samples look at what holds whatever was drawn."""
+"""Rows of ops/random/activations.py. Samples look at what holds whatever was drawn."""
 
 from typing import Any
 

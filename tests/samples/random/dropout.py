@@ -1,4 +1,4 @@
-"""Rows of ops/dropout.py. The kept elements are random, so most samples look at what must hold always."""
+"""Rows of ops/random/dropout.py. What is kept is random, so most samples look at what must hold always."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/random.py: calls whose outcome no seed can change. Distributions: tests/test_random.py."""
+"""Rows of ops/random/numbers.py: what no seed can change. Distributions: tests/test_random.py."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Rows of ops/reduce."""
+"""Rows of the rooms in ops/reduce."""

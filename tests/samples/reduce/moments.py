@@ -1,4 +1,4 @@
-"""Rows of ops/stats.py."""
+"""Rows of ops/reduce/moments.py."""
 
 from typing import Any
 

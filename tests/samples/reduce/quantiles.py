@@ -1,4 +1,4 @@
-"""Rows of ops/quantiles.py."""
+"""Rows of ops/reduce/quantiles.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/reduce.py."""
+"""Rows of ops/reduce/reduce.py."""
 
 from typing import Any
 

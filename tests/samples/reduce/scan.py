@@ -1,4 +1,4 @@
-"""Rows of ops/scan.py."""
+"""Rows of ops/reduce/scan.py."""
 
 from typing import Any
 

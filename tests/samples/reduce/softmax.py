@@ -1,4 +1,4 @@
-"""Rows of ops/softmax.py."""
+"""Rows of ops/reduce/softmax.py."""
 
 from typing import Any
 

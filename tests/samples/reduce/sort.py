@@ -1,4 +1,4 @@
-"""Rows of ops/sort.py."""
+"""Rows of ops/reduce/sort.py."""
 
 from typing import Any
 

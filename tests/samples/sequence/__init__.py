@@ -1,1 +1,1 @@
-"""Rows of ops/sequence."""
+"""Rows of the rooms in ops/sequence."""

@@ -1,4 +1,4 @@
-"""Rows of ops/attention.py."""
+"""Rows of ops/sequence/attention.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/multihead.py."""
+"""Rows of ops/sequence/multihead.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/rnn.py: the recurrent layers, called with their parameters as inputs."""
+"""Rows of ops/sequence/rnn.py: the recurrent layers, called with their parameters as inputs."""
 
 from typing import Any
 

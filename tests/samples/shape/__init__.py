@@ -1,1 +1,1 @@
-"""Rows of ops/shape."""
+"""Rows of the rooms in ops/shape."""

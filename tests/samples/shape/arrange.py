@@ -1,4 +1,4 @@
-"""Rows of ops/arrange.py and of the overwriting forms of ops/inplace.py."""
+"""Rows of ops/shape/arrange.py and of the overwriting forms of ops/write/inplace.py."""
 
 from itertools import combinations, combinations_with_replacement
 from typing import Any

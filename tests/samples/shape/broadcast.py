@@ -1,4 +1,4 @@
-"""Rows of ops/broadcast.py."""
+"""Rows of ops/shape/broadcast.py."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Rows of ops/join.py."""
+"""Rows of ops/shape/join.py."""
 
 from typing import Any
 

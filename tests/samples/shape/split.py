@@ -1,4 +1,4 @@
-"""Rows of ops/split.py."""
+"""Rows of ops/shape/split.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/view.py and ops/strided.py."""
+"""Rows of ops/shape/view.py and ops/write/strided.py."""
 
 from typing import Any
 

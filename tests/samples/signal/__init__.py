@@ -1,1 +1,1 @@
-"""Rows of ops/signal."""
+"""Rows of the rooms in ops/signal."""

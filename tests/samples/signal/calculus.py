@@ -1,4 +1,4 @@
-"""Rows of ops/integrals.py."""
+"""Rows of ops/signal/calculus.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of ops/fft.py."""
+"""Rows of ops/signal/fft.py."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Rows of ops/special."""
+"""Rows of the rooms in ops/special."""

@@ -1,4 +1,4 @@
-"""Rows of ops/special.py."""
+"""Rows of ops/special/special.py."""
 
 import math
 from typing import Any

@@ -1,0 +1,1 @@
+"""Rows of the rooms in ops/write."""
