@@ -265,21 +265,13 @@ def test_versions():
 
 def test_messages_say_what_a_foreign_file_looks_like(tmp_path):
     for content, text in ((b"", "empty"), (pickle.dumps(list(range(99))), "pickle"),
-                          (b"PK\x03\x04" + b"x" * 40, "zip archive.*torch.save"),
+                          (b"PK\x03\x04" + b"x" * 40, "zip archive is cut short or damaged"),
                           (b"\x93NUMPY" + b"x" * 40, "npy"), (b"hello", "5 bytes"),
                           (b"just some text", "not a checkpoint")):
         path = tmp_path / "f.ckpt"
         path.write_bytes(content)
         with pytest.raises(CheckpointError, match=f"f.ckpt.*{text}"):
             load(path)
-
-
-def test_torch_files_are_refused(tmp_path):
-    torch = pytest.importorskip("torch")
-    for new in (True, False):
-        torch.save({"w": torch.ones(2)}, tmp_path / "x.pt", _use_new_zipfile_serialization=new)
-        with pytest.raises(CheckpointError, match="pickle"):
-            load(tmp_path / "x.pt")
 
 
 def test_paths(tmp_path):
@@ -306,8 +298,8 @@ def test_unsupported_objects_are_named(tmp_path):
 
     for obj, text in (
             ({"optimizer": {"state": [0, 1, 2, Thing()]}}, r"obj\['optimizer'\]\['state'\]\[3\].*state_dict"),
-            ([np.zeros(2)], r"obj\[0\].*from_numpy"), ({"a": np.float64(1)}, r"obj\['a'\].*\.item\(\)"),
-            ({1.5: 2}, "key 1.5"), ({True: 2}, "key True"), ({1, 2}, "sorted"), (len, "code"),
+            ([np.array([len])], r"obj\[0\].*array of object"), ({"a": np.str_("x")}, r"obj\['a'\].*<U1"),
+            ({1.5: 2}, "key 1.5"), ({True: 2}, "key True"), ({len}, "member of obj.*function"), (len, "code"),
             ("\ud800", "Unicode"), (bytearray(1), "bytes")):
         with pytest.raises(TypeError, match=text):
             save(obj, tmp_path / "x.ckpt")

@@ -15,8 +15,8 @@ from ..device import Device
 from ..dtypes import DType
 from ..errors import CheckpointError
 from ..tensor import Tensor
-from . import container
-from .files import Source, open_source, write_target
+from . import container, torch_file
+from .files import Source, first_bytes, open_source, write_target
 from .layout import Header, parse_json, read_header
 from .places import Places
 from .stream import map_arrays, read_arrays, write_layout
@@ -33,9 +33,10 @@ _NOT_WHOLE = (Tensor, DType, Device, np.ndarray, np.generic, bool, int, float, c
 def save(obj: Any, f: Any, *, weights_only: bool | None = None) -> None:
     """Write ``obj`` to a path or an open binary file.
 
-    obj: dicts (text or int keys), lists, tuples, None, bool, int, float, complex, str, bytes, dtypes,
-    devices and tensors, nested. Tensors that share memory (tied weights, ``.detach()``, views) are
-    stored once and share it again after loading. Parameters and buffers stay what they are.
+    obj: dicts (text or int keys), lists, tuples, sets, Namespaces, None, bool, int, float, complex, str,
+    bytes, dtypes, devices, tensors, and numbers and arrays of NumPy, nested. Tensors that share memory (tied
+    weights, ``.detach()``, views) are stored once and share it again after loading. Parameters and buffers
+    stay what they are.
 
     An ``obj`` that is itself an object of a class of its own, such as a Module, is pickled whole into a
     marked container, which ``load`` opens only with ``weights_only=False``. weights_only: True never
@@ -68,7 +69,11 @@ def write_plan(plan: Plan, f: Any) -> None:
 
 def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, mmap: bool | None = None,
          verify: bool | None = None) -> Any:
-    """What ``save`` wrote to a path or binary file.
+    """What ``save`` wrote to a path or binary file, or PyTorch's ``torch.save``.
+
+    Of files of PyTorch everything that is plain data is read: state dicts, whole training checkpoints,
+    numbers and arrays of NumPy, Namespaces. What else they name is refused with its name; nothing of it is
+    imported or called.
 
     map_location: the device for all tensors, a dict from saved to wanted device names, or a function
     ``f(tensor, saved)``; by default each returns to the device it was saved from.
@@ -93,6 +98,8 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
             raise TypeError("load: mmap=True needs a path, not an open file")
         if container.is_one(source):
             return container.load(source, places, what, weights_only)
+        if torch_file.is_one(first_bytes(source)):
+            return torch_file.load(source, places, what, bool(mmap), verify)
         header = read_header(source.file, source.size, what)
         structure = _structure(header, what)
         arrays = _arrays(source, header, what, bool(mmap), verify)

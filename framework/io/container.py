@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 from ..dtypes import of_numpy
 from ..errors import CheckpointError
 from ..tensor import Tensor, wrap
-from .files import Source, read_exactly, write_target
+from .files import Source, first_bytes, read_exactly, write_target
 from .places import Places
 from .stream import write_all
 
@@ -63,10 +63,7 @@ def save(obj: Any, f: Any) -> None:
 
 def is_one(source: Source) -> bool:
     """Whether the file starts as a container does; it is left where it was."""
-    here = source.file.tell()
-    first = read_exactly(source.file, len(MAGIC))
-    source.file.seek(here)
-    return first == MAGIC
+    return first_bytes(source, len(MAGIC)) == MAGIC
 
 
 def load(source: Source, places: Places, what: str, weights_only: bool | None) -> Any:

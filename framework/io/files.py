@@ -60,6 +60,14 @@ def read_exactly(file: BinaryIO, count: int) -> bytes:
     return b"".join(pieces)
 
 
+def first_bytes(source: Source, count: int = 16) -> bytes:
+    """What the file starts with; it is left where it was."""
+    here = source.file.tell()
+    found = read_exactly(source.file, count)
+    source.file.seek(here)
+    return found
+
+
 def path_of(target: Any, op: str) -> str:
     """``target`` as text; raises TypeError for what is neither path nor file."""
     if not isinstance(target, (str, bytes, os.PathLike)):

@@ -223,11 +223,7 @@ def _constant(name: str) -> Any:
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
-_KINDS = ((b"PK\x03\x04", "a zip archive, as torch.save writes. Such files hold pickles, which can run any "
-           "code, and are not read here. Convert it once where PyTorch is installed: "
-           "safetensors.torch.save_file(torch.load(path), new_path) for a flat dict of tensors, then "
-           "framework.io.load_safetensors(new_path)"),
-          (b"\x1f\x8b", "a gzip file; unpack it first"), (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
+_KINDS = ((b"\x1f\x8b", "a gzip file; unpack it first"), (b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
           (b"\x93NUMPY", "a NumPy .npy file; read it with numpy.load"), (b"\x89PNG", "a PNG image"),
           (b"\xff\xd8\xff", "a JPEG image"), (b"GGUF", "a GGUF file"), (b"\x08", "an ONNX or protobuf file"))
 
@@ -239,8 +235,8 @@ def _looks_like(first: bytes, size: int, length: int) -> str:
         return (f"the file is cut short or damaged: its header should have {length} bytes, the file has "
                 f"{size} in all")
     if first[:1] == b"\x80" and first[1:2] in (b"\x02", b"\x03", b"\x04", b"\x05"):
-        return ("this looks like a pickle (an old PyTorch file or pickle.dump); this package reads no "
-                "pickles of others: convert it with the program that wrote it")
+        return ("this looks like a pickle (pickle.dump); only those of torch.save are read as data: convert "
+                "it with the program that wrote it")
     if size < 10:
         return f"the file has {size} bytes, too few for a checkpoint; it is cut short or foreign"
     for magic, kind in _KINDS:

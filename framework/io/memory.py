@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..backends import array_module
 from ..tensor import Tensor
 
 _WORK = 1000  # how hard NumPy may think about whether two strided arrays share a byte
@@ -142,3 +143,11 @@ class _Memory:
         self.group = group
         self.__array_interface__ = {"data": (address, True), "shape": (size,), "typestr": "|u1",
                                     "version": 3}
+
+
+def array_over(array: Any, dtype: np.dtype, shape: tuple[int, ...], offset: int,
+               strides: tuple[int, ...]) -> Any:
+    """An array over part of the memory of ``array``, in which it is known to lie; counted in bytes."""
+    if isinstance(array, np.ndarray):
+        return np.ndarray(shape, dtype, array.reshape(-1).view(np.uint8), offset, strides)
+    return array_module(array).ndarray(shape, dtype, array.data + offset, strides)

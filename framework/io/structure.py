@@ -17,12 +17,15 @@ from ..device import CPU, Device
 from ..dtypes import BY_NAME, DType
 from ..errors import CheckpointError, DeviceError, MissingExtraError
 from ..tensor import Tensor, counter_of, wrap
-from .memory import Window, lay_out, lies_inside
+from .memory import Window, array_over, lay_out, lies_inside
 from .places import Places
 
 MAX_DEPTH = 200
 _PARAMETERS = f"{__package__.rpartition('.')[0]}.nn.parameter"  # this package is below nn: see _class
 _CLASSES = ("Parameter", "Buffer")
+_NUMPY = {np.dtype(f"{kind}{size}") for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8),
+                                                        "c": (8, 16), "b": (1,)}.items() for size in sizes}
+_MEMBERS = (str, int, float, complex, bool, bytes, type(None))  # what a set may hold; tuples of these, too
 
 
 class Plan(NamedTuple):
@@ -76,6 +79,10 @@ class _Encoder:
             return {"dtype": x.name}
         if kind is Device:
             return {"device": str(x)}
+        if kind is np.ndarray or isinstance(x, np.generic):
+            return self._numpy(x, path, name)
+        if kind in (set, frozenset) or _is_namespace(kind):
+            return self._container(x, path, name, depth)
         raise TypeError(f"save: {path} is a {kind_name(x)}, which cannot be saved as data; {_remedy(x)}")
 
     def _container(self, x: Any, path: str, name: str, depth: int) -> Any:
@@ -89,10 +96,30 @@ class _Encoder:
                 items: list = [[_key(k, path), self.encode(v, f"{path}[{k!r}]", _join(name, k), depth + 1)]
                                for k, v in x.items()]
                 return {"ordered" if type(x) is OrderedDict else "dict": items}
+            if _is_namespace(type(x)):
+                return {"namespace": [[_key(k, path), self.encode(v, f"{path}.{k}", _join(name, k),
+                                                                  depth + 1)] for k, v in vars(x).items()]}
+            if isinstance(x, (set, frozenset)):
+                return {type(x).__name__: [self._member(v, path, depth) for v in _sorted(x)]}
             items = [self.encode(v, f"{path}[{i}]", _join(name, i), depth + 1) for i, v in enumerate(x)]
             return {"tuple": items} if type(x) is tuple else items
         finally:
             self._open.discard(id(x))
+
+    def _member(self, x: Any, path: str, depth: int) -> Any:
+        if not isinstance(x, (*_MEMBERS, tuple)):
+            raise TypeError(f"save: a member of {path} is a {kind_name(x)}; sets of numbers, text, bytes and "
+                            f"tuples of those can be saved")
+        return self.encode(x, f"a member of {path}", "", depth + 1)
+
+    def _numpy(self, x: Any, path: str, name: str) -> dict:
+        """NumPy's arrays lie where tensors lie; a number is an array of no dimensions."""
+        if x.dtype.newbyteorder("=") not in _NUMPY:
+            kind = "array" if isinstance(x, np.ndarray) else "number"
+            raise TypeError(f"save: {path} is a NumPy {kind} of {x.dtype}, which cannot be saved as data; "
+                            f"convert it to numbers, or to lists of text")
+        held = wrap(np.array(x, x.dtype.newbyteorder("="), order="C", copy=None))
+        return {"array" if isinstance(x, np.ndarray) else "number": self._tensor(held, path, name)}
 
     def _tensor(self, x: Tensor, path: str, name: str) -> dict:
         known = self._objects.get(id(x))
@@ -134,6 +161,16 @@ class _Encoder:
             else:
                 taken.add(window.home)
         return {name: _plain(array) for name, array in zip(names, stored)}
+
+
+def _is_namespace(kind: type) -> bool:
+    """Whether a class is argparse's Namespace; that module takes long to import."""
+    return kind.__module__ == "argparse" and kind.__name__ == "Namespace"
+
+
+def _sorted(members: Any) -> list:
+    """In an order that does not depend on the hashes of this process, where there is one."""
+    return sorted(members, key=lambda m: (kind_name(m), repr(m)))
 
 
 def _first_of_each(windows: list[Window]) -> list[int]:
@@ -200,16 +237,10 @@ def kind_name(x: Any) -> str:
 
 
 def _remedy(x: Any) -> str:
-    if isinstance(x, np.ndarray):
-        return "convert it with framework.from_numpy(array)"
-    if isinstance(x, np.generic):
-        return "convert it with .item()"
     if hasattr(x, "state_dict"):
         return "save its .state_dict(), or pickle everything with save(..., weights_only=False)"
     if hasattr(x, "_asdict"):
         return "save its ._asdict(), or tuple(x)"
-    if isinstance(x, (set, frozenset)):
-        return "save sorted(x) or list(x)"
     if isinstance(x, (int, float, str, bytes, list, tuple, dict, bytearray)):
         base = next(t for t in (int, float, str, bytes, bytearray, list, tuple, dict) if isinstance(x, t))
         return f"convert it with {'bytes' if base is bytearray else base.__name__}(x)"
@@ -245,8 +276,10 @@ class Decoder:
         if len(x) != 1:
             raise self.fail(f"an object with the keys {sorted(x)[:4]}")
         (kind, value), = x.items()
-        if kind in ("tuple", "dict", "ordered"):
+        if kind in ("tuple", "dict", "ordered", "set", "frozenset", "namespace"):
             return self._container(kind, value, depth)
+        if kind in ("array", "number"):
+            return self._numpy(kind, value)
         read = _LEAVES.get(kind)
         if read is None:
             raise self.fail(f"an object of unknown kind {kind!r}")
@@ -261,6 +294,9 @@ class Decoder:
             raise self.fail(f"a bad {kind} (it is no list)")
         if kind == "tuple":
             return tuple(self.decode(v, depth + 1) for v in value)
+        if kind in ("set", "frozenset"):
+            members = [self._checked_member(self.decode(v, depth + 1), kind) for v in value]
+            return set(members) if kind == "set" else frozenset(members)
         found: dict = OrderedDict() if kind == "ordered" else {}
         for pair in value:
             if not isinstance(pair, list) or len(pair) != 2:
@@ -269,7 +305,30 @@ class Decoder:
             if type(key) not in (str, int) or key in found:
                 raise self.fail(f"a bad {kind} (the key {key!r} is no text or int, or stands twice)")
             found[key] = self.decode(pair[1], depth + 1)
-        return found
+        return found if kind != "namespace" else self._namespace(found)
+
+    def _namespace(self, found: dict) -> Any:
+        if not all(isinstance(key, str) for key in found):
+            raise self.fail("a bad namespace (a name is no text)")
+        made = importlib.import_module("argparse").Namespace()
+        vars(made).update(found)
+        return made
+
+    def _checked_member(self, value: Any, kind: str, depth: int = 3) -> Any:
+        if type(value) is tuple and depth:
+            return tuple(self._checked_member(v, kind, depth - 1) for v in value)
+        if not isinstance(value, _MEMBERS):
+            raise self.fail(f"a bad {kind} (it holds a {type(value).__name__})")
+        return value
+
+    def _numpy(self, kind: str, value: Any) -> Any:
+        if not isinstance(value, dict) or "tensor" not in value:
+            raise self.fail(f"a bad {kind} (it names no tensor)")
+        made = self._tensor({**value, "device": "cpu"})._array
+        array = made if isinstance(made, np.ndarray) else move(made, CPU)
+        if kind == "number" and array.ndim:
+            raise self.fail("a bad number (it has dimensions)")
+        return array if kind == "array" else array[()]
 
     def _tensor(self, reference: dict) -> Tensor:
         name, alias = reference["tensor"], reference.get("alias")
@@ -322,10 +381,7 @@ class Decoder:
                 raise ValueError("bools over other numbers")
             if not lies_inside(array.nbytes, kind.itemsize, sizes, offset, steps):
                 raise ValueError("it leaves the memory")
-            if isinstance(array, np.ndarray):
-                part = np.ndarray(sizes, kind, array.reshape(-1).view(np.uint8), offset, steps)
-            else:
-                part = array_module(array).ndarray(sizes, kind, array.data + offset, steps)
+            part = array_over(array, kind, sizes, offset, steps)
         except (ValueError, TypeError, KeyError, OverflowError, MissingExtraError) as error:
             raise self.fail(f"a bad view of tensor {name!r} ({error})") from None
         made = wrap(part)
