@@ -360,6 +360,10 @@ from .ops.pointwise.functions import trunc as trunc
 from .ops.pointwise.functions import where as where
 from .ops.random.activations import rrelu as rrelu
 from .ops.random.activations import rrelu_ as rrelu_
+from .ops.random.draws import _sample_dirichlet as _sample_dirichlet
+from .ops.random.draws import _standard_gamma as _standard_gamma
+from .ops.random.draws import binomial as binomial
+from .ops.random.draws import poisson as poisson
 from .ops.random.numbers import bernoulli as bernoulli
 from .ops.random.numbers import multinomial as multinomial
 from .ops.random.numbers import normal as normal
@@ -520,8 +524,8 @@ from .tensor import Tensor as Tensor
 
 __version__ = "0.1.0"
 
-_LAZY = ("amp", "array_api", "autograd", "cpu", "cuda", "data", "fft", "func", "linalg", "multiprocessing",
-         "nn", "optim", "special", "utils")
+_LAZY = ("amp", "array_api", "autograd", "cpu", "cuda", "data", "distributions", "fft", "func", "linalg",
+         "multiprocessing", "nn", "optim", "special", "utils")
 _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",

@@ -10,7 +10,7 @@ Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
 import operator
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from math import prod
 from typing import Any
@@ -406,6 +406,13 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
     with source._lock:
         array = _integers(source, low, high, shape)
     return move(array.astype(numpy_dtype, copy=False), device)
+
+
+def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:
+    """What ``draw`` makes with NumPy's view of the generator of a device, on the host."""
+    source = _source(device, generator)
+    with source._lock:
+        return draw(source._draw)
 
 
 def permutation_array(n: int, device: Device, generator: Generator | None = None) -> Any:

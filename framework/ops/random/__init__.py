@@ -1,5 +1,6 @@
 """What draws random numbers: tensors of them, dropout, random activations."""
 
 from . import activations as activations
+from . import draws as draws
 from . import dropout as dropout
 from . import numbers as numbers

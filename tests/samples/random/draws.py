@@ -1,0 +1,58 @@
+"""Rows of ops/random/draws.py: what no seed can change. Samples, gradients: tests/test_distributions.py."""
+
+from typing import Any
+
+import numpy as np
+
+from ..base import Sample, row
+
+OFF: dict[str, Any] = {"grad": False}
+SHAPES = np.array([[0.5, 1.0, 2.0], [3.0, 40.0, 1e-3]])
+
+
+def _sum(M: Any, x: Any) -> Any:
+    return M._sample_dirichlet(x).sum(-1)
+
+
+def _rising(M: Any, x: Any) -> Any:
+    """1 where the sample grows with its shape."""
+    y = x.detach().requires_grad_()
+    return (M.autograd.grad(M._standard_gamma(y).sum(), y)[0] > 0).double()
+
+
+def _first_grows(M: Any, x: Any) -> Any:
+    """1 where the first part grows with its concentration."""
+    y = x.detach().requires_grad_()
+    return (M.autograd.grad(M._sample_dirichlet(y)[0], y)[0].sign()).double()
+
+
+row("_standard_gamma",
+    Sample("gradient", _rising, (np.array([0.5, 3.0]),), lambda x: np.ones(2), **OFF),
+    Sample("positive", lambda M, x: (M._standard_gamma(x) >= 0).double(), (SHAPES,),
+           lambda x: np.ones((2, 3)), **OFF),
+    Sample("empty", lambda M: M._standard_gamma(M.zeros(0, 3)), (), lambda: np.zeros((0, 3), np.float32),
+           **OFF),
+    errors=[("integers", lambda M: M._standard_gamma(M.tensor([1])), (TypeError, RuntimeError), ""),
+            ("complex", lambda M: M._standard_gamma(M.tensor([1j])), (TypeError, RuntimeError), "")])
+row("_sample_dirichlet",
+    Sample("gradient", _first_grows, (np.array([1.5, 3.0, 2.0]),), lambda x: np.array([1.0, -1.0, -1.0]),
+           torch=False, why="there the gradient is a function of its own", **OFF),
+    Sample("sums to 1", _sum, (SHAPES,), lambda x: np.ones(2), **OFF),
+    Sample("one part", lambda M, x: M._sample_dirichlet(x), (np.array([[2.0], [0.1]]),),
+           lambda x: np.ones((2, 1)), **OFF),
+    Sample("empty", lambda M: M._sample_dirichlet(M.zeros(0, 3)), (), lambda: np.zeros((0, 3), np.float32),
+           **OFF),
+    errors=[("integers", lambda M: M._sample_dirichlet(M.tensor([1])), (TypeError, RuntimeError), "")])
+row("poisson",
+    Sample("rate 0", lambda M, x: M.poisson(x * 0), (SHAPES,), lambda x: np.zeros((2, 3)), **OFF),
+    Sample("whole", lambda M, x: M.poisson(x).frac(), (SHAPES,), lambda x: np.zeros((2, 3)), **OFF),
+    errors=[("negative", lambda M: M.poisson(M.tensor([-1.0])), (ValueError, RuntimeError), ""),
+            ("integers", lambda M: M.poisson(M.tensor([1])), (TypeError, RuntimeError), "")])
+row("binomial",
+    Sample("certain", lambda M, n: M.binomial(n, M.ones_like(n)), (np.array([3.0, 0.0, 7.0]),),
+           lambda n: n, **OFF),
+    Sample("broadcast", lambda M, n: M.binomial(n, M.zeros(2, 1, dtype=n.dtype)), (np.array([3.0, 0.0,
+                                                                                             7.0]),),
+           lambda n: np.zeros((2, 3)), **OFF),
+    errors=[("above 1", lambda M: M.binomial(M.ones(1), M.full((1,), 2.0)), (ValueError, RuntimeError), ""),
+            ("integers", lambda M: M.binomial(M.tensor([1]), M.tensor([1])), (TypeError, RuntimeError), "")])
