@@ -45,6 +45,8 @@ from .creation import tensor as tensor
 from .creation import zeros as zeros
 from .creation import zeros_like as zeros_like
 from .device import Device as device
+from .device import get_default_device as get_default_device
+from .device import set_default_device as set_default_device
 from .dtypes import DType as dtype
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool
@@ -520,7 +522,19 @@ from .random import initial_seed as initial_seed
 from .random import manual_seed as manual_seed
 from .random import seed as seed
 from .random import set_rng_state as set_rng_state
+from .size import Size as Size
 from .tensor import Tensor as Tensor
+from .typed import BFloat16Tensor as BFloat16Tensor
+from .typed import BoolTensor as BoolTensor
+from .typed import ByteTensor as ByteTensor
+from .typed import CharTensor as CharTensor
+from .typed import DoubleTensor as DoubleTensor
+from .typed import FloatTensor as FloatTensor
+from .typed import HalfTensor as HalfTensor
+from .typed import IntTensor as IntTensor
+from .typed import LongTensor as LongTensor
+from .typed import ShortTensor as ShortTensor
+from .typed import set_default_tensor_type as set_default_tensor_type
 
 __version__ = "0.1.0"
 

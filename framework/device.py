@@ -1,6 +1,7 @@
 """Where a tensor lives: ``cpu``, or ``cuda:N``."""
 
 import re
+import threading
 from typing import Any
 
 from .errors import DeviceError
@@ -9,10 +10,14 @@ from .errors import DeviceError
 class Device:
     """A place for tensors: ``Device("cpu")``, ``Device("cuda", 1)``, ``Device("cuda:1")``.
 
-    ``Device("cuda")`` means the current CUDA device.
+    ``Device("cuda")`` means the current CUDA device. In a ``with`` block the thread makes its new tensors
+    there, unless told otherwise.
 
     >>> fw.device("cuda:1").index
     1
+    >>> with fw.device("cpu"):
+    ...     fw.get_default_device()
+    device(type='cpu')
     """
 
     __slots__ = ("type", "index")
@@ -49,12 +54,51 @@ class Device:
     def __reduce__(self) -> tuple:
         return Device, (self.type, self.index)
 
+    def __enter__(self) -> "Device":
+        _places.around.append(_places.now)
+        _places.now = self
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        _places.now = _places.around.pop()
+
 
 CPU = Device("cpu")
 
 
+class _Places(threading.local):
+    """Where the thread makes new tensors, and where it did before the blocks that it is in."""
+
+    def __init__(self) -> None:
+        self.now = CPU
+        self.around: list[Device] = []
+
+
+_places = _Places()
+
+
+def set_default_device(device: "Device | str | int | None") -> None:
+    """Set where this thread makes new tensors when nothing is said; None for the CPU.
+
+    Functions that take data from elsewhere (``from_numpy``, ``from_dlpack``, ``load``) leave it where it is.
+
+    >>> fw.set_default_device("cpu"); fw.ones(1).device
+    device(type='cpu')
+    """
+    _places.now = CPU if device is None else as_device(device)
+
+
+def get_default_device() -> Device:
+    """Where this thread makes new tensors: as ``set_default_device`` or the innermost ``with device`` says.
+
+    >>> fw.get_default_device()
+    device(type='cpu')
+    """
+    return _places.now
+
+
 def as_device(spec: "Device | str | int | None") -> Device:
-    """A ``Device`` from a ``Device``, its name, a CUDA index, or None for the CPU."""
+    """A ``Device`` from a ``Device``, its name, a CUDA index, or None for the default device."""
     if type(spec) is Device:
         return spec
-    return CPU if spec is None else Device(spec)
+    return _places.now if spec is None else Device(spec)

@@ -20,6 +20,9 @@ from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeEr
 from .layouts import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
+from .size import Size
+
+_tuple = tuple.__new__  # what Size is, without a look at numbers that are known to be ints
 
 
 class More:
@@ -71,15 +74,11 @@ class Tensor:
     _counter: list | None
     _more: More | None
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError("Tensor() is not a constructor; use framework.tensor(data), zeros(shape), "
-                        "empty(shape) or from_numpy(array)")
-
     # -- what it is ------------------------------------------------------------------------------
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self._array.shape
+    def shape(self) -> Size:
+        return _tuple(Size, self._array.shape)
 
     @property
     def ndim(self) -> int:
@@ -109,7 +108,7 @@ class Tensor:
         """The shape, or the length of one dimension."""
         shape = self._array.shape
         if dim is None:
-            return shape
+            return _tuple(Size, shape)
         if not -len(shape) <= dim < len(shape):
             raise IndexError(f"size: dim={dim} is out of range for a tensor of {len(shape)} dimensions")
         return shape[dim]

@@ -18,7 +18,7 @@ FAMILIES = ["record", "convert", "shape", "language", "write", "pointwise", "ind
 LEVELS = [
     ["_native"],
     ["errors"],
-    ["config", "layouts"],
+    ["config", "layouts", "size"],
     ["dtypes"],
     ["device"],
     ["backends"],
@@ -31,6 +31,7 @@ LEVELS = [
     ["ops.further_homes", "ops.inplace_functions"],
     ["ops.__init__"],
     ["creation", "printing", "protocols"],
+    ["typed"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],
     ["data", "io"],

@@ -98,7 +98,7 @@ def test_creation_functions():
     assert x.new_zeros(2).dtype is fw.float64 and x.new_tensor([1]).dtype is fw.float64
     for wrong in (lambda: fw.zeros(-1), lambda: fw.zeros(2.5), lambda: fw.arange(0, 1, 0),
                   lambda: fw.arange(0, 5, -1), lambda: fw.linspace(0, 1, -1), lambda: fw.zeros_like([1]),
-                  lambda: fw.zeros(1, dtype="x"), lambda: fw.zeros(1, device="tpu"), lambda: fw.Tensor([1])):
+                  lambda: fw.zeros(1, dtype="x"), lambda: fw.zeros(1, device="tpu"), lambda: fw.Tensor(1.5)):
         with pytest.raises((ValueError, TypeError, RuntimeError)):
             wrong()
 

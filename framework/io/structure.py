@@ -16,6 +16,7 @@ from ..backends import array_module, move
 from ..device import CPU, Device
 from ..dtypes import BY_NAME, DType
 from ..errors import CheckpointError, DeviceError, MissingExtraError
+from ..size import Size
 from ..tensor import Tensor, counter_of, wrap
 from .memory import Window, array_over, lay_out, lies_inside
 from .places import Places
@@ -69,7 +70,7 @@ class _Encoder:
             return _float(x)
         if isinstance(x, Tensor):
             return self._tensor(x, path, name)
-        if kind in (list, tuple, dict, OrderedDict):
+        if kind in (list, tuple, dict, OrderedDict, Size):
             return self._container(x, path, name, depth)
         if kind is complex:
             return {"complex": [_float(x.real), _float(x.imag)]}
@@ -102,7 +103,7 @@ class _Encoder:
             if isinstance(x, (set, frozenset)):
                 return {type(x).__name__: [self._member(v, path, depth) for v in _sorted(x)]}
             items = [self.encode(v, f"{path}[{i}]", _join(name, i), depth + 1) for i, v in enumerate(x)]
-            return {"tuple": items} if type(x) is tuple else items
+            return {"tuple": items} if type(x) in (tuple, Size) else items
         finally:
             self._open.discard(id(x))
 

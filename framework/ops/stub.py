@@ -34,6 +34,7 @@ from .device import Device
 from .dtypes import DType
 from .layouts import MemoryFormat
 from .node import Leaf, Node, Pick, PlainNode
+from .size import Size
 '''
 
 

@@ -129,7 +129,7 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
         raise DTypeError(f"{'tril' if lower else 'triu'}_indices: dtype must be an integer one, got {dtype}")
     make = np.tril_indices if lower else np.triu_indices
     places = np.stack(make(row, offset, col)).astype(dtype.numpy)
-    target = as_device("cpu" if device is None else device)
+    target = as_device(device)
     backend_for(target)
     return wrap(move(places, target))
 
