@@ -68,7 +68,7 @@ FUNCTIONS.update({
     np.atleast_1d: lambda *arys: T.atleast_1d(*map(tensor, arys)),
     np.atleast_2d: lambda *arys: T.atleast_2d(*map(tensor, arys)),
     np.atleast_3d: lambda *arys: T.atleast_3d(*map(tensor, arys)),
-    np.shape: lambda a: tensor(a).shape, np.ndim: lambda a: tensor(a).ndim,
+    np.shape: lambda a: tuple(tensor(a).shape), np.ndim: lambda a: tensor(a).ndim,
     np.size: lambda a, axis=None: tensor(a).numel() if axis is None else tensor(a).shape[axis],
     np.diagonal: lambda a, offset=0, axis1=0, axis2=1: T.diagonal(tensor(a), offset, axis1, axis2),
 })
