@@ -539,7 +539,7 @@ from .typed import set_default_tensor_type as set_default_tensor_type
 __version__ = "0.1.0"
 
 _LAZY = ("amp", "array_api", "autograd", "cpu", "cuda", "data", "distributions", "fft", "func", "linalg",
-         "multiprocessing", "nn", "optim", "special", "utils")
+         "models", "multiprocessing", "nn", "optim", "special", "utils")
 _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",

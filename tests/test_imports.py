@@ -41,6 +41,7 @@ LEVELS = [
     ["func", "utils"],
     ["autograd.functional"],
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
+    ["models"],
     ["distributions"],  # written as a program would be: against the public names
     ["as_torch"],
 ]

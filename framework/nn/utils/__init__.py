@@ -11,3 +11,4 @@ from .gradients import clip_grad_norm_ as clip_grad_norm_
 from .gradients import clip_grad_value_ as clip_grad_value_
 from .gradients import parameters_to_vector as parameters_to_vector
 from .gradients import vector_to_parameters as vector_to_parameters
+from .summary import summary as summary
