@@ -179,7 +179,8 @@ def test_options_of_groups():
     optimizer = SGD([{"params": [a]}, {"params": b, "lr": 0.25}], lr=0.5)
     optimizer.step()
     assert (a.item(), b.item()) == (0.5, 0.75)
-    assert repr(optimizer).startswith("SGD (\nParameter Group 0\n    dampening: 0\n    lr: 0.5\n")
+    assert repr(optimizer).startswith("SGD (\nParameter Group 0\n    dampening: 0\n    differentiable: False\n")
+    assert "    lr: 0.5\n" in repr(optimizer) and "    lr: 0.25\n" in repr(optimizer)
 
 
 @pytest.mark.parametrize("name", EXPORTED)
@@ -232,7 +233,7 @@ def test_speed_hints_are_taken():
 def test_add_param_group_changes_nothing_on_failure():
     a, b = leaf([1.0]), leaf([2.0])
     optimizer = SGD([a], lr=0.1)
-    for group, error in [({"params": [b, a]}, ValueError), ({"params": [b, b]}, ValueError),
+    for group, error in [({"params": [b, a]}, ValueError), ({"params": [b, 1.0]}, TypeError),
                          ({"params": [b], "lr": -1}, ValueError), ([b], TypeError),
                          ({"params": [("b", b)]}, ValueError)]:
         with pytest.raises(error):
@@ -292,18 +293,19 @@ def test_hooks():
         optimizer.step()
 
 
-def test_state_dict_is_by_name():
+def test_state_dict_has_numbers_and_names():
     a, b = with_grad(leaf([1.0]), [1.0]), with_grad(leaf([[2.0]]), [[1.0]])
     named = SGD([("net.w", a), ("net.b", b)], lr=0.1, momentum=0.9)
     named.step()
     saved = named.state_dict()
-    assert list(saved) == ["state", "param_groups"] and list(saved["state"]) == ["net.w", "net.b"]
-    assert saved["param_groups"][0]["params"] == saved["param_groups"][0]["param_names"] == ["net.w", "net.b"]
-    assert saved["state"]["net.w"]["step"] == 1
+    assert list(saved) == ["state", "param_groups"] and list(saved["state"]) == [0, 1]
+    assert saved["param_groups"][0]["params"] == [0, 1]
+    assert saved["param_groups"][0]["param_names"] == ["net.w", "net.b"]
+    assert saved["state"][0]["step"] == 1
     plain = SGD([a, b], lr=0.1, momentum=0.9)
-    assert plain.state_dict()["param_groups"][0]["params"] == ["0", "1"]
+    assert plain.state_dict()["param_groups"][0]["params"] == [0, 1]
     plain.load_state_dict(saved)  # no names on this side: by position
-    assert plain.state_dict()["state"]["1"]["momentum_buffer"].tolist() == [[1.0]]
+    assert plain.state_dict()["state"][1]["momentum_buffer"].tolist() == [[1.0]]
     assert "param_names" not in plain.param_groups[0]
     numbered = {"state": {0: {"momentum_buffer": fw.ones(1)}, 1: {"momentum_buffer": None}},
                 "param_groups": [{**{k: v for k, v in saved["param_groups"][0].items() if k != "param_names"},
@@ -338,7 +340,6 @@ def _stepped(names, make=Adam, shape=(2,), **options):
 @pytest.mark.parametrize("make, texts", [
     (lambda: _stepped(["a", "c", "d"]), ["'b' is missing", "'c' is in the checkpoint but not",
                                          "'d' is in the checkpoint"]),
-    (lambda: _stepped(["b", "a"]), ["another order, first at position 0: 'b' in the checkpoint, 'a' in"]),
     (lambda: _stepped(["a", "b"], shape=(3,)),
      ["a: exp_avg has shape [3] in the checkpoint, the optimizer needs [2]", "b: exp_avg_sq has shape [3]"]),
     (lambda: _stepped(["a", "b"], RMSprop), ["a: the checkpoint keeps ['square_avg'], Adam with its options",

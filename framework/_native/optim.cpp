@@ -10,8 +10,9 @@ template <class T> struct Sgd {
     T lr, momentum, share;
     bool has_momentum, first, dampened, nesterov;
     explicit Sgd(Numbers& n)
-        : gradient(n), lr(n.number<T>()), momentum(n.number<T>()), share(n.number<T>()), has_momentum(n.flag()),
-          first(n.flag()), dampened(n.flag()), nesterov(n.flag()) {}
+        : gradient(n), lr(n.number<T>("lr")), momentum(n.number<T>("momentum")), share(n.number<T>("share")),
+          has_momentum(n.flag("has_momentum")), first(n.flag("first")), dampened(n.flag("dampened")),
+          nesterov(n.flag("nesterov")) {}
     int states() const { return has_momentum; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -30,7 +31,7 @@ template <class T> struct Adagrad {
     Gradient<T> gradient;
     Denominator<T> denominator;
     T lr;
-    explicit Adagrad(Numbers& n) : gradient(n), denominator(n), lr(n.number<T>()) {}
+    explicit Adagrad(Numbers& n) : gradient(n), denominator(n), lr(n.number<T>("lr")) {}
     int states() const { return 1; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -46,8 +47,8 @@ template <class T> struct RmsProp {
     T lr, alpha, rest, momentum;
     bool centered, has_momentum;
     explicit RmsProp(Numbers& n)
-        : gradient(n), denominator(n), lr(n.number<T>()), alpha(n.number<T>()), rest(n.number<T>()),
-          momentum(n.number<T>()), centered(n.flag()), has_momentum(n.flag()) {}
+        : gradient(n), denominator(n), lr(n.number<T>("lr")), alpha(n.number<T>("alpha")), rest(n.number<T>("rest")),
+          momentum(n.number<T>("momentum")), centered(n.flag("centered")), has_momentum(n.flag("has_momentum")) {}
     int states() const { return 1 + centered + has_momentum; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -74,8 +75,9 @@ template <class T> struct Adam {
     T lr, shrink, b1, rest1, b2, rest2;
     bool decoupled, amsgrad;
     explicit Adam(Numbers& n)
-        : gradient(n), denominator(n), lr(n.number<T>()), shrink(n.number<T>()), b1(n.number<T>()),
-          rest1(n.number<T>()), b2(n.number<T>()), rest2(n.number<T>()), decoupled(n.flag()), amsgrad(n.flag()) {}
+        : gradient(n), denominator(n), lr(n.number<T>("lr")), shrink(n.number<T>("shrink")), b1(n.number<T>("b1")),
+          rest1(n.number<T>("rest1")), b2(n.number<T>("b2")), rest2(n.number<T>("rest2")),
+          decoupled(n.flag("decoupled")), amsgrad(n.flag("amsgrad")) {}
     int states() const { return 2 + amsgrad; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -97,7 +99,7 @@ template <class T> struct Adadelta {
     Gradient<T> gradient;
     T lr, rho, rest, eps;
     explicit Adadelta(Numbers& n)
-        : gradient(n), lr(n.number<T>()), rho(n.number<T>()), rest(n.number<T>()), eps(n.number<T>()) {}
+        : gradient(n), lr(n.number<T>("lr")), rho(n.number<T>("rho")), rest(n.number<T>("rest")), eps(n.number<T>("eps")) {}
     int states() const { return 2; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -114,8 +116,8 @@ template <class T> struct Adamax {
     Gradient<T> gradient;
     T lr, b1, rest1, b2, eps;
     explicit Adamax(Numbers& n)
-        : gradient(n), lr(n.number<T>()), b1(n.number<T>()), rest1(n.number<T>()), b2(n.number<T>()),
-          eps(n.number<T>()) {}
+        : gradient(n), lr(n.number<T>("lr")), b1(n.number<T>("b1")), rest1(n.number<T>("rest1")), b2(n.number<T>("b2")),
+          eps(n.number<T>("eps")) {}
     int states() const { return 2; }
 
     FW_INLINE void at(Place<T> x) const {
@@ -129,13 +131,13 @@ template <class T> struct Adamax {
 };
 
 // One step: arrays as for `gather`. Gives the numbers of the parameters that are left to the plain form.
-template <template <class> class Method> nb::object step(nb::list arrays, nb::tuple given) {
-    std::vector<double> numbers;
-    if (!read_numbers(given, numbers)) return not_implemented();
-    const Both<Method> method(numbers);
-    Work work = gather(arrays, 2 + method.narrow.states());
-    method.run(work);
+template <template <class> class Method> nb::object step(nb::list arrays, nb::dict numbers) try {
+    const Both<Method> both(numbers);
+    Work work = gather(arrays, 2 + both.method().states());
+    both.run(work);
     return nb::cast(work.skipped);
+} catch (const NotPythons&) {
+    return not_implemented();
 }
 
 }  // namespace

@@ -32,18 +32,21 @@ struct Work {
 // states. Only the gradient is not written.
 Work gather(nb::list arrays, int count);
 
-// The numbers of a step in the order in which Python gives them; false where NumPy would not take them as
-// Python's numbers, which take the dtype of the array they meet.
-bool read_numbers(nb::tuple given, std::vector<double>& numbers);
+// Raised where NumPy would not take a number as Python's, which takes the dtype of the array it meets.
+struct NotPythons {};
 
+// The numbers of a step by name. A method asks for the same ones in the same order for either dtype: the first
+// reading looks them up, the second repeats it.
 class Numbers {
-    const double* next_;
+    PyObject* given_;  // a dict; null at the second reading
+    std::vector<double>& read_;
+    size_t next_ = 0;
 
   public:
-    explicit Numbers(const std::vector<double>& all) : next_(all.data()) {}
-    double wide() { return *next_++; }
-    bool flag() { return wide() != 0; }
-    template <class T> T number() { return T(wide()); }
+    Numbers(PyObject* given, std::vector<double>& read) : given_(given), read_(read) {}
+    double wide(const char* name);
+    bool flag(const char* name) { return wide(name) != 0; }
+    template <class T> T number(const char* name) { return T(wide(name)); }
 };
 
 // The elements [i, i + n) of the arrays of one parameter, n <= lanes.
@@ -73,8 +76,8 @@ template <class T> class Place {
 template <class T> struct Gradient {
     bool maximize, decays;
     T decay;
-    explicit Gradient(Numbers& n) : maximize(n.flag()) {
-        double given = n.wide();
+    explicit Gradient(Numbers& n) : maximize(n.flag("maximize")) {
+        double given = n.wide("weight_decay");
         decays = given != 0;
         decay = T(given);
     }
@@ -89,7 +92,8 @@ template <class T> struct Denominator {
     T eps, correction, root;
     bool inside, corrected;
     explicit Denominator(Numbers& n)
-        : eps(n.number<T>()), correction(n.number<T>()), root(n.number<T>()), inside(n.flag()), corrected(n.flag()) {}
+        : eps(n.number<T>("eps")), correction(n.number<T>("correction")), root(n.number<T>("root_correction")),
+          inside(n.flag("eps_inside")), corrected(n.flag("corrected")) {}
     FW_INLINE Vec<T> operator()(Vec<T> v) const {
         if (inside) return sqrt(v / splat(correction) + splat(eps));
         Vec<T> d = sqrt(v);
@@ -120,17 +124,25 @@ template <class F> void over(const Work& work, F&& body) {
     });
 }
 
-// A method for parameters of either dtype.
-template <template <class> class Method> struct Both {
-    Method<float> narrow;
-    Method<double> wide;
-    explicit Both(const std::vector<double>& numbers) : Both(Numbers(numbers), Numbers(numbers)) {}
-    Both(Numbers a, Numbers b) : narrow(a), wide(b) {}
+// A method for parameters of either dtype. The numbers are float64 first: the float32 ones are rounded from them.
+template <template <class> class Method> class Both {
+    std::vector<double> read_;
+    Numbers first_, again_;
+    Method<double> wide_;
+    Method<float> narrow_;
+
+  public:
+    explicit Both(nb::dict given)
+        : first_(given.ptr(), read_), again_(nullptr, read_), wide_(first_), narrow_(again_) {
+        if (size_t(PyDict_Size(given.ptr())) != read_.size())
+            throw nb::value_error("numbers were given that the step does not ask for");
+    }
+    const Method<double>& method() const { return wide_; }
 
     void run(const Work& work) const {
         over(work, [this](const Parameter& one, int64_t begin, int64_t end) {
-            if (one.wide) update<double>(wide, one.arrays, begin, end);
-            else update<float>(narrow, one.arrays, begin, end);
+            if (one.wide) update<double>(wide_, one.arrays, begin, end);
+            else update<float>(narrow_, one.arrays, begin, end);
         });
     }
 };

@@ -45,26 +45,27 @@ nb::object norm_of_all(nb::list arrays) {
 
 template <class T> struct Scale {
     T factor;
-    explicit Scale(Numbers& n) : factor(n.number<T>()) {}
+    explicit Scale(Numbers& n) : factor(n.number<T>("factor")) {}
     FW_INLINE void at(Place<T> x) const { x.parameter(x.parameter() * splat(factor)); }
 };
 
 template <class T> struct Clip {
     T low, high;
-    explicit Clip(Numbers& n) : low(n.number<T>()), high(n.number<T>()) {}
+    explicit Clip(Numbers& n) : low(n.number<T>("low")), high(n.number<T>("high")) {}
     FW_INLINE void at(Place<T> x) const {
         x.parameter(minimum<T>(maximum<T>(x.parameter(), splat(low)), splat(high)));
     }
 };
 
 // In place on all arrays, or on none.
-template <template <class> class Change> nb::object change_all(nb::list arrays, nb::tuple given) {
-    std::vector<double> numbers;
-    if (!read_numbers(given, numbers)) return not_implemented();
+template <template <class> class Change> nb::object change_all(nb::list arrays, nb::dict numbers) try {
+    const Both<Change> both(numbers);
     Work work = gather(arrays, 1);
     if (!work.skipped.empty()) return not_implemented();
-    Both<Change>(numbers).run(work);
+    both.run(work);
     return nb::none();
+} catch (const NotPythons&) {
+    return not_implemented();
 }
 
 }  // namespace

@@ -117,24 +117,25 @@ Work gather(nb::list arrays, int count) {
     return work;
 }
 
-bool read_numbers(nb::tuple given, std::vector<double>& numbers) {
+double Numbers::wide(const char* name) {
     constexpr double EXACT = 9007199254740992.0;  // integers up to it are numbers of float64
-    for (nb::handle h : given) {
-        PyObject* o = h.ptr();
-        if (PyFloat_CheckExact(o)) {
-            numbers.push_back(PyFloat_AS_DOUBLE(o));
-            continue;
-        }
-        if (!PyLong_CheckExact(o) && !PyBool_Check(o)) return false;
-        double value = PyLong_AsDouble(o);
+    if (!given_) return read_[next_++];
+    PyObject* o = PyDict_GetItemString(given_, name);
+    if (!o) throw nb::key_error(name);
+    double value;
+    if (PyFloat_CheckExact(o)) {
+        value = PyFloat_AS_DOUBLE(o);
+    } else {
+        if (!PyLong_CheckExact(o) && !PyBool_Check(o)) throw NotPythons();
+        value = PyLong_AsDouble(o);
         if (value == -1 && PyErr_Occurred()) {
             PyErr_Clear();
-            return false;
+            throw NotPythons();
         }
-        if (value < -EXACT || value > EXACT) return false;
-        numbers.push_back(value);
+        if (value < -EXACT || value > EXACT) throw NotPythons();
     }
-    return true;
+    read_.push_back(value);
+    return value;
 }
 
 FW_BIND(m) { m.def("gradients_fit", &gradients_fit); }

@@ -1,11 +1,11 @@
 """Adadelta: steps in the units of the parameter, without a learning rate to tune."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .arrays import zeros_like
 from .fused import Fused, fused_gradient
-from .optimizer import UNIT, Optimizer, zeros_like
+from .optimizer import LIMITS, UNIT, Optimizer, ParamsT
 
 
 class Adadelta(Optimizer):
@@ -28,13 +28,15 @@ class Adadelta(Optimizer):
     tensor([0.1056, 1.0299])
     """
 
-    limits = {**Optimizer.limits, "rho": UNIT}
+    limits = {**LIMITS, "rho": UNIT}
 
-    def __init__(self, params: Iterable, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
-                 weight_decay: float = 0, *, maximize: bool = False, **hints: Any) -> None:
+    def __init__(self, params: ParamsT, lr: float = 1.0, rho: float = 0.9, eps: float = 1e-6,
+                 weight_decay: float = 0, foreach: bool | None = None, *, capturable: bool = False,
+                 maximize: bool = False, differentiable: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize}, **hints)
+            "maximize": maximize, "capturable": capturable, "foreach": foreach,
+            "differentiable": differentiable})
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean squares of gradients and of steps."""
@@ -58,5 +60,5 @@ class Adadelta(Optimizer):
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         rho = group["rho"]
-        return Fused("adadelta_step", ("square_avg", "acc_delta"), (
-            *fused_gradient(group), group["lr"], rho, 1 - rho, group["eps"]))
+        return Fused("adadelta_step", ("square_avg", "acc_delta"), {
+            **fused_gradient(group), "lr": group["lr"], "rho": rho, "rest": 1 - rho, "eps": group["eps"]})

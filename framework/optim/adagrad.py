@@ -1,12 +1,11 @@
 """Adagrad: a learning rate per element, by the sum of its squared gradients."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
 from ..ops.convert.share import share
 from .fused import Fused, denominator, fused_denominator, fused_gradient
-from .optimizer import AT_LEAST_ZERO, Optimizer
+from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
 
 class Adagrad(Optimizer):
@@ -28,14 +27,16 @@ class Adagrad(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
-    limits = {**Optimizer.limits, "lr_decay": AT_LEAST_ZERO, "initial_accumulator_value": AT_LEAST_ZERO}
+    limits = {**LIMITS, "lr_decay": AT_LEAST_ZERO, "initial_accumulator_value": AT_LEAST_ZERO}
 
-    def __init__(self, params: Iterable, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
-                 initial_accumulator_value: float = 0, eps: float = 1e-10, *, maximize: bool = False,
-                 eps_inside: bool = False, **hints: Any) -> None:
+    def __init__(self, params: ParamsT, lr: float = 1e-2, lr_decay: float = 0, weight_decay: float = 0,
+                 initial_accumulator_value: float = 0, eps: float = 1e-10, foreach: bool | None = None, *,
+                 maximize: bool = False, differentiable: bool = False, fused: bool | None = None,
+                 eps_inside: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay, "maximize": maximize,
-            "initial_accumulator_value": initial_accumulator_value, "eps_inside": eps_inside}, **hints)
+            "initial_accumulator_value": initial_accumulator_value, "foreach": foreach,
+            "differentiable": differentiable, "fused": fused, "eps_inside": eps_inside})
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The sum of squares."""
@@ -62,5 +63,6 @@ class Adagrad(Optimizer):
 
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
-        return Fused("adagrad_step", ("sum",), (*fused_gradient(group), *fused_denominator(group),
-                                                group["lr"] / (1 + (step - 1) * group["lr_decay"])))
+        return Fused("adagrad_step", ("sum",), {
+            **fused_gradient(group), **fused_denominator(group),
+            "lr": group["lr"] / (1 + (step - 1) * group["lr_decay"])})

@@ -1,11 +1,11 @@
 """Adam and AdamW: steps by running means of the gradient and its square."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .arrays import zeros_like
 from .fused import Fused, denominator, fused_denominator, fused_gradient
-from .optimizer import Optimizer, zeros_like
+from .optimizer import LIMITS, Optimizer, ParamsT
 
 
 def _names(group: dict[str, Any]) -> tuple[str, ...]:
@@ -34,14 +34,18 @@ class Adam(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
-    def __init__(self, params: Iterable, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    limits = LIMITS
+
+    def __init__(self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
-                 maximize: bool = False, decoupled_weight_decay: bool = False, eps_inside: bool = False,
-                 **hints: Any) -> None:
+                 foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+                 differentiable: bool = False, fused: bool | None = None,
+                 decoupled_weight_decay: bool = False, eps_inside: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-            "maximize": maximize, "decoupled_weight_decay": decoupled_weight_decay,
-            "eps_inside": eps_inside}, **hints)
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable, "fused": fused,
+            "decoupled_weight_decay": decoupled_weight_decay, "eps_inside": eps_inside})
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean, the mean of squares, and where amsgrad its greatest value."""
@@ -71,9 +75,10 @@ class Adam(Optimizer):
         """``update`` as a native function."""
         (b1, b2), lr, decay = group["betas"], group["lr"], group["weight_decay"]
         decoupled = bool(decay and group["decoupled_weight_decay"])
-        return Fused("adam_step", _names(group), (
-            *fused_gradient(group, not decoupled), *fused_denominator(group, 1 - b2 ** step),
-            lr / (1 - b1 ** step), 1 - lr * decay, b1, 1 - b1, b2, 1 - b2, decoupled, group["amsgrad"]))
+        return Fused("adam_step", _names(group), {
+            **fused_gradient(group, not decoupled), **fused_denominator(group, 1 - b2 ** step),
+            "lr": lr / (1 - b1 ** step), "shrink": 1 - lr * decay, "b1": b1, "rest1": 1 - b1, "b2": b2,
+            "rest2": 1 - b2, "decoupled": decoupled, "amsgrad": group["amsgrad"]})
 
 
 class AdamW(Adam):
@@ -89,8 +94,10 @@ class AdamW(Adam):
     tensor([0.4500, 1.4000])
     """
 
-    def __init__(self, params: Iterable, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
+    def __init__(self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 1e-2, amsgrad: bool = False, *,
-                 maximize: bool = False, eps_inside: bool = False, **hints: Any) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize,
-                         decoupled_weight_decay=True, eps_inside=eps_inside, **hints)
+                 maximize: bool = False, foreach: bool | None = None, capturable: bool = False,
+                 differentiable: bool = False, fused: bool | None = None, eps_inside: bool = False) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
+                         capturable=capturable, differentiable=differentiable, fused=fused,
+                         decoupled_weight_decay=True, eps_inside=eps_inside)

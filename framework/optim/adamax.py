@@ -1,11 +1,11 @@
 """Adamax: Adam with the greatest gradient in the place of its mean square."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .arrays import zeros_like
 from .fused import Fused, fused_gradient
-from .optimizer import Optimizer, zeros_like
+from .optimizer import LIMITS, Optimizer, ParamsT
 
 
 class Adamax(Optimizer):
@@ -28,12 +28,15 @@ class Adamax(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
-    def __init__(self, params: Iterable, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
-                 eps: float = 1e-8, weight_decay: float = 0, *, maximize: bool = False,
-                 **hints: Any) -> None:
+    limits = LIMITS
+
+    def __init__(self, params: ParamsT, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, foreach: bool | None = None, *,
+                 maximize: bool = False, differentiable: bool = False, capturable: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
-            "maximize": maximize}, **hints)
+            "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
+            "capturable": capturable})
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean and the greatest magnitude."""
@@ -56,5 +59,6 @@ class Adamax(Optimizer):
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         b1, b2 = group["betas"]
-        return Fused("adamax_step", ("exp_avg", "exp_inf"), (
-            *fused_gradient(group), group["lr"] / (1 - b1 ** step), b1, 1 - b1, b2, group["eps"]))
+        return Fused("adamax_step", ("exp_avg", "exp_inf"), {
+            **fused_gradient(group), "lr": group["lr"] / (1 - b1 ** step), "b1": b1, "rest1": 1 - b1,
+            "b2": b2, "eps": group["eps"]})

@@ -15,8 +15,9 @@ from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
 from ..dtypes import finfo, promote_types
 from ..tensor import Tensor, bump, wrap
+from .arrays import cast_to, on_device, real_view, zeros_like
 from .line_search import Point, strong_wolfe
-from .optimizer import AT_LEAST_ZERO, Optimizer, cast_to, on_device, real_view, zeros_like
+from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer
 
 
 class Flat:
@@ -142,7 +143,7 @@ class LBFGS(Optimizer):
     tensor([1., 1.], dtype=framework.float64)
     """
 
-    limits = {**Optimizer.limits, "tolerance_grad": AT_LEAST_ZERO, "tolerance_change": AT_LEAST_ZERO,
+    limits = {**LIMITS, "tolerance_grad": AT_LEAST_ZERO, "tolerance_change": AT_LEAST_ZERO,
               **dict.fromkeys(("max_iter", "max_eval", "history_size"),
                               (lambda v: v >= 1 and int(v) == v, "a whole number >= 1"))}
 
@@ -153,6 +154,8 @@ class LBFGS(Optimizer):
             "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
             "history_size": history_size, "line_search_fn": line_search_fn})
+
+    _knows_its_state = True
 
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for options that are out of range."""
@@ -193,7 +196,7 @@ class LBFGS(Optimizer):
         return [f"{name}: its vectors have {list(v.shape)} elements in the checkpoint, all parameters "
                 f"together have {size}" for v in vectors[:1] if v.shape != (size,)]
 
-    def cast_state(self, p: Tensor, saved: dict) -> dict[str, Any]:
+    def cast_state(self, p: Tensor, saved: dict, group: dict[str, Any]) -> dict[str, Any]:
         """A copy of the saved state in the common dtype of the parameters."""
         flat = Flat([q for g in self.param_groups for q in g["params"]])
         return {k: cast_to(v, flat.dtype, flat.device) for k, v in saved.items()}

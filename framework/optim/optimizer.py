@@ -18,61 +18,85 @@ with a last dimension of size 2 more, over the same memory.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from functools import wraps
 from math import inf
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
+from warnings import warn
 
 import numpy as np
 
 from ..autograd.hooks import RemovableHandle
-from ..autograd.mode import enable_grad, no_grad
-from ..backends import array_module, move
-from ..dtypes import INEXACT
-from ..errors import CheckpointError, DeviceError, DTypeError, ShapeError
-from ..ops.pointwise.complex_numbers import as_complex_op, as_real_op
+from ..autograd.mode import enable_grad, no_grad, set_grad_enabled
+from ..errors import DeviceError, DTypeError, ShapeError
 from ..tensor import Tensor, bump, counter_of, wrap
-from .fused import Fused, fused_step, gradients_fit
+from . import saved
+from .arrays import as_kept, number, on_device, real_view, zeros_like
+from .fused import Fused, gradients_fit, kernels_for
+from .fused import run as run_fused
+from .hooks import hooked, register
+from .hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
+from .hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
 
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
 Limit = tuple[Callable[[Any], bool], str]
 AT_LEAST_ZERO: Limit = (lambda v: 0 <= v < inf, "a finite number >= 0")
 FRACTION: Limit = (lambda v: 0 <= v < 1, "in [0, 1)")
 UNIT: Limit = (lambda v: 0 <= v <= 1, "in [0, 1]")
+LIMITS: dict[str, Limit] = {"lr": AT_LEAST_ZERO, "weight_decay": AT_LEAST_ZERO, "eps": AT_LEAST_ZERO,
+                            "momentum": AT_LEAST_ZERO, "betas": FRACTION}
 
-_NOT_OPTIONS = ("params", "param_names")
-_HINTS = ("foreach", "fused", "capturable", "differentiable")
+_NO_HOOKS: Any = MappingProxyType({})
+_HOOKS = tuple(f"_optimizer_{name}_hooks" for name in (
+    "step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre",
+    "load_state_dict_post"))
+
+
+class _Required:
+    """The default of an option that every group must set itself."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
 
 
 class Optimizer:
     """Changes parameters by their gradients.
 
     params: tensors, ``(name, tensor)`` pairs such as ``model.named_parameters()``, or dicts with the
-    key ``params`` and options of their own. With names, ``state_dict`` is by name; otherwise the
-    names are the positions "0", "1", ... defaults: the options of groups that do not set them.
+    key ``params`` and options of their own. defaults: the options of groups that do not set them.
 
     A subclass writes ``init_state(p, group)`` and ``update(p, g, state, group)`` (see the head of
-    ``optim/optimizer.py``); ``update_group`` is the door for updating many parameters at once.
-    ``limits`` says which values options may take.
+    ``optim/optimizer.py``); ``update_group`` is the door for updating many parameters at once, and
+    ``limits`` says which values options may take. Or it writes ``step`` alone, in PyTorch's style, and
+    keeps in ``self.state[p]`` what it likes.
 
-    PyTorch's speed hints ``foreach``, ``fused`` and ``capturable`` are taken and have no effect.
+    PyTorch's choices among its implementations, ``foreach`` and ``fused``, are taken: there is one
+    form for both here, with the same numbers. ``capturable`` (for CUDA graphs) and ``differentiable``
+    are refused. ``lr`` and ``betas`` may be tensors of one element, which are read at each step.
     """
 
-    limits: dict[str, Limit] = {"lr": AT_LEAST_ZERO, "weight_decay": AT_LEAST_ZERO,
-                                "eps": AT_LEAST_ZERO, "momentum": AT_LEAST_ZERO, "betas": FRACTION}
+    limits: dict[str, Limit] = {}
 
-    def __init__(self, params: Iterable, defaults: dict[str, Any], **hints: Any) -> None:
+    # on the class, for subclasses in PyTorch's style that do not call __init__
+    _opt_called = False  # whether step() ever ran: the schedulers ask
+    _stepping = False
+    _optimizer_step_pre_hooks: dict[int, Callable] = _NO_HOOKS
+    _optimizer_step_post_hooks: dict[int, Callable] = _NO_HOOKS
+    _optimizer_state_dict_pre_hooks: dict[int, Callable] = _NO_HOOKS
+    _optimizer_state_dict_post_hooks: dict[int, Callable] = _NO_HOOKS
+    _optimizer_load_state_dict_pre_hooks: dict[int, Callable] = _NO_HOOKS
+    _optimizer_load_state_dict_post_hooks: dict[int, Callable] = _NO_HOOKS
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
-        self._start()
-        self._check_hints(hints)
         self.check_group(defaults)
         for group in self._groups_of(params):
             self.add_param_group(group)
-
-    def _start(self) -> None:
-        self._opt_called = False  # whether step() ever ran: the schedulers ask
-        self._pre_hooks: dict[int, Callable] = {}
-        self._post_hooks: dict[int, Callable] = {}
 
     # -- what a subclass writes ------------------------------------------------------------------
 
@@ -85,7 +109,7 @@ class Optimizer:
 
         state: what ``init_state`` gave, as arrays, and ``step``, the number of this update from 1.
         """
-        raise NotImplementedError(f"{type(self).__name__} must define update(p, g, state, group)")
+        raise NotImplementedError(f"{type(self).__name__} must define update(p, g, state, group), or step()")
 
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` of step number ``step`` as a native function with the same bits, if there is one."""
@@ -95,14 +119,44 @@ class Optimizer:
         super().__init_subclass__(**kwargs)
         if "update" in vars(cls) and "fused" not in vars(cls):  # the parent's does the parent's update
             cls.fused = Optimizer.fused  # type: ignore[method-assign]
+        if "step" in vars(cls):
+            cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
+
+    @property
+    def _knows_its_state(self) -> bool:
+        """Whether ``init_state`` says what is kept: a class with its own ``step`` keeps what it likes."""
+        return type(self).step is Optimizer.step and type(self).update is not Optimizer.update
 
     def update_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
         """Update parameters of one group, whose gradients fit: natively, the rest by ``update``."""
-        sign_flipped, name = group.get("maximize", False), f"{type(self).__name__}.step"
-        for p in fused_step(self, params, group):
+        group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
+        if type(self).fused is not Optimizer.fused and kernels_for(params[0]):
+            params = self._update_natively(params, group)
+        name = f"{type(self).__name__}.step"
+        for p in params:
             with on_device(p._array):
                 self._update_one(p, p._array, sign_flipped, group)
             bump(p, name)
+
+    def _update_natively(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """Update those of ``params`` that the kernels take; the others are returned."""
+        by_step: dict[int, list[tuple[Tensor, dict[str, Any]]]] = {}
+        for p in params:
+            kept = self.state.get(p) or {**self.first_state(p, group), "step": 0}
+            by_step.setdefault(kept["step"] + 1, []).append((p, kept))
+        left, name = [], f"{type(self).__name__}.step"
+        for step, work in by_step.items():
+            plan = self.fused(group, step)
+            skipped = range(len(work)) if plan is None else run_fused(plan, work)
+            if skipped:
+                left += [work[i][0] for i in skipped]
+                work = [pair for i, pair in enumerate(work) if i not in set(skipped)]
+            for p, kept in work:
+                kept["step"] = step
+                if step == 1:
+                    self.state[p] = kept
+                bump(p, name)
+        return left
 
     def _update_one(self, p: Tensor, array: Any, sign_flipped: bool, group: dict[str, Any]) -> None:
         kept = self.state[p]
@@ -117,37 +171,65 @@ class Optimizer:
         self.update(seen, -g if sign_flipped else g, state, group)
         for key, value in state.items():
             if value is not given.get(key):
-                kept[key] = _as_kept(value, array)
+                kept[key] = as_kept(value, array)
 
     def first_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """What ``init_state`` gives, as it is kept: tensors, and complex ones for a complex parameter."""
-        made = self.init_state(real_view(p._array), group)
-        return {k: _as_kept(v, p._array) for k, v in made.items()}
+        made = self.init_state(real_view(p._array), self.numbers_of(group))
+        return {k: as_kept(v, p._array) for k, v in made.items()}
+
+    def numbers_of(self, group: dict[str, Any]) -> dict[str, Any]:
+        """The group with numbers where an option is a tensor of one element, or holds such."""
+        changed = {}
+        for name in self.limits:
+            value = group.get(name)
+            if isinstance(value, Tensor):
+                changed[name] = number(value)
+            elif type(value) is tuple and any(isinstance(v, Tensor) for v in value):
+                changed[name] = tuple(map(number, value))
+        return {**group, **changed} if changed else group
 
     def check_group(self, group: dict[str, Any]) -> None:
-        """Raise ValueError for an option outside its limits."""
+        """Raise for an option outside its limits, or for one that is refused."""
+        kind = type(self).__name__
         for name, (fits, words) in self.limits.items():
             values = group.get(name, 0)
             for value in values if isinstance(values, (tuple, list)) else (values,):
+                if isinstance(value, Tensor):
+                    value = self._one_number(name, value, group)
+                if value is required:
+                    continue
                 if not isinstance(value, (int, float, np.floating, np.integer)):
-                    raise TypeError(f"{type(self).__name__}: {name} must be a number, got "
-                                    f"{type(value).__name__}: {value!r}")
+                    raise TypeError(f"{kind}: {name} must be a number, got {type(value).__name__}: {value!r}")
                 if not fits(value):
-                    raise ValueError(f"{type(self).__name__}: {name}={values!r} must be {words}")
-        if "betas" in group and len(group["betas"]) != 2:
-            raise ValueError(f"{type(self).__name__}: betas={group['betas']!r} must be two numbers")
+                    raise ValueError(f"{kind}: {name}={values!r} must be {words}")
+        if "betas" in self.limits and "betas" in group and len(group["betas"]) != 2:
+            raise ValueError(f"{kind}: betas={group['betas']!r} must be two numbers")
+        if self.limits:
+            self._check_choices(group)
+
+    def _one_number(self, name: str, value: Tensor, group: dict[str, Any]) -> Any:
+        if value.numel() != 1:
+            raise ValueError(f"{type(self).__name__}: {name} must be a number or a tensor of one element, "
+                             f"got a tensor of shape {list(value.shape)}")
+        if group.get("foreach"):
+            raise ValueError(f"{type(self).__name__}: {name} is a tensor, which foreach=True does not take; "
+                             f"leave foreach=None")
+        return value.item()
+
+    def _check_choices(self, group: dict[str, Any]) -> None:
+        """Of PyTorch's choices among its implementations, those that would have to change something."""
+        kind = type(self).__name__
+        if group.get("foreach") and group.get("fused"):
+            raise RuntimeError(f"{kind}: foreach=True and fused=True are two forms; choose one")
+        if group.get("differentiable"):
+            raise ValueError(f"{kind}: differentiable=True is not supported: a step is not recorded; use "
+                             f"autograd.grad(create_graph=True) and write the update with operators")
+        if group.get("capturable"):
+            raise ValueError(f"{kind}: capturable=True is not supported: steps are not captured in CUDA "
+                             f"graphs; leave it out, the numbers are the same")
 
     # -- groups ----------------------------------------------------------------------------------
-
-    def _check_hints(self, hints: dict[str, Any]) -> None:
-        for name, value in hints.items():
-            if name not in _HINTS:
-                raise TypeError(f"{type(self).__name__}: there is no option {name!r}; it has: "
-                                f"{', '.join(self.defaults)}")
-            if name == "differentiable" and value:
-                raise ValueError(f"{type(self).__name__}: differentiable={value!r} is not supported: "
-                                 f"a step is not recorded; use autograd.grad(create_graph=True) and "
-                                 f"write the update with operators")
 
     def _groups_of(self, params: Any) -> list[dict[str, Any]]:
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
@@ -182,11 +264,17 @@ class Optimizer:
                              f"{sorted(param_group)}")
         params, names = self._split(param_group)
         group = {**self.defaults, **param_group, "params": params}
+        for name, value in group.items():
+            if value is required:
+                raise ValueError(f"{kind}: every parameter group must give {name!r}, which has no default")
         group.pop("param_names", None)
         if names is not None:
             group["param_names"] = names
         self.check_group(group)
         self._check_params(params, names)
+        if len({id(p) for p in params}) < len(params):
+            warn(f"{kind}: a parameter group has the same parameter twice, which is updated twice at each "
+                 f"step", UserWarning, stacklevel=3)
         self.param_groups.append(group)
 
     def _split(self, group: dict[str, Any]) -> tuple[list[Tensor], list[str] | None]:
@@ -213,16 +301,15 @@ class Optimizer:
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
                 raise TypeError(f"{kind}: params[{i}] must be a Tensor, got {type(p).__name__}")
-            if not p.is_leaf:
+            if not (p.is_leaf or p.retains_grad):
                 raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a non-leaf tensor, one "
                                  f"that was computed; optimize the leaf it was computed from, or "
                                  f"x.detach().requires_grad_()")
             if not (p.is_floating_point() or p.is_complex()):
                 raise DTypeError(f"{kind}: params[{i}] must be floating or complex, it is {p.dtype}")
             if id(p) in seen:
-                raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a duplicate: it "
-                                 f"appears twice in a group, or in two groups")
-            seen.add(id(p))
+                raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a duplicate: it appears in "
+                                 f"two groups")
         if self.param_groups and (names is None) != ("param_names" not in self.param_groups[0]):
             raise ValueError(f"{kind}: either all groups have parameter names, or none")
         known = [n for group in self.param_groups for n in group.get("param_names", ())]
@@ -247,6 +334,7 @@ class Optimizer:
                         g._array.fill(0)
                         counter_of(g)[:] = counter_of(g)[0] + 1, "zero_grad"
 
+    @hooked
     def step(self, closure: Callable | None = None) -> Any:
         """Change every parameter that has a gradient; the others are left alone.
 
@@ -254,20 +342,7 @@ class Optimizer:
         it runs with gradients enabled, and its result is returned. Gradients that do not fit their
         parameter raise before anything is changed.
         """
-        args: tuple = () if closure is None else (closure,)
-        kwargs: dict[str, Any] = {}
-        for hook in list(self._pre_hooks.values()):
-            changed = hook(self, args, kwargs)
-            if changed is not None:
-                if not (isinstance(changed, tuple) and len(changed) == 2):
-                    raise TypeError(f"{type(self).__name__}.step: a pre-hook must return None or (args, "
-                                    f"kwargs), got {changed!r}")
-                args, kwargs = changed
-        self._opt_called = True
-        result = self._run(*args, **kwargs)
-        for hook in list(self._post_hooks.values()):
-            hook(self, args, kwargs)
-        return result
+        return self._run(closure)
 
     def _run(self, closure: Callable | None = None) -> Any:
         loss = None
@@ -311,188 +386,110 @@ class Optimizer:
         names = self.param_groups[group].get("param_names")
         return f"parameter '{names[i]}'" if names else f"params[{i}] of group {group}"
 
+    # -- hooks -----------------------------------------------------------------------------------
+
+    def _hooks(self, name: str) -> dict[int, Callable]:
+        return self.__dict__.setdefault(f"_optimizer_{name}_hooks", {})
+
     def register_step_pre_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` before each step; it may return new (args, kwargs)."""
-        return _register(self._pre_hooks, hook)
+        return register(self._hooks("step_pre"), hook)
 
     def register_step_post_hook(self, hook: Callable) -> RemovableHandle:
         """Call ``hook(optimizer, args, kwargs)`` after each step."""
-        return _register(self._post_hooks, hook)
+        return register(self._hooks("step_post"), hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` before ``state_dict`` reads the state."""
+        return register(self._hooks("state_dict_pre"), hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` on what ``state_dict`` gives; it may return another."""
+        return register(self._hooks("state_dict_post"), hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer, state_dict)`` before loading, with a copy of the outermost dict; it may
+        return another.
+        """
+        return register(self._hooks("load_state_dict_pre"), hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable, prepend: bool = False) -> RemovableHandle:
+        """Call ``hook(optimizer)`` after loading."""
+        return register(self._hooks("load_state_dict_post"), hook, prepend)
 
     # -- saving and loading ----------------------------------------------------------------------
 
-    def _names(self) -> list[list[str]]:
-        """Per group the names of its parameters: their own, or their positions."""
-        result, count = [], 0
-        for group in self.param_groups:
-            size = len(group["params"])
-            result.append(list(group.get("param_names") or map(str, range(count, count + size))))
-            count += size
-        return result
-
     def state_dict(self) -> dict[str, Any]:
-        """``{"state": {name: {...}}, "param_groups": [{option: value, "params": [names]}]}``.
+        """``{"state": {0: {...}, ...}, "param_groups": [{option: value, "params": [0, ...]}]}``.
 
+        Parameters are numbered through all groups; with names, the groups have ``param_names`` too.
         The tensors in it are those of the optimizer, not copies (as in PyTorch).
 
         >>> w = fw.ones(2, requires_grad=True)
-        >>> fw.optim.SGD([("w", w)], lr=0.1).state_dict()["param_groups"][0]["params"]
-        ['w']
+        >>> group = fw.optim.SGD([("w", w)], lr=0.1).state_dict()["param_groups"][0]
+        >>> group["params"], group["param_names"], group["lr"]
+        ([0], ['w'], 0.1)
         """
-        state, groups = {}, []
-        for group, names in zip(self.param_groups, self._names()):
-            packed = {k: v for k, v in group.items() if k != "params"}
-            groups.append({**packed, "params": names})
-            for p, name in zip(group["params"], names):
-                if self.state.get(p):
-                    state[name] = dict(self.state[p])
-        return {"state": state, "param_groups": groups}
+        for hook in list(self._optimizer_state_dict_pre_hooks.values()):
+            hook(self)
+        result = saved.pack(self)
+        for hook in list(self._optimizer_state_dict_post_hooks.values()):
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take the state and the options of ``state_dict``; floating state takes the parameters' dtype
         and device.
 
-        Parameters are matched by name where both sides have names, else by position. Raises one
-        CheckpointError that lists every difference in names, order, shapes and kinds of state; the
-        optimizer is unchanged then.
+        Parameters are matched by name where both sides have names, else by position. State may be
+        NumPy arrays, too. Raises one CheckpointError that lists every difference in names, shapes and
+        kinds of state; the optimizer is unchanged then. The state of a class with its own ``step`` is
+        taken as it is.
         """
-        if not isinstance(state_dict, dict) or not {"state", "param_groups"} <= set(state_dict):
-            got = sorted(map(str, state_dict)) if isinstance(state_dict, dict) else type(state_dict).__name__
-            raise CheckpointError(f"{type(self).__name__}.load_state_dict: wanted a dict with the keys "
-                                  f"'state' and 'param_groups', got {got}; is it an optimizer's?")
-        problems = self._compare_groups(state_dict["param_groups"])
-        if not problems:
-            groups = self._loaded_groups(state_dict["param_groups"])
-            state = self._loaded_state(state_dict, groups, problems)
-        if problems:
-            raise CheckpointError(
-                f"{type(self).__name__}.load_state_dict: the checkpoint does not fit this optimizer; "
-                f"nothing was changed:\n  " + "\n  ".join(problems))
-        self.__setstate__({"defaults": self.defaults, "state": state, "param_groups": groups})
+        if isinstance(state_dict, dict):
+            state_dict = dict(state_dict)
+        for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        state, groups = saved.unpack(self, state_dict)
+        self.__setstate__({"state": state, "param_groups": groups})
+        for hook in list(self._optimizer_load_state_dict_post_hooks.values()):
+            hook(self)
 
-    def _compare_groups(self, saved: list[dict]) -> list[str]:
-        if len(saved) != len(self.param_groups):
-            return [f"the checkpoint has {len(saved)} parameter groups, the optimizer "
-                    f"{len(self.param_groups)}"]
-        problems = []
-        for i, (group, theirs) in enumerate(zip(self.param_groups, saved)):
-            ours, names = group.get("param_names"), theirs.get("param_names")
-            if ours and names:
-                problems += _compare_names(i, list(ours), list(names))
-            elif len(group["params"]) != len(theirs["params"]):
-                problems.append(f"group {i} has {len(theirs['params'])} parameters in the checkpoint, "
-                                f"{len(group['params'])} in the optimizer")
-        return problems
+    def compare_state(self, p: Tensor, saved_state: dict, group: dict[str, Any], name: str) -> list[str]:
+        """What in the saved state of ``p`` does not fit; by what ``init_state`` would give."""
+        return saved.compare(type(self).__name__, self._wanted(p, group), saved_state, name)
 
-    def _loaded_groups(self, saved: list[dict]) -> list[dict[str, Any]]:
-        groups = []
-        for group, theirs in zip(self.param_groups, saved):
-            options = {k: v for k, v in theirs.items() if k not in _NOT_OPTIONS}
-            own = {k: group[k] for k in _NOT_OPTIONS if k in group}
-            groups.append({**self.defaults, **options, **own})
-        return groups
-
-    def _loaded_state(self, state_dict: dict, groups: list, problems: list[str]) -> defaultdict:
-        saved = {str(k): v for k, v in state_dict["state"].items()}
-        state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
-        for group, theirs, names in zip(groups, state_dict["param_groups"], self._names()):
-            for p, key, name in zip(group["params"], theirs["params"], names):
-                entry = {k: v for k, v in (saved.pop(str(key), None) or {}).items() if v is not None}
-                if entry:
-                    problems += self.compare_state(p, entry, group, name)
-                    state[p] = self.cast_state(p, entry)
-        problems += [f"state for '{key}', which no group names" for key in saved]
-        return state
-
-    def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
-        """What in the ``saved`` state of ``p`` does not fit; by what ``init_state`` would give."""
+    def _wanted(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         with on_device(p._array):
-            wanted = self.first_state(p, group)
-        ours, theirs = sorted(wanted), sorted(k for k in saved if k != "step")
-        if ours != theirs:
-            return [f"{name}: the checkpoint keeps {theirs or 'nothing'}, {type(self).__name__} with its "
-                    f"options keeps {ours or 'nothing'}"]
-        wanted = {key: value for key, value in wanted.items() if isinstance(value, Tensor)}
-        return [f"{name}: {key} has shape {list(getattr(saved[key], 'shape', ()))} in the checkpoint, "
-                f"the optimizer needs {list(value.shape)}" for key, value in wanted.items()
-                if getattr(saved[key], "shape", ()) != value.shape] + [
-                f"{name}: {key} is {saved[key].dtype} in the checkpoint, the optimizer needs {value.dtype}"
-                for key, value in wanted.items()
-                if isinstance(saved[key], Tensor) and saved[key].is_complex() != value.is_complex()]
+            return self.first_state(p, group)
 
-    def cast_state(self, p: Tensor, saved: dict) -> dict[str, Any]:
-        """A copy of the ``saved`` state of ``p`` in its dtype and on its device; ``step`` as a number."""
-        step = saved.get("step", 1)
-        step = int(step.item() if isinstance(step, Tensor) else step)
-        return {"step": step, **{k: cast_to(v, p._array.dtype, p.device)
-                                 for k, v in saved.items() if k != "step"}}
+    def cast_state(self, p: Tensor, saved_state: dict, group: dict[str, Any]) -> dict[str, Any]:
+        """A copy of the saved state of ``p`` in its dtype and on its device."""
+        if not self._knows_its_state:
+            own_update = type(self).update is not Optimizer.update  # then step is counted here, as a number
+            return saved.cast_unknown(p, saved_state, own_update)
+        return saved.cast_known(p, saved_state, self._wanted(p, group))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+        return {k: v for k, v in self.__dict__.items() if k not in _HOOKS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if "_opt_called" not in self.__dict__:
-            self._start()
         self.__dict__.update(state)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]
         for i, group in enumerate(self.param_groups):
             lines.append(f"Parameter Group {i}")
-            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k not in _NOT_OPTIONS]
+            lines += [f"    {k}: {group[k]}" for k in sorted(group) if k not in ("params", "param_names")]
         return "\n".join([*lines, ")"])
 
 
-def on_device(array: Any) -> AbstractContextManager:
-    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for the CPU."""
-    return _NOWHERE if isinstance(array, np.ndarray) else array.device
-
-
-_NOWHERE: AbstractContextManager = nullcontext()
-
-
-def zeros_like(p: Any) -> Any:
-    """Zeros of the shape and dtype of the array ``p``, where it is."""
-    return array_module(p).zeros_like(p)
-
-
-def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:
-    """A copy of a tensor on ``device``, not of integers as ``dtype``; also inside lists; else itself."""
-    if isinstance(value, (list, tuple)):
-        return [cast_to(v, dtype, device) for v in value]
-    if not isinstance(value, Tensor):
-        return value
-    array = value._array
-    with on_device(array):
-        copy = array.astype(dtype if array.dtype.kind in INEXACT else array.dtype)
-    return wrap(move(copy, device))
-
-
-def real_view(array: Any) -> Any:
-    """A complex array as pairs of real numbers, (*) -> (*, 2), over the same memory; a real one as it is."""
-    return as_real_op(array) if array.dtype.kind == "c" else array
-
-
-def _as_kept(value: Any, p: Any) -> Any:
-    """An array as a tensor, pairs of a complex parameter ``p`` as complex numbers; others as they are."""
-    if not (hasattr(value, "dtype") and hasattr(value, "strides")) or isinstance(value, np.generic):
-        return value
-    paired = p.dtype.kind == "c" and value.shape == (*p.shape, 2)
-    return wrap(as_complex_op(value) if paired else value)
-
-
-def _register(hooks: dict[int, Callable], hook: Callable) -> RemovableHandle:
-    key = max(hooks, default=-1) + 1
-    hooks[key] = hook
-    return RemovableHandle(hooks, key)
-
-
-def _compare_names(i: int, ours: list[str], theirs: list[str]) -> list[str]:
-    problems = [f"group {i}: '{n}' is missing from the checkpoint" for n in ours if n not in theirs]
-    problems += [f"group {i}: '{n}' is in the checkpoint but not in the optimizer" for n in theirs
-                 if n not in ours]
-    if not problems and ours != theirs:
-        at = next(k for k, (a, b) in enumerate(zip(ours, theirs)) if a != b) if ours else 0
-        problems.append(f"group {i}: the parameters are in another order, first at position {at}: "
-                        f"'{theirs[at]}' in the checkpoint, '{ours[at]}' in the optimizer")
-    return problems
+def _use_grad_for_differentiable(step: Callable) -> Callable:
+    """A user's ``step`` that is recorded only where ``defaults["differentiable"]`` says so."""
+    @wraps(step)
+    def unrecorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
+            return step(self, *args, **kwargs)
+    return unrecorded

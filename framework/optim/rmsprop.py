@@ -1,11 +1,11 @@
 """RMSprop: a learning rate per element, by a running mean of its squared gradients."""
 
-from collections.abc import Iterable
 from typing import Any
 
 from ..backends import array_module
+from .arrays import zeros_like
 from .fused import Fused, denominator, fused_denominator, fused_gradient
-from .optimizer import AT_LEAST_ZERO, Optimizer, zeros_like
+from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
 
 def _names(group: dict[str, Any]) -> tuple[str, ...]:
@@ -36,14 +36,16 @@ class RMSprop(Optimizer):
     tensor([0.5000, 1.5000])
     """
 
-    limits = {**Optimizer.limits, "alpha": AT_LEAST_ZERO}
+    limits = {**LIMITS, "alpha": AT_LEAST_ZERO}
 
-    def __init__(self, params: Iterable, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
-                 weight_decay: float = 0, momentum: float = 0, centered: bool = False, *,
-                 maximize: bool = False, eps_inside: bool = False, **hints: Any) -> None:
+    def __init__(self, params: ParamsT, lr: float = 1e-2, alpha: float = 0.99, eps: float = 1e-8,
+                 weight_decay: float = 0, momentum: float = 0, centered: bool = False,
+                 capturable: bool = False, foreach: bool | None = None, maximize: bool = False,
+                 differentiable: bool = False, *, eps_inside: bool = False) -> None:
         super().__init__(params, {
             "lr": lr, "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum,
-            "centered": centered, "maximize": maximize, "eps_inside": eps_inside}, **hints)
+            "centered": centered, "maximize": maximize, "capturable": capturable, "foreach": foreach,
+            "differentiable": differentiable, "eps_inside": eps_inside})
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean of squares; the mean where centered; the buffer where there is momentum."""
@@ -74,6 +76,7 @@ class RMSprop(Optimizer):
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         alpha, momentum = group["alpha"], group["momentum"]
-        return Fused("rmsprop_step", _names(group), (
-            *fused_gradient(group), *fused_denominator(group), group["lr"], alpha, 1 - alpha, momentum,
-            group["centered"], bool(momentum)))
+        return Fused("rmsprop_step", _names(group), {
+            **fused_gradient(group), **fused_denominator(group), "lr": group["lr"], "alpha": alpha,
+            "rest": 1 - alpha, "momentum": momentum, "centered": group["centered"],
+            "has_momentum": bool(momentum)})

@@ -1,10 +1,10 @@
 """Stochastic gradient descent."""
 
-from collections.abc import Iterable
 from typing import Any
 
+from .arrays import zeros_like
 from .fused import Fused, fused_gradient
-from .optimizer import AT_LEAST_ZERO, Optimizer, zeros_like
+from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
 
 class SGD(Optimizer):
@@ -28,14 +28,16 @@ class SGD(Optimizer):
     tensor([0., 0.])
     """
 
-    limits = {**Optimizer.limits, "dampening": AT_LEAST_ZERO}
+    limits = {**LIMITS, "dampening": AT_LEAST_ZERO}
 
-    def __init__(self, params: Iterable, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
-                 weight_decay: float = 0, nesterov: bool = False, *, maximize: bool = False,
-                 **hints: Any) -> None:
+    def __init__(self, params: ParamsT, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,
+                 weight_decay: float = 0, nesterov: bool = False, *,
+                 maximize: bool = False, foreach: bool | None = None, differentiable: bool = False,
+                 fused: bool | None = None) -> None:
         super().__init__(params, {
             "lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay,
-            "nesterov": nesterov, "maximize": maximize}, **hints)
+            "nesterov": nesterov, "maximize": maximize, "foreach": foreach,
+            "differentiable": differentiable, "fused": fused})
 
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for options that do not fit together."""
@@ -66,6 +68,7 @@ class SGD(Optimizer):
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         momentum, dampening = group["momentum"], group["dampening"]
-        return Fused("sgd_step", ("momentum_buffer",) if momentum else (), (
-            *fused_gradient(group), group["lr"], momentum, 1 - dampening, bool(momentum), step == 1,
-            step > 1 and bool(dampening), group["nesterov"]))
+        return Fused("sgd_step", ("momentum_buffer",) if momentum else (), {
+            **fused_gradient(group), "lr": group["lr"], "momentum": momentum, "share": 1 - dampening,
+            "has_momentum": bool(momentum), "first": step == 1, "dampened": step > 1 and bool(dampening),
+            "nesterov": group["nesterov"]})

@@ -50,7 +50,7 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
                            f"for nan or inf in the loss, or pass error_if_nonfinite=False")
     factor = max_norm / (total + 1e-6)
     factor = array_module(factor).minimum(factor, 1.0)
-    if not _change_all("scale_all", grads, "mul_", float(factor)):
+    if not _change_all("scale_all", grads, "mul_", factor=float(factor)):
         for g in grads:
             g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
     return wrap(array_module(total).asarray(total))
@@ -61,7 +61,7 @@ def _native_call(function: str, grads: list[Tensor], *args: Any) -> Any:
     return NotImplemented if call is None else call([g._array for g in grads], *args)
 
 
-def _change_all(function: str, grads: list[Tensor], name: str, *numbers: float) -> bool:
+def _change_all(function: str, grads: list[Tensor], name: str, **numbers: float) -> bool:
     """Change all gradients by the native function; False, and nothing changed, where it takes not all."""
     if _native_call(function, grads, numbers) is NotImplemented:
         return False
@@ -106,7 +106,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
     tensor([ 1.0000, -0.5000])
     """
     grads = _gradients(parameters, "clip_grad_value_")
-    if not _change_all("clip_all", grads, "clamp_", -clip_value, clip_value):
+    if not _change_all("clip_all", grads, "clamp_", low=-clip_value, high=clip_value):
         for g in grads:
             g.clamp_(-clip_value, clip_value)  # type: ignore[attr-defined]
 

@@ -5,9 +5,11 @@ optimizer: call ``step()`` of each, after ``optimizer.step()``.
 """
 
 from .base import LRScheduler as LRScheduler
+from .base import _LRScheduler as _LRScheduler
 from .cosine import CosineAnnealingLR as CosineAnnealingLR
 from .cosine import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from .cosine import OneCycleLR as OneCycleLR
+from .cyclic import CyclicLR as CyclicLR
 from .decay import ConstantLR as ConstantLR
 from .decay import ExponentialLR as ExponentialLR
 from .decay import LambdaLR as LambdaLR
@@ -17,4 +19,5 @@ from .decay import MultiStepLR as MultiStepLR
 from .decay import PolynomialLR as PolynomialLR
 from .decay import ReduceLROnPlateau as ReduceLROnPlateau
 from .decay import StepLR as StepLR
+from .sequential import ChainedScheduler as ChainedScheduler
 from .sequential import SequentialLR as SequentialLR

@@ -4,41 +4,55 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from ...autograd.mode import no_grad
+from ...tensor import Tensor
+from ..arrays import number
 from ..optimizer import Optimizer
+
+_TRANSIENT = ("_is_initial", "_get_lr_called_within_step")  # PyTorch saves them, too
 
 
 class LRScheduler:
     """Base of the schedules: ``get_lr()`` gives the rates of all groups for epoch ``last_epoch``.
 
     last_epoch: -1 to start; the number of the last epoch to continue without a saved state, where the
-    optimizer's groups must have ``initial_lr``.
+    optimizer's groups must have ``initial_lr``. Where ``lr`` of a group is a tensor, it is changed in
+    place; the rates are computed as Python's numbers.
     """
+
+    _is_initial = False  # during the first step, which is none onwards
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         self.optimizer = checked(optimizer, type(self).__name__)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", group["lr"])
+                group.setdefault("initial_lr", number(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(f"{type(self).__name__}: last_epoch={last_epoch!r} continues a schedule, but "
                                f"group {i} of the optimizer has no 'initial_lr'; load the optimizer's "
                                f"state_dict first, or start with last_epoch=-1")
-        self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs = [number(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._begin()
-
-    _initial = False
 
     def _begin(self) -> None:
         """The first step: it sets the rates of the epoch at hand, and none is a step onwards."""
         self._step_count = 0
-        self._initial = True
-        self.step()
-        del self._initial  # back to the class's False, and not in state_dict
+        self._is_initial = True
+        try:
+            self.step()
+        finally:
+            del self._is_initial  # back to the class's False, and not in state_dict
 
     def get_lr(self) -> list[float]:
         """The rates for epoch ``last_epoch``, one per group."""
         raise NotImplementedError(f"{type(self).__name__} must define get_lr()")
+
+    def _check_within_step(self) -> None:
+        if not self._get_lr_called_within_step:
+            warnings.warn(f"{type(self).__name__}.get_lr() gives the rates for a step under way; use "
+                          f"get_last_lr() for those in force", UserWarning, stacklevel=3)
 
     def get_last_lr(self) -> list[float]:
         """The rates set last, one per group."""
@@ -49,23 +63,35 @@ class LRScheduler:
         if self._step_count == 1:
             warn_if_first(self.optimizer, type(self).__name__)
         self._step_count += 1
-        if epoch is None:
-            self.last_epoch += 1
-            rates = self.get_lr()
-        else:
-            self.last_epoch = epoch
-            closed = getattr(self, "_closed_form_lr", None)
-            rates = self.get_lr() if closed is None else closed()
+        if epoch is not None:
+            warnings.warn(f"{type(self).__name__}.step(epoch) goes by the formula of the whole schedule, "
+                          f"whatever the present rate is, and is deprecated; call step() once per epoch",
+                          UserWarning, stacklevel=2)
+        self._get_lr_called_within_step = True
+        try:
+            if epoch is None:
+                self.last_epoch += 1
+                rates = self.get_lr()
+            else:
+                self.last_epoch = epoch
+                closed = getattr(self, "_get_closed_form_lr", None)
+                rates = self.get_lr() if closed is None else closed()
+        finally:
+            del self._get_lr_called_within_step
         self._set(rates)
 
     def _set(self, rates: Sequence[float]) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates):
-            group["lr"] = lr
-        self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
+            put(group, lr)
+        self._note_rates()
+
+    def _note_rates(self) -> None:
+        rates = [group["lr"] for group in self.optimizer.param_groups]
+        self._last_lr = [lr.detach().clone() if isinstance(lr, Tensor) else lr for lr in rates]
 
     @property
     def _now(self) -> list[float]:
-        return [group["lr"] for group in self.optimizer.param_groups]
+        return [number(group["lr"]) for group in self.optimizer.param_groups]
 
     def _times(self, factor: float) -> list[float]:
         return [lr * factor for lr in self._now]
@@ -82,7 +108,13 @@ class LRScheduler:
         optimizer's own state_dict holds the rates: load that too.
         """
         check_keys(self, set(self.state_dict()), state_dict)
-        self.__dict__.update(state_dict)
+        self._take(state_dict)
+
+    def _take(self, state_dict: dict[str, Any]) -> None:
+        self.__dict__.update({k: v for k, v in state_dict.items() if k not in _TRANSIENT})
+
+
+_LRScheduler = LRScheduler  # its name before PyTorch 2.0
 
 
 def checked(optimizer: Any, kind: str) -> Optimizer:
@@ -92,15 +124,15 @@ def checked(optimizer: Any, kind: str) -> Optimizer:
 
 
 def check_keys(scheduler: Any, ours: set, theirs: dict) -> None:
-    if ours != set(theirs):
+    given = set(theirs) - set(_TRANSIENT)
+    if ours != given:
         raise ValueError(f"{type(scheduler).__name__}.load_state_dict: not the state of this kind of "
-                         f"scheduler; missing: {sorted(ours - set(theirs))}, unexpected: "
-                         f"{sorted(set(theirs) - ours)}")
+                         f"scheduler; missing: {sorted(ours - given)}, unexpected: {sorted(given - ours)}")
 
 
 def warn_if_first(optimizer: Optimizer, kind: str) -> None:
-    # A subclass with a step() of its own does not tell whether it ran.
-    if type(optimizer).step is Optimizer.step and not optimizer._opt_called:
+    # A step() that was hung on the object itself does not tell whether it ran.
+    if "step" not in vars(optimizer) and not optimizer._opt_called:
         warnings.warn(f"{kind}.step() was called before optimizer.step(): the first rate of the schedule is "
                       f"skipped; call optimizer.step() first", UserWarning, stacklevel=3)
 
@@ -108,6 +140,23 @@ def warn_if_first(optimizer: Optimizer, kind: str) -> None:
 def need(kind: str, name: str, value: Any, fits: bool, words: str) -> None:
     if not fits:
         raise ValueError(f"{kind}: {name}={value!r} must be {words}")
+
+
+def put(group: dict[str, Any], lr: Any) -> None:
+    """Set the rate of a group; a tensor stays the object that it is."""
+    if isinstance(group["lr"], Tensor):
+        with no_grad():
+            group["lr"].fill_(number(lr))
+    else:
+        group["lr"] = number(lr)
+
+
+def set_momentum(group: dict[str, Any], value: float) -> None:
+    """Set the momentum of a group, or the first of its betas."""
+    if "betas" in group:
+        group["betas"] = (value, *group["betas"][1:])
+    else:
+        group["momentum"] = value
 
 
 def per_group(kind: str, name: str, value: Any, groups: Sequence) -> list:

@@ -4,7 +4,7 @@ from math import cos, pi
 from typing import Any
 
 from ..optimizer import Optimizer
-from .base import LRScheduler, checked, need, per_group, warn_if_first
+from .base import LRScheduler, checked, need, per_group, set_momentum, warn_if_first
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -21,8 +21,9 @@ class CosineAnnealingLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         epoch, low = self.last_epoch, self.eta_min
-        if self._initial:
+        if self._is_initial:
             return self._now
         if (epoch - 1 - self.T_max) % (2 * self.T_max) == 0:  # at the bottom the ratio below is 0 / 0
             rise = (1 - cos(pi / self.T_max)) / 2
@@ -30,7 +31,7 @@ class CosineAnnealingLR(LRScheduler):
         ratio = (1 + cos(pi * epoch / self.T_max)) / (1 + cos(pi * (epoch - 1) / self.T_max))
         return [ratio * (lr - low) + low for lr in self._now]
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         part = (1 + cos(pi * self.last_epoch / self.T_max)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
@@ -53,6 +54,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         part = (1 + cos(pi * self.T_cur / self.T_i)) / 2
         return [self.eta_min + (base - self.eta_min) * part for base in self.base_lrs]
 
@@ -73,7 +75,11 @@ class CosineAnnealingWarmRestarts(LRScheduler):
             need("CosineAnnealingWarmRestarts.step", "epoch", epoch, epoch >= 0, "0 or more")
             self._locate(epoch)
         self.last_epoch = int(epoch // 1)
-        self._set(self.get_lr())
+        self._get_lr_called_within_step = True
+        try:
+            self._set(self.get_lr())
+        finally:
+            del self._get_lr_called_within_step
 
     def _locate(self, epoch: float) -> None:
         self.T_i, self.T_cur = self.T_0, epoch
@@ -132,11 +138,12 @@ class OneCycleLR(LRScheduler):
                 first = top / div_factor
                 group.update(initial_lr=first, max_lr=top, min_lr=first / final_div_factor)
                 if cycle_momentum:
-                    _set_momentum(group, high)
+                    set_momentum(group, high)
                     group.update(base_momentum=low, max_momentum=high)
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         at = self.last_epoch
         if at > self.total_steps:
             raise ValueError(f"OneCycleLR: step {at} is past total_steps={self.total_steps}; count the "
@@ -147,17 +154,10 @@ class OneCycleLR(LRScheduler):
         groups = self.optimizer.param_groups
         if self.cycle_momentum:
             for group in groups:
-                _set_momentum(group, self._between(group[m_from], group[m_to], part))
+                set_momentum(group, self._between(group[m_from], group[m_to], part))
         return [self._between(group[lr_from], group[lr_to], part) for group in groups]
 
     def _between(self, start: float, end: float, part: float) -> float:
         if self.anneal_strategy == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (1 + cos(pi * part))
-
-
-def _set_momentum(group: dict[str, Any], value: float) -> None:
-    if "betas" in group:
-        group["betas"] = (value, *group["betas"][1:])
-    else:
-        group["momentum"] = value

@@ -32,6 +32,7 @@ class LambdaLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas)]
 
     def state_dict(self) -> dict[str, Any]:
@@ -46,7 +47,7 @@ class LambdaLR(LRScheduler):
         if len(saved) != len(self.lr_lambdas):
             raise ValueError(f"{type(self).__name__}.load_state_dict: {len(saved)} functions in the state, "
                              f"{len(self.lr_lambdas)} in this scheduler")
-        self.__dict__.update({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
+        self._take({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for f, attributes in zip(self.lr_lambdas, saved):
             if attributes:
                 f.__dict__.update(attributes)
@@ -62,7 +63,8 @@ class MultiplicativeLR(LambdaLR):
     """
 
     def get_lr(self) -> list[float]:
-        if self._initial:
+        self._check_within_step()
+        if self._is_initial:
             return self._now
         return [lr * f(self.last_epoch) for lr, f in zip(self._now, self.lr_lambdas)]
 
@@ -85,10 +87,11 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         due = self.last_epoch > 0 and self.last_epoch % self.step_size == 0
         return self._times(self.gamma) if due else self._now
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma ** (self.last_epoch // self.step_size) for base in self.base_lrs]
 
 
@@ -101,9 +104,10 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         return self._times(self.gamma ** self.milestones.count(self.last_epoch))
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma ** bisect_right(self.milestones, self.last_epoch)
                 for base in self.base_lrs]
 
@@ -118,11 +122,12 @@ class ConstantLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         if self.last_epoch == 0:
             return self._times(self.factor)
         return self._times(1.0 / self.factor) if self.last_epoch == self.total_iters else self._now
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         factor = self.factor if self.last_epoch < self.total_iters else 1.0
         return [base * factor for base in self.base_lrs]
 
@@ -144,13 +149,14 @@ class LinearLR(LRScheduler):
         return self.start_factor + (self.end_factor - self.start_factor) * part
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         if self.last_epoch == 0:
             return self._times(self.start_factor)
-        if self._initial or self.last_epoch > self.total_iters:
+        if self._is_initial or self.last_epoch > self.total_iters:
             return self._now
         return self._times(self._factor(self.last_epoch) / self._factor(self.last_epoch - 1))
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self._factor(self.last_epoch) for base in self.base_lrs]
 
 
@@ -162,9 +168,10 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._now if self._initial else self._times(self.gamma)
+        self._check_within_step()
+        return self._now if self._is_initial else self._times(self.gamma)
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         return [base * self.gamma ** self.last_epoch for base in self.base_lrs]
 
 
@@ -177,12 +184,13 @@ class PolynomialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        self._check_within_step()
         epoch, total = self.last_epoch, self.total_iters
-        if self._initial or epoch > total:
+        if self._is_initial or epoch > total:
             return self._now
         return self._times(((total - epoch) / (total - epoch + 1)) ** self.power)
 
-    def _closed_form_lr(self) -> list[float]:
+    def _get_closed_form_lr(self) -> list[float]:
         left = 1.0 - min(self.last_epoch, self.total_iters) / self.total_iters
         return [base * left ** self.power for base in self.base_lrs]
 
@@ -215,7 +223,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.threshold_mode, self.cooldown, self.eps = threshold_mode, cooldown, eps
         self.min_lrs = per_group(kind, "min_lr", min_lr, groups)
         self.last_epoch = 0
-        self._last_lr = [group["lr"] for group in groups]
+        self._note_rates()
         self._reset()
 
     def _reset(self) -> None:
@@ -237,7 +245,7 @@ class ReduceLROnPlateau(LRScheduler):
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
             rates = [max(lr * self.factor, low) for lr, low in zip(self._now, self.min_lrs)]
             self._set([new if lr - new > self.eps else lr for lr, new in zip(self._now, rates)])
-        self._last_lr = self._now
+        self._note_rates()
 
     def _better(self, value: float) -> bool:
         sign = -1.0 if self.mode == "min" else 1.0

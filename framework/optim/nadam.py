@@ -1,0 +1,68 @@
+"""NAdam: Adam with Nesterov's momentum."""
+
+from typing import Any
+
+from ..backends import array_module
+from .arrays import zeros_like
+from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+
+
+class NAdam(Optimizer):
+    r"""Adam that looks one step ahead with its momentum, which grows from step to step.
+
+    With ``g`` the gradient plus ``weight_decay * p``, ``b1, b2 = betas`` and ``t`` the number of the
+    step::
+
+        u(t) = b1 * (1 - 0.96 ** (t * momentum_decay) / 2)
+        c = u(1) * u(2) * ... * u(t)
+        m = b1 * m + (1 - b1) * g
+        v = b2 * v + (1 - b2) * g ** 2
+        n = (1 - u(t)) / (1 - c) * g + u(t + 1) / (1 - c * u(t + 1)) * m
+        p = p - lr * n / (sqrt(v / (1 - b2 ** t)) + eps)
+
+    ``decoupled_weight_decay=True`` decays the parameter as AdamW does. Dozat, Incorporating Nesterov
+    momentum into Adam, ICLR 2016.
+
+    >>> w = fw.tensor([1.0, 2.0], requires_grad=True)
+    >>> optimizer = fw.optim.NAdam([w], lr=0.5)
+    >>> (w * w).sum().backward()
+    >>> optimizer.step()
+    >>> w.detach()
+    tensor([0.4650, 1.4650])
+    """
+
+    limits = {**LIMITS, "momentum_decay": AT_LEAST_ZERO}
+
+    def __init__(self, params: ParamsT, lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999),
+                 eps: float = 1e-8, weight_decay: float = 0, momentum_decay: float = 4e-3,
+                 decoupled_weight_decay: bool = False, *, foreach: bool | None = None,
+                 maximize: bool = False, capturable: bool = False, differentiable: bool = False) -> None:
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay, "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable})
+
+    def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        """The product of the momenta so far, the mean and the mean of squares."""
+        return {"mu_product": 1.0, "exp_avg": zeros_like(p), "exp_avg_sq": zeros_like(p)}
+
+    def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """One step of one parameter."""
+        (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
+        m, v = state["exp_avg"], state["exp_avg_sq"]
+        if group["weight_decay"] and group["decoupled_weight_decay"]:
+            p *= 1 - lr * group["weight_decay"]
+        elif group["weight_decay"]:
+            g = g + group["weight_decay"] * p
+        now, after = (b1 * (1 - 0.5 * 0.96 ** (i * group["momentum_decay"])) for i in (t, t + 1))
+        state["mu_product"] *= now
+        product = state["mu_product"]
+        m *= b1
+        m += (1 - b1) * g
+        v *= b2
+        v += (1 - b2) * g * g
+        d = array_module(p).sqrt(v / (1 - b2 ** t))
+        d += group["eps"]
+        p -= lr * (1 - now) / (1 - product) * g / d
+        p -= lr * after / (1 - product * after) * m / d
