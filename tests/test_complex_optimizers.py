@@ -11,7 +11,7 @@ from framework import optim
 from framework.errors import CheckpointError
 
 CASES = [pytest.param(row, options, id=f"{row.name}-{options}")
-         for row in ROWS.values() for options in row.variants]
+         for row in ROWS.values() if not row.real for options in row.variants]
 STEPS = 5
 rng = np.random.default_rng(3)
 START, CENTER = [rng.normal(size=(3, 4)) + 1j * rng.normal(size=(3, 4)) for _ in range(2)]
@@ -52,13 +52,13 @@ def test_steps_are_those_of_the_pairs(row, options):
 @pytest.mark.parametrize("row, options", CASES)
 def test_steps_are_pytorchs(row, options):
     torch = pytest.importorskip("torch", reason="compares with PyTorch: the compare extra")
-    if row.ours & set(options):
-        pytest.skip("an option PyTorch does not have")
+    if row.ours & set(options) or not row.theirs:
+        pytest.skip("PyTorch does not have it")
     z, w = fw.tensor(START, requires_grad=True), torch.tensor(START, requires_grad=True)
     ours = run(fw, row, options, z, fw.tensor(CENTER)).state[z]
     theirs = run(torch, row, options, w, torch.tensor(CENTER)).state[w]
     np.testing.assert_allclose(z.detach().numpy(), w.detach().numpy(), 1e-6, 1e-6)
-    for name in set(ours) & set(theirs) - {"step"} if row.name != "LBFGS" else ():
+    for name in set(ours) & set(theirs) - {"step", "eta", "mu", "mu_product"} if row.name != "LBFGS" else ():
         assert ours[name].is_complex() and theirs[name].is_complex(), name
         np.testing.assert_allclose(ours[name].numpy(), theirs[name].numpy(), 1e-6, 1e-6, err_msg=name)
 

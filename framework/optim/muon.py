@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
+from ..dtypes import float64
 from .arrays import zeros_like
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .optimizer import LIMITS, Optimizer, ParamsT
 
 
 class Muon(Optimizer):
@@ -32,8 +33,9 @@ class Muon(Optimizer):
     >>> optimizer = fw.optim.Muon([w], lr=0.1)
     >>> (w * w).sum().backward()
     >>> optimizer.step()
-    >>> (w.detach() < fw.tensor([[1.0, 2.0], [3.0, 4.0]])).sum().item()
-    3
+    >>> w.detach()
+    tensor([[1.0584, 1.8984],
+            [2.8966, 3.9353]])
     """
 
     limits = {**LIMITS, "ns_steps": (lambda v: 0 <= v < 100, "in [0, 100)")}
@@ -56,9 +58,9 @@ class Muon(Optimizer):
         if len(group["ns_coefficients"]) != 3:
             raise ValueError(f"Muon: ns_coefficients={group['ns_coefficients']!r} must be three numbers")
         for p in group.get("params", ()):
-            if getattr(p, "ndim", 2) != 2 or getattr(p, "dtype", None) is not None and p.is_complex():
-                raise ValueError(f"Muon: takes matrices of real numbers only, got {p.dtype}{list(p.shape)}; give "
-                                 f"the others to another optimizer, e.g. AdamW")
+            if getattr(p, "ndim", 2) != 2 or getattr(p, "dtype", float64).is_complex:
+                raise ValueError(f"Muon: takes matrices of real numbers only, got {p.dtype}{list(p.shape)}; "
+                                 f"give the others to another optimizer, e.g. AdamW")
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The momentum."""

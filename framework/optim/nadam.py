@@ -28,7 +28,7 @@ class NAdam(Optimizer):
     >>> (w * w).sum().backward()
     >>> optimizer.step()
     >>> w.detach()
-    tensor([0.4650, 1.4650])
+    tensor([0.4718, 1.4718])
     """
 
     limits = {**LIMITS, "momentum_decay": AT_LEAST_ZERO}

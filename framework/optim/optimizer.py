@@ -270,8 +270,8 @@ class Optimizer:
         group.pop("param_names", None)
         if names is not None:
             group["param_names"] = names
-        self.check_group(group)
         self._check_params(params, names)
+        self.check_group(group)
         if len({id(p) for p in params}) < len(params):
             warn(f"{kind}: a parameter group has the same parameter twice, which is updated twice at each "
                  f"step", UserWarning, stacklevel=3)
@@ -493,3 +493,11 @@ def _use_grad_for_differentiable(step: Callable) -> Callable:
         with set_grad_enabled(bool(self.defaults.get("differentiable", False))):
             return step(self, *args, **kwargs)
     return unrecorded
+
+
+def real_only(kind: str, group: dict[str, Any]) -> None:
+    """Raise ValueError if a parameter of the group is complex."""
+    for p in group.get("params", ()):
+        if p.is_complex():
+            raise ValueError(f"{kind}: complex parameters are not supported, got one of shape "
+                             f"{list(p.shape)}; use Adam")

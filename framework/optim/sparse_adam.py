@@ -4,7 +4,7 @@ from typing import Any
 
 from ..backends import array_module
 from .arrays import zeros_like
-from .optimizer import LIMITS, Limit, Optimizer, ParamsT
+from .optimizer import LIMITS, Limit, Optimizer, ParamsT, real_only
 
 POSITIVE: Limit = (lambda v: 0 < v < float("inf"), "a finite number > 0")
 
@@ -38,6 +38,11 @@ class SparseAdam(Optimizer):
     def __init__(self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, maximize: bool = False) -> None:
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+
+    def check_group(self, group: dict[str, Any]) -> None:
+        """Raise ValueError for options out of range and for complex parameters."""
+        super().check_group(group)
+        real_only("SparseAdam", group)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean and the mean of squares, of all rows."""

@@ -60,13 +60,16 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go to the next epoch (or to ``epoch``) and set its rates. Call it after ``optimizer.step()``."""
-        if self._step_count == 1:
-            warn_if_first(self.optimizer, type(self).__name__)
-        self._step_count += 1
         if epoch is not None:
             warnings.warn(f"{type(self).__name__}.step(epoch) goes by the formula of the whole schedule, "
                           f"whatever the present rate is, and is deprecated; call step() once per epoch",
                           UserWarning, stacklevel=2)
+        self._advance(epoch)
+
+    def _advance(self, epoch: Any = None) -> None:
+        if self._step_count == 1:
+            warn_if_first(self.optimizer, type(self).__name__)
+        self._step_count += 1
         self._get_lr_called_within_step = True
         try:
             if epoch is None:
@@ -134,7 +137,7 @@ def warn_if_first(optimizer: Optimizer, kind: str) -> None:
     # A step() that was hung on the object itself does not tell whether it ran.
     if "step" not in vars(optimizer) and not optimizer._opt_called:
         warnings.warn(f"{kind}.step() was called before optimizer.step(): the first rate of the schedule is "
-                      f"skipped; call optimizer.step() first", UserWarning, stacklevel=3)
+                      f"skipped; call optimizer.step() first", UserWarning, stacklevel=4)
 
 
 def need(kind: str, name: str, value: Any, fits: bool, words: str) -> None:

@@ -60,6 +60,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Go to the next epoch, or to ``epoch``, which may be a fraction."""
+        self._advance(epoch)
+
+    def _advance(self, epoch: Any = None) -> None:
         if self._step_count == 1:
             warn_if_first(self.optimizer, type(self).__name__)
         self._step_count += 1

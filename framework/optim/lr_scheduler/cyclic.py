@@ -10,7 +10,7 @@ from .base import LRScheduler, checked, need, per_group, put, set_momentum
 
 
 class CyclicLR(LRScheduler):
-    """From ``base_lr`` up to ``max_lr`` in ``step_size_up`` steps, down again in ``step_size_down``, and so on.
+    """From ``base_lr`` up to ``max_lr`` in ``step_size_up`` steps, down in ``step_size_down``, and so on.
 
     ``step()`` after every *batch*. mode: "triangular" (all cycles alike), "triangular2" (each half as high
     as the one before) or "exp_range" (as high as ``gamma ** step``); or ``scale_fn``, of the number of the
@@ -50,8 +50,8 @@ class CyclicLR(LRScheduler):
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
             if not {"momentum", "betas"} & set(optimizer.defaults):
-                raise ValueError(f"{kind}: cycle_momentum=True needs an optimizer with momentum or betas; pass "
-                                 f"cycle_momentum=False")
+                raise ValueError(f"{kind}: cycle_momentum=True needs an optimizer with momentum or betas; "
+                                 f"pass cycle_momentum=False")
             self.base_momentums = per_group(kind, "base_momentum", base_momentum, groups)
             self.max_momentums = per_group(kind, "max_momentum", max_momentum, groups)
         if last_epoch == -1:
@@ -84,7 +84,7 @@ class CyclicLR(LRScheduler):
         return [low + (high - low) * height * scale for low, high in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimizer; ``scale_fn`` by its ``__dict__`` if it is an object, a function not."""
+        """Everything but the optimizer; ``scale_fn`` by its ``__dict__``, unless it is a function."""
         own = self._scale_fn_custom
         plain = own is None or isinstance(own, FunctionType)
         return {**super().state_dict(), "_scale_fn_custom": None if plain else dict(vars(own))}

@@ -50,7 +50,7 @@ class SequentialLR(LRScheduler):
         i = bisect_right(self.milestones, self.last_epoch)
         scheduler = self.schedulers[i]
         if i > 0 and self.milestones[i - 1] == self.last_epoch:
-            scheduler.step(0)
+            scheduler._advance(0)
         else:
             scheduler.step()
         self._last_lr = scheduler.get_last_lr()
