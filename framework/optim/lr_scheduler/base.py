@@ -54,7 +54,7 @@ class LRScheduler:
             warnings.warn(f"{type(self).__name__}.get_lr() gives the rates for a step under way; use "
                           f"get_last_lr() for those in force", UserWarning, stacklevel=3)
 
-    def get_last_lr(self) -> list[float]:
+    def get_last_lr(self) -> list[Any]:
         """The rates set last, one per group."""
         return self._last_lr
 
