@@ -18,8 +18,9 @@ class VGG(nn.Module):
 
     depth: 11, 13, 16 or 19. Shapes: (N, channels, H, W), H and W at least 32, to (N, num_classes).
 
-    >>> sum(p.numel() for p in fw.models.VGG(11, batch_norm=True, num_classes=10,
-    head=64).features.parameters()) 9225984
+    >>> model = fw.models.VGG(11, batch_norm=True, num_classes=10, head=64)
+    >>> sum(p.numel() for p in model.features.parameters())
+    9225984
     """
 
     def __init__(

@@ -58,8 +58,7 @@ class Encoder(nn.Module):
 class VisionTransformer(nn.Module):
     """A vision transformer. Shapes: (N, channels, image_size, image_size) to (N, num_classes).
 
-    >>> model = fw.models.VisionTransformer(image_size=32, patch_size=8, layers=2, width=32, heads=4,
-    hidden=64)
+    >>> model = fw.models.VisionTransformer(32, patch_size=8, layers=2, width=32, heads=4, hidden=64)
     >>> model(fw.ones(1, 3, 32, 32)).shape
     (1, 1000)
     """
