@@ -15,7 +15,7 @@ from framework.data.randomness import SampleRandom, mix
 from framework.ops.convert import cast
 from framework.ops.image import pad
 from framework.ops.index import embedding, index, scatter, scatter_reduce
-from framework.ops.shape import arrange, join
+from framework.ops.shape import arrange, diagonals, join
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason="the extension is not built")
 native = _native.module
@@ -311,8 +311,8 @@ def test_copies(shape, dtype, seed):
     check(pad.pad_op, x, pads=sides, value=1.5)
     if x.ndim > 1:
         for k in range(-7, 8):
-            check(arrange.tril_op, x, k=k)
-            check(arrange.triu_op, x, k=k)
+            check(diagonals.tril_op, x, k=k)
+            check(diagonals.triu_op, x, k=k)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8", "complex128"])
@@ -326,7 +326,7 @@ def test_large_copies(dtype):
     assert check(arrange.tile_op, x, reps=(2, 1, 3, 2)) is not NotImplemented
     assert check(arrange.flip_op, x, dims=(0, 2)) is not NotImplemented
     assert check(arrange.roll_op, x, shifts=(5, -3), dims=(0, 2)) is not NotImplemented
-    assert check(arrange.tril_op, x, k=4) is not NotImplemented
+    assert check(diagonals.tril_op, x, k=4) is not NotImplemented
 
 
 @quick

@@ -8,17 +8,10 @@ from typing import Any
 from .. import creation
 from ..dtypes import FLOAT
 from ..errors import DTypeError
-from ..ops.pointwise import (
-    arithmetic,
-    compare,
-    elements,
-)
-from ..ops.pointwise import (
-    complex_numbers as complexes,
-)
-from ..ops.pointwise import (
-    functions as pointwise,
-)
+from ..ops.pointwise import arithmetic, choose, compare, float_parts, rounding
+from ..ops.pointwise import complex_numbers as complexes
+from ..ops.pointwise import elementary as functions
+from ..ops.pointwise import elementary as pointwise
 from ..tensor import Tensor
 from .array import Array, array_arg, give, named, together
 
@@ -43,12 +36,12 @@ asinh = _unary("asinh", pointwise.asinh, "The inverse hyperbolic sine.")
 atan = _unary("atan", pointwise.atan, "The inverse tangent.")
 atanh = _unary("atanh", pointwise.atanh, "The inverse hyperbolic tangent.")
 bitwise_invert = _unary("bitwise_invert", compare.bitwise_not, "Every bit flipped; logical not for bools.")
-ceil = _unary("ceil", pointwise.ceil, "Rounded up.")
+ceil = _unary("ceil", rounding.ceil, "Rounded up.")
 conj = _unary("conj", complexes.conj, "The complex conjugate.")
 cos = _unary("cos", pointwise.cos, "The cosine.")
 cosh = _unary("cosh", pointwise.cosh, "The hyperbolic cosine.")
 exp = _unary("exp", pointwise.exp, "e to the power of the element.")
-floor = _unary("floor", pointwise.floor, "Rounded down.")
+floor = _unary("floor", rounding.floor, "Rounded down.")
 imag = _unary("imag", complexes.imag, "The imaginary part.")
 isfinite = _unary("isfinite", compare.isfinite, "Whether the element is neither infinite nor nan.")
 isinf = _unary("isinf", compare.isinf, "Whether the element is inf or -inf.")
@@ -59,7 +52,7 @@ log1p = _unary("log1p", pointwise.log1p, "log(1 + x), exact for small x.")
 log2 = _unary("log2", pointwise.log2, "The logarithm to base 2.")
 logical_not = _unary("logical_not", compare.logical_not, "Whether the element is false.")
 negative = _unary("negative", arithmetic.neg, "The negative.")
-positive = _unary("positive", elements.positive, "The element itself.")
+positive = _unary("positive", arithmetic.positive, "The element itself.")
 real = _unary("real", complexes.real, "The real part.")
 reciprocal = _unary("reciprocal", arithmetic.reciprocal, "One over the element.")
 sin = _unary("sin", pointwise.sin, "The sine.")
@@ -67,32 +60,32 @@ sinh = _unary("sinh", pointwise.sinh, "The hyperbolic sine.")
 sqrt = _unary("sqrt", pointwise.sqrt, "The square root.")
 square = _unary("square", arithmetic.square, "The element times itself.")
 tan = _unary("tan", pointwise.tan, "The tangent.")
-trunc = _unary("trunc", pointwise.trunc, "Rounded towards 0.")
+trunc = _unary("trunc", rounding.trunc, "Rounded towards 0.")
 signbit = _unary("signbit", compare.signbit, "Whether the sign bit is set, as it is for -0.0.")
 
 add = _binary("add", arithmetic.add, "x1 + x2.")
 atan2 = _binary("atan2", arithmetic.atan2, "The angle of the point (x2, x1), in [-pi, pi].")
 bitwise_and = _binary("bitwise_and", compare.bitwise_and, "The bits set in both.")
-bitwise_left_shift = _binary("bitwise_left_shift", elements.bitwise_left_shift, "x1 * 2**x2.")
+bitwise_left_shift = _binary("bitwise_left_shift", compare.bitwise_left_shift, "x1 * 2**x2.")
 bitwise_or = _binary("bitwise_or", compare.bitwise_or, "The bits set in either.")
-bitwise_right_shift = _binary("bitwise_right_shift", elements.bitwise_right_shift, "floor(x1 / 2**x2).")
+bitwise_right_shift = _binary("bitwise_right_shift", compare.bitwise_right_shift, "floor(x1 / 2**x2).")
 bitwise_xor = _binary("bitwise_xor", compare.bitwise_xor, "The bits set in exactly one of the two.")
-copysign = _binary("copysign", elements.copysign, "The magnitude of x1 with the sign of x2.")
+copysign = _binary("copysign", arithmetic.copysign, "The magnitude of x1 with the sign of x2.")
 divide = _binary("divide", arithmetic.div, "x1 / x2.")
 equal = _binary("equal", compare.eq, "Whether x1 == x2.")
 greater = _binary("greater", compare.gt, "Whether x1 > x2.")
 greater_equal = _binary("greater_equal", compare.ge, "Whether x1 >= x2.")
-hypot = _binary("hypot", elements.hypot, "sqrt(x1**2 + x2**2) without overflow on the way.")
+hypot = _binary("hypot", functions.hypot, "sqrt(x1**2 + x2**2) without overflow on the way.")
 less = _binary("less", compare.lt, "Whether x1 < x2.")
 less_equal = _binary("less_equal", compare.le, "Whether x1 <= x2.")
-logaddexp = _binary("logaddexp", elements.logaddexp, "log(exp(x1) + exp(x2)).")
+logaddexp = _binary("logaddexp", functions.logaddexp, "log(exp(x1) + exp(x2)).")
 logical_and = _binary("logical_and", compare.logical_and, "Whether both are true.")
 logical_or = _binary("logical_or", compare.logical_or, "Whether one at least is true.")
 logical_xor = _binary("logical_xor", compare.logical_xor, "Whether exactly one is true.")
 maximum = _binary("maximum", arithmetic.maximum, "The larger one; nan wins.")
 minimum = _binary("minimum", arithmetic.minimum, "The smaller one; nan wins.")
 multiply = _binary("multiply", arithmetic.mul, "x1 * x2.")
-nextafter = _binary("nextafter", elements.nextafter, "The next number after x1, towards x2.")
+nextafter = _binary("nextafter", float_parts.nextafter, "The next number after x1, towards x2.")
 not_equal = _binary("not_equal", compare.ne, "Whether x1 != x2.")
 pow = _binary("pow", arithmetic.pow, "x1 to the power of x2.")
 remainder = _binary("remainder", arithmetic.remainder, "The remainder, with the sign of x2.")
@@ -106,9 +99,9 @@ def round(x: Tensor, /) -> Array:
     tensor([ 0.,  2., -3.])
     """
     if array_arg(x, "round").is_complex():
-        parts = [pointwise.round(part(x)) for part in (complexes.real, complexes.imag)]
+        parts = [rounding.round(part(x)) for part in (complexes.real, complexes.imag)]
         return give(complexes.complex(*parts))
-    return give(pointwise.round(x))
+    return give(rounding.round(x))
 
 
 def sign(x: Tensor, /) -> Array:
@@ -119,7 +112,7 @@ def sign(x: Tensor, /) -> Array:
     """
     out = complexes.sgn(array_arg(x, "sign"))
     if x.is_complex():
-        out = pointwise.where(compare.isnan(x), complex(math.nan, math.nan), out)
+        out = choose.where(compare.isnan(x), complex(math.nan, math.nan), out)
     return give(out, x)
 
 
@@ -132,12 +125,12 @@ def expm1(x: Tensor, /) -> Array:
     out = pointwise.expm1(array_arg(x, "expm1"))
     if x.is_complex():  # NumPy's own gives nan there
         regular = compare.isfinite(x) & compare.ne(x, 0)  # type: ignore[operator]
-        out = pointwise.where(regular, out, arithmetic.sub(pointwise.exp(x), 1))
+        out = choose.where(regular, out, arithmetic.sub(pointwise.exp(x), 1))
     return give(out, x)
 
 
 def _signed(size: float, like: Tensor) -> Tensor:
-    return elements.copysign(creation.full_like(like, size), like)
+    return arithmetic.copysign(creation.full_like(like, size), like)
 
 
 def tanh(x: Tensor, /) -> Array:
@@ -150,7 +143,7 @@ def tanh(x: Tensor, /) -> Array:
     if x.is_complex():
         a, b = complexes.real(x), complexes.imag(x)
         limit = complexes.complex(_signed(1.0, a), _signed(0.0, b))
-        out = pointwise.where(compare.isinf(a), limit, out)
+        out = choose.where(compare.isinf(a), limit, out)
     return give(out, x)
 
 
@@ -165,7 +158,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Array:
     out = arithmetic.floor_divide(a, b)
     if out.dtype.category == FLOAT:
         infinite = compare.isinf(arithmetic.maximum(builtins.abs(a), builtins.abs(b)))
-        out = pointwise.where(infinite, pointwise.floor(arithmetic.div(a, b)), out)
+        out = choose.where(infinite, rounding.floor(arithmetic.div(a, b)), out)
     return give(out)
 
 

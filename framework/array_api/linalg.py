@@ -4,9 +4,10 @@ import math
 from typing import Any, NamedTuple
 
 from ..dtypes import DType
-from ..ops.linalg import linalg as matrices
+from ..ops.linalg import decompositions, determinant, eigen, powers, rank, systems
 from ..ops.linalg import matmul as products
-from ..ops.linalg import rank, solvers
+from ..ops.linalg import matrix_norm as matrix_norms
+from ..ops.reduce import norms as vector_norms
 from ..ops.shape import view
 from ..tensor import Tensor
 from . import linear, manipulation, statistics
@@ -47,7 +48,7 @@ class SVDResult(NamedTuple):
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Array:
     """The lower (or upper) Cholesky factor of positive definite matrices."""
-    return give(matrices.cholesky(array_arg(x, "cholesky"), upper=upper))
+    return give(decompositions.cholesky(array_arg(x, "cholesky"), upper=upper))
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
@@ -60,7 +61,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 def det(x: Tensor, /) -> Array:
     """The determinant of square matrices."""
-    return give(matrices.det(array_arg(x, "det")))
+    return give(determinant.det(array_arg(x, "det")))
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Array:
@@ -70,39 +71,39 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Array:
 
 def eig(x: Tensor, /) -> EighResult:
     """Eigenvalues and eigenvectors (columns), complex also for real matrices."""
-    return EighResult(*map(give, solvers.eig(array_arg(x, "eig"))))
+    return EighResult(*map(give, eigen.eig(array_arg(x, "eig"))))
 
 
 def eigh(x: Tensor, /) -> EighResult:
     """Eigenvalues, rising, and eigenvectors (columns) of Hermitian matrices."""
-    return EighResult(*map(give, matrices.eigh(array_arg(x, "eigh"))))
+    return EighResult(*map(give, eigen.eigh(array_arg(x, "eigh"))))
 
 
 def eigvals(x: Tensor, /) -> Array:
     """Eigenvalues, complex also for real matrices."""
-    return give(solvers.eigvals(array_arg(x, "eigvals")))
+    return give(eigen.eigvals(array_arg(x, "eigvals")))
 
 
 def eigvalsh(x: Tensor, /) -> Array:
     """Eigenvalues, rising, of Hermitian matrices."""
-    return give(matrices.eigvalsh(array_arg(x, "eigvalsh")))
+    return give(eigen.eigvalsh(array_arg(x, "eigvalsh")))
 
 
 def inv(x: Tensor, /) -> Array:
     """The inverse of square matrices."""
-    return give(matrices.inv(array_arg(x, "inv")))
+    return give(systems.inv(array_arg(x, "inv")))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """A norm of each matrix: "fro", "nuc", 1, 2, inf and their negatives; of nothing it is 0."""
     nothing = 0 in array_arg(x, "matrix_norm").shape[-2:]
     kind = "fro" if ord is None or (nothing and ord in (1, 2, math.inf)) else ord
-    return give(matrices.matrix_norm(x, kind, (-2, -1), keepdims))
+    return give(matrix_norms.matrix_norm(x, kind, (-2, -1), keepdims))
 
 
 def matrix_power(x: Tensor, n: int, /) -> Array:
     """Square matrices to an integer power."""
-    return give(matrices.matrix_power(array_arg(x, "matrix_power"), n), x)
+    return give(powers.matrix_power(array_arg(x, "matrix_power"), n), x)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Array:
@@ -122,30 +123,30 @@ def pinv(x: Tensor, /, *, rtol: Any = None) -> Array:
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QRResult:
     """Q with orthonormal columns and R upper triangular, whose product is the matrix."""
-    return QRResult(*map(give, matrices.qr(array_arg(x, "qr"), mode)))
+    return QRResult(*map(give, decompositions.qr(array_arg(x, "qr"), mode)))
 
 
 def slogdet(x: Tensor, /) -> SlogdetResult:
     """The sign and the logarithm of the absolute value of the determinant."""
-    return SlogdetResult(*map(give, matrices.slogdet(array_arg(x, "slogdet"))))
+    return SlogdetResult(*map(give, determinant.slogdet(array_arg(x, "slogdet"))))
 
 
 def solve(x1: Any, x2: Any, /) -> Array:
     """The solution of ``x1 @ out = x2``; ``x2`` is a vector only if it has one dimension."""
     a, b = together("solve", x1, x2)
     if b.ndim == 1:
-        return give(view.squeeze(matrices.solve(a, view.unsqueeze(b, -1)), -1))
-    return give(matrices.solve(a, b))
+        return give(view.squeeze(systems.solve(a, view.unsqueeze(b, -1)), -1))
+    return give(systems.solve(a, b))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     """U, the singular values falling, and Vh, whose product is the matrix."""
-    return SVDResult(*map(give, matrices.svd(array_arg(x, "svd"), full_matrices)))
+    return SVDResult(*map(give, decompositions.svd(array_arg(x, "svd"), full_matrices)))
 
 
 def svdvals(x: Tensor, /) -> Array:
     """The singular values, falling."""
-    return give(matrices.svdvals(array_arg(x, "svdvals")))
+    return give(decompositions.svdvals(array_arg(x, "svdvals")))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Array:
@@ -157,4 +158,4 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     """The norm of the elements over axes as one vector, of any order; of nothing it is 0."""
     if ord == math.inf and not array_arg(x, "vector_norm").numel():
         ord = 1
-    return give(matrices.vector_norm(array_arg(x, "vector_norm"), ord, axis, keepdims))
+    return give(vector_norms.vector_norm(array_arg(x, "vector_norm"), ord, axis, keepdims))

@@ -9,16 +9,16 @@ from ..errors import ShapeError
 from ..ops.convert.cast import clone, to
 from ..ops.index import repeat as repeating
 from ..ops.index import scatter
-from ..ops.pointwise import functions as pointwise
+from ..ops.pointwise import choose
 from ..ops.record.args import one_dim
-from ..ops.shape import arrange, broadcast, join, split, view
+from ..ops.shape import arrange, broadcast, diagonals, grids, join, split, view
 from ..tensor import Tensor
 from .array import Array, array_arg, common_dtype, forward, give
 
 
 def broadcast_arrays(*arrays: Tensor) -> tuple[Array, ...]:
     """The arrays stretched to their common shape."""
-    return tuple([give(out, x) for out, x in zip(arrange.broadcast_tensors(*arrays), arrays)])
+    return tuple([give(out, x) for out, x in zip(grids.broadcast_tensors(*arrays), arrays)])
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -27,7 +27,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> fw.array_api.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return arrange.broadcast_shapes(*shapes)
+    return grids.broadcast_shapes(*shapes)
 
 
 def broadcast_to(x: Tensor, /, shape: Any) -> Array:
@@ -150,17 +150,17 @@ def tile(x: Tensor, repetitions: Any, /) -> Array:
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Array, ...]:
     """Coordinate arrays of a grid; "xy" (default) swaps the first two axes, "ij" does not."""
-    return tuple([give(x, *arrays) for x in arrange.meshgrid(*arrays, indexing=indexing)])
+    return tuple([give(x, *arrays) for x in grids.meshgrid(*arrays, indexing=indexing)])
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Array:
     """The lower triangle up to diagonal ``k``, zeros above."""
-    return give(arrange.tril(array_arg(x, "tril"), k), x)
+    return give(diagonals.tril(array_arg(x, "tril"), k), x)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Array:
     """The upper triangle from diagonal ``k``, zeros below."""
-    return give(arrange.triu(array_arg(x, "triu"), k), x)
+    return give(diagonals.triu(array_arg(x, "triu"), k), x)
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Array:
@@ -191,5 +191,5 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Array:
     def stretched(a: Tensor) -> Tensor:
         return broadcast.broadcast_to(a, shape[:axis] + (a.shape[axis],) + shape[axis + 1:])
     x, at = stretched(x), stretched(at)
-    rising: Any = pointwise.where(at < 0, at + x.shape[axis], at)  # type: ignore[operator]
+    rising: Any = choose.where(at < 0, at + x.shape[axis], at)  # type: ignore[operator]
     return give(scatter.gather(x, axis, rising))

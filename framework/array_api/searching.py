@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 from .. import dtypes
 from ..ops.convert.cast import to
 from ..ops.index import index
-from ..ops.pointwise import functions as pointwise
-from ..ops.reduce import reduce, scan
+from ..ops.pointwise import choose
+from ..ops.reduce import extremes, scan, search, unique
 from ..ops.reduce import sort as sorting
 from ..ops.shape.view import reshape
 from ..tensor import Tensor
@@ -38,12 +38,12 @@ class UniqueInverse(NamedTuple):
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the (first) largest element stands along an axis, or in the flattened array."""
-    return give(reduce.argmax(array_arg(x, "argmax"), axis, keepdims))
+    return give(extremes.argmax(array_arg(x, "argmax"), axis, keepdims))
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
     """Where the (first) smallest element stands along an axis, or in the flattened array."""
-    return give(reduce.argmin(array_arg(x, "argmin"), axis, keepdims))
+    return give(extremes.argmin(array_arg(x, "argmin"), axis, keepdims))
 
 
 def nonzero(x: Tensor, /) -> tuple[Array, ...]:
@@ -59,12 +59,12 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     a, b = together("searchsorted", x1, x2)
     order = None if sorter is None else to(sorter, dtypes.int64)
-    return give(sorting.searchsorted(a, b, right=side == "right", sorter=order))
+    return give(search.searchsorted(a, b, right=side == "right", sorter=order))
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Array:
     """Elements of ``x1`` where the condition is true, else of ``x2``; numbers are taken too."""
-    return give(pointwise.where(condition, *together("where", x1, x2)))
+    return give(choose.where(condition, *together("where", x1, x2)))
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
@@ -84,7 +84,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     >>> xp.unique_all(xp.asarray([2, 1, 2])).indices
     tensor([1, 0])
     """
-    found = sorting.unique(array_arg(x, "unique_all"), return_inverse=True, return_counts=True)
+    found = unique.unique(array_arg(x, "unique_all"), return_inverse=True, return_counts=True)
     values, inverse, counts = found
     order = sorting.argsort(reshape(inverse, -1), stable=True)
     first = order[scan.cumsum(counts, 0) - counts] if counts.numel() else counts
@@ -93,19 +93,19 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
     """The distinct elements, and how often each occurs; every nan counts on its own."""
-    values, counts = sorting.unique(array_arg(x, "unique_counts"), return_counts=True)
+    values, counts = unique.unique(array_arg(x, "unique_counts"), return_counts=True)
     return UniqueCounts(give(values), give(counts))
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
     """The distinct elements, and which of them each element is."""
-    values, inverse = sorting.unique(array_arg(x, "unique_inverse"), return_inverse=True)
+    values, inverse = unique.unique(array_arg(x, "unique_inverse"), return_inverse=True)
     return UniqueInverse(give(values), give(inverse))
 
 
 def unique_values(x: Tensor, /) -> Array:
     """The distinct elements; every nan is distinct from the others."""
-    return give(sorting.unique(array_arg(x, "unique_values")))
+    return give(unique.unique(array_arg(x, "unique_values")))
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:

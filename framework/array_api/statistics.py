@@ -8,8 +8,7 @@ from ..dtypes import DType
 from ..ops.convert.cast import to
 from ..ops.pointwise import compare
 from ..ops.record.args import many_dims, one_dim
-from ..ops.reduce import moments as stats
-from ..ops.reduce import reduce, scan
+from ..ops.reduce import extremes, moments, scan, sums
 from ..ops.shape import join
 from ..tensor import Tensor
 from .array import Array, array_arg, give
@@ -45,7 +44,7 @@ def sum(x: Tensor, /, *, axis: Any = None, dtype: DType | None = None, keepdims:
     x, axes = _ready(x, axis, "sum")
     kind = _total_dtype(x, dtype)
     wide = to(x, kind)
-    return give(reduce.sum(wide, axes, keepdims, dtype=kind) if axes or not x.ndim else wide, x)
+    return give(sums.sum(wide, axes, keepdims, dtype=kind) if axes or not x.ndim else wide, x)
 
 
 def prod(x: Tensor, /, *, axis: Any = None, dtype: DType | None = None, keepdims: bool = False) -> Array:
@@ -54,23 +53,23 @@ def prod(x: Tensor, /, *, axis: Any = None, dtype: DType | None = None, keepdims
     kind = _total_dtype(x, dtype)
     out = to(x, kind)
     for axis in axes:
-        out = reduce.prod(out, axis, True, dtype=kind)
+        out = sums.prod(out, axis, True, dtype=kind)
     return give(out if keepdims or not axes else out.squeeze(axes), x)  # type: ignore[attr-defined]
 
 
 def max(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """The largest element over axes; nan wins."""
-    return _reduced("max", reduce.amax, x, axis, keepdims)
+    return _reduced("max", extremes.amax, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """The smallest element over axes; nan wins."""
-    return _reduced("min", reduce.amin, x, axis, keepdims)
+    return _reduced("min", extremes.amin, x, axis, keepdims)
 
 
 def mean(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """The arithmetic mean over axes."""
-    return _reduced("mean", reduce.mean, x, axis, keepdims)
+    return _reduced("mean", sums.mean, x, axis, keepdims)
 
 
 def _spread(name: str, op: Any, x: Any, axis: Any, correction: float, keepdims: bool) -> Array:
@@ -82,22 +81,22 @@ def _spread(name: str, op: Any, x: Any, axis: Any, correction: float, keepdims: 
 
 def var(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The variance over axes, divided by n - correction."""
-    return _spread("var", stats.var, x, axis, correction, keepdims)
+    return _spread("var", moments.var, x, axis, correction, keepdims)
 
 
 def std(x: Tensor, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
     """The standard deviation over axes: the root of ``var``."""
-    return _spread("std", stats.std, x, axis, correction, keepdims)
+    return _spread("std", moments.std, x, axis, correction, keepdims)
 
 
 def all(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Whether every element over axes is true; true of nothing."""
-    return _reduced("all", reduce.all, to(array_arg(x, "all"), dtypes.bool_), axis, keepdims)
+    return _reduced("all", sums.all, to(array_arg(x, "all"), dtypes.bool_), axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:
     """Whether an element over axes is true; false of nothing."""
-    return _reduced("any", reduce.any, to(array_arg(x, "any"), dtypes.bool_), axis, keepdims)
+    return _reduced("any", sums.any, to(array_arg(x, "any"), dtypes.bool_), axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Any = None, keepdims: bool = False) -> Array:

@@ -13,15 +13,15 @@ from ..ops.image.conv import conv3d as conv3d
 from ..ops.image.conv import conv_transpose1d as conv_transpose1d
 from ..ops.image.conv import conv_transpose2d as conv_transpose2d
 from ..ops.image.conv import conv_transpose3d as conv_transpose3d
+from ..ops.image.fold import fold as fold
+from ..ops.image.fold import unfold as unfold
 from ..ops.image.grid_sample import affine_grid as affine_grid
 from ..ops.image.grid_sample import grid_sample as grid_sample
-from ..ops.image.pad import channel_shuffle as channel_shuffle
-from ..ops.image.pad import fold as fold
-from ..ops.image.pad import interpolate as interpolate
+from ..ops.image.interpolate import interpolate as interpolate
 from ..ops.image.pad import pad as pad
-from ..ops.image.pad import pixel_shuffle as pixel_shuffle
-from ..ops.image.pad import pixel_unshuffle as pixel_unshuffle
-from ..ops.image.pad import unfold as unfold
+from ..ops.image.pixel_shuffle import channel_shuffle as channel_shuffle
+from ..ops.image.pixel_shuffle import pixel_shuffle as pixel_shuffle
+from ..ops.image.pixel_shuffle import pixel_unshuffle as pixel_unshuffle
 from ..ops.image.pool import avg_pool1d as avg_pool1d
 from ..ops.image.pool import avg_pool2d as avg_pool2d
 from ..ops.image.pool import avg_pool3d as avg_pool3d
@@ -44,17 +44,18 @@ from ..ops.inplace_functions import leaky_relu_ as leaky_relu_
 from ..ops.inplace_functions import relu_ as relu_
 from ..ops.inplace_functions import selu_ as selu_
 from ..ops.inplace_functions import threshold_ as threshold_
+from ..ops.linalg.distances import cosine_similarity as cosine_similarity
+from ..ops.linalg.distances import normalize as normalize
+from ..ops.linalg.distances import pairwise_distance as pairwise_distance
+from ..ops.linalg.distances import pdist as pdist
 from ..ops.linalg.einsum import bilinear as bilinear
 from ..ops.linalg.matmul import linear as linear
 from ..ops.losses.classes import cross_entropy as cross_entropy
 from ..ops.losses.classes import nll_loss as nll_loss
 from ..ops.losses.ctc import ctc_loss as ctc_loss
 from ..ops.losses.distances import cosine_embedding_loss as cosine_embedding_loss
-from ..ops.losses.distances import cosine_similarity as cosine_similarity
 from ..ops.losses.distances import hinge_embedding_loss as hinge_embedding_loss
 from ..ops.losses.distances import margin_ranking_loss as margin_ranking_loss
-from ..ops.losses.distances import normalize as normalize
-from ..ops.losses.distances import pairwise_distance as pairwise_distance
 from ..ops.losses.distances import triplet_margin_loss as triplet_margin_loss
 from ..ops.losses.elements import binary_cross_entropy as binary_cross_entropy
 from ..ops.losses.elements import binary_cross_entropy_with_logits as binary_cross_entropy_with_logits
@@ -97,8 +98,8 @@ from ..ops.pointwise.activations import softshrink as softshrink
 from ..ops.pointwise.activations import softsign as softsign
 from ..ops.pointwise.activations import tanhshrink as tanhshrink
 from ..ops.pointwise.activations import threshold as threshold
-from ..ops.pointwise.functions import sigmoid as sigmoid
-from ..ops.pointwise.functions import tanh as tanh
+from ..ops.pointwise.elementary import sigmoid as sigmoid
+from ..ops.pointwise.elementary import tanh as tanh
 from ..ops.random.activations import gumbel_softmax as gumbel_softmax
 from ..ops.random.activations import rrelu as rrelu
 from ..ops.random.activations import rrelu_ as rrelu_
@@ -113,6 +114,5 @@ from ..ops.reduce.softmax import softmax as softmax
 from ..ops.reduce.softmax import softmin as softmin
 from ..ops.sequence.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from ..ops.sequence.multihead import multi_head_attention_forward as multi_head_attention_forward
-from ..ops.signal.calculus import pdist as pdist
 
 # end of the functions

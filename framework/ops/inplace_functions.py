@@ -15,13 +15,12 @@ from .index import index as index
 from .linalg import matmul as matmul
 from .pointwise import activations
 from .pointwise import compare as compare
-from .pointwise import elements as elements
 from .record.args import tensor_arg
 from .record.into import guard
 from .record.public import PUBLIC, bare, public
-from .shape import arrange as arrange
+from .shape import diagonals as diagonals
 from .shape.view import permute_op, reshape_op, squeeze, swapaxes, t, transpose, unsqueeze
-from .special import special as special
+from .special import gamma as gamma
 from .write.inplace import inplace
 from .write.strided import as_strided
 

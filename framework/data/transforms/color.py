@@ -8,7 +8,8 @@ import numpy as np
 from ...dtypes import float32
 from ...errors import ShapeError
 from ...ops.convert.cast import to
-from ...ops.reduce.reduce import amax, amin, mean
+from ...ops.reduce.extremes import amax, amin
+from ...ops.reduce.sums import mean
 from ...ops.shape.join import stack
 from ...tensor import Tensor
 from .base import Transform, chance, permutation, probability, uniform

@@ -2,8 +2,12 @@
 
 from . import adaptive_pool as adaptive_pool
 from . import conv as conv
+from . import fold as fold
 from . import fused as fused
 from . import grid_sample as grid_sample
+from . import interpolate as interpolate
 from . import pad as pad
+from . import pixel_shuffle as pixel_shuffle
 from . import pool as pool
 from . import power_pool as power_pool
+from . import resample as resample

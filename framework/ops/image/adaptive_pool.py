@@ -13,8 +13,8 @@ from ..record.op import NEVER, Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
 from .conv import batched
-from .pad import Plan, resample
 from .pool import avg_pool
+from .resample import Plan, resample
 
 
 def _target(op: str, x: Tensor, d: int, output_size: Any) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg
 from ..record.op import NEVER, Meta, Op
 from ..record.public import public
-from ..reduce.reduce import sum_op
+from ..reduce.sums import sum_op
 from ..shape.view import grown, reshape_op
 
 # bytes of columns worked on at once: about a second-level cache on a CPU, a launch's worth on a GPU

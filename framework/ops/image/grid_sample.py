@@ -18,7 +18,7 @@ from ...tensor import Tensor, wrap
 from ..convert.cast import from_array, to
 from ..index.scatter import gather
 from ..linalg.matmul import matmul
-from ..pointwise.functions import _where
+from ..pointwise.choose import _where
 from ..record.args import floating, tensor_arg
 from ..record.op import Op
 from ..record.public import public

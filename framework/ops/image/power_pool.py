@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..index.scatter import scatter
-from ..pointwise.functions import where
+from ..pointwise.choose import where
 from ..record.args import pair, real_arg, tensor_arg
 from ..record.public import public
 from ..shape.view import reshape_op

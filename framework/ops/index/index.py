@@ -18,8 +18,8 @@ from ...tensor import Tensor, counter_of, wrap
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op, slice_op
+from ..shape.broadcast import expand
+from ..shape.view import reshape_op
 from ..write.inplace import scalar_arg
 
 # -- by positions --------------------------------------------------------------------------------
@@ -282,49 +282,6 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 
 
 # -- by masks ------------------------------------------------------------------------------------
-
-
-def _mask_arg(mask: Any, op: str) -> Tensor:
-    if tensor_arg(mask, op, "mask")._array.dtype.kind != "b":
-        raise DTypeError(f"{op}: mask must be bool, got {mask.dtype}; write a comparison, e.g. mask != 0")
-    return mask
-
-
-def _same_shape(x: Tensor, mask: Tensor, op: str) -> tuple[Tensor, Tensor]:
-    shape = broadcast_shape((tensor_arg(x, op).shape, mask.shape), op)
-    return (x if x.shape == shape else expand.run(x, size=shape),
-            mask if mask.shape == shape else expand.run(mask, size=shape))
-
-
-@public(method=True, op=mask_op, out=True)
-def masked_select(input: Tensor, mask: Tensor) -> Tensor:
-    """The elements where the bool ``mask`` holds, in one dimension; the two shapes broadcast.
-
-    >>> fw.masked_select(fw.tensor([1, 2, 3]), fw.tensor([True, False, True]))
-    tensor([1, 3])
-    """
-    input, mask = _same_shape(input, _mask_arg(mask, "masked_select"), "masked_select")
-    return mask_op.run(input, mask, count=count_true(mask))
-
-
-@public(method=True, inplace=True)
-def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
-    """``input`` with the elements where ``mask`` holds replaced by the first of ``source``, in order.
-
-    Raises ShapeError if ``source`` has too few.
-
-    >>> fw.masked_scatter(fw.zeros(3), fw.tensor([True, False, True]), fw.tensor([1.0, 2.0, 3.0]))
-    tensor([1., 0., 2.])
-    """
-    input, mask = _same_shape(input, _mask_arg(mask, "masked_scatter"), "masked_scatter")
-    if tensor_arg(source, "masked_scatter", "source").dtype is not input.dtype:
-        raise DTypeError(f"masked_scatter: source must be {input.dtype} like the tensor, got {source.dtype}")
-    count = count_true(mask)
-    if source.numel() < count:
-        raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
-                         f"{source.numel()}")
-    value = slice_op.run(reshape_op.run(source, shape=(source.numel(),)), key=(slice(count),))
-    return mask_put.run(input, value, mask, count=count)
 
 
 @public(method=True, out=True)

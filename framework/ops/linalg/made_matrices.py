@@ -7,10 +7,11 @@ from ...tensor import Tensor
 from ..record.args import floating, tensor_arg
 from ..record.constants import like
 from ..record.public import public
-from ..reduce.reduce import as_summed
 from ..reduce.scan import cumprod
+from ..reduce.sums import as_summed
 from ..shape.arrange import flip
 from ..shape.join import cat
+from ..shape.view import diagonal as diagonal_
 from .factor import column, eye, matrix, turned
 from .matmul import promoted
 
@@ -93,3 +94,13 @@ def orgqr(input: Tensor, input2: Tensor) -> Tensor:
             [ 0.]])
     """
     return householder_product(input, input2)
+
+
+@public("linalg", name="diagonal")
+def _diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonal of every matrix, a view: (*, m, n) -> (*, min(m, n)) for offset 0.
+
+    >>> fw.linalg.diagonal(fw.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor([1., 4.])
+    """
+    return diagonal_(tensor_arg(A, "diagonal", "A"), offset, dim1, dim2)

@@ -15,7 +15,7 @@ from ..pointwise.complex_numbers import conj
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
-from ..reduce.reduce import sum_op
+from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.view import permute_op, reshape_op
 from .contract import matmul_kernel
@@ -445,3 +445,33 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     if dim is None:
         dim = next((d for d, s in enumerate(tensor_arg(input, "cross").shape) if s == 3), -1)
     return _linalg_cross(input, other, dim=dim)
+
+
+@public("linalg", out=True)
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot products ``sum(conj(x) * y)`` along ``dim``; shapes broadcast.
+
+    >>> fw.linalg.vecdot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    a, b = promoted("vecdot", x=x, y=y)
+    product = conj(a) * b  # type: ignore[operator]
+    return product.sum(one_dim(dim, product.ndim, "vecdot"))
+
+
+def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
+    shapes = [(1,) * (ndim - t.ndim) + t.shape for t in (x, y)]
+    wide = reshape_op.run(x, shape=tuple(s for n in shapes[0] for s in (n, 1)))
+    tall = reshape_op.run(y, shape=tuple(s for n in shapes[1] for s in (1, n)))
+    return reshape_op.run(wide * tall, shape=tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
+
+
+@public(method=True, out=True)
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of ``input`` times the whole of ``other``, as blocks.
+
+    >>> fw.kron(fw.tensor([1, 10]), fw.tensor([1, 2]))
+    tensor([ 1,  2, 10, 20])
+    """
+    ndim = max(tensor_arg(input, "kron").ndim, tensor_arg(other, "kron", "other").ndim)
+    return _kron(input, other, ndim)

@@ -6,8 +6,8 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.public import public
-from ..reduce.moments import norm_op, p_norm
-from .linalg import matrix_norm
+from ..reduce.norms import norm_op, p_norm
+from .matrix_norm import matrix_norm
 
 
 @public(method=True, op=norm_op, out=True)

@@ -9,8 +9,8 @@ from ...tensor import Tensor
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
+from .decompositions import svdvals
 from .factor import matrix, turned
-from .linalg import svdvals
 
 
 def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:

@@ -11,8 +11,8 @@ from ..convert.cast import cast
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..reduce.reduce import mean_op, sum_op
 from ..reduce.softmax import log_softmax_op, softmax_op
+from ..reduce.sums import mean_op, sum_op
 from ..shape.view import reshape_op
 from .elements import _reduced
 

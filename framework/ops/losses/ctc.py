@@ -8,10 +8,11 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import from_array
 from ..index.scatter import gather
-from ..pointwise.functions import exp, log, where
+from ..pointwise.choose import where
+from ..pointwise.elementary import exp, log
 from ..record.args import floating, tensor_arg
 from ..record.public import public
-from ..reduce.reduce import amax
+from ..reduce.extremes import amax
 from ..shape.join import cat
 
 _NONE = -1e30  # the logarithm of "impossible": far below any real one, and harmless in differences

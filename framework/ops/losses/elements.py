@@ -11,10 +11,11 @@ from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..language.elementwise import Elementwise
 from ..pointwise.activations import logsigmoid_op
-from ..pointwise.functions import _where, exp, log
+from ..pointwise.choose import _where
+from ..pointwise.elementary import exp, log
 from ..record.args import tensor_arg
 from ..record.public import public
-from ..reduce.reduce import mean_op, sum_op
+from ..reduce.sums import mean_op, sum_op
 from ..reduce.total import Total
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op

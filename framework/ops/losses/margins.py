@@ -7,12 +7,12 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..index.embedding import one_hot
 from ..index.scatter import gather
+from ..linalg.distances import pairwise_distance
 from ..pointwise.activations import logsigmoid_op
-from ..pointwise.functions import clamp_min, where
+from ..pointwise.choose import clamp_min, where
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.public import public
 from .classes import _check_classes, _class_weights
-from .distances import pairwise_distance
 from .elements import _alike, _check_weight, _reduced
 
 

@@ -15,11 +15,11 @@ from ...layouts import back, format_of, order
 from ...tensor import Tensor
 from ..convert.cast import cast, clone_op
 from ..image.pad import pad
-from ..pointwise.functions import rsqrt
+from ..pointwise.elementary import rsqrt
 from ..record.args import floating, real_arg, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..reduce.reduce import kept_shape, mean_op
+from ..reduce.sums import kept_shape, mean_op
 from ..shape.broadcast import expand, sum_to
 from ..shape.view import permute_op, reshape_op
 from ..write.inplace import write

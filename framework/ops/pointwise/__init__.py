@@ -2,7 +2,9 @@
 
 from . import activations as activations
 from . import arithmetic as arithmetic
+from . import choose as choose
 from . import compare as compare
 from . import complex_numbers as complex_numbers
-from . import elements as elements
-from . import functions as functions
+from . import elementary as elementary
+from . import float_parts as float_parts
+from . import rounding as rounding

@@ -13,7 +13,7 @@ from ..record.into import computed_into
 from ..record.public import public
 from ..shape.view import reshape_op, slice_along
 from ..write.inplace import inplace as in_place_form
-from .functions import sigmoid, tanh
+from .elementary import sigmoid, tanh
 
 public("nn.functional", op=sigmoid.op)(sigmoid)
 public("nn.functional", op=tanh.op)(tanh)

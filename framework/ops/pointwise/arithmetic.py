@@ -5,13 +5,16 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import FLOAT, INEXACT, get_default_dtype
+from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
+from ...errors import DTypeError
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
 from ..language.elementwise import Elementwise, elementwise
+from ..record.args import tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import check_out, computed, public
-from .functions import NOTHING, sqrt
+from .elementary import sqrt
+from .rounding import NOTHING
 
 # gate(x, y) is x * y, and over(x, y) is x / y, but 0 wherever x is 0: the product and quotient in
 # rules whose factor may be inf or nan where the incoming gradient is exactly 0 (a masked branch). What is
@@ -317,3 +320,73 @@ def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: Any = 1) 
     """
     call = _addcdiv_call(input, tensor1, tensor2, value=value)
     return _plus(input, _times(_quotient(tensor1, tensor2), value)) if call is None else run_call(call)
+
+
+copysign = elementwise("copysign", "x y", "copysign(x, y)", """The first element with the sign of the second.
+    >>> fw.copysign(fw.tensor([1.0, -2.0]), -1.0)
+    tensor([-1., -2.])
+    """, ufunc="copysign", result="float",
+    vjp={"x": "g * (sign(x) * sign(out))", "y": NOTHING})
+_FIRST = "where(({} {} {}) | (y != y), {}, {})"
+fmax = elementwise("fmax", "x y", "fmax(x, y)",
+    """The larger of two elements; nan loses. Of equal ones the first gets the gradient.
+    >>> fw.fmax(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
+    tensor([3., 2.])
+    """, ufunc="fmax", masks=True, vjp={"x": _FIRST.format("x", ">=", "y", "g", "0.0"),
+                            "y": _FIRST.format("x", ">=", "y", "0.0", "g")})
+fmin = elementwise("fmin", "x y", "fmin(x, y)",
+    """The smaller of two elements; nan loses. Of equal ones the first gets the gradient.
+    >>> fw.fmin(fw.tensor([1.0, float("nan")]), fw.tensor([3.0, 2.0]))
+    tensor([1., 2.])
+    """, ufunc="fmin", masks=True, vjp={"x": _FIRST.format("x", "<=", "y", "g", "0.0"),
+                            "y": _FIRST.format("x", "<=", "y", "0.0", "g")})
+heaviside = elementwise("heaviside", "x y", "where(x == 0, y, x > 0)",
+    """The step function: 0 below 0 and for nan, 1 above, ``values`` at 0. Backward through it raises.
+    >>> fw.heaviside(fw.tensor([-1.0, 0.0, 2.0]), fw.tensor([0.5]))
+    tensor([0.0000, 0.5000, 1.0000])
+    """, arguments="input values", vjp="undefined")
+gcd = elementwise("gcd", "x y", "gcd(x, y)", """The greatest common divisor of two integers.
+    >>> fw.gcd(fw.tensor([12, 18]), fw.tensor([8, 27]))
+    tensor([4, 9])
+    """, ufunc="gcd", result="integer")
+lcm = elementwise("lcm", "x y", "lcm(x, y)", """The least common multiple of two integers.
+    >>> fw.lcm(fw.tensor([4, 6]), fw.tensor([6, 15]))
+    tensor([12, 30])
+    """, ufunc="lcm", result="integer")
+
+
+@public(method=True)
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself: the operator ``+input``. Raises DTypeError for bools.
+
+    >>> fw.positive(fw.tensor([1, -2]))
+    tensor([ 1, -2])
+    """
+    if tensor_arg(input, "positive")._array.dtype.kind == "b":
+        raise DTypeError("positive: input must hold numbers, got bool; convert it, e.g. with .int()")
+    return input
+
+
+@public(method=True, inplace=True, out=True)
+def float_power(input: Any, exponent: Any) -> Tensor:
+    """``pow`` computed in double precision: float64, or complex128 if either is complex.
+
+    >>> fw.float_power(fw.tensor([2, 3]), 2)
+    tensor([4., 9.], dtype=framework.float64)
+    """
+    if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
+        raise TypeError(f"float_power: input or exponent must be a Tensor, got {type(input).__name__} and "
+                        f"{type(exponent).__name__}")
+    for name, given in (("input", input), ("exponent", exponent)):
+        if not isinstance(given, (Tensor, int, float, complex)):
+            raise TypeError(f"float_power: argument '{name}' must be a Tensor or a number, got "
+                            f"{type(given).__name__}; convert it with framework.tensor(...)")
+    either = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.dtype.is_complex)
+                 for v in (input, exponent))
+    dtype = complex128 if either else float64
+
+    def wide(v: Any) -> Any:
+        return v.to(dtype) if isinstance(v, Tensor) else v  # type: ignore[attr-defined]
+    if not isinstance(input, Tensor):
+        return pow(exponent.new_full((), input, dtype=dtype), wide(exponent))
+    return pow(wide(input), wide(exponent))

@@ -124,3 +124,23 @@ def is_nonzero(input: Tensor) -> bool:
         raise ShapeError(f"is_nonzero: wanted a tensor of one element, got shape {list(input.shape)}; use "
                          f".any() or .all()")
     return bool(input.item() != 0)
+
+
+bitwise_left_shift = elementwise("bitwise_left_shift", "x y", "left_shift(x, y)",
+    """The bits moved towards the high end: x * 2**y.
+    >>> fw.bitwise_left_shift(fw.tensor([1, 3]), 2)
+    tensor([ 4, 12])
+    """, ufunc="left_shift", result="integer", method="__lshift__")
+bitwise_right_shift = elementwise("bitwise_right_shift", "x y", "right_shift(x, y)",
+    """The bits moved towards the low end, the sign kept: floor(x / 2**y).
+    >>> fw.bitwise_right_shift(fw.tensor([8, -3]), 1)
+    tensor([ 4, -2])
+    """, ufunc="right_shift", result="integer", method="__rshift__")
+isposinf = elementwise("isposinf", "x", "isinf(x) & (x > 0)", """Whether the element is +inf.
+    >>> fw.isposinf(fw.tensor([1.0, float("inf"), -float("inf")]))
+    tensor([False,  True, False])
+    """, result="bool")
+isneginf = elementwise("isneginf", "x", "isinf(x) & (x < 0)", """Whether the element is -inf.
+    >>> fw.isneginf(fw.tensor([1.0, float("inf"), -float("inf")]))
+    tensor([False, False,  True])
+    """, result="bool")

@@ -22,7 +22,8 @@ from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.view import transpose
 from .arithmetic import over
-from .functions import NOTHING, cos, sin
+from .elementary import cos, sin
+from .rounding import NOTHING
 
 where_op = OPS_BY_NAME["where"]
 

@@ -4,19 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import from_array
 from ..index.scatter import gather
-from ..pointwise.complex_numbers import complex
-from ..pointwise.functions import sqrt, where
+from ..pointwise.choose import where
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
-from ..record.op import Meta, Op
+from ..record.op import Op
 from ..record.public import public
 from .along import kept_shape
-from .reduce import chosen_infer, chosen_vjp, need_elements
+from .extremes import chosen_infer, chosen_vjp, need_elements
 from .sort import median, sort
 
 NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
@@ -157,106 +155,3 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     at = one_dim(dim, real_arg(input, "mode").ndim, "mode")
     need_elements(input, (at,) if input.ndim else (), "mode")
     return return_types.mode(*mode_op.run(input, dim=at, keepdim=bool(keepdim)))
-
-
-# -- covariance ------------------------------------------------------------------------------------
-
-
-@public(method=True)
-def cov(input: Tensor, *, correction: int = 1, fweights: Tensor | None = None,
-        aweights: Tensor | None = None) -> Tensor:
-    """The covariances of variables (rows) over observations (columns): (d, n) -> (d, d), (n) -> ().
-
-    correction: taken from the number of observations. fweights: how often each was made (integers);
-    aweights: its importance; both (n). Raises ShapeError for other shapes.
-
-    >>> fw.cov(fw.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
-    """
-    x: Any = tensor_arg(input, "cov")
-    if x.ndim > 2:
-        raise ShapeError(f"cov: input must have at most 2 dimensions, got shape {list(x.shape)}")
-    if x.dtype.category < FLOAT:
-        x = x.to(float)
-    shape = x.shape
-    x = x.reshape(1, -1) if x.ndim < 2 else x
-    weights: Any = None
-    for name, w in (("fweights", fweights), ("aweights", aweights)):
-        if w is not None:
-            if tensor_arg(w, "cov", name).shape != x.shape[1:]:
-                raise ShapeError(f"cov: {name} must have shape {list(x.shape[1:])}, got {list(w.shape)}")
-            weights = w.to(x.dtype) if weights is None else weights * w  # type: ignore[attr-defined]
-    if weights is None:
-        total: Any = float(x.shape[1])
-        centered = x - x.mean(1, keepdim=True)
-        weighted, degrees = centered, max(total - correction, 0.0)
-    else:
-        total = weights.sum()
-        centered = x - (x * weights).sum(1, keepdim=True) / total
-        weighted = centered * weights
-        lost = correction if aweights is None else correction * (weights * aweights).sum() / total
-        degrees = (total - lost).clamp(min=0)
-    out = centered @ weighted.mH / degrees
-    return out if len(shape) == 2 and shape[0] != 1 else out.reshape(())
-
-
-@public(method=True)
-def corrcoef(input: Tensor) -> Tensor:
-    """The correlations of variables (rows) over observations (columns): (d, n) -> (d, d), (n) -> ().
-
-    >>> fw.corrcoef(fw.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
-    tensor([[ 1., -1.],
-            [-1.,  1.]])
-    """
-    c: Any = cov(tensor_arg(input, "corrcoef"))
-    if not c.ndim:
-        return c / c
-    spread: Any = sqrt(c.diagonal())
-    c = c / spread.unsqueeze(1) / spread
-    if c.is_complex():
-        return complex(c.real.clamp(-1.0, 1.0), c.imag.clamp(-1.0, 1.0))
-    return c.clamp(-1.0, 1.0)
-
-
-# -- histograms ------------------------------------------------------------------------------------
-
-histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x, weight, edges: Meta(
-    (edges.shape[0] - 1,), x.dtype), kernel=lambda xp, x, weight, edges: xp.histogram(
-        x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
-
-
-@public(method=True, op=histogram_op, out=True)
-def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
-              density: bool = False) -> Any:
-    """(hist, bin_edges): how many elements (or the sum of their weights) fall into each bin.
-
-    bins: their number, over ``range`` (default: from the least to the greatest element), or their edges,
-    a rising tensor (k + 1). The last bin is closed. density: the integral becomes 1. Backward
-    through it raises.
-
-    >>> fw.histogram(fw.tensor([0.0, 1.0, 1.5, 4.0]), 2).hist
-    tensor([3., 1.])
-    """
-    floating(real_arg(input, "histogram"), "histogram")
-    x: Any = input
-    if weight is not None and tensor_arg(weight, "histogram", "weight").shape != x.shape:
-        raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
-                         f"{list(weight.shape)}")
-    edges: Any = bins
-    if not isinstance(bins, Tensor):
-        if isinstance(bins, bool) or not isinstance(bins, int):
-            raise TypeError(f"histogram: argument 'bins' must be an int or a Tensor, got "
-                            f"{type(bins).__name__}; convert edges with framework.tensor(...)")
-        low, high = range if range is not None else (
-            (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
-        if bins < 1 or not low <= high:
-            raise ValueError(f"histogram: bins must be positive and range rising, got bins={bins}, "
-                             f"range={(low, high)}")
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        edges = from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
-    elif bins.ndim != 1 or bins.shape[0] < 2:
-        raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
-    hist: Any = histogram_op.run(x, weight, edges)
-    return return_types.histogram(hist / hist.sum() / edges.diff() if density else hist, edges)

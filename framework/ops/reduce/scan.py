@@ -17,7 +17,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import permute_op, put_slice, reshape_op, slice_along
 from .along import put_along
-from .reduce import as_summed, exp_op, gate, narrow, one_replaced, sum_op, where_op
+from .sums import as_summed, exp_op, gate, narrow, one_replaced, sum_op, where_op
 
 # -- sums ----------------------------------------------------------------------------------------
 

@@ -3,12 +3,12 @@
 from typing import Any
 
 from ...tensor import Tensor
-from ..pointwise.functions import exp
+from ..pointwise.elementary import exp
 from ..record.args import floating, one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
-from .reduce import sum_op
+from .sums import sum_op
 
 
 def _shifted(xp: Any, x: Any, dim: int) -> Any:

@@ -7,14 +7,13 @@ import numpy as np
 from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..convert.cast import cast, from_array
+from ..convert.cast import from_array
 from ..record import return_types
-from ..record.args import one_dim, real_arg, tensor_arg
+from ..record.args import one_dim, real_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.join import cat
-from .along import kept_shape, put_along, take_along
-from .reduce import chosen_infer, chosen_vjp, evenly, need_elements
+from .along import kept_shape, put_along
+from .extremes import chosen_infer, chosen_vjp, evenly, need_elements
 
 # -- sort ----------------------------------------------------------------------------------------
 
@@ -198,144 +197,3 @@ def _no_median(x: Tensor) -> float:
     if x.dtype.is_floating_point:
         return float("nan")
     return dtypes.iinfo(x.dtype).min if x.dtype.is_signed else 0
-
-
-# -- unique ----------------------------------------------------------------------------------------
-
-
-def _unique_kernel(xp: Any, x: Any, *, dim: int | None) -> tuple:
-    values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim,
-                                        equal_nan=False)
-    shape = x.shape if dim is None else (x.shape[dim],)
-    return values, inverse.reshape(shape).astype("int64"), counts.astype("int64")
-
-
-# no shape rule can tell how many elements differ: the record is private
-unique_op = Op("_unique", "x", kernel=_unique_kernel, outputs="values inverse counts", differentiable=1,
-               vjp="undefined")
-
-
-@public(method=True, op=unique_op)
-def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None) -> Any:
-    """The different elements, sorted; with ``dim``, the different slices along it.
-
-    return_inverse: also, for each element, where its value is in the result. return_counts: also how
-    often each occurs. Every nan counts as different. Backward through it raises.
-
-    >>> fw.unique(fw.tensor([3, 1, 3]))
-    tensor([1, 3])
-    >>> fw.unique(fw.tensor([3, 1, 3]), return_counts=True)[1]
-    tensor([1, 2])
-    """
-    at = None if dim is None else one_dim(dim, tensor_arg(input, "unique").ndim, "unique")
-    if at is not None and not input.ndim:
-        raise ShapeError("unique: dim is for a tensor with dimensions, this one is 0-dim")
-    values, inverse, counts = unique_op.run(input, dim=at)
-    result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
-    return values if len(result) == 1 else result
-
-
-# -- places in sorted sequences --------------------------------------------------------------------
-
-
-def _searchsorted_kernel(xp: Any, a: Any, x: Any, *, right: bool) -> Any:
-    side = "right" if right else "left"
-    if a.ndim == 1:
-        return xp.searchsorted(a, x, side=side).astype("int64")
-    rows, keys = a.reshape(-1, a.shape[-1]), x.reshape(-1, x.shape[-1])
-    out = xp.empty(keys.shape, "int64")
-    for i in range(len(rows)):
-        out[i] = xp.searchsorted(rows[i], keys[i], side=side)
-    return out.reshape(x.shape)
-
-
-searchsorted_op = Op("searchsorted", "sorted_sequence input", native="searchsorted",
-                     kernel=_searchsorted_kernel, infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
-
-
-@public(op=searchsorted_op, out=True)
-def searchsorted(sorted_sequence: Tensor, input: Any, *, out_int32: bool = False, right: bool = False,
-                 side: str | None = None, sorter: Tensor | None = None) -> Tensor:
-    """Where to insert the numbers of ``input`` to keep the last dimension of the sequence sorted.
-
-    The index i has ``sequence[i-1] < input <= sequence[i]``; with ``right`` (or ``side="right"``),
-    ``sequence[i-1] <= input < sequence[i]``. The sequence is a vector, or has the shape of ``input``
-    but for the last dimension. sorter: indices that sort the sequence. Raises ShapeError if the shapes
-    do not fit.
-
-    >>> fw.searchsorted(fw.tensor([1, 3, 5]), fw.tensor([3, 4]))
-    tensor([1, 2])
-    >>> fw.searchsorted(fw.tensor([1, 3, 5]), 3, right=True)
-    tensor(2)
-    """
-    a = real_arg(sorted_sequence, "searchsorted", "sorted_sequence").detach()
-    x = _as_keys(input, a, "searchsorted")
-    if side not in (None, "left", "right") or (side == "left" and right):
-        raise ValueError(f"searchsorted: side must be 'left' or 'right' and agree with right={right}, "
-                         f"got {side!r}")
-    if sorter is not None:
-        if tensor_arg(sorter, "searchsorted", "sorter").shape != a.shape:
-            raise ShapeError(f"searchsorted: sorter of shape {list(sorter.shape)} for a sequence of "
-                             f"shape {list(a.shape)}; they must be equal")
-        a = take_along.run(a, cast.run(sorter, dtype=dtypes.int64), dim=a.ndim - 1, unique=False)
-    if a.ndim == 0 or (a.ndim > 1 and a.shape[:-1] != x.shape[:-1]):
-        raise ShapeError(f"searchsorted: a sequence of shape {list(a.shape)} does not fit input of shape "
-                         f"{list(x.shape)}; it must be a vector or agree in all but the last dimension")
-    result = searchsorted_op.run(a, x, right=right or side == "right")
-    return cast.run(result, dtype=dtypes.int32) if out_int32 else result
-
-
-def _as_keys(input: Any, like: Tensor, op: str) -> Tensor:
-    if isinstance(input, (int, float)):
-        return from_array(np.asarray(input), like)
-    return real_arg(input, op, "input").detach()
-
-
-@public(op=searchsorted_op, out=True)
-def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False,
-              right: bool = False) -> Tensor:
-    """The number of the bucket, between sorted ``boundaries`` (a vector), of each element.
-
-    Bucket i has ``boundaries[i-1] < input <= boundaries[i]``; with ``right``,
-    ``boundaries[i-1] <= input < boundaries[i]``.
-
-    >>> fw.bucketize(fw.tensor([0.5, 1.0, 2.5]), fw.tensor([1.0, 2.0]))
-    tensor([0, 0, 2])
-    """
-    if tensor_arg(boundaries, "bucketize", "boundaries").ndim != 1:
-        raise ShapeError(f"bucketize: boundaries must be a vector, got shape {list(boundaries.shape)}")
-    return searchsorted(boundaries, input, out_int32=out_int32, right=right)
-
-
-firsts = Op("_unique_consecutive", "x index", vjp="undefined", moves=True,
-            kernel=lambda xp, x, index, *, dim: xp.take(x, index, dim),
-            infer=lambda x, index, *, dim: Meta(x.shape[:dim] + index.shape + x.shape[dim + 1:], x.dtype))
-
-
-@public(method=True)
-def unique_consecutive(input: Tensor, return_inverse: bool = False, return_counts: bool = False,
-                       dim: int | None = None) -> Any:
-    """The elements (or slices along ``dim``) without those that equal the one before them.
-
-    return_inverse: also where each went; return_counts: also how many each stands for. Backward
-    through it raises.
-
-    >>> fw.unique_consecutive(fw.tensor([1, 1, 2, 1]))
-    tensor([1, 2, 1])
-    """
-    x: Any = tensor_arg(input, "unique_consecutive")
-    at = 0 if dim is None else one_dim(dim, x.ndim, "unique_consecutive")
-    shape = x.shape
-    x = x.reshape(-1) if dim is None else x
-    n = x.shape[at]
-    rows = x.movedim(at, 0).reshape(n, -1) if x.numel() else x.new_zeros((n, 1))
-    new = (rows[1:] != rows[:-1]).any(1).long()
-    group = cat([new.new_zeros((min(n, 1),)), new.cumsum(0)], 0)
-    first = cat([new.new_ones((min(n, 1),)), new], 0).nonzero().reshape(-1)
-    found = [firsts.run(x, first, dim=at)]
-    if return_inverse:
-        found.append(group.reshape(shape) if dim is None else group)
-    if return_counts:
-        found.append(group.bincount() if n else group)
-    return found[0] if len(found) == 1 else tuple(found)

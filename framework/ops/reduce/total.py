@@ -14,7 +14,7 @@ from ..language.expression import ExpressionRule, array_function
 from ..language.program import folding, native_kernel
 from ..record.op import Meta, Op, Rule
 from ..shape.broadcast import broadcast_shape
-from .reduce import narrow, wide_sum
+from .sums import narrow, wide_sum
 
 
 class TotalRule(Rule):
@@ -72,4 +72,3 @@ class Total(Op):
     def _shape(self, *inputs: Meta, count: int, **settings: Any) -> Meta:
         broadcast_shape([x.shape for x in inputs], self.op.name)
         return Meta((), inputs[0].dtype)
-

@@ -16,7 +16,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
 from ..convert.cast import cast
 from ..linalg.matmul import matmul_op, same_dtype, swap_last
-from ..pointwise.functions import _where
+from ..pointwise.choose import _where
 from ..random.dropout import dropout_op
 from ..record.args import floating, tensor_arg
 from ..record.op import NEVER, Meta, Op

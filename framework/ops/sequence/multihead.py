@@ -8,11 +8,11 @@ from ...tensor import Tensor
 from ..convert.cast import to
 from ..image.pad import pad
 from ..linalg.matmul import linear, matmul
-from ..pointwise.functions import _where
+from ..pointwise.choose import _where
 from ..random.dropout import dropout
 from ..record.args import floating, tensor_arg
 from ..record.public import public
-from ..reduce.reduce import mean
+from ..reduce.sums import mean
 from ..shape.join import cat
 from ..shape.split import split
 from ..shape.view import permute_op, reshape_op

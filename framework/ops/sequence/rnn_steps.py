@@ -9,7 +9,7 @@ from ...autograd.mode import enable_grad
 from ...tensor import Tensor, as_tensor, wrap
 from ..linalg.matmul import linear
 from ..pointwise.activations import relu as relu_of
-from ..pointwise.functions import sigmoid, tanh
+from ..pointwise.elementary import sigmoid, tanh
 from ..shape.join import cat
 from ..shape.split import chunk
 from ..shape.view import reshape_op

@@ -2,6 +2,8 @@
 
 from . import arrange as arrange
 from . import broadcast as broadcast
+from . import diagonals as diagonals
+from . import grids as grids
 from . import join as join
 from . import split as split
 from . import view as view

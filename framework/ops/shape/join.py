@@ -9,7 +9,7 @@ from ..convert.cast import cast
 from ..record.args import one_dim
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
-from .arrange import atleast_1d, atleast_2d, atleast_3d
+from .grids import atleast_1d, atleast_2d, atleast_3d
 from .view import reshape_op, slice_op
 
 

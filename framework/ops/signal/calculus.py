@@ -2,16 +2,11 @@
 
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..convert.cast import from_array
-from ..linalg.matmul import promoted
-from ..record.args import floating, many_dims, one_dim, real_arg, tensor_arg
+from ..record.args import many_dims, one_dim, tensor_arg
 from ..record.public import public
-from ..reduce.moments import vector_norm
 from ..reduce.scan import cumsum
 from ..shape.join import cat
 from ..shape.view import slice_along
@@ -121,65 +116,3 @@ def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
         left = left - bend.narrow(dim, 0, 1) * steps[:1]
         right = right + bend.narrow(dim, n - 3, 1) * steps[-1:]
     return cat([left, middle, right], dim)
-
-
-# -- distances -------------------------------------------------------------------------------------
-
-
-@public(method=True)
-def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """The p-norm of ``input - other``, a number; shapes broadcast.
-
-    >>> fw.dist(fw.tensor([1.0, 2.0]), fw.tensor([4.0, 6.0]))
-    tensor(5.)
-    """
-    x, y = promoted("dist", input=input, other=other)
-    floating(x, "dist")
-    return vector_norm(x - y, ord=float(p))
-
-
-@public()
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
-          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
-    """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).
-
-    Batches broadcast. All differences are formed, so memory grows as m * n * k and no digits are lost to
-    a shortcut; ``compute_mode`` is accepted and changes nothing. At distance 0 the gradient is 0.
-
-    >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
-    tensor([[5., 1.]])
-    """
-    a, b = promoted("cdist", x1=x1, x2=x2)
-    floating(real_arg(a, "cdist", "x1"), "cdist", "x1")
-    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
-        raise ShapeError(f"cdist: x1 and x2 must be (*, m, k) and (*, n, k), got shapes {list(a.shape)} and "
-                         f"{list(b.shape)}")
-    if p < 0:
-        raise ValueError(f"cdist: p must not be negative, got {p}")
-    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
-    if not a.shape[-1]:
-        return difference.sum(-1)
-    return vector_norm(difference, ord=float(p), dim=-1)
-
-
-@public("nn.functional")
-def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The p-norm distances of every row to every later one: (n, k) -> (n (n - 1) / 2).
-
-    In the order (0, 1), (0, 2), ..., (1, 2), ... At distance 0 the gradient is 0. Raises ShapeError unless
-    the input is a matrix, ValueError for a negative p.
-
-    >>> fw.nn.functional.pdist(fw.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
-    tensor([5.0000, 1.0000, 4.2426])
-    """
-    x: Any = real_arg(input, "pdist")
-    floating(x, "pdist")
-    if x.ndim != 2:
-        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
-    if p < 0:
-        raise ValueError(f"pdist: p must not be negative, got {p}")
-    first, second = np.triu_indices(x.shape[0], 1)
-    difference = x[from_array(first, x)] - x[from_array(second, x)]
-    if not x.shape[1]:
-        return difference.sum(-1)
-    return vector_norm(difference, ord=float(p), dim=-1)

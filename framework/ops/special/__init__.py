@@ -1,6 +1,9 @@
 """Special functions: gamma, zeta, Bessel, the normal distribution."""
 
-from . import bessel_kernels as bessel_kernels
-from . import special as special
-from . import special_kernels as special_kernels
-from . import special_more as special_more
+from . import bessel as bessel
+from . import bessel_numbers as bessel_numbers
+from . import entropy as entropy
+from . import gamma as gamma
+from . import normal as normal
+from . import numbers as numbers
+from . import sinc as sinc

@@ -1,4 +1,4 @@
-"""Rows of ops/reduce/reduce.py."""
+"""Rows of ops/reduce/sums.py."""
 
 from typing import Any
 

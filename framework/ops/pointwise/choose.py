@@ -1,4 +1,4 @@
-"""Functions of one element: exponentials, roots, trigonometry, rounding, and choosing by a mask."""
+"""Elements chosen by a mask or held within limits: where, masked_fill, clamp, nan_to_num."""
 
 from typing import Any
 
@@ -9,114 +9,12 @@ from ...dtypes import FLOATING, finfo, iinfo
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...tensor import wrap as over
-from ..language.elementwise import Elementwise, elementwise
+from ..language.elementwise import Elementwise
 from ..language.expression import OPS_BY_NAME
 from ..record.args import tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import public
 from ..write.inplace import inplace
-
-_FLOAT: dict[str, Any] = {"result": "float", "jvp": "symmetric"}
-
-
-def _unary(name: str, line: str, vjp: str, *, ufunc: str | None, shown: str,
-           values: str = "[0.5, 1.0]", alias: str = "", expr: str | None = None,
-           complex: bool = True) -> Any:
-    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
-    return elementwise(name, "x", expr or f"{name}(x)", f"{line}\n{example}", vjp={"x": vjp},
-                       ufunc=ufunc, alias=alias, method=alias or True, complex=complex, **_FLOAT)
-
-
-exp = _unary("exp", "The exponential function.", "gate(g, out)", ufunc="exp", shown="[1.6487, 2.7183]")
-exp2 = _unary("exp2", "Two to the power of the element.", "gate(g * 0.6931471805599453, out)",
-              ufunc=None, shown="[1.4142, 2.0000]")
-expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", "gate(g, out + 1)", ufunc="expm1",
-               shown="[0.6487, 1.7183]")
-log = _unary("log", "The natural logarithm.", "over(g, x)", ufunc="log", shown="[-0.6931,  0.0000]")
-log2 = _unary("log2", "The logarithm to base 2.", "over(g, x * 0.6931471805599453)", ufunc="log2",
-              shown="[-1.,  0.]")
-log10 = _unary("log10", "The logarithm to base 10.", "over(g, x * 2.302585092994046)", ufunc="log10",
-               shown="[-0.3010,  0.0000]")
-log1p = _unary("log1p", "log(1 + x), accurate near 0.", "over(g, x + 1)", ufunc="log1p",
-               shown="[0.4055, 0.6931]")
-sqrt = _unary("sqrt", "The square root.", "over(g, 2 * out)", ufunc="sqrt", values="[4.0, 9.0]",
-              shown="[2., 3.]")
-rsqrt = _unary("rsqrt", "One over the square root.", "gate(gate(gate(-0.5 * g, out), out), out)", ufunc=None,
-               expr="1 / sqrt(x)", values="[4.0, 16.0]", shown="[0.5000, 0.2500]")
-sin = _unary("sin", "The sine of an angle in radians.", "g * cos(x)", ufunc="sin",
-             shown="[0.4794, 0.8415]")
-cos = _unary("cos", "The cosine of an angle in radians.", "-g * sin(x)", ufunc="cos",
-             shown="[0.8776, 0.5403]")
-tan = _unary("tan", "The tangent of an angle in radians.", "g * (1 + out * out)", ufunc="tan",
-             shown="[0.5463, 1.5574]")
-asin = _unary("asin", "The angle whose sine is the element.", "over(g, sqrt(1 - x * x))",
-              ufunc="arcsin", alias="arcsin", shown="[0.5236, 1.5708]")
-acos = _unary("acos", "The angle whose cosine is the element.", "over(-g, sqrt(1 - x * x))",
-              ufunc="arccos", alias="arccos", shown="[1.0472, 0.0000]")
-atan = _unary("atan", "The angle whose tangent is the element.", "g / (1 + x * x)", ufunc="arctan",
-              alias="arctan", shown="[0.4636, 0.7854]")
-sinh = _unary("sinh", "The hyperbolic sine.", "gate(g, cosh(x))", ufunc="sinh", shown="[0.5211, 1.1752]")
-cosh = _unary("cosh", "The hyperbolic cosine.", "gate(g, sinh(x))", ufunc="cosh",
-              shown="[1.1276, 1.5431]")
-tanh = _unary("tanh", "The hyperbolic tangent.", "g * (1 - out * out)", ufunc="tanh",
-              shown="[0.4621, 0.7616]")
-asinh = _unary("asinh", "The inverse hyperbolic sine.", "g / sqrt(1 + x * x)", ufunc="arcsinh",
-               alias="arcsinh", shown="[0.4812, 0.8814]")
-acosh = _unary("acosh", "The inverse hyperbolic cosine.", "over(g, sqrt(x - 1) * sqrt(x + 1))",
-               ufunc="arccosh", alias="arccosh", values="[1.0, 2.0]", shown="[0.0000, 1.3170]")
-atanh = _unary("atanh", "The inverse hyperbolic tangent.", "over(g, 1 - x * x)", ufunc="arctanh",
-               alias="arctanh", values="[0.0, 0.5]", shown="[0.0000, 0.5493]")
-sigmoid = _unary("sigmoid", "The logistic function 1 / (1 + exp(-x)).", "g * (out * (1 - out))",
-                 ufunc=None, shown="[0.6225, 0.7311]")
-erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * x)))", ufunc=None,
-             shown="[0.5205, 0.8427]", complex=False)
-erfc = _unary("erfc", "One minus the error function, accurate for large x.",
-              "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]",
-              complex=False)
-
-
-# the derivative of a step: 0, whatever comes in, inf and nan included
-NOTHING = "where(isfinite(g), g * 0.0, 0.0)"
-
-
-def _step(name: str, line: str, values: str, shown: str) -> Any:
-    example = f"    >>> fw.{name}(fw.tensor({values}))\n    tensor({shown})\n    "
-    return elementwise(name, "x", f"{name}(x)", f"{line} Its derivative is 0.\n{example}",
-                       vjp={"x": NOTHING}, jvp="symmetric", alias="fix" if name == "trunc" else "",
-                       method="fix" if name == "trunc" else True)
-
-
-floor = _step("floor", "The largest integer that is not larger.", "[1.7, -1.2]",
-              "[ 1., -2.]")
-ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
-             "[ 2., -1.]")
-trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
-_round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
-                     ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
-frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
-    >>> fw.frac(fw.tensor([1.5, -1.5]))
-    tensor([ 0.5000, -0.5000])
-    """, vjp={"x": "g"}, jvp="symmetric")
-
-
-@public(method=True, inplace=True, op=_round.op, out=True)
-def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
-
-    >>> fw.round(fw.tensor([0.5, 1.5, -2.7]))
-    tensor([ 0.,  2., -3.])
-    >>> fw.round(fw.tensor([3.14159]), decimals=2)
-    tensor([3.1400])
-    """
-    if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
-        return input.clone()  # type: ignore[attr-defined]
-    if decimals == 0:
-        return _round(input)
-    scale = 10.0 ** decimals
-    return _round(tensor_arg(input, "round") * scale) / scale  # type: ignore[operator]
-
-
-# -- choosing ------------------------------------------------------------------------------------
 
 _where = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
                      vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},

@@ -1,29 +1,31 @@
-"""Further special functions: incomplete and multivariate gamma, zeta, Bessel; further homes of known ones.
-
-The derivatives with respect to the first argument of the incomplete gamma functions and of zeta have no
-closed form and are not offered.
-"""
+"""Bessel functions of whole order."""
 
 import math
 from typing import Any
 
-from ... import dtypes
-from ...autograd.mode import state
-from ...errors import AutogradError
 from ...tensor import Tensor
-from ..convert.cast import cast
 from ..language.elementwise import Elementwise
-from ..record.args import real_arg, tensor_arg
+from ..record.args import tensor_arg
 from ..record.public import public
-from ..reduce.reduce import logsumexp
-from ..reduce.softmax import log_softmax, softmax
-from . import bessel_kernels  # adds to the language of expressions
-from .special import bessel_op, i0, lgamma, sinc
+from .sinc import sinc
 
-__all__ = ["bessel_kernels"]
+bessel_op = Elementwise("bessel_i", "x", "bessel_i(x, n)", settings="n", result="float", jvp="symmetric",
+                      vjp={"x": "gate(g, 0.5 * (bessel_i(x, n=n - 1) + bessel_i(x, n=n + 1)))"})
+
+
+@public(method=True, inplace=True, op=bessel_op, out=True)
+def i0(input: Tensor) -> Tensor:
+    """The modified Bessel function of the first kind and order 0.
+
+    ``mean of exp(input * cos(t))`` over a circle; for large x the asymptotic series.
+
+    >>> fw.i0(fw.tensor([0.0, 1.0]))
+    tensor([1.0000, 1.2661])
+    """
+    return bessel_op.run(tensor_arg(input, "i0"), n=0)
+
 
 _FLOAT: dict[str, Any] = {"settings": "n", "result": "float", "jvp": "symmetric"}
-
 _scaled_i = Elementwise("bessel_ie", "x", "bessel_ie(x, n)", vjp={
     "x": "gate(g, 0.5 * (bessel_ie(x, n=n - 1) + bessel_ie(x, n=n + 1)) - sign(x) * out)"}, **_FLOAT)
 _scaled_k = Elementwise("bessel_ke", "x", "bessel_ke(x, n)", vjp={
@@ -34,82 +36,6 @@ _j = Elementwise("bessel_j", "x", "bessel_j(x, n)", vjp={
     "x": "gate(g, 0.5 * (bessel_j(x, n=n - 1) - bessel_j(x, n=n + 1)))"}, **_FLOAT)
 _y = Elementwise("bessel_y", "x", "bessel_y(x, n)", vjp={
     "x": "gate(g, 0.5 * (bessel_y(x, n=n - 1) - bessel_y(x, n=n + 1)))"}, **_FLOAT)
-_zeta = Elementwise("zeta", "x y", "zeta(x, y)", result="float", vjp={"y": "gate(g, -x * zeta(x + 1, y))"})
-_lower = Elementwise("gammainc", "x y", "gammainc(x, y)", result="float", vjp={
-    "y": "gate(g, exp((x - 1) * log(y) - y - lgamma(x)))"})
-_upper = Elementwise("gammaincc", "x y", "gammaincc(x, y)", result="float", vjp={
-    "y": "gate(-g, exp((x - 1) * log(y) - y - lgamma(x)))"})
-
-
-def _fixed(input: Any, op: str) -> Any:
-    """The first argument, if it wants no gradient."""
-    if isinstance(input, Tensor) and input._node is not None and state.enabled:
-        raise AutogradError(f"{op}: there is no derivative with respect to 'input'; detach() it")
-    return input
-
-
-@public("special", name="gammainc")
-@public(method=True, inplace=True, out=True)
-def igamma(input: Tensor, other: Tensor) -> Tensor:
-    """The lower regularized incomplete gamma function of input > 0 and other >= 0, which broadcast.
-
-    Formula: the integral of ``t**(input - 1) * exp(-t)`` from 0 to other, over ``gamma(input)``. Accurate to
-    1e-12, for input near 1e4 to 1e-10; nan elsewhere. Raises AutogradError where input wants a gradient.
-
-    >>> fw.igamma(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 1.0]))
-    tensor([0.6321, 0.2642])
-    """
-    return _lower.run(_fixed(input, "igamma"), other)
-
-
-@public("special", name="gammaincc")
-@public(method=True, inplace=True, out=True)
-def igammac(input: Tensor, other: Tensor) -> Tensor:
-    """The upper regularized incomplete gamma function: ``1 - igamma(input, other)``, exact where small.
-
-    Raises AutogradError where input wants a gradient.
-
-    >>> fw.igammac(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 1.0]))
-    tensor([0.3679, 0.7358])
-    """
-    return _upper.run(_fixed(input, "igammac"), other)
-
-
-@public("special", out=True)
-def zeta(input: Tensor, other: Tensor) -> Tensor:
-    """Hurwitz' zeta function: ``sum over k >= 0 of (other + k) ** -input``, for input > 1; they broadcast.
-
-    inf at the poles, nan below 1. Raises AutogradError where input wants a gradient.
-
-    >>> fw.special.zeta(fw.tensor([2.0, 3.0]), fw.tensor([1.0, 1.0]))
-    tensor([1.6449, 1.2021])
-    """
-    return _zeta.run(_fixed(input, "zeta"), other)
-
-
-@public("special", name="multigammaln")
-@public(method=True, inplace=True, out=True)
-def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """The logarithm of the multivariate gamma function of dimension p, on each element > (p - 1) / 2.
-
-    Formula: ``p (p - 1) / 4 log(pi) + sum of lgamma(input - i / 2) over i < p``. Raises ValueError for p
-    below 1.
-
-    >>> fw.mvlgamma(fw.tensor([3.0]), 2)
-    tensor([1.5502])
-    """
-    x: Any = real_arg(input, "mvlgamma")
-    if isinstance(p, bool) or not hasattr(p, "__index__") or p.__index__() < 1:
-        raise ValueError(f"mvlgamma: p must be a whole number >= 1, got {p!r}")
-    if not x.is_floating_point():
-        x = cast.run(x, dtype=dtypes.get_default_dtype())
-    total = lgamma(x)
-    for i in range(1, p):
-        total = total + lgamma(x - 0.5 * i)
-    return total + 0.25 * p * (p - 1) * math.log(math.pi)
-
-
-# -- Bessel functions ----------------------------------------------------------------------------
 
 
 @public("special", out=True)
@@ -233,5 +159,3 @@ def spherical_bessel_j0(x: Tensor) -> Tensor:
 
 
 public("special", name="modified_bessel_i0")(i0)
-for _function in (softmax, log_softmax, logsumexp):
-    public("special", name=_function.__name__)(_function)

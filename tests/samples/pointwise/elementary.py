@@ -1,4 +1,4 @@
-"""Rows of ops/pointwise/functions.py."""
+"""Rows of ops/pointwise/elementary.py."""
 
 import math
 from typing import Any

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..language.expression import FUNCTIONS
-from .special_kernels import bessel_series, wide
+from .numbers import bessel_series, wide
 
 _FAR = 25.0  # from here on Hankel's expansion is exact to double precision
 _NEAR = 1e-8  # up to here the first terms at 0 are

@@ -1,21 +1,19 @@
-"""Inverses beyond the plain: of tensors, from factors, and with a code in place of an error."""
+"""Inverses, solutions and factors with a code in place of an error where there is none."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...dtypes import int32
-from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..language.expression import OPS_BY_NAME
-from ..record.args import tensor_arg
 from ..record.public import public
-from ..shape.view import permute_op, reshape_op
+from .decompositions import cholesky
 from .factor import LinAlgError, column, eye, matrix
-from .linalg import cholesky, inv, solve
+from .lu import lu_factor
 from .matmul import promoted
-from .solvers import cholesky_solve, lu_factor
+from .systems import inv, solve
 
 where_op = OPS_BY_NAME["where"]
 
@@ -47,73 +45,6 @@ class LUFactorEx(NamedTuple):
     LU: Tensor
     pivots: Tensor
     info: Tensor
-
-
-# -- of tensors ------------------------------------------------------------------------------------
-
-
-@public("linalg", out=True)
-def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
-    """The inverse with respect to ``tensordot``: (*a, *b) -> (*b, *a), where a has ``ind`` dimensions.
-
-    ``tensordot(tensorinv(x), x, dims=ind)`` is the identity. Raises ShapeError where the sizes of a and of b
-    have different products, LinAlgError where there is no inverse.
-
-    >>> fw.linalg.tensorinv(fw.eye(4).reshape(4, 2, 2), ind=1).shape
-    (2, 2, 4)
-    """
-    tensor_arg(input, "tensorinv")
-    if ind < 1:
-        raise ValueError(f"tensorinv: ind must be positive, got {ind}")
-    first, last = input.shape[:ind], input.shape[ind:]
-    return reshape_op.run(inv(_square(input, first, last, "tensorinv")), shape=last + first)
-
-
-def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
-    m, n = int(np.prod(first)), int(np.prod(last))
-    if m != n:
-        raise ShapeError(f"{op}: input of shape {list(A.shape)} is split into {list(first)} and "
-                         f"{list(last)}, which have {m} and {n} elements; they must be equally many")
-    return reshape_op.run(A, shape=(m, n))
-
-
-@public("linalg", out=True)
-def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
-    """X with ``tensordot(input, X, dims=X.ndim) = other``: input (*b, *x), other (*b) -> (*x).
-
-    dims: dimensions of input that are moved to its end first. Raises ShapeError where the sizes of b and of x
-    have different products, LinAlgError where input is singular.
-
-    >>> fw.linalg.tensorsolve(2 * fw.eye(4).reshape(2, 2, 4), fw.ones(2, 2))
-    tensor([0.5000, 0.5000, 0.5000, 0.5000])
-    """
-    A, B = promoted("tensorsolve", input=input, other=other)
-    if dims is not None:
-        moved = tuple(d % A.ndim for d in dims)
-        A = permute_op.run(A, dims=tuple(d for d in range(A.ndim) if d not in moved) + moved)
-    first, last = A.shape[:B.ndim], A.shape[B.ndim:]
-    if first != B.shape:
-        raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
-                         f"{list(first)}, and they must be equal; dims= moves others to the end")
-    return reshape_op.run(solve(_square(A, first, last, "tensorsolve"),
-                                reshape_op.run(B, shape=(B.numel(),))), shape=last)
-
-
-@public(method=True, out=True)
-def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of ``L @ L.H`` from its factor L, or of ``U.H @ U`` if upper: (*, n, n) -> (*, n, n).
-
-    >>> fw.cholesky_inverse(fw.tensor([[2.0]]))
-    tensor([[0.2500]])
-    """
-    matrix(input, "cholesky_inverse", name="input")
-    return cholesky_solve(eye(input, input.shape[-1]).expand(input.shape), input, upper)
-
-
-# -- with a code where there is none ---------------------------------------------------------------
-#
-# The usual road is taken first. Only if it fails is every matrix looked at: those that fail are replaced by
-# the identity, and their results by nan.
 
 
 def _info(A: Any, bad: Any = None) -> Tensor:

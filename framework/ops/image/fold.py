@@ -1,0 +1,104 @@
+"""Windows of an image as columns, and back: unfold and fold."""
+
+import math
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..record.args import pair, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..shape.view import reshape_op
+from .conv import at_least, batched, column_view, inner, out_sizes, strided, windows
+
+
+def _unfold_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple,
+                   dilation: tuple) -> Any:
+    n, c = x.shape[:2]
+    at = windows(x.shape[2:], kernel, stride, padding, dilation)._replace(flat=False)
+    if any(padding):
+        image = xp.zeros((n, c, *at.padded), x.dtype)
+        image[(slice(None), slice(None), *inner(at))] = x
+        x = image
+    view = column_view(xp, xp.ascontiguousarray(x).reshape(-1), n, c, at)
+    d = len(kernel)
+    columns = view.transpose(d + 1, *range(d + 1), *range(d + 2, 2 * d + 2))
+    return xp.ascontiguousarray(columns).reshape(n, c * math.prod(kernel), math.prod(at.out))
+
+
+def _fold_kernel(xp: Any, y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple,
+                 dilation: tuple) -> Any:
+    n, c = x_shape[:2]
+    at = windows(x_shape[2:], kernel, stride, padding, dilation)
+    columns = y.reshape(n, c, math.prod(kernel), *at.out)
+    image = xp.zeros(n * c * at.row, y.dtype)
+    for i, offset in enumerate(at.positions):
+        target = strided(xp, image, (n, c, *at.out), (c * at.row, at.row, *at.steps), offset)
+        target += columns[:, :, i]
+    image = image.reshape(n, c, *at.padded)[(slice(None), slice(None), *inner(at))]
+    return xp.ascontiguousarray(image)
+
+
+def _unfold_infer(x: Meta, *, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> Meta:
+    out = out_sizes(x.shape[2:], kernel, stride, padding, dilation)
+    if min(out) < 1:
+        raise ShapeError(f"unfold: a kernel of size {list(kernel)} with dilation {list(dilation)} does not "
+                         f"fit into an image of size {list(x.shape[2:])} with padding {list(padding)}")
+    return Meta((x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out)), x.dtype)
+
+
+unfold_op = Op("nn_unfold", "x", kernel=_unfold_kernel, infer=_unfold_infer, jvp="linear",
+               vjp={"x": lambda g, x_shape, kernel, stride, padding, dilation: fold_op(
+                   g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})
+fold_op = Op("nn_fold", "y", kernel=_fold_kernel, jvp="linear",
+             infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
+             vjp={"y": lambda g, kernel, stride, padding, dilation: unfold_op(
+                 g, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})
+
+
+def _window_settings(op: str, kernel: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, Any]:
+    return {"kernel": at_least(pair(kernel, 2, op, "kernel_size"), 1, op, "kernel_size"),
+            "stride": at_least(pair(stride, 2, op, "stride"), 1, op, "stride"),
+            "padding": at_least(pair(padding, 2, op, "padding"), 0, op, "padding"),
+            "dilation": at_least(pair(dilation, 2, op, "dilation"), 1, op, "dilation")}
+
+
+@public("nn.functional", op=unfold_op)
+def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+    """The windows of an image as columns: (n, c, h, w) -> (n, c * kh * kw, windows).
+
+    Raises ShapeError where no window fits.
+
+    >>> fw.nn.functional.unfold(fw.arange(9.0).reshape(1, 1, 3, 3), 2)[0, :, 0]
+    tensor([0., 1., 3., 4.])
+    """
+    input, alone = batched(input, 2, "unfold")
+    settings = _window_settings("unfold", kernel_size, dilation, padding, stride)
+    _unfold_infer(Meta(input.shape, input.dtype), **settings)
+    out = unfold_op.run(input, **settings)
+    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+
+
+@public("nn.functional", op=fold_op)
+def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
+         stride: Any = 1) -> Tensor:
+    """The sum of windows laid back into an image: (n, c * kh * kw, windows) -> (n, c, h, w).
+
+    The transpose of ``unfold``. Raises ShapeError where the sizes do not belong together.
+
+    >>> fw.nn.functional.fold(fw.ones(1, 4, 4), (3, 3), 2)[0, 0, 1]
+    tensor([2., 4., 2.])
+    """
+    size = pair(output_size, 2, "fold", "output_size")
+    settings = _window_settings("fold", kernel_size, dilation, padding, stride)
+    alone = tensor_arg(input, "fold").ndim == 2
+    if alone:
+        input = reshape_op.run(input, shape=(1, *input.shape))
+    each = math.prod(settings["kernel"])
+    out = out_sizes(size, settings["kernel"], settings["stride"], settings["padding"],
+                    settings["dilation"])
+    if input.ndim != 3 or input.shape[1] % each or min(out) < 1 or input.shape[2] != math.prod(out):
+        raise ShapeError(f"fold: input of shape {list(input.shape)} does not fit: wanted (n, c * {each}, "
+                         f"{math.prod(out)}) for output_size {list(size)}, {list(out)} windows")
+    image = fold_op.run(input, x_shape=(input.shape[0], input.shape[1] // each, *size), **settings)
+    return reshape_op.run(image, shape=image.shape[1:]) if alone else image

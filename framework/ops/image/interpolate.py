@@ -1,0 +1,75 @@
+"""Images in another size: nearest, linear, cubic and area interpolation."""
+
+import math
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..record.args import floating, pair, tensor_arg
+from ..record.public import public
+from .resample import Plan, resample
+
+_MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)),
+          "area": ("area", (1, 2, 3)), "linear": ("linear", (1,)), "bilinear": ("linear", (2,)),
+          "trilinear": ("linear", (3,)), "bicubic": ("cubic", (2,))}
+
+
+@public("nn.functional", op=resample)
+def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
+                align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
+                antialias: bool = False) -> Tensor:
+    """The image resized to ``size`` or by ``scale_factor``; it is (n, c, sizes...) with 1 to 3.
+
+    mode: "nearest", "nearest-exact", "area" for any, "linear" for 1, "bilinear" and "bicubic" for 2,
+    "trilinear" for 3 sizes. align_corners: the corner elements' centres stay at the corners (linear
+    kinds and bicubic). Raises ShapeError or ValueError for what does not fit, and for ``antialias=True``:
+    every output is taken from its nearest inputs, however much the image shrinks.
+
+    >>> fw.nn.functional.interpolate(fw.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
+    tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
+    """
+    d = tensor_arg(input, "interpolate").ndim - 2
+    if mode not in _MODES:
+        raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
+    if antialias:
+        raise ValueError("interpolate: antialias=True is not offered; shrink with avg_pool2d or mode='area'")
+    kind, takes = _MODES[mode]
+    if d not in takes:
+        sizes = " or ".join(str(t + 2) for t in takes)
+        raise ShapeError(f"interpolate: mode={mode!r} wants input of {sizes} dimensions (n, c, sizes...), "
+                         f"got shape {list(input.shape)}")
+    if align_corners is not None and kind not in ("linear", "cubic"):
+        raise ValueError(f"interpolate: align_corners does not apply to mode={mode!r}")
+    if kind in ("linear", "cubic", "area"):
+        floating(input, "interpolate")
+    out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
+    for i in range(d):
+        n, m = input.shape[2 + i], out[i]
+        if align_corners:
+            plan = Plan(f"{kind}-corners", n, m, (n - 1) / (m - 1) if m > 1 else 0.0)
+        else:
+            plan = Plan(kind, n, m, steps[i])
+        if n != m or plan.step != 1.0:
+            input = resample.run(input, dim=2 + i, plan=plan, back=False)
+    return input
+
+
+def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:
+    """The sizes asked for, and how many input elements make one output element."""
+    if (size is None) == (scale is None):
+        raise ValueError(f"interpolate: give either size or scale_factor, got size={size!r} and "
+                         f"scale_factor={scale!r}")
+    spatial = x.shape[2:]
+    if size is not None:
+        out = pair(size, d, "interpolate", "size")
+        steps = tuple(n / max(m, 1) for n, m in zip(spatial, out))
+    else:
+        scales = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * d
+        if len(scales) != d:
+            raise ValueError(f"interpolate: scale_factor must be a number or {d} of them, got {scale!r}")
+        out = tuple(math.floor(n * s) for n, s in zip(spatial, scales))
+        steps = tuple(n / max(m, 1) if recompute else 1 / s for n, m, s in zip(spatial, out, scales))
+    if min(out) < 1 or min(spatial) < 1:
+        raise ShapeError(f"interpolate: cannot resize {list(spatial)} to {list(out)}; sizes must be at "
+                         f"least 1")
+    return out, steps

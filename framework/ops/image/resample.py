@@ -1,0 +1,132 @@
+"""Resampling along one dimension: every output element is a weighted sum of a few input elements."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..record.op import Meta, Op
+
+
+class Plan(NamedTuple):
+    """Which input elements make each output element along one dimension.
+
+    kind: a key of ``_KINDS``. size, out: elements before and after. step: input elements per output
+    element, for interpolation. offset: elements added in front, for padding.
+    """
+
+    kind: str
+    size: int
+    out: int
+    step: float = 1.0
+    offset: int = 0
+
+
+def _nearest(p: Plan) -> list:
+    i = np.arange(p.out)
+    index = i * p.size // max(p.out, 1) if p.step == p.size / max(p.out, 1) else np.floor(i * p.step)
+    return [(np.minimum(index, p.size - 1), None)]
+
+
+def _nearest_exact(p: Plan) -> list:
+    return [(np.minimum(np.floor((np.arange(p.out) + 0.5) * p.step), p.size - 1), None)]
+
+
+def _linear(p: Plan, corners: bool = False) -> list:
+    i = np.arange(p.out)
+    at = i * p.step if corners else np.maximum((i + 0.5) * p.step - 0.5, 0)
+    low = np.minimum(np.floor(at), p.size - 1)
+    share = at - low
+    return [(low, 1 - share), (np.minimum(low + 1, p.size - 1), share)]
+
+
+def _cubic(p: Plan, corners: bool = False) -> list:
+    """Keys' cubic convolution with a = -0.75 (R. Keys, 1981)."""
+    a, i = -0.75, np.arange(p.out)
+    at = i * p.step if corners else (i + 0.5) * p.step - 0.5
+    low = np.floor(at)
+    t = at - low
+
+    def near(s: Any) -> Any:
+        return ((a + 2) * s - (a + 3)) * s * s + 1
+
+    def far(s: Any) -> Any:
+        return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
+    weights = far(t + 1), near(t), near(1 - t), far(2 - t)
+    return [(np.clip(low + k - 1, 0, p.size - 1), w) for k, w in enumerate(weights)]
+
+
+def _area(p: Plan) -> list:
+    i = np.arange(p.out)
+    low, high = i * p.size // p.out, -(-(i + 1) * p.size // p.out)
+    most = int((high - low).max(initial=0))
+    return [(np.minimum(low + k, high - 1), np.where(low + k < high, 1 / (high - low), 0.0))
+            for k in range(most)]
+
+
+def _padding(fold: Callable) -> Callable:
+    return lambda p: [(fold(np.arange(-p.offset, p.out - p.offset), p.size), None)]
+
+
+def _reflect(i: Any, size: int) -> Any:
+    return (size - 1) - np.abs((size - 1) - np.abs(i))
+
+
+_KINDS: dict[str, Callable[[Plan], list]] = {
+    "nearest": _nearest, "nearest-exact": _nearest_exact, "area": _area, "linear": _linear,
+    "linear-corners": lambda p: _linear(p, True), "cubic": _cubic,
+    "cubic-corners": lambda p: _cubic(p, True), "reflect": _padding(_reflect),
+    "replicate": _padding(lambda i, size: np.clip(i, 0, size - 1)),
+    "circular": _padding(lambda i, size: i % size),
+}
+
+
+@lru_cache(maxsize=512)
+def _taps(plan: Plan, back: bool) -> list:
+    """[(index of one input element, its weight or None for 1), ...] for every output element."""
+    taps = [(np.asarray(i, np.int64), w) for i, w in _KINDS[plan.kind](plan)]
+    return _turned(taps, plan.size, plan.out) if back else taps
+
+
+def _turned(taps: list, size: int, out: int) -> list:
+    """The taps of the transposed map: every input element gathers from where it was used.
+
+    Elements used less often than others take part with weight 0 (at an element they do use, or any).
+    """
+    source = np.concatenate([np.arange(out)] * len(taps))
+    target = np.concatenate([i for i, _ in taps])
+    weight = np.concatenate([np.ones(out) if w is None else w for _, w in taps])
+    source, target, weight = source[weight != 0], target[weight != 0], weight[weight != 0]
+    order = np.argsort(target, kind="stable")
+    source, target, weight = source[order], target[order], weight[order]
+    counts = np.bincount(target, minlength=size)
+    first = np.concatenate([[0], np.cumsum(counts)])[:-1]
+    turned = []
+    for k in range(int(counts.max(initial=0))):
+        at = np.minimum(first + np.minimum(k, np.maximum(counts - 1, 0)), len(source) - 1)
+        turned.append((source[at], np.where(k < counts, weight[at], 0.0)))
+    return turned
+
+
+def _resample_kernel(xp: Any, x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
+    out = None
+    for index, weight in _taps(plan, back):
+        part = xp.take(x, xp.asarray(index), axis=dim)
+        if weight is not None:
+            part *= xp.asarray(weight.astype(x.dtype)).reshape(-1, *(1,) * (x.ndim - 1 - dim))
+        if out is None:
+            out = part
+        else:
+            out += part
+    if out is None:
+        out = xp.zeros(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
+    return out
+
+
+def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
+    return Meta(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
+
+
+resample = Op("resample", "x", kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
+              vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

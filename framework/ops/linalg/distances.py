@@ -1,0 +1,192 @@
+"""Distances between vectors, and vectors scaled to length 1."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import _native
+from ...dtypes import float16, float32
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast, from_array
+from ..language.expression import OPS_BY_NAME
+from ..language.program import SLICES, in_slices, native_kernel
+from ..pointwise.choose import clamp_min
+from ..pointwise.elementary import sqrt
+from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.op import Op
+from ..record.public import public
+from ..reduce.extremes import amax
+from ..reduce.norms import norm_op, vector_norm
+from ..reduce.sums import sum_op
+from ..shape.broadcast import broadcast_shape, expand
+from ..shape.view import reshape_op
+from .matmul import promoted
+
+clamp_op, where_op = OPS_BY_NAME["clamp_min"], OPS_BY_NAME["where"]
+
+
+def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
+    """``(sum |x|**p)**(1/p)`` along one dimension; the gradient at 0 is 0. float16 is summed in float32."""
+    if x.dtype is float16:
+        return cast.run(_p_norm(cast.run(x, dtype=float32), p, dim, keepdim), dtype=float16)
+    if p == 2:
+        x = x.abs() if x.is_complex() else x
+        return sqrt(sum_op.run(x * x, dims=(dim,), keepdim=keepdim))
+    size = x.abs()
+    if p == 1:
+        return sum_op.run(size, dims=(dim,), keepdim=keepdim)
+    if p == math.inf:
+        return amax(size, dim, keepdim)
+    if p == 0:
+        return sum_op.run(cast.run(size != 0, dtype=size.dtype), dims=(dim,), keepdim=keepdim)
+    return sum_op.run(size ** p, dims=(dim,), keepdim=keepdim) ** (1 / p)
+
+
+@public("nn.functional", numpy=True)
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """``x1 . x2 / (max(|x1|, eps) * max(|x2|, eps))`` along ``dim``; shapes broadcast.
+
+    >>> fw.nn.functional.cosine_similarity(fw.tensor([[1.0, 1.0]]), fw.tensor([[1.0, 0.0]]))
+    tensor([0.7071])
+    """
+    op = "cosine_similarity"
+    floating(real_arg(x1, op, "x1"), op, "x1")
+    floating(real_arg(x2, op, "x2"), op, "x2")
+    shape = broadcast_shape((x1.shape, x2.shape), op)
+    at = one_dim(dim, len(shape), op)
+    if not shape:
+        return cosine_similarity(*(reshape_op.run(x, shape=(1,)) for x in (x1, x2)), 0, eps).squeeze(0)
+    a, b = (reshape_op.run(x, shape=(1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
+    # expanded first: a dimension of size 1 counts as many times as the other's is long
+    a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
+    unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
+    unit_b = b / clamp_min(_p_norm(b, 2, at, True), eps)  # type: ignore[operator]
+    return sum_op.run(unit_a * unit_b, dims=(at,), keepdim=False)
+
+
+@public("nn.functional", numpy=True)
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
+                      keepdim: bool = False) -> Tensor:
+    """The p-norm of ``x1 - x2 + eps`` along the last dimension; shapes broadcast.
+
+    >>> fw.nn.functional.pairwise_distance(fw.tensor([[3.0, 4.0]]), fw.tensor([[0.0, 0.0]]))
+    tensor([5.0000])
+    """
+    op = "pairwise_distance"
+    floating(tensor_arg(x1, op, "x1"), op, "x1")
+    floating(tensor_arg(x2, op, "x2"), op, "x2")
+    difference = x1 - x2 + eps  # type: ignore[operator]
+    if not difference.ndim:
+        raise ShapeError(f"{op}: wanted at least 1 dimension, got two 0-dim tensors")
+    return _p_norm(difference, p, difference.ndim - 1, keepdim)
+
+
+def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
+    size = norm_op.kernel(xp, x, ord=2.0, dims=(dim,), keepdim=True)
+    return x / xp.maximum(size, eps)
+
+
+def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
+    size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
+    divisor = clamp_op(size, low=eps)
+    unit = x / divisor
+    turned = sum_op(g * unit, dims=(dim,), keepdim=True) * unit
+    return (g - where_op(size < eps, 0.0, turned)) / divisor
+
+
+class _Unit(Op):
+    """x / max(|x|, eps), of large arrays in one pass over memory."""
+
+    def __init__(self) -> None:
+        super().__init__("normalize", "x", kernel=_unit_kernel, infer=lambda x, *, dim, eps: x,
+                         vjp={"x": _unit_vjp})
+        self._divide = native_kernel("x / size", ("x", "size"), np.divide)
+        self.cpu = self._cpu
+
+    def _cpu(self, x: Any, *, dim: int, eps: float) -> Any:
+        def size(x: Any, dim: int) -> Any:
+            return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
+        dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
+        if _native.module is None or not dense or x.size <= SLICES:
+            return x / size(x, dim)
+        return in_slices(lambda rows: size(rows, 1), self._divide, x)
+
+
+_unit = _Unit()
+
+
+@public("nn.functional", op=_unit, out=True)
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """``input / max(|input|_p, eps)`` with the p-norm along ``dim``.
+
+    >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
+    tensor([[0.6000, 0.8000]])
+    """
+    floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
+    at = one_dim(dim, input.ndim, "normalize")
+    if not input.ndim:
+        return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())
+    if p == 2 and not input.is_complex():
+        return _unit.run(input, dim=at, eps=float(eps))
+    return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]
+
+
+@public(method=True)
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """The p-norm of ``input - other``, a number; shapes broadcast.
+
+    >>> fw.dist(fw.tensor([1.0, 2.0]), fw.tensor([4.0, 6.0]))
+    tensor(5.)
+    """
+    x, y = promoted("dist", input=input, other=other)
+    floating(x, "dist")
+    return vector_norm(x - y, ord=float(p))
+
+
+@public()
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
+          compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
+    """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).
+
+    Batches broadcast. All differences are formed, so memory grows as m * n * k and no digits are lost to
+    a shortcut; ``compute_mode`` is accepted and changes nothing. At distance 0 the gradient is 0.
+
+    >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
+    tensor([[5., 1.]])
+    """
+    a, b = promoted("cdist", x1=x1, x2=x2)
+    floating(real_arg(a, "cdist", "x1"), "cdist", "x1")
+    if a.ndim < 2 or b.ndim < 2 or a.shape[-1] != b.shape[-1]:
+        raise ShapeError(f"cdist: x1 and x2 must be (*, m, k) and (*, n, k), got shapes {list(a.shape)} and "
+                         f"{list(b.shape)}")
+    if p < 0:
+        raise ValueError(f"cdist: p must not be negative, got {p}")
+    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
+    if not a.shape[-1]:
+        return difference.sum(-1)
+    return vector_norm(difference, ord=float(p), dim=-1)
+
+
+@public("nn.functional")
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
+    """The p-norm distances of every row to every later one: (n, k) -> (n (n - 1) / 2).
+
+    In the order (0, 1), (0, 2), ..., (1, 2), ... At distance 0 the gradient is 0. Raises ShapeError unless
+    the input is a matrix, ValueError for a negative p.
+
+    >>> fw.nn.functional.pdist(fw.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
+    tensor([5.0000, 1.0000, 4.2426])
+    """
+    x: Any = real_arg(input, "pdist")
+    floating(x, "pdist")
+    if x.ndim != 2:
+        raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
+    if p < 0:
+        raise ValueError(f"pdist: p must not be negative, got {p}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    difference = x[from_array(first, x)] - x[from_array(second, x)]
+    if not x.shape[1]:
+        return difference.sum(-1)
+    return vector_norm(difference, ord=float(p), dim=-1)

@@ -1,0 +1,135 @@
+"""Powers, chains of products, and the exponential of matrices."""
+
+import math
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..record.args import tensor_arg
+from ..record.op import Op
+from ..record.public import public
+from ..shape.view import put_slice, reshape_op, slice_op
+from .factor import column, eye, matrix, row
+from .matmul import matmul, swap_last
+from .systems import inv
+
+
+@public("linalg", out=True)
+def matrix_power(input: Tensor, n: int) -> Tensor:
+    """Every matrix times itself, n times; for negative n its inverse: (*, k, k) -> (*, k, k).
+
+    >>> fw.linalg.matrix_power(fw.tensor([[2.0]]), 3)
+    tensor([[8.]])
+    """
+    if isinstance(n, bool) or not hasattr(n, "__index__"):
+        raise TypeError(f"matrix_power: n must be an int, got {type(n).__name__}")
+    if tensor_arg(input, "matrix_power", "input").ndim < 2 or input.shape[-1] != input.shape[-2]:
+        raise ShapeError(f"matrix_power: wanted square matrices (*, k, k), got shape {list(input.shape)}")
+    if n < 0:
+        input, n = inv(input), -n
+    if n == 0:
+        return input * 0 + eye(input, input.shape[-1]).to(input.dtype)  # type: ignore[attr-defined,operator]
+    result = None
+    while n:
+        if n & 1:
+            result = input if result is None else matmul(result, input)
+        n >>= 1
+        if n:
+            input = matmul(input, input)
+    return result.clone() if result is input else result  # type: ignore[union-attr,return-value]
+
+
+public(method=True, name="matrix_power")(matrix_power)
+
+
+@public("linalg", out=True)
+def multi_dot(tensors: Any) -> Tensor:
+    """The product of two or more matrices in the order that needs the fewest multiplications.
+
+    The first and the last may be vectors. Raises ShapeError where sizes do not fit.
+
+    >>> fw.linalg.multi_dot([fw.ones(2, 3), fw.ones(3, 4), fw.ones(4, 1)]).shape
+    (2, 1)
+    """
+    xs = list(tensors)
+    if len(xs) < 2:
+        raise ValueError(f"multi_dot: wanted at least 2 tensors, got {len(xs)}")
+    for i, x in enumerate(xs):
+        if tensor_arg(x, "multi_dot", f"tensors[{i}]").ndim != 2 and not (
+                x.ndim == 1 and i in (0, len(xs) - 1)):
+            raise ShapeError(f"multi_dot: tensors[{i}] must be a matrix, got shape {list(x.shape)}")
+    first, last = xs[0].ndim == 1, xs[-1].ndim == 1
+    if first:
+        xs[0] = row(xs[0])
+    if last:
+        xs[-1] = column(xs[-1])
+    out = _cheapest(xs)
+    drop = tuple(s for s, gone in zip(out.shape, (first, last)) if not gone)
+    return reshape_op.run(out, shape=drop) if first or last else out
+
+
+def _cheapest(xs: list) -> Tensor:
+    """Matrix-chain order by dynamic programming over (first, last) of the chain."""
+    n = len(xs)
+    sizes = [x.shape[0] for x in xs] + [xs[-1].shape[1]]
+    best: dict[tuple[int, int], tuple[int, Any]] = {(i, i): (0, i) for i in range(n)}
+    for length in range(1, n):
+        for i in range(n - length):
+            j = i + length
+            best[i, j] = min((best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                             for k in range(i, j))
+
+    def build(i: int, j: int) -> Tensor:
+        if i == j:
+            return xs[i]
+        k = best[i, j][1]
+        return matmul(build(i, k), build(k + 1, j))
+    return build(0, n - 1)
+
+
+_DEGREE = 15  # of the Taylor polynomial, for norms up to 1/2: its error is below 1e-17
+
+
+def _exp_kernel(xp: Any, A: Any) -> Any:
+    if not A.size:
+        return A.copy()
+    largest = float(xp.abs(A).sum(axis=-2).max())
+    squarings = max(0, math.ceil(math.log2(largest / 0.5))) if 0.5 < largest < math.inf else 0
+    A = A / 2 ** squarings
+    one = xp.broadcast_to(xp.eye(A.shape[-1], dtype=A.dtype), A.shape)
+    out = one
+    for k in range(_DEGREE, 0, -1):
+        out = one + xp.matmul(A, out) / k
+    for _ in range(squarings):
+        out = xp.matmul(out, out)
+    return out
+
+
+def _exp_vjp(g: Any, A: Any) -> Any:
+    """The upper right block of exp([[A.T, g], [0, A.T]])."""
+    n, shape = A.shape[-1], (*A.shape[:-2], 2 * A.shape[-1], 2 * A.shape[-1])
+    first, second = slice(0, n), slice(n, 2 * n)
+    At = swap_last(A)
+    block = (put_slice(At, key=(Ellipsis, first, first), shape=shape)
+             + put_slice(At, key=(Ellipsis, second, second), shape=shape)
+             + put_slice(g, key=(Ellipsis, first, second), shape=shape))
+    return slice_op(matrix_exp_op(block), key=(Ellipsis, first, second))
+
+
+matrix_exp_op = Op("matrix_exp", "A", kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp})
+
+
+@public(method=True, op=matrix_exp_op, out=True)
+def matrix_exp(input: Tensor) -> Tensor:
+    """The exponential ``sum_k A**k / k!`` of every matrix: (*, n, n) -> (*, n, n).
+
+    By scaling, a Taylor polynomial, and squaring; a batch shares the scaling of its largest matrix.
+
+    >>> fw.matrix_exp(fw.tensor([[0.0, 1.0], [0.0, 0.0]]))
+    tensor([[1., 1.],
+            [0., 1.]])
+    """
+    return matrix_exp_op.run(matrix(input, "matrix_exp", name="input"))
+
+
+public("linalg", name="matrix_exp")(matrix_exp)

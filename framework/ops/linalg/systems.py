@@ -1,0 +1,202 @@
+"""Systems of linear equations and inverses."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..record.args import tensor_arg
+from ..record.op import Meta
+from ..record.public import public
+from ..shape.diagonals import tril, triu
+from ..shape.view import permute_op, reshape_op
+from .decompositions import svdvals
+from .factor import column, eye, inv_op, matrix, row, solve_infer, solve_op, turned
+from .matmul import promoted, swap_last
+from .rank import matrix_rank, pinv
+
+
+@public("linalg", op=inv_op, out=True)
+def inv(A: Tensor) -> Tensor:
+    """The inverse of every matrix: (*, n, n) -> (*, n, n). Raises LinAlgError where there is none.
+
+    >>> fw.linalg.inv(fw.tensor([[2.0, 0.0], [0.0, 4.0]]))
+    tensor([[0.5000, 0.0000],
+            [0.0000, 0.2500]])
+    """
+    return inv_op.run(matrix(A, "inv"))
+
+
+@public(method=True, out=True)
+def inverse(input: Tensor) -> Tensor:
+    """The inverse of every matrix; ``linalg.inv``.
+
+    >>> fw.inverse(fw.tensor([[2.0]]))
+    tensor([[0.5000]])
+    """
+    return inv(input)
+
+
+@public("linalg", op=solve_op, out=True)
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
+    """X with ``A @ X = B`` (or ``X @ A = B`` if not left): A (*, n, n), B (*, n, k) or (*, n).
+
+    Batches broadcast. Raises LinAlgError where A is singular.
+
+    >>> fw.linalg.solve(fw.tensor([[2.0, 0.0], [0.0, 4.0]]), fw.tensor([2.0, 2.0]))
+    tensor([1.0000, 0.5000])
+    """
+    A, B = promoted("solve", A=A, B=B)
+    matrix(A, "solve")
+    vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
+    if vector:
+        B = column(B) if left else row(B)
+    elif B.ndim < 2:
+        raise ShapeError(f"solve: B must be a vector or matrices, got shape {list(B.shape)}")
+    if not left:
+        A, B = swap_last(A), swap_last(B)
+    solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
+    X = solve_op.run(A, B)
+    if vector:
+        return reshape_op.run(X, shape=X.shape[:-1])
+    return X if left else swap_last(X)
+
+
+class Lstsq(NamedTuple):
+    """What ``lstsq`` gives."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def _unit(A: Any) -> Any:
+    """A with ones on its diagonal."""
+    one = eye(A, A.shape[-1])
+    return A * (1 - one) + one
+
+
+@public("linalg", out=True)
+def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
+                     unitriangular: bool = False) -> Tensor:
+    """X with ``A @ X = B`` (or ``X @ A = B`` if not left) for triangular A = input (*, n, n) and B (*, n, k).
+
+    Only the named triangle of A is read; unitriangular: its diagonal counts as ones. Batches broadcast.
+    Raises LinAlgError where there is a 0 on the diagonal.
+
+    >>> A = fw.tensor([[2.0, 0.0], [1.0, 4.0]])
+    >>> fw.linalg.solve_triangular(A, fw.tensor([[2.0], [5.0]]), upper=False)
+    tensor([[1.],
+            [1.]])
+    """
+    A, B = promoted("solve_triangular", input=input, B=B)
+    matrix(A, "solve_triangular", name="input")
+    matrix(B, "solve_triangular", square=False, name="B")
+    A = triu(A) if upper else tril(A)
+    return solve(_unit(A) if unitriangular else A, B, left=left)
+
+
+@public(method=True, out=True)
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """X with ``A @ X = input`` where A = L @ L.H, or L.H @ L if upper, and L = input2.
+
+    Shapes: (*, n, k), (*, n, n) -> (*, n, k).
+
+    >>> fw.cholesky_solve(fw.tensor([[4.0]]), fw.tensor([[2.0]]))
+    tensor([[1.]])
+    """
+    B, L = promoted("cholesky_solve", input=input, input2=input2)
+    matrix(B, "cholesky_solve", square=False, name="input")
+    L = turned(triu(matrix(L, "cholesky_solve", name="input2"))) if upper else tril(
+        matrix(L, "cholesky_solve", name="input2"))
+    return solve(turned(L), solve(L, B))
+
+
+@public("linalg", out=True)
+def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
+    """The X that makes ``|A @ X - B|`` smallest, the least of several: A = input (*, m, n), B = b (*, m, k).
+
+    Computed and differentiated as ``pinv(A, rtol=rcond) @ B``. residuals (*, k): the squared errors, empty
+    unless m > n and every rank is n; rank (*); singular_values: those of A for drivers "gelsd" and
+    "gelss", else empty.
+
+    >>> fw.linalg.lstsq(fw.tensor([[1.0], [1.0]]), fw.tensor([[1.0], [3.0]])).solution
+    tensor([[2.0000]])
+    """
+    if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
+        raise ValueError(f"lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
+    A, B = promoted("lstsq", input=input, b=b)
+    matrix(A, "lstsq", square=False, name="input")
+    if B.shape == A.shape[:-1]:
+        found = lstsq(A, column(B), rcond, driver=driver)
+        return Lstsq(found.solution[..., 0], *found[1:])
+    matrix(B, "lstsq", square=False, name="b")
+    m, n = A.shape[-2:]
+    if B.shape[-2] != m:
+        raise ShapeError(f"lstsq: input of shape {list(A.shape)} and b of shape {list(B.shape)} must have as "
+                         f"many rows")
+    X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
+    rank: Any = matrix_rank(A, rtol=rcond)
+    residuals = (abs(A @ X - B) ** 2).sum(-2) if m > n and bool((rank == n).all()) else A.new_empty((0,))
+    values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_empty((0,))
+    return Lstsq(X, residuals, rank, values)
+
+
+@public("linalg", out=True)
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
+    """The inverse with respect to ``tensordot``: (*a, *b) -> (*b, *a), where a has ``ind`` dimensions.
+
+    ``tensordot(tensorinv(x), x, dims=ind)`` is the identity. Raises ShapeError where the sizes of a and of b
+    have different products, LinAlgError where there is no inverse.
+
+    >>> fw.linalg.tensorinv(fw.eye(4).reshape(4, 2, 2), ind=1).shape
+    (2, 2, 4)
+    """
+    tensor_arg(input, "tensorinv")
+    if ind < 1:
+        raise ValueError(f"tensorinv: ind must be positive, got {ind}")
+    first, last = input.shape[:ind], input.shape[ind:]
+    return reshape_op.run(inv(_square(input, first, last, "tensorinv")), shape=last + first)
+
+
+def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
+    m, n = int(np.prod(first)), int(np.prod(last))
+    if m != n:
+        raise ShapeError(f"{op}: input of shape {list(A.shape)} is split into {list(first)} and "
+                         f"{list(last)}, which have {m} and {n} elements; they must be equally many")
+    return reshape_op.run(A, shape=(m, n))
+
+
+@public("linalg", out=True)
+def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
+    """X with ``tensordot(input, X, dims=X.ndim) = other``: input (*b, *x), other (*b) -> (*x).
+
+    dims: dimensions of input that are moved to its end first. Raises ShapeError where the sizes of b and of x
+    have different products, LinAlgError where input is singular.
+
+    >>> fw.linalg.tensorsolve(2 * fw.eye(4).reshape(2, 2, 4), fw.ones(2, 2))
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
+    A, B = promoted("tensorsolve", input=input, other=other)
+    if dims is not None:
+        moved = tuple(d % A.ndim for d in dims)
+        A = permute_op.run(A, dims=tuple(d for d in range(A.ndim) if d not in moved) + moved)
+    first, last = A.shape[:B.ndim], A.shape[B.ndim:]
+    if first != B.shape:
+        raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
+                         f"{list(first)}, and they must be equal; dims= moves others to the end")
+    return reshape_op.run(solve(_square(A, first, last, "tensorsolve"),
+                                reshape_op.run(B, shape=(B.numel(),))), shape=last)
+
+
+@public(method=True, out=True)
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
+    """The inverse of ``L @ L.H`` from its factor L, or of ``U.H @ U`` if upper: (*, n, n) -> (*, n, n).
+
+    >>> fw.cholesky_inverse(fw.tensor([[2.0]]))
+    tensor([[0.2500]])
+    """
+    matrix(input, "cholesky_inverse", name="input")
+    return cholesky_solve(eye(input, input.shape[-1]).expand(input.shape), input, upper)

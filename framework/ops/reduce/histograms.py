@@ -1,0 +1,133 @@
+"""Counts: bincount, histc, histogram."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast, from_array
+from ..record import return_types
+from ..record.args import floating, real_arg, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+
+
+def _bincount_kernel(xp: Any, x: Any, weights: Any, *, size: int) -> Any:
+    if weights is None:
+        return xp.bincount(x, minlength=size).astype("int64")
+    sums = xp.bincount(x, weights=weights, minlength=size)
+    return sums.astype("float32" if weights.dtype == "float32" else "float64")
+
+
+def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:
+    if weights is None:
+        return Meta((size,), dtypes.int64)
+    return Meta((size,), dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64)
+
+
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer, vjp="undefined")
+
+
+@public(method=True, op=bincount_op)
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """How often each number 0, 1, ... occurs in a vector of integers, or the sum of its weights.
+
+    The result has ``max(max(input) + 1, minlength)`` elements: int64, or floating with weights. Raises
+    ValueError for negative numbers; backward to weights raises.
+
+    >>> fw.bincount(fw.tensor([0, 2, 2]), minlength=4)
+    tensor([1, 0, 2, 0])
+    """
+    if tensor_arg(input, "bincount")._array.dtype.kind not in "iu":
+        raise DTypeError(f"bincount: argument 'input' must be integer, got {input.dtype}")
+    if input.ndim != 1:
+        raise ShapeError(f"bincount: wanted a vector, got shape {list(input.shape)}; use input.flatten()")
+    if weights is not None and tensor_arg(weights, "bincount", "weights").shape != input.shape:
+        raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for input of shape "
+                         f"{list(input.shape)}; they must be equal")
+    if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
+        raise ValueError("bincount: the elements of input and minlength must not be negative")
+    most = int(input._array.max()) + 1 if input.numel() else 0
+    if weights is not None and weights.dtype is not dtypes.float32:
+        weights = cast.run(weights, dtype=dtypes.float64)
+    return bincount_op.run(cast.run(input, dtype=dtypes.int64), weights,
+                           size=most if most > minlength else int(minlength))
+
+
+def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any:
+    x = x.reshape(-1)
+    x = x[(x >= low) & (x <= high)]
+    places = xp.minimum(((x - low) * (bins / (high - low))).astype("int64"), bins - 1)
+    return xp.bincount(places, minlength=bins).astype(x.dtype)
+
+
+histc_op = Op("histc", "x", kernel=_histc_kernel,
+              infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype), vjp="undefined")
+
+
+@public(method=True, op=histc_op, out=True)
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of ``bins`` equal parts of [min, max], in the dtype of ``input``.
+
+    If min and max are equal, the smallest and the largest element are taken. Elements outside do not
+    count. Raises DTypeError for integers, ValueError for a wrong range; backward through it raises.
+
+    >>> fw.histc(fw.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
+    tensor([0., 2., 1., 0.])
+    """
+    if tensor_arg(input, "histc")._array.dtype.kind not in dtypes.FLOATING:
+        raise DTypeError(f"histc: argument 'input' must be floating, got {input.dtype}")
+    if bins <= 0:
+        raise ValueError(f"histc: bins must be positive, got {bins}")
+    low, high = float(min), float(max)
+    if low == high and input.numel():
+        low, high = float(input._array.min()), float(input._array.max())
+    if low == high:
+        low, high = low - 1, high + 1
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"histc: the range [{low}, {high}] must be finite, with min below max")
+    return histc_op.run(input, bins=int(bins), low=low, high=high)
+
+
+histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x, weight, edges: Meta(
+    (edges.shape[0] - 1,), x.dtype), kernel=lambda xp, x, weight, edges: xp.histogram(
+        x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
+
+
+@public(method=True, op=histogram_op, out=True)
+def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
+              density: bool = False) -> Any:
+    """(hist, bin_edges): how many elements (or the sum of their weights) fall into each bin.
+
+    bins: their number, over ``range`` (default: from the least to the greatest element), or their edges,
+    a rising tensor (k + 1). The last bin is closed. density: the integral becomes 1. Backward
+    through it raises.
+
+    >>> fw.histogram(fw.tensor([0.0, 1.0, 1.5, 4.0]), 2).hist
+    tensor([3., 1.])
+    """
+    floating(real_arg(input, "histogram"), "histogram")
+    x: Any = input
+    if weight is not None and tensor_arg(weight, "histogram", "weight").shape != x.shape:
+        raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
+                         f"{list(weight.shape)}")
+    edges: Any = bins
+    if not isinstance(bins, Tensor):
+        if isinstance(bins, bool) or not isinstance(bins, int):
+            raise TypeError(f"histogram: argument 'bins' must be an int or a Tensor, got "
+                            f"{type(bins).__name__}; convert edges with framework.tensor(...)")
+        low, high = range if range is not None else (
+            (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
+        if bins < 1 or not low <= high:
+            raise ValueError(f"histogram: bins must be positive and range rising, got bins={bins}, "
+                             f"range={(low, high)}")
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
+    elif bins.ndim != 1 or bins.shape[0] < 2:
+        raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
+    hist: Any = histogram_op.run(x, weight, edges)
+    return return_types.histogram(hist / hist.sum() / edges.diff() if density else hist, edges)

@@ -1,0 +1,102 @@
+"""Norms of vectors, and slices limited in norm."""
+
+import math
+from typing import Any
+
+from ... import dtypes
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..convert.cast import cast
+from ..language.expression import OPS_BY_NAME
+from ..pointwise.arithmetic import abs as abs_
+from ..pointwise.arithmetic import sign
+from ..record.args import floating, many_dims, one_dim, tensor_arg
+from ..record.op import Op
+from ..record.public import public
+from .extremes import amax, amin, need_elements
+from .moments import _real, _wide, squared
+from .sums import gate, narrow, over, reduced, spread, where_op, wide_sum
+from .sums import sum as sum_
+
+
+def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
+    dtype, x = x.dtype, _wide(x)
+    if ord == 2:
+        return narrow(xp.sqrt(wide_sum(squared(x), dims, keepdim)), _real(dtype))
+    return narrow(xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord), dtype)
+
+
+def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:
+    if ord == 2:
+        return spread(where_op(out == 0, 0.0, over(g, out)), x.shape, dims) * x
+    scale = where_op(out == 0, 0.0, gate(g, where_op(out == 0, 1.0, out) ** (1 - ord)))
+    size = where_op(x == 0, 1.0, abs(x))
+    power = size ** (ord - 1)
+    slope = where_op(x == 0, 0.0, where_op(x < 0, -power, power))
+    return gate(spread(scale, x.shape, dims), slope)
+
+
+norm_op = Op("vector_norm", "x", native="vector_norm", kernel=_norm_kernel, adjoint=True,
+             infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
+             vjp={"x": _norm_vjp})
+
+
+@public("linalg", op=norm_op, out=True)
+def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *,
+                dtype: Any = None) -> Tensor:
+    """``sum(|input| ** ord) ** (1 / ord)`` over ``dim`` (an int, several, or None for all).
+
+    ``ord`` inf and -inf give the largest and the smallest absolute value, 0 the number of elements
+    that are not 0. The derivative at the zero vector is 0. Raises DTypeError for integers, ShapeError
+    for ``ord=inf`` or a negative ``ord`` of nothing.
+
+    >>> fw.linalg.vector_norm(fw.tensor([3.0, 4.0]))
+    tensor(5.)
+    >>> fw.linalg.vector_norm(fw.tensor([3.0, -4.0]), ord=float("inf"))
+    tensor(4.)
+    """
+    return p_norm(input, ord, dim, keepdim, dtype, "vector_norm")
+
+
+def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
+    """The norm of order ``ord``, for the public function ``name``."""
+    if isinstance(ord, bool) or not isinstance(ord, (int, float)):
+        raise TypeError(f"{name}: the order must be a number, got {ord!r}")
+    floating(tensor_arg(x, name), name)
+    if dtype is not None:
+        x = cast.run(x, dtype=dtypes.as_dtype(dtype))
+    if x.dtype.is_complex and ord != 2:
+        x = abs_(x)
+    dims = many_dims(dim, x.ndim, name)
+    if ord < 0 or ord == math.inf:
+        need_elements(x, dims, name)
+    if ord == 0:
+        return sum_(abs_(sign(x)), dims, keepdim)
+    if ord == 1:
+        return sum_(abs_(x), dims, keepdim)
+    if math.isinf(ord):
+        return (amax if ord > 0 else amin)(abs_(x), dims, keepdim)
+    return norm_op.run(x, ord=float(ord), dims=dims, keepdim=keepdim)
+
+
+@public(method=True, inplace=True, out=True)
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """The slices along ``dim`` with p-norms above ``maxnorm`` scaled down to it; others as they are.
+
+    Raises ShapeError below 2 dimensions, ValueError for a p that is not positive or a negative maxnorm.
+
+    >>> fw.renorm(fw.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+    tensor([[0.6000, 0.8000],
+            [0.3000, 0.4000]])
+    """
+    x: Any = tensor_arg(input, "renorm")
+    floating(x, "renorm")
+    if x.ndim < 2:
+        raise ShapeError(f"renorm: input must have at least 2 dimensions, got shape {list(x.shape)}")
+    if not p > 0 or not maxnorm >= 0:
+        raise ValueError(f"renorm: p must be positive and maxnorm not negative, got p={p}, maxnorm={maxnorm}")
+    at = one_dim(dim, x.ndim, "renorm")
+    norm: Any = vector_norm(x, p, tuple(d for d in range(x.ndim) if d != at), True)
+    # PyTorch's guard against 0, kept so that results agree
+    factor = OPS_BY_NAME["where"].run(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
+    return x * factor

@@ -1,0 +1,154 @@
+"""Triangles and diagonals of matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from ...backends import backend_for, move
+from ...device import as_device
+from ...dtypes import INTEGER, as_dtype, int64
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor, wrap
+from ..convert.cast import cast
+from ..record.args import one_dim, tensor_arg
+from ..record.op import Meta, Op
+from ..record.public import public
+from .broadcast import sum_to
+from .view import diagonal, put_diagonal, reshape_op
+
+
+def _same(x: Meta, **settings: Any) -> Meta:
+    return x
+
+
+tril_op = Op("tril", "x", masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
+             native="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
+triu_op = Op("triu", "x", masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
+             native="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
+
+
+def _matrix(x: Any, op: str) -> Tensor:
+    if tensor_arg(x, op).ndim < 2:
+        raise ShapeError(f"{op}: wanted at least 2 dimensions, got shape {list(x.shape)}")
+    return x
+
+
+@public(method=True, inplace=True, op=tril_op, out=True)
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The lower triangle of the matrix (or batch of them), 0 above the given diagonal.
+
+    >>> fw.tril(fw.ones(2, 2))
+    tensor([[1., 0.],
+            [1., 1.]])
+    """
+    return tril_op.run(_matrix(input, "tril"), k=int(diagonal))
+
+
+@public(method=True, inplace=True, op=triu_op, out=True)
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The upper triangle of the matrix (or batch of them), 0 below the given diagonal.
+
+    >>> fw.triu(fw.ones(2, 2), 1)
+    tensor([[0., 1.],
+            [0., 0.]])
+    """
+    return triu_op.run(_matrix(input, "triu"), k=int(diagonal))
+
+
+@public(method=True, op=put_diagonal)
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Square matrices, at dimensions ``dim1`` and ``dim2``, with the last dimension on the diagonal.
+
+    >>> fw.diag_embed(fw.tensor([1, 2]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    ndim = tensor_arg(input, "diag_embed").ndim + 1
+    a, b = one_dim(dim1, ndim, "diag_embed", "dim1"), one_dim(dim2, ndim, "diag_embed", "dim2")
+    if a == b or ndim < 2:
+        raise ShapeError(f"diag_embed: dim1={dim1} and dim2={dim2} must be two dimensions, and the tensor "
+                         f"needs one at least")
+    size = input.shape[-1] + abs(offset)
+    shape = list(input.shape[:-1])
+    for d in sorted((a, b)):
+        shape.insert(d, size)
+    return put_diagonal.run(input, shape=tuple(shape), offset=int(offset), dims=(a, b))
+
+
+@public(method=True, out=True)
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """A matrix with the vector on its diagonal, or a copy of the diagonal of a matrix.
+
+    >>> fw.diag(fw.tensor([[1, 2], [3, 4]]))
+    tensor([1, 4])
+    """
+    if tensor_arg(input, "diag").ndim == 1:
+        return diag_embed(input, diagonal)
+    if input.ndim != 2:
+        raise ShapeError(f"diag: wanted a vector or a matrix, got shape {list(input.shape)}")
+    return _diagonal_copy(input, diagonal)
+
+
+def _diagonal_copy(x: Tensor, offset: int) -> Tensor:
+    return diagonal(x, offset).clone()  # type: ignore[attr-defined]
+
+
+@public(method=True)
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements of the tensor on its diagonal.
+
+    >>> fw.diagflat(fw.tensor([[1], [2]]))
+    tensor([[1, 0],
+            [0, 2]])
+    """
+    return diag_embed(reshape_op.run(tensor_arg(input, "diagflat"), shape=(input.numel(),)), offset)
+
+
+@public(method=True)
+def trace(input: Tensor) -> Tensor:
+    """The sum of the diagonal of a matrix; integers are summed as int64.
+
+    >>> fw.trace(fw.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    tensor(5.)
+    """
+    if tensor_arg(input, "trace").ndim != 2:
+        raise ShapeError(f"trace: wanted a matrix, got shape {list(input.shape)}")
+    if input.dtype.category <= INTEGER and input.dtype is not int64:
+        input = cast.run(input, dtype=int64)
+    return sum_to.run(diagonal(input), size=())
+
+
+def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
+    if row < 0 or col < 0:
+        raise ValueError(f"{'tril' if lower else 'triu'}_indices: row and col must not be negative, got "
+                         f"{row} and {col}")
+    dtype = as_dtype(dtype)
+    if dtype.category != INTEGER:
+        raise DTypeError(f"{'tril' if lower else 'triu'}_indices: dtype must be an integer one, got {dtype}")
+    make = np.tril_indices if lower else np.triu_indices
+    places = np.stack(make(row, offset, col)).astype(dtype.numpy)
+    target = as_device(device)
+    backend_for(target)
+    return wrap(move(places, target))
+
+
+@public()
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64, device: Any = None) -> Tensor:
+    """The positions of the lower triangle of a ``row`` x ``col`` matrix: rows, then columns.
+
+    >>> fw.tril_indices(2, 2)
+    tensor([[0, 1, 1],
+            [0, 0, 1]])
+    """
+    return _triangle_indices(row, col, offset, dtype, device, True)
+
+
+@public()
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = int64, device: Any = None) -> Tensor:
+    """The positions of the upper triangle of a ``row`` x ``col`` matrix: rows, then columns.
+
+    >>> fw.triu_indices(2, 2)
+    tensor([[0, 0, 1],
+            [0, 1, 1]])
+    """
+    return _triangle_indices(row, col, offset, dtype, device, False)
