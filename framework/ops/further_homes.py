@@ -30,3 +30,6 @@ for _function in (lgamma, erfinv, xlogy, digamma, polygamma, i0, sinc, logit, er
                   round, softmax, log_softmax, logsumexp):
     public("special", name=_function.__name__)(_function)
 public("special", name="expit")(sigmoid)
+public("special", name="gammaln")(lgamma)
+public("special", name="psi")(digamma)
+public("special", name="modified_bessel_i0")(i0)

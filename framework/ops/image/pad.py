@@ -1,9 +1,4 @@
-"""Padding, resizing, and other rearrangements of images.
-
-Reflecting, repeating and wrapping pads, and every kind of interpolation, are one record, ``resample``:
-along one dimension each output element is a weighted sum of a few input elements. A ``Plan`` says
-which; run backward it is the record's own derivative.
-"""
+"""Padding: with a number, or by reflecting, repeating and wrapping."""
 
 import math
 from typing import Any
@@ -15,8 +10,6 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import slice_op
 from .resample import Plan, resample
-
-# -- pad -----------------------------------------------------------------------------------------
 
 
 def _pad_key(x_shape: tuple, pads: tuple) -> tuple:

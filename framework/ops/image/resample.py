@@ -1,4 +1,8 @@
-"""Resampling along one dimension: every output element is a weighted sum of a few input elements."""
+"""Resampling along one dimension: each output element is a weighted sum of a few input elements.
+
+A ``Plan`` says which; run backward it is the record's own derivative. Reflecting, repeating and wrapping pads
+and every kind of interpolation are this one record.
+"""
 
 from collections.abc import Callable
 from functools import lru_cache

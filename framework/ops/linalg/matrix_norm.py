@@ -1,7 +1,4 @@
-"""Linear algebra: solving, factorising, determinants, powers and norms of (batches of) matrices.
-
-The records of the factorisations, and where their derivatives come from, are in ``factor.py``.
-"""
+"""Norms and condition numbers of matrices."""
 
 import math
 from typing import Any
@@ -15,8 +12,6 @@ from ..shape.view import permute_op, reshape_op
 from .decompositions import svdvals
 from .factor import matrix
 from .systems import inv
-
-# -- norms ---------------------------------------------------------------------------------------
 
 
 @public("linalg", out=True)

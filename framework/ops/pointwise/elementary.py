@@ -1,4 +1,4 @@
-"""Functions of one element: exponentials, roots, trigonometry, rounding, and choosing by a mask."""
+"""The elementary functions: exponentials, logarithms, roots, trigonometry."""
 
 from typing import Any
 
@@ -61,9 +61,6 @@ erf = _unary("erf", "The error function.", "g * (1.1283791670955126 * exp(-(x * 
 erfc = _unary("erfc", "One minus the error function, accurate for large x.",
               "g * (-1.1283791670955126 * exp(-(x * x)))", ufunc=None, shown="[0.4795, 0.1573]",
               complex=False)
-
-
-# -- choosing ------------------------------------------------------------------------------------
 
 
 hypot = elementwise("hypot", "x y", "hypot(x, y)",

@@ -1,4 +1,4 @@
-"""Moments, norms and histograms."""
+"""Variances, standard deviations and covariances."""
 
 import math
 from typing import Any
@@ -16,8 +16,6 @@ from ..record.public import public
 from .sums import count, gate, mean, mean_op, narrow, over, reduced, spread, where_op, wide_sum
 
 sub_op = OPS_BY_NAME["sub"]
-
-# -- variance ------------------------------------------------------------------------------------
 
 
 def squared(x: Any) -> Any:
@@ -129,16 +127,6 @@ def std_mean(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepd
     """
     return (_spread_of(std_op, input, dim, unbiased, keepdim, correction),
             mean(input, None if isinstance(dim, bool) else dim, keepdim))
-
-
-# -- norms ---------------------------------------------------------------------------------------
-#
-# d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
-# the subgradient 0 is taken; 1 stands in for the 0, so that the second derivative is 0 there too. For
-# p = 2 the power of x is x itself, which needs no such care and whose derivative at 0 is not 0.
-
-
-# -- histograms ----------------------------------------------------------------------------------
 
 
 @public(method=True)

@@ -18,6 +18,10 @@ from .moments import _real, _wide, squared
 from .sums import gate, narrow, over, reduced, spread, where_op, wide_sum
 from .sums import sum as sum_
 
+# d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
+# the subgradient 0 is taken; 1 stands in for the 0, so that the second derivative is 0 there too. For
+# p = 2 the power of x is x itself, which needs no such care and whose derivative at 0 is not 0.
+
 
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     dtype, x = x.dtype, _wide(x)

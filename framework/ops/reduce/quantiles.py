@@ -1,4 +1,4 @@
-"""Order and spread of samples: quantiles, medians that ignore nan, modes, covariance, histograms."""
+"""Quantiles, medians that ignore nan, modes."""
 
 from typing import Any
 
@@ -18,9 +18,6 @@ from .extremes import chosen_infer, chosen_vjp, need_elements
 from .sort import median, sort
 
 NEAREST = ("linear", "lower", "higher", "nearest", "midpoint")
-
-
-# -- quantiles -------------------------------------------------------------------------------------
 
 
 def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, ignore: bool) -> Tensor:

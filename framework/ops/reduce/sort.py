@@ -1,4 +1,4 @@
-"""Order: sort, topk, median, unique, and places in sorted sequences."""
+"""Order: sort, topk, kthvalue, median."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Reductions over dimensions: sums, products, extremes, truth. (Moments and norms: ``moments.py``.)"""
+"""Sums, means and products over dimensions; truth and counts; log-sum-exp. (Moments: ``moments.py``.)"""
 
 import math
 from typing import Any

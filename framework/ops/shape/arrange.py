@@ -1,4 +1,4 @@
-"""Rearranging elements: triangles and diagonals, flips and rolls, repeats and grids."""
+"""Elements in another order or several times: flips, rolls, repeats."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sums and differences over samples: the trapezoid rule, numerical gradients, distances."""
+"""Integrals and derivatives of sampled functions: the trapezoid rule, differences."""
 
 from typing import Any
 
@@ -58,9 +58,6 @@ def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float | None
         raise TypeError("cumulative_trapezoid: only one of x and dx may be given")
     areas, at = _areas(y, x, 1 if dx is None else dx, dim, "cumulative_trapezoid")
     return cumsum(areas, at)
-
-
-# -- numerical gradient ----------------------------------------------------------------------------
 
 
 @public()

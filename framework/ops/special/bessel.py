@@ -156,6 +156,3 @@ def spherical_bessel_j0(x: Tensor) -> Tensor:
     tensor([1.0000, 0.8415])
     """
     return sinc(tensor_arg(x, "spherical_bessel_j0", "x") * (1 / math.pi))  # type: ignore[operator]
-
-
-public("special", name="modified_bessel_i0")(i0)

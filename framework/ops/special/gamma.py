@@ -67,10 +67,6 @@ def _polygamma_method(input: Tensor, n: int) -> Tensor:
     return polygamma(n, input)
 
 
-public("special", name="gammaln")(lgamma)
-public("special", name="psi")(digamma)
-
-
 _zeta = Elementwise("zeta", "x y", "zeta(x, y)", result="float", vjp={"y": "gate(g, -x * zeta(x + 1, y))"})
 _lower = Elementwise("gammainc", "x y", "gammainc(x, y)", result="float", vjp={
     "y": "gate(g, exp((x - 1) * log(y) - y - lgamma(x)))"})
