@@ -7,7 +7,7 @@ continued fraction behind a known factor; its derivative is taken by a complex s
 
 from typing import Any
 
-from ..special import special_kernels
+from ..special import numbers
 
 _STEP = 1e-20
 _MOST = 20000  # terms; about the root of the parameter is needed
@@ -19,7 +19,7 @@ def _log(xp: Any, x: Any) -> Any:
 
 
 def _digamma(xp: Any, x: Any) -> Any:
-    return special_kernels._digamma_right(xp, x)
+    return numbers._digamma_right(xp, x)
 
 
 def _settled(xp: Any, step: Any) -> bool:
