@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+#include "scratch.h"
+
 namespace nb = nanobind;
 
 namespace fw {
@@ -70,23 +72,44 @@ struct Array {
     nb::object object() const { return nb::borrow(reinterpret_cast<PyObject*>(p)); }
 };
 
-// A new row-major array; large ones come from the cache of `memory.cpp`. `data<T>()` of the result is uninitialised.
-Array new_array(int ndim, const npy_intp* shape, int type);
-Array new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
-inline nb::object give(Array a) { return nb::steal(reinterpret_cast<PyObject*>(a.p)); }  // to Python, once
-inline Array like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
+// An array that was made here: until it is given to Python it goes when this does, as after an exception.
+struct NewArray : Array {
+    nb::object owner;
 
-// Work on more than so many bytes is worth letting other Python threads run.
+    NewArray() = default;
+    explicit NewArray(PyObject* made) : Array{reinterpret_cast<PyArrayObject*>(made)}, owner(nb::steal(made)) {}
+    NewArray(NewArray&&) = default;
+    NewArray& operator=(NewArray&&) = default;
+};
+inline nb::object give(NewArray& a) { return std::move(a.owner); }  // to Python, once; it can still be written
+inline nb::object give(NewArray&& a) { return std::move(a.owner); }
+
+// A new row-major array; large ones come from the cache of `memory.cpp`. `data<T>()` of the result is uninitialised.
+// Raises MemoryError, and ValueError for sizes that are negative or whose product is too large.
+NewArray new_array(int ndim, const npy_intp* shape, int type);
+NewArray new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
+inline NewArray like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
+
+// Work on more than so many bytes is worth letting other Python threads run. While the lock is away, whoever waits
+// for a long kernel may interrupt it between two pieces (`pool.h`), except where it writes into memory that was there
+// before, which must not be left half done.
 constexpr int64_t RELEASE_BYTES = 1 << 16;
+enum class Writes { results, memory };
 struct Release {
     PyThreadState* state = nullptr;
-    explicit Release(int64_t bytes) {
-        if (bytes >= RELEASE_BYTES) state = PyEval_SaveThread();
+
+    explicit Release(int64_t bytes, Writes into = Writes::results) {
+        if (bytes >= RELEASE_BYTES) let_go(into);
     }
     ~Release() {
-        if (state) PyEval_RestoreThread(state);
+        ThreadScratch::drop_large();
+        if (state) take_back();
     }
     Release(const Release&) = delete;
+
+  private:
+    void let_go(Writes into);
+    void take_back();
 };
 
 }  // namespace fw

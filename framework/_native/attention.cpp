@@ -143,7 +143,7 @@ template <class T> nb::object forward(const Array& q, const Array& k, const Arra
     std::copy(a.heads.shape, a.heads.shape + n, shape);
     shape[n] = a.queries, shape[n + 1] = a.out_width;
     if (!a.heads.count) return not_implemented();
-    Array out = new_by_length(n + 2, shape, q), lse = new_array(n + 1, shape, q.type());
+    NewArray out = new_by_length(n + 2, shape, q), lse = new_array(n + 1, shape, q.type());
     {
         Operand<T> to(a.heads, out);
         T* to_lse = lse.data<T>();

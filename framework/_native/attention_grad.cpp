@@ -235,7 +235,7 @@ bool shared(const Heads& heads, const Array& x) {
 void fill_zero(const Array& x) { std::memset(x.data<char>(), 0, size_t(x.size() * PyArray_ITEMSIZE(x.p))); }
 
 template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], const std::vector<bool>& wanted) {
-    Array results[4];
+    NewArray results[4];
     Operand<T>* to[4] = {&a.to.q, &a.to.k, &a.to.v, &a.to.mask};
     std::vector<Array> kept;
     const npy_intp none = 0;
@@ -254,7 +254,7 @@ template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], 
     std::vector<nb::object> owners;
     for (int64_t i = 1; wanted[0] && i < a.parts; ++i) {
         npy_intp shape[] = {a.heads.count, a.queries, a.width};
-        Array more = new_array(3, shape, type_number<T>);
+        NewArray more = new_array(3, shape, type_number<T>);
         a.more.push_back(more.data<T>());
         owners.push_back(give(more));
     }

@@ -28,29 +28,27 @@ inline bool channels_last(const Array& a) {
 }
 
 // A new array of `shape` in that order, a view of one that is row-major.
-inline Array new_channels_last(int ndim, const npy_intp* shape, int type) {
+inline NewArray new_channels_last(int ndim, const npy_intp* shape, int type) {
     int order[5];
     npy_intp sizes[5], back[5];
     channels_last_order(ndim, order);
     for (int i = 0; i < ndim; ++i) sizes[i] = shape[order[i]], back[order[i]] = i;
     nb::object owner = give(new_array(ndim, sizes, type));
     PyArray_Dims dims{back, ndim};
-    Array view;
-    view.p = reinterpret_cast<PyArrayObject*>(
-        PyArray_Transpose(reinterpret_cast<PyArrayObject*>(owner.ptr()), &dims));
-    if (!view.p) throw nb::python_error();
-    return view;
+    PyObject* view = PyArray_Transpose(reinterpret_cast<PyArrayObject*>(owner.ptr()), &dims);
+    if (!view) throw nb::python_error();
+    return NewArray(view);
 }
 
-inline Array new_images(int ndim, const npy_intp* shape, int type, bool last) {
+inline NewArray new_images(int ndim, const npy_intp* shape, int type, bool last) {
     return last ? new_channels_last(ndim, shape, type) : new_array(ndim, shape, type);
 }
 
 // Images as kernels for rows made them, to Python: in the layout asked for.
-inline nb::object give_images(Array rows, bool last) {
+inline nb::object give_images(NewArray& rows, bool last) {
     nb::object made = give(rows);
     if (!last || rows.ndim() < 4 || !rows.size()) return made;
-    Array view = new_channels_last(rows.ndim(), rows.shape(), rows.type());
+    NewArray view = new_channels_last(rows.ndim(), rows.shape(), rows.type());
     nb::object result = give(view);
     npy_intp back[5];
     int order[5];

@@ -150,7 +150,7 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
     const bool last = channels_last(x) || channels_last(w);
-    Array y = new_array(int(shape.size()), shape.data(), x.type());
+    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     by_float(x, [&](auto number) {
         using T = decltype(number);
         std::vector<T> room;
@@ -329,7 +329,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         !is_output(s, y, stride.size()))
         return not_implemented();
     InRows y_rows(y), w_rows(w);
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.array, w_rows.array, x);
     return give_images(x, channels_last(y) || channels_last(w));
 }

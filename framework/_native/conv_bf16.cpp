@@ -263,7 +263,7 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
     InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.array);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
-    Array y = new_array(int(shape.size()), shape.data(), x.type());
+    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     if (winograd_suits(s, 0) && winograd_wins(s)) {
         const Widened kernels(w_rows.array), start(b_rows.array);
         const Epilogue<float> end{bias.p ? start.data : nullptr};
@@ -303,7 +303,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         a[d] = {x.out, reach - x.padding, x.in + reach, 1};
     }
     InRows y_rows(y), w_rows(w);
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
         const Widened kernels(w_rows.array);
         winograd(gradient_shape(s), bf16(y_rows.array), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
@@ -432,7 +432,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         !conv_shape(s, sizes(x), w_shape, stride, padding, dilation, groups) || !is_output(s, y, stride.size()))
         return not_implemented();
     InRows x_rows(x), y_rows(y);
-    Array w = new_array(int(w_shape.size()), w_shape.data(), x.type());
+    NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
     Images images = images_of(s);
     const int64_t k = s.k(), columns = (k + width - 1) / width * width, panels = columns / width * groups;
     const int64_t parts = panels < 8 ? std::min<int64_t>(s.n, 8) : 1;

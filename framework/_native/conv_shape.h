@@ -84,7 +84,7 @@ template <class T> struct Buffer {  // an array for a kernel's own use
     T* data;
     explicit Buffer(int64_t count) {
         npy_intp shape[1] = {count};
-        Array a = new_array(1, shape, type_number<T>);
+        NewArray a = new_array(1, shape, type_number<T>);
         data = a.data<T>();
         owner = give(a);
     }

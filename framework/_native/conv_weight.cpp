@@ -216,7 +216,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         !is_output(s, y, stride.size()))
         return not_implemented();
     InRows x_rows(x), y_rows(y);
-    Array w = new_array(int(w_shape.size()), w_shape.data(), x.type());
+    NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
     (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.array, y_rows.array, w);
     return give_images(w, channels_last(x) || channels_last(y));
 }

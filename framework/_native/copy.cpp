@@ -169,8 +169,9 @@ void copy_array(const Array& x, char* to) {
 
 Rows::Rows(const Array& x) : a(x) {
     if (x.contiguous()) return;
-    a = like(x);
-    copy = give(a);
+    NewArray made = like(x);
+    a = made;
+    copy = give(made);
     copy_array(x, a.data<char>());
 }
 
@@ -189,7 +190,7 @@ namespace {
 int64_t bytes_of(const Array& x) { return x.size() * item_bytes(x); }
 
 nb::object copied(const Array& x) {
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     copy_array(x, out.data<char>());
@@ -211,7 +212,7 @@ nb::object flip(Array x, nb::handle dims) {
         if (turned[i] < 0 || turned[i] >= x.ndim()) return not_implemented();
         back[turned[i]] = true;
     }
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     Block b;
@@ -241,7 +242,7 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
     if (!item_bytes(x) || !x.size() || !by.good) return not_implemented();
     if (dims.is_none()) {
         if (!x.contiguous() || by.n != 1) return not_implemented();
-        Array out = like(x);
+        NewArray out = like(x);
         nb::object result = give(out);
         int64_t n = bytes_of(x), s = (by[0] % x.size() + x.size()) % x.size() * item_bytes(x);
         Release release(n);
@@ -257,7 +258,7 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
         if (d < 0 || d >= x.ndim()) return not_implemented();
         shift[d] = (shift[d] + by[i] % x.shape(int(d)) + x.shape(int(d))) % x.shape(int(d));
     }
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     roll_parts(x, shift, 0, Block(), x.data<char>(), out.data<char>(), out);
@@ -270,7 +271,7 @@ nb::object tile(Array x, nb::handle reps) {
     if (!bytes || !times.good || front < 0 || !x.size()) return not_implemented();
     npy_intp shape[NPY_MAXDIMS];
     for (int d = 0; d < times.n; ++d) shape[d] = times[d] * (d < front ? 1 : x.shape(d - front));
-    Array out = new_array(times.n, shape, x.type());
+    NewArray out = new_array(times.n, shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
     Block b;
@@ -288,7 +289,7 @@ nb::object triangle(const Array& x, int64_t k, bool lower) {
     int bytes = item_bytes(x);
     if (!bytes || x.ndim() < 2 || !x.size()) return not_implemented();
     Rows rows(x);
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     int64_t height = x.shape(x.ndim() - 2), width = x.shape(x.ndim() - 1);
@@ -331,7 +332,7 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
         before[d] = sides[0];
         shape[d] = x.shape(d) + sides[0] + sides[1];
     }
-    Array out = new_array(x.ndim(), shape, x.type());
+    NewArray out = new_array(x.ndim(), shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
     fill_with(out.data<char>(), out.size(), bytes, bits);

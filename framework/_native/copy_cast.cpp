@@ -108,7 +108,7 @@ nb::object cast(Array x, nb::handle dtype) {
     const int type = wanted->type_num;
     const Converter convert = converter(PyArray_DESCR(x.p), wanted);
     if (!convert) return not_implemented();
-    Array out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
+    NewArray out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
     nb::object result = give(out);
     const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
     Release release(x.size() * bytes);

@@ -35,7 +35,7 @@ nb::object dropout(Array x, double p, uint64_t key) {
     nb::object rows = nb::steal(reinterpret_cast<PyObject*>(PyArray_GETCONTIGUOUS(x.p)));
     if (!rows.is_valid()) throw nb::python_error();
     Array from{reinterpret_cast<PyArrayObject*>(rows.ptr())};
-    Array out = new_array(from.ndim(), from.shape(), from.type());
+    NewArray out = new_array(from.ndim(), from.shape(), from.type());
     Coins coins(key, p);
     double scale = p < 1 ? 1 / (1 - p) : 1;
     {

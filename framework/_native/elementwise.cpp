@@ -42,7 +42,7 @@ namespace {
 template <class T>
 PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& layout,
                   std::vector<Operand>& operands, Array prototype) {
-    Array out = layout.result(prototype, program.truth_result ? NPY_BOOL : type_number<T>);
+    NewArray out = layout.result(prototype, program.truth_result ? NPY_BOOL : type_number<T>);
     const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
     if (n) {
         layout.settle(operands);
@@ -51,7 +51,7 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& l
         if (n <= grain(compiled.cost)) run(0, n);
         else parallel(n, grain(compiled.cost), run);
     }
-    return reinterpret_cast<PyObject*>(out.p);
+    return give(out).release().ptr();
 }
 
 // The same, written into `target`, which is returned.
@@ -68,7 +68,7 @@ PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Layo
         operands.pop_back();
         const bool straight = place.flat || place.constant;
         Run<T> run{program, compiled, layout, operands, out.data<char>(), straight ? nullptr : &place};
-        Release release(n * int64_t(sizeof(T)) * compiled.cost);
+        Release release(n * int64_t(sizeof(T)) * compiled.cost, Writes::memory);
         parallel(n, grain(compiled.cost), run);
     }
     Py_INCREF(target);
@@ -191,6 +191,7 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
     }
     if constexpr (!std::numeric_limits<T>::is_integer) {
         if (wish.fold) {
+            if (!layout.countable()) return nullptr;
             layout.no_result(prototype);
             layout.settle(operands);
             return execute_fold<T>(Run<T>{program, compiled, layout, operands, nullptr}, *wish.fold);
@@ -224,8 +225,13 @@ PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObj
         return call_native(k, ordered, wish);
     } catch (nb::python_error& error) {
         error.restore();
-        return nullptr;
+    } catch (const Interrupted&) {  // the error is set
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
     }
+    return nullptr;
 }
 
 PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {

@@ -101,7 +101,7 @@ template <class T> nb::object product(const Array& x, const Operand& a, const Ar
         return not_implemented();
     if (!drop_row) shape[ndim++] = a.rows;
     if (!drop_col) shape[ndim++] = b.cols;
-    Array out = new_array(ndim, shape, x.type());
+    NewArray out = new_array(ndim, shape, x.type());
     g.c = out.data<T>();
     if (out.size()) {
         constexpr int64_t per_byte = 4;  // multiplications that take as long as work on a byte

@@ -189,7 +189,7 @@ nb::object taken(const Array& x, const Array& index, const Ints& dims, int skip)
     Choice c(x.ndim(), x.shape(), index, dims, skip);
     if (!c.good) return not_implemented();
     Rows rows(x);
-    Array out = new_array(c.ndim, c.shape, x.type());
+    NewArray out = new_array(c.ndim, c.shape, x.type());
     nb::object result = give(out);
     Release release(c.size() * bytes);
     take_rows(c.l, c.places, bytes, rows.a.data<char>(), out.data<char>());
@@ -204,7 +204,7 @@ nb::object summed(const Array& x, const Array& index, const Ints& dims, int skip
     nb::object result;
     bool known = by_number(x.type(), [&](auto number) {
         using T = decltype(number);
-        Array out = new_array(ndim, shape, x.type());
+        NewArray out = new_array(ndim, shape, x.type());
         result = give(out);
         Release release((out.size() + x.size()) * int64_t(sizeof(T)));
         add_rows(c.l, c.places, rows.a.data<T>(), out.data<T>());
@@ -310,7 +310,7 @@ nb::object index_put(Array x, nb::handle value, Array index, nb::handle dims) {
     if (!c.good) return not_implemented();
     Values values(value, x, c.ndim, c.shape);
     if (!values.good) return not_implemented();
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(x.size() * bytes);
     copy_array(x, out.data<char>());
@@ -332,7 +332,7 @@ nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims)
     if (!c.good) return not_implemented();
     Values values(value, x, c.ndim, c.shape);
     if (!values.good || (values.rows && may_overlap(values.own, x))) return not_implemented();
-    Release release(c.size() * bytes);
+    Release release(c.size() * bytes, Writes::memory);
     put_rows(c.l, c.places, bytes, values, x.data<char>());
     return nb::none();
 }

@@ -157,7 +157,7 @@ template <class T> bool gather_all(const Plan& p, const char* x, char* out) {
 nb::object gather(Array x, Array index, int64_t dim) {
     int bytes = item_bytes(x);
     if (!bytes || !index.usable() || !x.size()) return not_implemented();
-    Array out = new_array(index.ndim(), index.shape(), x.type());
+    NewArray out = new_array(index.ndim(), index.shape(), x.type());
     nb::object result = give(out);
     Plan p = plan(index, x.ndim(), x.shape(), x.strides(), out.strides(), dim, bytes, false);
     if (!p.good) return not_implemented();
@@ -212,7 +212,7 @@ template <class F> nb::object scattered(const Array& x, nb::handle src, const Ar
     if (!bytes || !index.usable() || !x.size()) return not_implemented();
     Source source(src, x, index);
     if (!source.data) return not_implemented();
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Plan p = plan(index, x.ndim(), x.shape(), out.strides(), source.strides, dim, bytes, true);
     if (!p.good) return not_implemented();
@@ -274,7 +274,7 @@ nb::object ungather(Array x, Array index, int64_t dim, nb::handle shape) {
     bool good = false;
     by_number(x.type(), [&](auto t) {
         using T = decltype(t);
-        Array out = new_array(sizes.n, whole, x.type());
+        NewArray out = new_array(sizes.n, whole, x.type());
         result = give(out);
         Plan p = plan(index, sizes.n, whole, out.strides(), x.strides(), dim, sizeof(T), true);
         if (!p.good || !out.size()) return;
@@ -295,7 +295,7 @@ nb::object one_hot(Array classes, int64_t count) {
     npy_intp shape[NPY_MAXDIMS];
     std::copy(classes.shape(), classes.shape() + classes.ndim(), shape);
     shape[classes.ndim()] = count;
-    Array out = new_array(classes.ndim() + 1, shape, NPY_INT64);
+    NewArray out = new_array(classes.ndim() + 1, shape, NPY_INT64);
     nb::object result = give(out);
     std::atomic<bool> bad{false};
     {

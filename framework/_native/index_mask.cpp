@@ -113,7 +113,7 @@ nb::object masked_select(Array x, Array mask, int64_t count) {
     npy_intp shape[NPY_MAXDIMS] = {npy_intp(count)};
     int rest = x.ndim() - mask.ndim();
     std::copy(x.shape() + mask.ndim(), x.shape() + x.ndim(), shape + 1);
-    Array out = new_array(1 + rest, shape, x.type());
+    NewArray out = new_array(1 + rest, shape, x.type());
     nb::object result = give(out);
     Release release(x.size() * bytes);
     const char* from = rows.a.data<char>();
@@ -144,7 +144,7 @@ nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* s
     chosen.count();
     if (chosen.total() != x.shape(0)) return not_implemented();
     Rows rows(x), old(other ? *other : x);
-    Array out = new_array(ndim, shape, x.type());
+    NewArray out = new_array(ndim, shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
     const char *from = rows.a.data<char>(), *kept = other ? old.a.data<char>() : nullptr;
@@ -185,7 +185,7 @@ nb::object filled(const Array& x, const Pair& bits, const Array& mask) {
     Chosen chosen(mask, x.ndim(), x.shape());
     if (!chosen.good) return not_implemented();
     Rows rows(x);
-    Array out = like(x);
+    NewArray out = like(x);
     nb::object result = give(out);
     Release release(x.size() * bytes);
     by_bytes(bytes, [&](auto number) {

@@ -74,7 +74,7 @@ void join(const Parts& parts, Array& out, int dim, bool fresh) {
 
 nb::object joined(const Parts& parts, int ndim, const npy_intp* shape, int dim, bool fresh) {
     if (!product(shape, 0, ndim)) return not_implemented();
-    Array out = new_array(ndim, shape, parts.arrays[0].type());
+    NewArray out = new_array(ndim, shape, parts.arrays[0].type());
     nb::object result = give(out);
     Release release(out.size() * parts.bytes);
     join(parts, out, dim, fresh);

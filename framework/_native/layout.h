@@ -64,10 +64,10 @@ struct Layout {
     }
 
     // A new array for the result; it lies as `prototype` does if that has the result's shape.
-    Array result(Array prototype, int type) {
-        for (int d = 0; d < ndim; ++d) size *= shape[d];
+    NewArray result(Array prototype, int type) {
         const bool like = ndim > 1 && !prototype.contiguous() && whole(prototype) && !repeats(prototype.p);
-        Array out = like ? new_like(prototype, type) : new_array(ndim, shape, type);
+        NewArray out = like ? new_like(prototype, type) : new_array(ndim, shape, type);
+        for (int d = 0; d < ndim; ++d) size *= shape[d];
         follow(out);
         return out;
     }
@@ -87,6 +87,14 @@ struct Layout {
             if (other.first < own.second && own.first < other.second) return false;
         }
         return true;
+    }
+
+    // Whether the product of the sizes is a number, as it must be where no array is made of them.
+    bool countable() const {
+        int64_t n = 1;
+        for (int d = 0; d < ndim; ++d)
+            if (shape[d] && __builtin_mul_overflow(n, int64_t(shape[d]), &n)) return false;
+        return n <= INT64_MAX / 64;
     }
 
     // Where no array is made for the result: column by column if `prototype` lies so, else row by row.

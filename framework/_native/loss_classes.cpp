@@ -196,9 +196,9 @@ nb::object forward(const Array& given, const Array& target, const Given& weight,
     Scores<T> s{Around(given, 1, 1), x.data<T>(), t.data<int64_t>(), weight.data<T>(), ignore, smoothing};
     if (!s.valid()) return not_implemented();
     const bool reduced = reduction != Reduction::none;
-    Array loss = reduced ? new_array(0, nullptr, given.type()) : new_array(target.ndim(), target.shape(), given.type());
-    Array top = new_array(target.ndim(), target.shape(), given.type());
-    Array total = new_array(target.ndim(), target.shape(), given.type());
+    NewArray loss = reduced ? new_array(0, nullptr, given.type()) : new_array(target.ndim(), target.shape(), given.type());
+    NewArray top = new_array(target.ndim(), target.shape(), given.type());
+    NewArray total = new_array(target.ndim(), target.shape(), given.type());
     std::unique_ptr<T[]> own(reduced ? new T[size_t(s.targets())] : nullptr);
     T* losses = reduced ? own.get() : loss.data<T>();
     {
@@ -230,7 +230,7 @@ nb::object backward(nb::handle g, const Array& given, const Array& target, const
     if (!s.valid()) return not_implemented();
     double scale = reduced ? PyFloat_AsDouble(g.ptr()) : 1;
     if (PyErr_Occurred()) throw nb::python_error();
-    Array gx = new_array(given.ndim(), given.shape(), given.type());
+    NewArray gx = new_array(given.ndim(), given.shape(), given.type());
     {
         Release release(given.size() * int64_t(sizeof(T)));
         if (reduction == Reduction::mean) scale /= s.share();

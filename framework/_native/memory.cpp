@@ -10,7 +10,11 @@
 
 #include "array.h"
 #include "layout.h"
+#include "scratch.h"
 
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
 #if defined(__linux__)
 #include <malloc.h>
 #include <sys/mman.h>
@@ -24,6 +28,7 @@ namespace {
 constexpr size_t LARGE = 256 << 10;     // below this NumPy's own allocator is quick
 constexpr size_t HUGE_PAGE = 2 << 20;
 constexpr size_t CACHE_LINE = 64;
+constexpr size_t PAGE = 4096;           // where large buffers begin
 
 struct Counters {
     size_t allocated = 0, peak = 0, cached = 0, limit = size_t(1) << 30, system_calls = 0;
@@ -38,6 +43,7 @@ PyObject* capsule = nullptr;
 
 // Sizes are rounded up, so that arrays of about one size share buffers: an eighth is lost at most.
 size_t rounded(size_t size) {
+    if (size > SIZE_MAX / 4) return size;  // which nobody has; rounding would overflow
     size_t unit = CACHE_LINE << 10;
     while (unit * 16 <= size) unit *= 2;
     return (size + unit - 1) / unit * unit;
@@ -60,7 +66,7 @@ void* fresh(size_t size) {
     ++counters.system_calls;
     bool huge = size >= 2 * HUGE_PAGE;
     void* p = nullptr;
-    if (posix_memalign(&p, huge ? HUGE_PAGE : 4096, size) != 0) return nullptr;
+    if (posix_memalign(&p, huge ? HUGE_PAGE : PAGE, size) != 0) return nullptr;
 #if defined(__linux__)
     if (huge) madvise(p, size, MADV_HUGEPAGE);
 #endif
@@ -90,23 +96,34 @@ void* take(size_t size) {
         }
     }
     if (p) {
-        live[p] = size;
+        try {
+            live[p] = size;
+        } catch (const std::bad_alloc&) {
+            free(p);
+            return nullptr;
+        }
         count(size);
     }
     return p;
 }
 
-void put_back(void* p, size_t size) {
-    size_t whole = rounded(size);
+// Whether p is one of our large buffers; it is put back then. That is decided by membership alone: sizes that
+// NumPy or the system tell are not those that were asked for.
+bool put_back(void* p) {
+    if (reinterpret_cast<uintptr_t>(p) % PAGE) return false;  // most small buffers: without looking them up
     std::lock_guard<std::mutex> held(lock);
-    live.erase(p);
+    const auto found = live.find(p);
+    if (found == live.end()) return false;
+    const size_t size = found->second, whole = rounded(size);
+    live.erase(found);
     counters.allocated -= size;
     if (counters.cached + whole > counters.limit) {
         free(p);
-        return;
+        return true;
     }
     kept.emplace(whole, p);
     counters.cached += whole;
+    return true;
 }
 
 void* allocate(void*, size_t size) {
@@ -120,7 +137,8 @@ void* allocate(void*, size_t size) {
 }
 
 void* allocate_zeros(void*, size_t n, size_t each) {
-    size_t size = n * each;
+    size_t size;
+    if (__builtin_mul_overflow(n, each, &size)) return nullptr;
     if (size >= LARGE) {
         void* p = take(size);
         if (p) memset(p, 0, size);
@@ -134,37 +152,53 @@ void* allocate_zeros(void*, size_t n, size_t each) {
     return p;
 }
 
+void uncount(size_t size) {
+    std::lock_guard<std::mutex> held(lock);
+    counters.allocated -= std::min(size, counters.allocated);
+}
+
 void release(void*, void* p, size_t size) {
-    if (!p) return;
-    if (size >= LARGE) return put_back(p, size);
-    {
-        std::lock_guard<std::mutex> held(lock);
-        counters.allocated -= size;
-    }
+    if (!p || put_back(p)) return;
+    uncount(size);
     numpys->allocator.free(numpys->allocator.ctx, p, size);
 }
 
-// NumPy does not tell the old size: large buffers are in `live`, of small ones the allocator knows about.
+size_t size_of_large(void* p) {  // 0: not one of ours
+    std::lock_guard<std::mutex> held(lock);
+    const auto found = live.find(p);
+    return found == live.end() ? 0 : found->second;
+}
+
+// NumPy does not tell the old size. Of its own buffers the system's allocator knows about how many bytes there are.
 void* resize(void*, void* p, size_t size) {
     if (!p) return allocate(nullptr, size);
-    size_t old = 0;
-    {
+    const size_t large = size_of_large(p), old = large ? large : usable_size(p);
+    if (!large && size < LARGE) {
+        void* moved = numpys->allocator.realloc(numpys->allocator.ctx, p, size);
+        if (!moved) return nullptr;
+        uncount(old);
         std::lock_guard<std::mutex> held(lock);
-        auto found = live.find(p);
-        old = found == live.end() ? usable_size(p) : found->second;
+        count(size);
+        return moved;
     }
     void* moved = allocate(nullptr, size);
     if (!moved) return nullptr;
-    memcpy(moved, p, old < size ? old : size);
-    if (old >= LARGE) {
-        put_back(p, old);
-    } else {
-        free(p);
-        std::lock_guard<std::mutex> held(lock);
-        counters.allocated -= old < counters.allocated ? old : counters.allocated;
+    memcpy(moved, p, std::min(old, size));
+    if (!put_back(p)) {
+        uncount(old);
+        numpys->allocator.free(numpys->allocator.ctx, p, old);
     }
     return moved;
 }
+
+#if defined(__unix__) || defined(__APPLE__)
+// A thread that forks holds the lock, so that in the child nobody who is not there has it.
+struct AroundFork {
+    AroundFork() {
+        pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
+    }
+} around_fork;
+#endif
 
 PyDataMem_Handler handler = {"framework", 1, {nullptr, allocate, allocate_zeros, resize, release}};
 
@@ -189,31 +223,37 @@ nb::dict statistics() {
 }  // namespace
 
 // Runs `make` with our handler in force, so that its array comes from the cache.
-template <class F> Array from_cache(F&& make) {
+template <class F> NewArray from_cache(F&& make) {
     nb::object before = use_memory(nb::none());
     PyObject* a = make();
+    if (!a) {
+        nb::python_error error;  // taken aside: the handler is not changed with an error set
+        use_memory(before);
+        throw error;
+    }
     use_memory(before);
-    if (!a) throw nb::python_error();
-    Array result;
-    result.p = reinterpret_cast<PyArrayObject*>(a);
-    return result;
+    return NewArray(a);
 }
 
-Array new_array(int ndim, const npy_intp* shape, int type) {
+void* take_buffer(size_t bytes) { return take(bytes); }
+void give_back_buffer(void* p, size_t) { put_back(p); }
+
+NewArray new_array(int ndim, const npy_intp* shape, int type) {
+    if (ndim < 0 || ndim > NPY_MAXDIMS) throw nb::value_error("an array has at most 64 dimensions");
     PyArray_Descr* descr = PyArray_DescrFromType(type);
     int64_t bytes = PyDataType_ELSIZE(descr);
-    for (int d = 0; d < ndim; ++d) bytes *= shape[d];
+    for (int d = 0; d < ndim; ++d)  // NumPy raises for what does not fit into 64 bits
+        if (__builtin_mul_overflow(bytes, int64_t(shape[d]), &bytes)) bytes = LARGE;
     auto make = [&] {
         return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, nullptr, nullptr, 0, nullptr);
     };
     if (bytes >= int64_t(LARGE)) return from_cache(make);
-    Array result;
-    result.p = reinterpret_cast<PyArrayObject*>(make());
-    if (!result.p) throw nb::python_error();
-    return result;
+    PyObject* made = make();
+    if (!made) throw nb::python_error();
+    return NewArray(made);
 }
 
-Array new_like(Array prototype, int type) {
+NewArray new_like(Array prototype, int type) {
     return from_cache([&] {
         return PyArray_NewLikeArray(prototype.p, NPY_KEEPORDER, PyArray_DescrFromType(type), 0);
     });

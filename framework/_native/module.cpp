@@ -4,6 +4,46 @@
 #include "pool.h"
 #include "pool_internal.h"
 
+namespace fw {
+namespace {
+
+// Whether Ctrl-C means Python's KeyboardInterrupt. A program's own handler must not run in the middle of a kernel,
+// and need not raise: the kernel goes on, and Python calls it afterwards.
+bool interrupt_raises() {
+    nb::object signal = nb::module_::import_("signal");
+    return nb::object(signal.attr("getsignal")(signal.attr("SIGINT"))).is(signal.attr("default_int_handler"));
+}
+
+bool goes_on(void* release) {
+    PyThreadState*& state = static_cast<Release*>(release)->state;
+    PyEval_RestoreThread(state);
+    bool on = true;
+    if (PyOS_InterruptOccurred()) {
+        try {
+            on = !interrupt_raises();
+        } catch (nb::python_error&) {
+        }
+        if (on) PyErr_SetInterrupt();
+        else PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+    state = PyEval_SaveThread();
+    return on;
+}
+
+}  // namespace
+
+void Release::let_go(Writes into) {
+    state = PyEval_SaveThread();
+    if (into == Writes::results) listener() = {goes_on, this, std::chrono::steady_clock::now()};
+}
+
+void Release::take_back() {
+    listener() = {};
+    PyEval_RestoreThread(state);
+}
+
+}  // namespace fw
+
 static bool import_numpy() {
     import_array1(false);
     return true;
@@ -11,6 +51,12 @@ static bool import_numpy() {
 
 NB_MODULE(FW_MODULE, m) {
     if (!import_numpy()) throw nb::python_error();
+    nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+        try {
+            std::rethrow_exception(thrown);
+        } catch (const fw::Interrupted&) {  // the error is set
+        }
+    });
     m.def("threads", &fw::threads);
     m.def("set_threads", &fw::set_threads);
     m.def("simulate_threads", &fw::simulate_threads);

@@ -331,7 +331,7 @@ template <class T>
 nb::object fixed(const Array& given, const T* mean, const T* var, const Given& weight, const Given& bias,
                  const BatchForm& f) {
     InRows x(given);
-    Array y = new_array(given.ndim(), given.shape(), given.type());
+    NewArray y = new_array(given.ndim(), given.shape(), given.type());
     const T* w = weight.data<T>();
     std::unique_ptr<T[]> scale(new T[size_t(f.channels)]);
     for (int64_t c = 0; c < f.channels; ++c) scale[c] = rstd_of<T>(double(var[c]), f.eps) * (w ? w[c] : T(1));

@@ -19,12 +19,12 @@ template <class Norm, class T>
 nb::object norm_forward(const Array& given, const Given& weight, const Given& bias, const typename Norm::Form& form) {
     InRows x(given);
     const std::vector<npy_intp> kept = Norm::kept(given, form);
-    Array y = new_array(given.ndim(), given.shape(), given.type());
-    Array var = new_array(given.ndim(), kept.data(), given.type());
-    Array mean = Norm::centred ? new_array(given.ndim(), kept.data(), given.type()) : var;
+    NewArray y = new_array(given.ndim(), given.shape(), given.type());
+    NewArray var = new_array(given.ndim(), kept.data(), given.type());
+    NewArray mean = Norm::centred ? new_array(given.ndim(), kept.data(), given.type()) : NewArray();
     {
         Release release(given.size() * int64_t(sizeof(T)));
-        typename Norm::template Forward<T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), mean.data<T>(),
+        typename Norm::template Forward<T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), (Norm::centred ? mean : var).template data<T>(),
                                            var.data<T>(), form}.run();
     }
     if (Norm::centred) return nb::make_tuple(give(y), give(mean), give(var));
@@ -47,14 +47,14 @@ nb::object norm_backward(const Array& g, const Array& x, const Given& weight, co
     InRows g_rows(g), x_rows(x);
     const std::vector<npy_intp> shape = wants_w ? Norm::weights(x, form) : std::vector<npy_intp>{0};
     const npy_intp none = 0;
-    Array gx = wants_x ? new_array(x.ndim(), x.shape(), x.type()) : new_array(1, &none, x.type());
-    Array gw = new_array(int(shape.size()), shape.data(), x.type());
-    Array gb = Norm::centred ? new_array(int(shape.size()), shape.data(), x.type()) : gw;
+    NewArray gx = wants_x ? new_array(x.ndim(), x.shape(), x.type()) : new_array(1, &none, x.type());
+    NewArray gw = new_array(int(shape.size()), shape.data(), x.type());
+    NewArray gb = Norm::centred ? new_array(int(shape.size()), shape.data(), x.type()) : NewArray();
     {
         Release release(x.size() * int64_t(sizeof(T)));
         typename Norm::template Backward<T>{
             g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(), mean.data<T>(), var.data<T>(),
-            wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr, gb.data<T>(), form}.run();
+            wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr, (Norm::centred ? gb : gw).template data<T>(), form}.run();
     }
     if (Norm::centred) return nb::make_tuple(give(gx), give(gw), give(gb));
     return nb::make_tuple(give(gx), give(gw));

@@ -112,7 +112,7 @@ template <class T, class Method> void update(Method method, char* const* arrays,
 // per thread.
 template <class F> void over(const Work& work, F&& body) {
     if (work.all.empty()) return;
-    Release release(work.bytes);
+    Release release(work.bytes, Writes::memory);
     parallel(work.ends.back(), GRAIN, [&](int64_t begin, int64_t end) {
         size_t k = size_t(std::upper_bound(work.ends.begin(), work.ends.end(), begin) - work.ends.begin());
         for (; begin < end; ++k) {

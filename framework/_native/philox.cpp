@@ -164,7 +164,7 @@ bool is_state(const Array& a) {
 
 // An array that draw(state, data, size) fills. `words` are the state before and then after it.
 template <class T, class F> nb::object draw(Array& words, const std::vector<npy_intp>& shape, F&& fill_it) {
-    Array out = new_array(int(shape.size()), shape.data(), type_number<T>);
+    NewArray out = new_array(int(shape.size()), shape.data(), type_number<T>);
     State s(words.data<uint64_t>());
     {
         Release release(out.size() * int64_t(sizeof(T)));

@@ -4,9 +4,11 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -22,11 +24,20 @@
 #endif
 
 #include "pool_internal.h"
+#include "scratch.h"
 
 namespace fw {
+
+Listener& listener() {
+    static thread_local Listener own;
+    return own;
+}
+
 namespace {
 
 constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
+constexpr auto RETRY = std::chrono::seconds(1);        // after a thread could not be started
+constexpr auto LISTEN = std::chrono::milliseconds(50); // how often a long kernel asks whether to go on
 constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
 
 void relax() {
@@ -60,11 +71,30 @@ struct Job {
     Task task = nullptr;
     void* context = nullptr;
     int64_t n = 0, step = 0, pieces = 0;
+
+    void piece(int64_t i) const {
+        const int64_t begin = i * step, end = begin + step;
+        task(context, begin, end < n ? end : n);
+    }
 };
+
+// Between pieces, in the calling thread.
+void listen() {
+    Listener& l = listener();
+    if (!l.goes_on) return;
+    const auto now = std::chrono::steady_clock::now();
+    if (now - l.since < LISTEN) return;
+    const bool on = l.goes_on(l.context);
+    l.since = std::chrono::steady_clock::now();
+    if (!on) throw Interrupted();
+}
 
 struct alignas(64) Share {
     std::atomic<int64_t> next{0};
     int64_t end = 0;
+
+    Share() = default;
+    Share(Share&& o) noexcept : next(o.next.load()), end(o.end) {}
 };
 
 struct Worker {
@@ -90,15 +120,25 @@ struct Pool {
     std::condition_variable wake;
     std::vector<std::unique_ptr<Worker>> workers;
     std::vector<Share> shares{1};  // the caller's, then the workers'
+    size_t asked_for = 0;          // workers; fewer where the system refused
+    std::chrono::steady_clock::time_point retry{};
+    std::atomic<bool> stopped{false};  // something was thrown: the pieces that are left are not done
+    std::exception_ptr thrown;         // the first, under `lock`
 
     // One's own share first, which in the next job over the same array is in one's cache; then what is left.
     void work(size_t me) {
-        for (size_t k = 0; k < shares.size(); ++k) {
-            Share& share = shares[(me + k) % shares.size()];
-            for (int64_t i; (i = share.next.fetch_add(1)) < share.end;) {
-                int64_t begin = i * job.step, end = begin + job.step;
-                job.task(job.context, begin, end < job.n ? end : job.n);
+        try {
+            for (size_t k = 0; k < shares.size(); ++k) {
+                Share& share = shares[(me + k) % shares.size()];
+                for (int64_t i; !stopped.load(std::memory_order_relaxed) && (i = share.next.fetch_add(1)) < share.end;) {
+                    job.piece(i);
+                    if (me == 0) listen();
+                }
             }
+        } catch (...) {
+            std::lock_guard<std::mutex> held(lock);
+            if (!thrown) thrown = std::current_exception();
+            stopped = true;
         }
     }
 
@@ -132,6 +172,7 @@ struct Pool {
             if (open.load()) {
                 flush_denormals_here();
                 work(me);
+                ThreadScratch::drop_large();
             }
             --inside;
             wait_for_news(seen);
@@ -147,24 +188,36 @@ struct Pool {
         }
     }
 
-    void resize(size_t n) {  // with `busy` held
-        if (workers.size() == n) return;
+    // Where the system refuses a thread (a limit on processes or memory) there are fewer, and once in a while it is
+    // asked again. With `busy` held.
+    void resize(size_t n) {
+        const auto now = std::chrono::steady_clock::now;
+        if (workers.size() == n || (n == asked_for && now() < retry)) return;
         ending = true;
         announce();
         for (auto& w : workers) w->thread.join();
         workers.clear();
-        shares = std::vector<Share>(n + 1);
         ending = false;
-        uint64_t now = generation.load();
-        for (size_t i = 0; i < n; ++i) {
-            workers.push_back(std::make_unique<Worker>());
-            Worker& w = *workers.back();
-            w.thread = std::thread([this, &w, i, now] { serve(w, i + 1, now); });
+        asked_for = n;
+        const uint64_t seen = generation.load();
+        try {
+            shares = std::vector<Share>(n + 1);
+            workers.reserve(n);
+            while (workers.size() < n) {
+                auto w = std::make_unique<Worker>();
+                const size_t me = workers.size() + 1;
+                w->thread = std::thread([this, self = w.get(), me, seen] { serve(*self, me, seen); });
+                workers.push_back(std::move(w));
+            }
+        } catch (const std::exception&) {
+            retry = now() + RETRY;
         }
+        shares.resize(workers.size() + 1);
     }
 
     void run(const Job& given) {
         job = given;
+        stopped = false;
         share_out();
         const int here = processor();
         for (auto& w : workers) w->keep_off(here);
@@ -173,6 +226,8 @@ struct Pool {
         work(0);
         open = false;
         while (inside.load() > 0) relax();
+        if (!stopped) return;
+        std::rethrow_exception(std::exchange(thrown, nullptr));
     }
 };
 
@@ -202,9 +257,8 @@ static double simulate(const Job& job, int count) {
     std::vector<double> busy(size_t(count), 0.0);
     double all = 0;
     for (int64_t i = 0; i < job.pieces; ++i) {
-        int64_t begin = i * job.step, end = begin + job.step;
         auto start = Clock::now();
-        job.task(job.context, begin, end < job.n ? end : job.n);
+        job.piece(i);
         double took = std::chrono::duration<double>(Clock::now() - start).count();
         *std::min_element(busy.begin(), busy.end()) += took;
         all += took;
@@ -244,23 +298,37 @@ void flush_denormals_here() {
 #endif
 }
 
-void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
-    int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = threads();
-    if (most > 1 && count > 1 && !in_task && pool->busy.try_lock()) {
+namespace {
+
+// While this lives, the pool is the caller's, and what its pieces call in turn runs in one thread.
+struct Turn {
+    std::unique_lock<std::mutex> busy;
+    explicit Turn(bool wants) {
+        if (wants) busy = std::unique_lock<std::mutex>(pool->busy, std::try_to_lock);
         in_task = true;
-        int64_t pieces = most < count * PIECES_PER_THREAD ? most : count * PIECES_PER_THREAD;
-        int64_t grains = (most + pieces - 1) / pieces, step = grains * (grain > 0 ? grain : 1);
-        Job job{task, context, n, step, (n + step - 1) / step};
-        if (simulated) {
-            saved += simulate(job, int(count));
-        } else {
-            pool->resize(size_t(count - 1));
-            pool->run(job);
+    }
+    ~Turn() { in_task = false; }
+};
+
+}  // namespace
+
+void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
+    const int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = threads();
+    if (most <= 1 || in_task) return task(context, 0, n);
+    const int64_t pieces = std::min(most, count * PIECES_PER_THREAD), grains = (most + pieces - 1) / pieces;
+    const int64_t step = grains * (grain > 0 ? grain : 1);
+    const Job job{task, context, n, step, (n + step - 1) / step};
+    const Turn turn(count > 1);
+    if (!turn.busy.owns_lock()) {
+        for (int64_t i = 0; i < job.pieces; ++i) {
+            job.piece(i);
+            listen();
         }
-        in_task = false;
-        pool->busy.unlock();
+    } else if (simulated) {
+        saved += simulate(job, int(count));
     } else {
-        task(context, 0, n);
+        pool->resize(size_t(count - 1));
+        pool->run(job);
     }
 }
 

@@ -1,6 +1,7 @@
 // The one pool of threads for all native work.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <type_traits>
 
@@ -15,7 +16,8 @@ using Task = void (*)(void* context, int64_t begin, int64_t end);
 // Calls task(context, begin, end) on pieces that cover [0, n). Pieces begin at multiples of `grain` and
 // depend on n, grain and threads() only, never on timing; the caller works too. Runs in the caller alone
 // where n <= grain, with one thread, inside another `parallel`, or while another caller uses the pool.
-// Tasks must not throw and must not touch Python.
+// Tasks must not touch Python. What one throws (out of memory) comes out of here, in the caller, when the pieces
+// under way are done.
 void run_parallel(int64_t n, int64_t grain, Task task, void* context);
 
 template <class F> void parallel(int64_t n, int64_t grain, F&& body) {  // body(begin, end)
@@ -24,5 +26,15 @@ template <class F> void parallel(int64_t n, int64_t grain, F&& body) {  // body(
     run_parallel(n, grain, [](void* f, int64_t a, int64_t b) { (*static_cast<Body*>(f))(a, b); },
                  const_cast<void*>(static_cast<const void*>(&body)));
 }
+
+// Asked by the calling thread between pieces, once in a while, when `since` is long ago: false ends the work, and
+// `Interrupted` comes out of `run_parallel`. nullptr: nobody is asked.
+struct Interrupted {};
+struct Listener {
+    bool (*goes_on)(void* context) = nullptr;
+    void* context = nullptr;
+    std::chrono::steady_clock::time_point since{};
+};
+Listener& listener();  // of this thread
 
 }  // namespace fw

@@ -53,7 +53,7 @@ nb::object max_place(Array x, const Sizes& out) {
     }
     InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
-    Array index = new_array(int(shape.size()), shape.data(), NPY_INT64);
+    NewArray index = new_array(int(shape.size()), shape.data(), NPY_INT64);
     {
         Release release(x.size() * 8);
         by_float(x, [&](auto t) {
@@ -105,7 +105,7 @@ nb::object pick_places(Array x, Array index, int64_t d) {
     if (!x.is_float() || !index.is<int64_t>() || !index.contiguous() || !r.fit(sizes(x), index, d))
         return not_implemented();
     InRows rows(x);
-    Array y = new_array(index.ndim(), index.shape(), x.type());
+    NewArray y = new_array(index.ndim(), index.shape(), x.type());
     {
         Release release(y.size() * 8);
         by_float(x, [&](auto t) {
@@ -122,7 +122,7 @@ nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
         !r.fit(x_shape, index, d))
         return not_implemented();
     InRows rows(y);
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {

@@ -128,7 +128,7 @@ struct Windows {
         : out(sizes), fit(a.is_float() && pool_shape(shape, x, kernel, stride, padding, dilation, sizes)) {
         if (fit) out = pooled(x, sizes);
     }
-    Array result(int type) const { return new_array(int(out.size()), out.data(), type); }
+    NewArray result(int type) const { return new_array(int(out.size()), out.data(), type); }
 };
 
 // body(a number of the type of the places)
@@ -141,7 +141,7 @@ nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit) return not_implemented();
     InRows rows(x);
-    Array y = w.result(x.type());
+    NewArray y = w.result(x.type());
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
@@ -157,7 +157,7 @@ nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit) return not_implemented();
     InRows rows(x);
-    Array where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
+    NewArray where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
@@ -284,7 +284,7 @@ nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& k
     const Windows w(y, x_shape, kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
     InRows rows(y), places(where);
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
@@ -302,7 +302,7 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
     InRows rows(x), places(where);
-    Array y = w.result(x.type());
+    NewArray y = w.result(x.type());
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
@@ -340,7 +340,7 @@ nb::object max_index(Array where, const Sizes& size, const Sizes& kernel, const 
     if (!pool_shape(s, x_shape, kernel, stride, padding, dilation, out) ||
         !has_shape(where, pooled(x_shape, out)))
         return not_implemented();
-    Array index = new_array(where.ndim(), where.shape(), NPY_INT64);
+    NewArray index = new_array(where.ndim(), where.shape(), NPY_INT64);
     {
         Release release(where.size() * 8);
         by_places(where, [&](auto p) { flat_places(s, where.data<decltype(p)>(), index.data<int64_t>()); });

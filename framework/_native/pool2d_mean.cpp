@@ -152,7 +152,7 @@ nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
     if (!x.is_float() || !mean_shape(s, sizes(x), kernel, stride, padding, out)) return not_implemented();
     InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
-    Array y = new_array(int(shape.size()), shape.data(), x.type());
+    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     const Shares shares(s, include, divisor_of(divisor));
     {
         Release release(x.size() * 4);
@@ -171,7 +171,7 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
         !has_shape(y, pooled(x_shape, out)))
         return not_implemented();
     InRows rows(y);
-    Array x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     const Shares shares(s, include, divisor_of(divisor));
     {
         Release release(x.size() * 4);

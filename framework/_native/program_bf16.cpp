@@ -127,14 +127,14 @@ PyObject* call_bf16(const Program& program, PyObject* const* args) {
     for (PyArrayObject* a : small)
         if (!program.truth_result && PyArray_TYPE(a) != NPY_BOOL) type = PyArray_TYPE(a);
     if (!program.truth_result && type == NPY_BOOL) return nullptr;
-    Array out = new_array(like.ndim(), like.shape(), type);
+    NewArray out = new_array(like.ndim(), like.shape(), type);
     const int64_t n = like.size();
     {
         Release release(n * 2 * program.f32.cost);
         parallel(n, std::max<int64_t>(grain(program.f32.cost) / PIECE, 1) * PIECE,
                  Pieces{program, given, out.data<char>()});
     }
-    return reinterpret_cast<PyObject*>(out.p);
+    return give(out).release().ptr();
 }
 
 }  // namespace fw

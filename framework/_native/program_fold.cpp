@@ -44,12 +44,12 @@ template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const 
     for (int d = 0; d < layout.ndim; ++d) strides[d] = layout.apart(d) * int64_t(sizeof(T));
     Plan plan;
     if (!plan.make(layout.ndim, layout.shape, strides, sizeof(T), folding.dims)) return nullptr;
-    Array out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
+    NewArray out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
     {
         Release release(layout.size * int64_t(sizeof(T)) * run.compiled.cost);
         run_plan(plan, Computed<T>{run}, out.data<T>(), task);
     }
-    return reinterpret_cast<PyObject*>(out.p);
+    return give(out).release().ptr();
 }
 
 }  // namespace
@@ -57,9 +57,9 @@ template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const 
 template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding) {
     if (folding.name == "sum" && run.layout.size == 0 && run.layout.ndim <= MOST) {
         const Layout& layout = run.layout;
-        Array out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
+        NewArray out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
         std::fill_n(out.data<T>(), out.size(), T(0));
-        return reinterpret_cast<PyObject*>(out.p);
+        return give(out).release().ptr();
     }
     if (folding.name == "sum" || folding.name == "mean") return fold_as(run, folding, Total<T>(folding.name == "mean"));
     if (folding.name == "amax") return fold_as(run, folding, Plain<Largest<T>>());

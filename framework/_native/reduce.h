@@ -121,7 +121,7 @@ inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
 }
 
 // An array for the results.
-inline Array results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
+inline NewArray results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
     npy_intp shape[MOST];
     int n = 0;
     for (int d = 0; d < ndim; ++d) {
@@ -130,7 +130,7 @@ inline Array results_array(int ndim, const npy_intp* whole, uint32_t dims, bool 
     }
     return new_array(n, shape, type);
 }
-inline Array results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
+inline NewArray results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
     return results_array(x.ndim(), x.shape(), dims, keepdim, type);
 }
 

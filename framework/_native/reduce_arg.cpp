@@ -171,8 +171,8 @@ template <template <class> class F, class T> nb::object best_typed(const Array& 
     Plan plan;
     if (dim < 0 || dim >= x.ndim() || !plan.make(x, 1u << dim)) return not_implemented();
     if (plan.lines > std::numeric_limits<Int<T>>::max()) return not_implemented();
-    Array values = results_array(x, 1u << dim, keepdim, x.type());
-    Array places = results_array(x, 1u << dim, keepdim, NPY_INT64);
+    NewArray values = results_array(x, 1u << dim, keepdim, x.type());
+    NewArray places = results_array(x, 1u << dim, keepdim, NPY_INT64);
     {
         Release release(x.size() * int64_t(sizeof(T)));
         (plan.rows ? best_of_rows<F, T> : best_of_columns<F, T>)(plan, x.data<char>(), values.data<T>(),

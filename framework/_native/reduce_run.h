@@ -256,7 +256,7 @@ void run_plan(const Plan& plan, const Source& source, typename Task::T* out, Tas
 // A plan for the dimensions `dims` of x, and the array for its results: false for what is not taken.
 struct Prepared {
     Plan plan;
-    Array out;
+    NewArray out;
 
     [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim) {
         uint32_t mask;

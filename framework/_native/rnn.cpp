@@ -36,7 +36,7 @@ template <class T> Panels<T> state_weights(const Operands& o) {
 int64_t bytes(const Operands& o) { return o.steps.rows * o.gates * o.width * o.width; }  // as long as so many take
 
 template <class T, bool Rectified> nb::object plain(const Operands& o) {
-    Array y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
+    NewArray y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
     {
         Release release(bytes(o));
         T* a = y.data<T>();
@@ -49,8 +49,8 @@ template <class T, bool Rectified> nb::object plain(const Operands& o) {
 
 template <class T> nb::object lstm_of(const Operands& o, const InRows& c0) {
     int type = o.x.a.type();
-    Array y = matrix(o.steps.rows, o.width, type), h = like(o.h0.a), c = like(o.h0.a);
-    Array gates = matrix(o.steps.rows, 4 * o.width, type), cells = like(y);
+    NewArray y = matrix(o.steps.rows, o.width, type), h = like(o.h0.a), c = like(o.h0.a);
+    NewArray gates = matrix(o.steps.rows, 4 * o.width, type), cells = like(y);
     {
         Release release(bytes(o));
         T* a = gates.data<T>();
@@ -64,8 +64,8 @@ template <class T> nb::object lstm_of(const Operands& o, const InRows& c0) {
 }
 
 template <class T> nb::object gru_of(const Operands& o) {
-    Array y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
-    Array gates = matrix(o.steps.rows, 4 * o.width, o.x.a.type());
+    NewArray y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
+    NewArray gates = matrix(o.steps.rows, 4 * o.width, o.x.a.type());
     {
         Release release(bytes(o));
         from_inputs<T>(o, Bias<T>(o, 2 * o.width).data(), gates.data<T>(), 4 * o.width);

@@ -43,7 +43,7 @@ template <class T> class Panels {
   public:
     Panels(const T* w, int64_t groups, int64_t width, int64_t k, int64_t row, int64_t step)
         : k(k), width(width), blocks((width + tile_cols<T> - 1) / tile_cols<T>) {
-        static thread_local Scratch memory;
+        static thread_local ThreadScratch memory;
         T* to = static_cast<T*>(memory.at_least(size_t(groups * blocks * k) * tile_cols<T> * sizeof(T)));
         panels = to;
         parallel(groups * blocks, std::max<int64_t>(1, PIECE / (k * tile_cols<T>)), [&](int64_t begin, int64_t end) {
@@ -168,7 +168,7 @@ struct Operands {
     }
 };
 
-inline Array matrix(int64_t rows, int64_t cols, int type) {
+inline NewArray matrix(int64_t rows, int64_t cols, int type) {
     npy_intp shape[] = {rows, cols};
     return new_array(2, shape, type);
 }

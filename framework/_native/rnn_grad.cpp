@@ -39,7 +39,7 @@ template <class T> struct Results {
     const Operands& o;
     Wanted wanted;
     bool with_cell;
-    Array x, h0, c0, w_ih, w_hh, b_ih, b_hh;
+    NewArray x, h0, c0, w_ih, w_hh, b_ih, b_hh;
     nb::object d_owner, state_owner, before_owner;
     T *d, *to_state, *before = nullptr;  // gradients of the gates, towards inputs and state; states before each step
 
@@ -56,13 +56,13 @@ template <class T> struct Results {
         if (wanted.w_hh && o.steps.count() > 1) before = work(before_owner, o.steps.rows, o.width);
     }
 
-    Array none() const { return vector(0); }
-    Array vector(int64_t n) const {
+    NewArray none() const { return vector(0); }
+    NewArray vector(int64_t n) const {
         npy_intp shape = n;
         return new_array(1, &shape, o.x.a.type());
     }
     T* work(nb::object& owner, int64_t rows, int64_t cols) const {
-        Array a = matrix(rows, cols, o.x.a.type());
+        NewArray a = matrix(rows, cols, o.x.a.type());
         owner = give(a);
         return a.data<T>();
     }

@@ -107,7 +107,8 @@ template <class R, bool Backward = false> nb::object run(const Array& given, int
     if (n > std::numeric_limits<Int<T>>::max()) return not_implemented();
     for (int d = dim + 1; d < given.ndim(); ++d) inner *= given.shape(d);
     InRows rows(given);
-    Array x = rows.a, out = new_array(x.ndim(), x.shape(), type), indices;
+    Array x = rows.a;
+    NewArray out = new_array(x.ndim(), x.shape(), type), indices;
     if (R::places) indices = new_array(x.ndim(), x.shape(), NPY_INT64);
     {
         Release release(x.size() * int64_t(sizeof(T)));

@@ -1,35 +1,73 @@
-// Memory for a kernel's own use, kept by each thread from call to call.
+// Memory for a kernel's own use: small pieces are kept by each thread from call to call, large ones come from the
+// cache of `memory.cpp`, are counted there, and go back to it when the kernel ends.
 #pragma once
 
-#include <cstdlib>
 #include <cstdint>
+#include <cstdlib>
 #include <new>
 
 namespace fw {
 
+void* take_buffer(size_t bytes);  // nullptr where there is no memory
+void give_back_buffer(void* p, size_t bytes);
+
+constexpr size_t LARGE_SCRATCH = 2 << 20;
+
 class Scratch {
   public:
-    ~Scratch() { free(p); }
+    Scratch() = default;
+    Scratch(const Scratch&) = delete;
+    ~Scratch() { drop(); }
 
+    // Throws bad_alloc, which becomes a MemoryError in whoever called the kernel.
     void* at_least(size_t bytes) {
-        if (bytes > size) {
-            free(p);
-            size = (bytes + 4095) / 4096 * 4096;
-            p = std::aligned_alloc(4096, size);
-            if (!p) std::abort();  // a few MB at most
-        }
+        if (bytes > size) grow(bytes);
         return p;
+    }
+    bool large() const { return size >= LARGE_SCRATCH; }
+    void drop() {
+        if (large()) give_back_buffer(p, size);
+        else std::free(p);
+        p = nullptr, size = 0;
     }
 
   private:
+    void grow(size_t bytes) {
+        drop();
+        if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
+        const size_t whole = (bytes + 4095) / 4096 * 4096;
+        p = whole >= LARGE_SCRATCH ? take_buffer(whole) : std::aligned_alloc(4096, whole);
+        if (!p) throw std::bad_alloc();
+        size = whole;
+    }
+
     void* p = nullptr;
     size_t size = 0;
 };
 
-// `count` uninitialised numbers, aligned for vectors, valid until the thread asks for the same slot again.
-// `gemm` takes all slots of its type: what a caller of it must keep meanwhile lies elsewhere.
+// A thread's own; all of a thread are in a list, so that large ones can be given back.
+class ThreadScratch : public Scratch {
+  public:
+    ThreadScratch() : next(first()) { first() = this; }
+
+    static void drop_large() {
+        for (ThreadScratch* s = first(); s; s = s->next)
+            if (s->large()) s->drop();
+    }
+
+  private:
+    static ThreadScratch*& first() {
+        static thread_local ThreadScratch* head = nullptr;
+        return head;
+    }
+    ThreadScratch* next;
+};
+
+// `count` uninitialised numbers, aligned for vectors, valid until the thread asks for the same slot again or the
+// kernel ends. `gemm` takes all slots of its type: what a caller of it must keep meanwhile lies elsewhere.
 template <class T> T* scratch(int slot, int64_t count) {
-    static thread_local Scratch slots[4];
+    static thread_local ThreadScratch slots[4];
+    if (count < 0 || size_t(count) > SIZE_MAX / 2 / sizeof(T)) throw std::bad_alloc();
     return static_cast<T*>(slots[slot].at_least(size_t(count) * sizeof(T)));
 }
 

@@ -110,7 +110,7 @@ template <bool Log, bool Past, class T> void grad_rows(const T* g, const T* y, T
 
 template <bool Log, class T> nb::object forward(const Array& given, int dim) {
     InRows x(given);
-    Array out = new_array(given.ndim(), given.shape(), given.type());
+    NewArray out = new_array(given.ndim(), given.shape(), given.type());
     Around a(given, dim, dim);
     const T* from = x.data<T>();
     T* to = out.data<T>();
@@ -129,7 +129,7 @@ template <bool Log, class T> nb::object forward(const Array& given, int dim) {
 
 template <bool Log, class T> nb::object backward(const Array& given_g, const Array& given_y, int dim) {
     InRows g(given_g), y(given_y);
-    Array out = new_array(given_y.ndim(), given_y.shape(), given_y.type());
+    NewArray out = new_array(given_y.ndim(), given_y.shape(), given_y.type());
     Around a(given_y, dim, dim);
     const T *from = g.data<T>(), *through = y.data<T>();
     T* to = out.data<T>();

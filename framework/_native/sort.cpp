@@ -44,7 +44,7 @@ template <class Fill> nb::object with_results(const Array& given, int dim, int64
     npy_intp shape[NPY_MAXDIMS];
     std::copy_n(x.shape(), x.ndim(), shape);
     shape[dim] = m;
-    Array values = new_array(x.ndim(), shape, x.type()), places = new_array(x.ndim(), shape, NPY_INT64);
+    NewArray values = new_array(x.ndim(), shape, x.type()), places = new_array(x.ndim(), shape, NPY_INT64);
     {
         Release release(x.size() * PyArray_ITEMSIZE(x.p));
         fill(x, values, places.data<int64_t>());

@@ -63,7 +63,7 @@ nb::object kthvalue(Array given, int dim, bool keepdim, int64_t k, bool nan_wins
         int ndim = 0;
         for (int d = 0; d < x.ndim(); ++d)
             if (d != dim || keepdim) shape[ndim++] = d == dim ? 1 : x.shape(d);
-        Array values = new_array(ndim, shape, x.type()), places = new_array(ndim, shape, NPY_INT64);
+        NewArray values = new_array(ndim, shape, x.type()), places = new_array(ndim, shape, NPY_INT64);
         {
             Release release(x.size() * int64_t(sizeof(T)));
             T* to = values.data<T>();
@@ -81,7 +81,7 @@ nb::object median(Array x) {
     if (!x.usable() || !x.contiguous() || x.size() == 0 || x.size() > MOST) return not_implemented();
     return by_type(x, [&](auto zero) {
         using T = decltype(zero);
-        Array out = new_array(0, nullptr, x.type());
+        NewArray out = new_array(0, nullptr, x.type());
         {
             Release release(x.size() * int64_t(sizeof(T)));
             *out.data<T>() = x.data<T>()[place_of_kth(x.data<T>(), x.size(), (x.size() - 1) / 2, true)];
@@ -121,7 +121,7 @@ nb::object searchsorted(Array a, Array x, bool right) {
         return not_implemented();
     return by_type(x, [&](auto zero) {
         using T = decltype(zero);
-        Array out = new_array(x.ndim(), x.shape(), NPY_INT64);
+        NewArray out = new_array(x.ndim(), x.shape(), NPY_INT64);
         {
             Release release(x.size() * 64);
             int64_t n = a.shape(a.ndim() - 1), each = a.ndim() == 1 ? x.size() : x.shape(x.ndim() - 1);
