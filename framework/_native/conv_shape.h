@@ -46,20 +46,34 @@ inline bool conv_shape(ConvShape& s, const Sizes& x, const Sizes& w, const Sizes
     s.channels = x[1];
     s.rows = w[0];
     s.groups = groups;
-    if (s.n < 1 || s.channels < 1 || s.rows < 1 || s.channels != w[1] * groups || s.rows % groups)
+    if (!countable(x.data(), int(x.size())) || !countable(w.data(), int(w.size()))) return false;
+    if (s.n < 1 || s.channels < 1 || s.rows < 1 || groups > s.channels || s.channels != w[1] * groups ||
+        s.rows % groups)
         return false;
     for (size_t i = 0; i < d; ++i) {
         ConvAxis& a = s.axis[conv_dims - d + i];
         a = {x[i + 2], 0, w[i + 2], stride[i], padding[i], dilation[i]};
         if (a.in < 1 || a.kernel < 1 || a.stride < 1 || a.dilation < 1 || a.padding < 0) return false;
-        const int64_t room = a.in + 2 * a.padding - a.dilation * (a.kernel - 1) - 1;
-        if (room < 0) return false;
+        int64_t padded, reach;
+        if (__builtin_mul_overflow(a.padding, 2, &padded) || __builtin_add_overflow(padded, a.in, &padded) ||
+            __builtin_mul_overflow(a.dilation, a.kernel - 1, &reach) || reach >= padded)
+            return false;
+        const int64_t room = padded - reach - 1;
         a.out = room / a.stride + 1;
+        a.stride = std::min(a.stride, room + 1);  // with one window it moves nowhere, and with one tap neither does
+        if (a.kernel == 1) a.dilation = 1;        // the next one
     }
-    return true;
+    // the padded images and the results can be counted, products of them and the taps as well
+    double work = double(s.n) * double(s.rows) * double(w[1]);
+    Sizes padded = {s.n, std::max(s.channels, s.rows)};
+    for (const ConvAxis& a : s.axis) {
+        work *= double(a.out) * double(a.kernel);
+        padded.push_back(a.in + 2 * a.padding);
+    }
+    return work < 9e18 && countable(padded.data(), int(padded.size()));
 }
 
-inline Sizes sizes(const Array& a) { return Sizes(a.shape(), a.shape() + a.ndim()); }
+inline Sizes sizes(const Array& a) { return a.usable() ? Sizes(a.shape(), a.shape() + a.ndim()) : Sizes(); }
 
 // The sizes of y that belong to a shape of x and w.
 inline bool is_output(const ConvShape& s, const Array& y, size_t d) {

@@ -267,10 +267,13 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
 
 nb::object tile(Array x, nb::handle reps) {
     Ints times(reps);
-    int bytes = item_bytes(x), front = times.n - x.ndim();
-    if (!bytes || !times.good || front < 0 || !x.size()) return not_implemented();
+    const int bytes = item_bytes(x);
+    if (!bytes || !times.is_shape() || !x.size() || times.n < x.ndim()) return not_implemented();
+    const int front = times.n - x.ndim();
     npy_intp shape[NPY_MAXDIMS];
-    for (int d = 0; d < times.n; ++d) shape[d] = times[d] * (d < front ? 1 : x.shape(d - front));
+    for (int d = 0; d < times.n; ++d)
+        if (__builtin_mul_overflow(times[d], d < front ? 1 : x.shape(d - front), &shape[d])) return not_implemented();
+    if (!countable(shape, times.n)) return not_implemented();
     NewArray out = new_array(times.n, shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
@@ -330,8 +333,11 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
         Ints sides(PyTuple_GET_ITEM(pads.ptr(), d));
         if (!sides.good || sides.n != 2 || sides[0] < 0 || sides[1] < 0) return not_implemented();
         before[d] = sides[0];
-        shape[d] = x.shape(d) + sides[0] + sides[1];
+        if (__builtin_add_overflow(sides[0], sides[1], &shape[d]) ||
+            __builtin_add_overflow(int64_t(shape[d]), x.shape(d), &shape[d]))
+            return not_implemented();
     }
+    if (!countable(shape, x.ndim())) return not_implemented();
     NewArray out = new_array(x.ndim(), shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);

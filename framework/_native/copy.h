@@ -52,6 +52,7 @@ struct Ints {
         }
     }
     int64_t operator[](int i) const { return at[i]; }
+    bool is_shape() const { return good && countable(at, n); }
 
 private:
     void add(int i, PyObject* number) {

@@ -320,6 +320,8 @@ PyTypeObject* kernel_type = nullptr;
 // steps: (name, d, a, b, c), slots numbered as in `Program`.
 nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, int registers, nb::tuple steps,
                        int once, bool truth_result, nb::object fallback) {
+    if (names.size() + constants.size() > MOST_SLOTS || registers < 0 || registers > MOST_SLOTS)
+        throw nb::value_error("a program has at most 63 slots");
     auto program = std::make_unique<Program>();
     program->arguments = int(names.size());
     program->registers = registers;
@@ -327,10 +329,11 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
     program->truth_result = truth_result;
     for (nb::handle t : truth) program->truth.push_back(nb::cast<bool>(t));
     for (nb::handle c : constants) program->constants.push_back(nb::cast<double>(c));
-    if (program->result() >= MOST_SLOTS || registers < 0 || program->truth.size() != names.size())
+    if (program->result() >= MOST_SLOTS || program->truth.size() != names.size())
         throw nb::value_error("a program has at most 63 slots");
     for (nb::handle s : steps) {
         auto t = nb::cast<nb::tuple>(s);
+        if (t.size() != 5) throw nb::value_error("a step is a name and four slots");
         Step step{nb::cast<std::string>(t[0]), nb::cast<int>(t[1]), nb::cast<int>(t[2]), nb::cast<int>(t[3]),
                   nb::cast<int>(t[4])};
         for (int slot : {step.d, step.a, step.b, step.c})

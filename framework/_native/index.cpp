@@ -219,7 +219,7 @@ nb::object index(Array x, Array index, nb::handle dims) {
 nb::object unindex(Array x, Array index, nb::handle dims, nb::handle shape) {
     Ints sizes(shape);
     npy_intp whole[NPY_MAXDIMS];
-    if (!sizes.good) return not_implemented();
+    if (!sizes.is_shape()) return not_implemented();
     std::copy(sizes.at, sizes.at + sizes.n, whole);
     return summed(x, index, Ints(dims), 1, sizes.n, whole);
 }
@@ -232,9 +232,10 @@ nb::object embedding(Array weight, Array indices, nb::handle, nb::handle) {
 
 nb::object add_rows_op(Array x, Array indices, int64_t rows) {
     if (!x.usable() || !indices.usable() || x.ndim() < indices.ndim()) return not_implemented();
-    npy_intp shape[NPY_MAXDIMS] = {rows};
+    npy_intp shape[NPY_MAXDIMS + 1] = {rows};
     int ndim = 1 + x.ndim() - indices.ndim();
     std::copy(x.shape() + indices.ndim(), x.shape() + x.ndim(), shape + 1);
+    if (ndim > NPY_MAXDIMS || !countable(shape, ndim)) return not_implemented();
     return summed(x, indices, first_dim(), 0, ndim, shape);
 }
 

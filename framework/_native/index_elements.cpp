@@ -267,7 +267,7 @@ nb::object scatter_extreme(Array x, nb::handle src, Array index, int64_t dim, bo
 
 nb::object ungather(Array x, Array index, int64_t dim, nb::handle shape) {
     Ints sizes(shape);
-    if (!x.usable() || !index.usable() || !sizes.good || !x.same_shape(index)) return not_implemented();
+    if (!x.usable() || !index.usable() || !sizes.is_shape() || !x.same_shape(index)) return not_implemented();
     npy_intp whole[NPY_MAXDIMS];
     std::copy(sizes.at, sizes.at + sizes.n, whole);
     nb::object result;
@@ -295,6 +295,7 @@ nb::object one_hot(Array classes, int64_t count) {
     npy_intp shape[NPY_MAXDIMS];
     std::copy(classes.shape(), classes.shape() + classes.ndim(), shape);
     shape[classes.ndim()] = count;
+    if (!countable(shape, classes.ndim() + 1)) return not_implemented();
     NewArray out = new_array(classes.ndim() + 1, shape, NPY_INT64);
     nb::object result = give(out);
     std::atomic<bool> bad{false};

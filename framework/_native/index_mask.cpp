@@ -136,11 +136,11 @@ nb::object masked_select(Array x, Array mask, int64_t count) {
 // (shape of the mask and the rest) = the rows of x where the mask holds, else those of `other`, or 0
 nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* shape, const Array* other) {
     int bytes = item_bytes(x);
-    if (!bytes || !mask.usable()) return not_implemented();
-    Chosen chosen(mask, ndim, shape);
-    if (!chosen.good || x.ndim() != 1 + ndim - mask.ndim() ||
+    if (!bytes || !mask.usable() || mask.ndim() > ndim || x.ndim() != 1 + ndim - mask.ndim() ||
         !std::equal(shape + mask.ndim(), shape + ndim, x.shape() + 1))
         return not_implemented();
+    Chosen chosen(mask, ndim, shape);
+    if (!chosen.good) return not_implemented();
     chosen.count();
     if (chosen.total() != x.shape(0)) return not_implemented();
     Rows rows(x), old(other ? *other : x);
@@ -173,7 +173,7 @@ nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* s
 
 nb::object unmask(Array x, Array mask, nb::handle shape) {
     Ints sizes(shape);
-    if (!x.usable() || !sizes.good) return not_implemented();
+    if (!x.usable() || !sizes.is_shape()) return not_implemented();
     npy_intp whole[NPY_MAXDIMS];
     std::copy(sizes.at, sizes.at + sizes.n, whole);
     return placed(x, mask, sizes.n, whole, nullptr);

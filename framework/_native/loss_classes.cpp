@@ -4,6 +4,7 @@
 // q_c = (1 - e) * w_t * [c == t] + e / C * w_c, and the loss is the sum of q_c * (log(sum(exp(x))) - x_c).
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <nanobind/stl/string.h>
 
@@ -17,18 +18,19 @@ constexpr int64_t SHARE_BLOCK = 64;
 
 enum class Reduction { none, sum, mean };
 
+// Targets are copied: another thread may write into the array while the kernel runs.
 template <class T> struct Scores {
     Around a;                 // classes, and what lies around them
     const T* x;
-    const int64_t* target;
+    std::vector<int64_t> target;
     const T* weight;          // nullptr: all 1
     int64_t ignore;
     double smoothing;
     double all_weights = smoothing == 0 ? 0 : weight ? total_of(weight, a.n) : double(a.n);
 
     int64_t targets() const { return a.outer * a.inner; }
-    bool ignored(int64_t i) const { return target[i] == ignore; }
-    double weight_of(int64_t i) const { return weight ? double(weight[target[i]]) : 1; }
+    bool ignored(int64_t i) const { return target[size_t(i)] == ignore; }
+    double weight_of(int64_t i) const { return weight ? double(weight[target[size_t(i)]]) : 1; }
     double even() const { return smoothing / double(a.n); }
 
     bool valid() const {
@@ -72,7 +74,7 @@ template <class T> void row_loss(const Scores<T>& s, int64_t i, T* loss, T* top,
             v[0] += s.weight ? d * take(s.weight + k, part) : d;
         }).of[0];
     total[i] = T(sum);
-    double picked = s.ignored(i) ? 0 : double(x[s.target[i]] - top[i]);
+    double picked = s.ignored(i) ? 0 : double(x[s.target[size_t(i)]] - top[i]);
     loss[i] = loss_of(s, i, std::log(sum), picked, spread);
 }
 
@@ -91,7 +93,7 @@ void column_losses(const Scores<T>& s, int64_t o, int64_t first, Columns<T> c, T
         });
     for (int64_t j = 0; j < c.width; ++j) {
         const int64_t i = begin + j;
-        double picked = s.ignored(i) ? 0 : double(x[s.target[i] * s.a.inner + j] - top[j]);
+        double picked = s.ignored(i) ? 0 : double(x[s.target[size_t(i)] * s.a.inner + j] - top[j]);
         losses[i] = loss_of(s, i, std::log(double(total[j])), picked, double(spread[j]));
     }
 }
@@ -128,7 +130,7 @@ template <class T> void row_grad(const Scores<T>& s, int64_t i, const Terms<T>& 
         if (smooth) v = s.weight ? fma<T>(even, take(s.weight + k, part), v) : v + even;
         put(gx + k, v, part);
     });
-    gx[s.target[i]] -= t.own;
+    gx[s.target[size_t(i)]] -= t.own;
 }
 
 template <class T>
@@ -149,7 +151,7 @@ void column_grads(const Scores<T>& s, int64_t o, int64_t first, Columns<T> c, co
         });
     }
     for (int64_t j = 0; j < c.width; ++j) {
-        if (!s.ignored(begin + j)) gx[s.target[begin + j] * s.a.inner + j] -= terms[j].own;
+        if (!s.ignored(begin + j)) gx[s.target[size_t(begin + j)] * s.a.inner + j] -= terms[j].own;
         else for (int64_t k = 0; k < c.n; ++k) gx[k * s.a.inner + j] = T(0);
     }
 }
@@ -189,11 +191,16 @@ bool takes(const Array& x, const Array& target, const Given& weight) {
     return weight.fits(x, x.shape(1));
 }
 
+std::vector<int64_t> copy_of(const InRows& t) {
+    const int64_t* from = t.data<int64_t>();
+    return {from, from + t.a.size()};
+}
+
 template <class T>
 nb::object forward(const Array& given, const Array& target, const Given& weight, int64_t ignore, double smoothing,
                    Reduction reduction) {
     InRows x(given), t(target);
-    Scores<T> s{Around(given, 1, 1), x.data<T>(), t.data<int64_t>(), weight.data<T>(), ignore, smoothing};
+    Scores<T> s{Around(given, 1, 1), x.data<T>(), copy_of(t), weight.data<T>(), ignore, smoothing};
     if (!s.valid()) return not_implemented();
     const bool reduced = reduction != Reduction::none;
     NewArray loss = reduced ? new_array(0, nullptr, given.type()) : new_array(target.ndim(), target.shape(), given.type());
@@ -226,7 +233,7 @@ nb::object backward(nb::handle g, const Array& given, const Array& target, const
     const bool reduced = reduction != Reduction::none;
     if (!reduced && (!by_target.is<T>() || by_target.size() != target.size())) return not_implemented();
     InRows x(given), t(target), gs(reduced ? target : by_target);
-    Scores<T> s{Around(given, 1, 1), x.data<T>(), t.data<int64_t>(), weight.data<T>(), ignore, smoothing};
+    Scores<T> s{Around(given, 1, 1), x.data<T>(), copy_of(t), weight.data<T>(), ignore, smoothing};
     if (!s.valid()) return not_implemented();
     double scale = reduced ? PyFloat_AsDouble(g.ptr()) : 1;
     if (PyErr_Occurred()) throw nb::python_error();

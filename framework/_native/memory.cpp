@@ -204,6 +204,8 @@ PyDataMem_Handler handler = {"framework", 1, {nullptr, allocate, allocate_zeros,
 
 // Makes `wanted` (our own handler for None) the one of this context; returns the one before.
 nb::object use_memory(nb::object wanted) {
+    if (!wanted.is_none() && !PyCapsule_IsValid(wanted.ptr(), "mem_handler"))
+        throw nb::type_error("use_memory: wanted what an earlier call returned, or None");
     PyObject* before = PyDataMem_SetHandler(wanted.is_none() ? capsule : wanted.ptr());
     if (!before) throw nb::python_error();
     return nb::steal(before);

@@ -1,5 +1,7 @@
 // The extension module: one source, compiled once for each instruction set.
 #define FW_IMPORTS_NUMPY
+#include <algorithm>
+
 #include "array.h"
 #include "pool.h"
 #include "pool_internal.h"
@@ -58,8 +60,9 @@ NB_MODULE(FW_MODULE, m) {
         }
     });
     m.def("threads", &fw::threads);
-    m.def("set_threads", &fw::set_threads);
-    m.def("simulate_threads", &fw::simulate_threads);
+    static constexpr int MOST_THREADS = 1024;
+    m.def("set_threads", [](int n) { fw::set_threads(std::min(n, MOST_THREADS)); });
+    m.def("simulate_threads", [](int n) { return fw::simulate_threads(std::clamp(n, 0, MOST_THREADS)); });
     m.def("flush_denormals", &fw::flush_denormals);
     m.def("set_flush_denormals", &fw::set_flush_denormals);
     for (fw::Binder* b = fw::Binder::first(); b; b = b->next) b->bind(m);

@@ -66,6 +66,7 @@ nb::object norm_grad(const Array& g, const Array& x, nb::object w, const Array& 
     typename Norm::Form form;
     if (!Norm::form_of(x, dims, per, eps, form) || !g.usable() || g.type() != x.type() || !g.same_shape(x))
         return not_implemented();
+    if (wanted.size() < 2) throw nb::value_error("wanted: two or three truth values");
     Given weight(w);
     const int64_t n = form.statistics();
     if (!weight.fits(x, form.weights()) || !statistic(mean, x, n) || !statistic(var, x, n)) return not_implemented();

@@ -134,8 +134,11 @@ struct GroupNorm {
         form = {x.shape(0) * x.shape(1), 1, x.shape(1), 1, 1, eps};
         for (int d = 2; d < x.ndim(); ++d) {
             form.n *= x.shape(d);
-            form.each *= nb::cast<int64_t>(per[size_t(d)]);
+            const int64_t channels = nb::cast<int64_t>(per[size_t(d)]);
+            if (channels < 1 || channels > form.n / form.each) return false;
+            form.each *= channels;
         }
+        if (form.n % form.each) return false;
         form.length = form.n / form.each;
         return form.each == 1 || form.length >= lanes<float>;
     }

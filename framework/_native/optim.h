@@ -26,9 +26,10 @@ struct Work {
     std::vector<int64_t> ends;  // elements up to the end of each
     std::vector<int64_t> skipped;
     int64_t bytes = 0;
+    nb::object keep;  // the arrays, whatever happens to the list meanwhile
 };
 
-// arrays: `count` arrays of each parameter, one parameter after the other: what is updated, its gradient, its
+// Throws unless `arrays` are `count` arrays of each parameter, one parameter after the other: what is updated, its gradient, its
 // states. Only the gradient is not written.
 Work gather(nb::list arrays, int count);
 

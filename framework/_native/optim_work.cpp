@@ -94,11 +94,14 @@ bool gradients_fit(nb::list params, nb::list grads) {
 
 Work gather(nb::list arrays, int count) {
     Work work;
+    if (arrays.size() % size_t(count)) throw nb::value_error("some parameter has not all of its arrays");
+    work.keep = nb::steal(PyList_GetSlice(arrays.ptr(), 0, PY_SSIZE_T_MAX));
+    if (!work.keep.is_valid()) throw nb::python_error();
     size_t n = arrays.size() / size_t(count);
     work.all.reserve(n);
     work.ends.reserve(n);
     int64_t end = 0;
-    PyObject* const* objects = PySequence_Fast_ITEMS(arrays.ptr());
+    PyObject* const* objects = PySequence_Fast_ITEMS(work.keep.ptr());
     for (size_t i = 0; i < n; ++i) {
         Parameter one;
         if (!read(objects + i * size_t(count), count, one)) {

@@ -159,7 +159,8 @@ void fill_integers(State& s, const Bounded& bounded, int64_t* out, int64_t n) {
 }
 
 bool is_state(const Array& a) {
-    return a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == State::WORDS;
+    return a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == State::WORDS &&
+           a.data<uint64_t>()[10] <= BLOCK;
 }
 
 // An array that draw(state, data, size) fills. `words` are the state before and then after it.

@@ -31,14 +31,22 @@ inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const 
     if (d < 1 || d > size_t(conv_dims) || x.size() < d || stride.size() != d || padding.size() != d ||
         dilation.size() != d || out.size() != d)
         return false;
+    if (x.size() > NPY_MAXDIMS || !countable(x.data(), int(x.size())) || !countable(out.data(), int(d))) return false;
     for (size_t i = 0; i + d < x.size(); ++i) s.planes *= x[i];
     for (size_t i = 0; i < d; ++i) {
         PoolAxis& a = s.axis[conv_dims - d + i];
         a = {x[x.size() - d + i], out[i], kernel[i], stride[i], padding[i], dilation[i]};
         if (a.in < 1 || a.out < 1 || a.kernel < 1 || a.stride < 1 || a.dilation < 1 || a.padding < 0)
             return false;
+        // windows that fit, the last of which may begin behind the end; and no more padding than is sensible
+        int64_t reach, last;
+        if (a.padding > a.in + 64 || __builtin_mul_overflow(a.kernel - 1, a.dilation, &reach) ||
+            reach >= a.in + 2 * a.padding || __builtin_mul_overflow(a.out - 1, a.stride, &last) ||
+            last >= a.in + 2 * a.padding)
+            return false;
+        a.stride = std::min(a.stride, a.in + 2 * a.padding);
     }
-    return s.planes > 0;
+    return s.planes > 0 && countable(Sizes{s.planes, s.axis[0].out, s.axis[1].out, s.axis[2].out}.data(), 4);
 }
 
 // The shape of the pooled images: leading sizes of x, then `out`.

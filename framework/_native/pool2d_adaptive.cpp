@@ -1,4 +1,6 @@
 // Pooling to a given size, and picking and putting numbers at places: where each window's largest element is.
+#include <atomic>
+
 #include "pool2d.h"
 
 namespace fw::windows {
@@ -51,6 +53,9 @@ nb::object max_place(Array x, const Sizes& out) {
         if (c.out < 1) return not_implemented();
         planes /= c.in;
     }
+    if (!countable(out.data(), d)) return not_implemented();
+    for (const Cuts& c : cut)
+        if (double(c.in) * double(c.out) > 9e18) return not_implemented();
     InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
     NewArray index = new_array(int(shape.size()), shape.data(), NPY_INT64);
@@ -70,34 +75,46 @@ struct PlaceRows {
     int64_t rows = 1, numbers = 1, places = 1;
 
     bool fit(const Sizes& x, const Array& index, int64_t d) {
-        if (d < 1 || index.ndim() < d || int64_t(x.size()) != index.ndim()) return false;
+        if (d < 1 || index.ndim() < d || int64_t(x.size()) != index.ndim() || !countable(x.data(), index.ndim()))
+            return false;
         for (int i = 0; i < index.ndim(); ++i) {
             const bool lead = i < index.ndim() - d;
             if (lead && x[size_t(i)] != index.shape(i)) return false;
             (lead ? rows : numbers) *= x[size_t(i)];
             if (!lead) places *= index.shape(i);
         }
-        const int64_t* at = index.data<int64_t>();
-        for (int64_t i = 0; i < rows * places; ++i)
-            if (at[i] < 0 || at[i] >= numbers) return false;
         return rows * numbers * places > 0;
     }
     int64_t grain() const { return 1 + (1 << 14) / (numbers + places); }
 };
 
-template <class T> void pick(const PlaceRows& r, const T* x, const int64_t* index, T* y) {
-    parallel(r.rows, r.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i)
-            for (int64_t p = i * r.places; p < (i + 1) * r.places; ++p) y[p] = x[i * r.numbers + index[p]];
-    });
+// body(place in the rows, place in the numbers) for all places of rows [begin, end); false if one is out of range.
+// They are checked where they are used, since another thread may change them.
+template <class F> bool each_place(const PlaceRows& r, const int64_t* index, int64_t begin, int64_t end, F&& body) {
+    for (int64_t i = begin; i < end; ++i)
+        for (int64_t p = i * r.places; p < (i + 1) * r.places; ++p) {
+            const int64_t at = index[p];
+            if (uint64_t(at) >= uint64_t(r.numbers)) return false;
+            body(p, i * r.numbers + at);
+        }
+    return true;
 }
 
-template <class T> void put(const PlaceRows& r, const T* y, const int64_t* index, T* x) {
+template <class T> bool pick(const PlaceRows& r, const T* x, const int64_t* index, T* y) {
+    std::atomic<bool> good{true};
+    parallel(r.rows, r.grain(), [&](int64_t begin, int64_t end) {
+        if (!each_place(r, index, begin, end, [=](int64_t p, int64_t at) { y[p] = x[at]; })) good = false;
+    });
+    return good;
+}
+
+template <class T> bool put(const PlaceRows& r, const T* y, const int64_t* index, T* x) {
+    std::atomic<bool> good{true};
     parallel(r.rows, r.grain(), [&](int64_t begin, int64_t end) {
         std::fill(x + begin * r.numbers, x + end * r.numbers, T(0));
-        for (int64_t i = begin; i < end; ++i)
-            for (int64_t p = i * r.places; p < (i + 1) * r.places; ++p) x[i * r.numbers + index[p]] += y[p];
+        if (!each_place(r, index, begin, end, [=](int64_t p, int64_t at) { x[at] += y[p]; })) good = false;
     });
+    return good;
 }
 
 nb::object pick_places(Array x, Array index, int64_t d) {
@@ -106,14 +123,15 @@ nb::object pick_places(Array x, Array index, int64_t d) {
         return not_implemented();
     InRows rows(x);
     NewArray y = new_array(index.ndim(), index.shape(), x.type());
+    bool good = false;
     {
         Release release(y.size() * 8);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            pick(r, rows.array.data<T>(), index.data<int64_t>(), y.data<T>());
+            good = pick(r, rows.array.data<T>(), index.data<int64_t>(), y.data<T>());
         });
     }
-    return give_images(y, channels_last(x));
+    return good ? give_images(y, channels_last(x)) : not_implemented();
 }
 
 nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
@@ -123,14 +141,15 @@ nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
         return not_implemented();
     InRows rows(y);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    bool good = false;
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            put(r, rows.array.data<T>(), index.data<int64_t>(), x.data<T>());
+            good = put(r, rows.array.data<T>(), index.data<int64_t>(), x.data<T>());
         });
     }
-    return give_images(x, channels_last(y));
+    return good ? give_images(x, channels_last(y)) : not_implemented();
 }
 
 FW_BIND(m) {

@@ -2,6 +2,7 @@
 //
 // Planes whose windows reach over the edge are copied with the lowest number around them. A window's element
 // is the first of the largest, or the first nan.
+#include <atomic>
 #include <limits>
 
 #include "pool2d.h"
@@ -189,8 +190,9 @@ struct Steps {
     }
 };
 
-// Calls f(output's place, input's place or -1 for padding) for every window of a plane.
-template <class P, class F> void each_place(const PoolShape& s, const Steps& steps, const P* where, F&& f) {
+// Calls f(output's place, input's place or -1 for padding) for every window of a plane; false if one of them names
+// no element of its window.
+template <class P, class F> bool each_place(const PoolShape& s, const Steps& steps, const P* where, F&& f) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     int64_t out = 0;
     for (int64_t i = 0; i < x.out; ++i) {
@@ -199,6 +201,7 @@ template <class P, class F> void each_place(const PoolShape& s, const Steps& ste
             const int64_t line = (in_x * y.in + in_y) * z.in - z.padding;
             for (int64_t l = 0; l < z.out; ++l, ++out) {
                 const size_t k = where[out];
+                if (k >= steps.flat.size()) return false;
                 bool inside = true;
                 if (steps.checks)
                     inside = uint64_t(in_x + steps.x[k]) < uint64_t(x.in) &&
@@ -208,6 +211,7 @@ template <class P, class F> void each_place(const PoolShape& s, const Steps& ste
             }
         }
     }
+    return true;
 }
 
 // Windows of 2 x 2 side by side: whole lines at once. Numbers behind the last window stay 0.
@@ -243,10 +247,11 @@ bool in_pairs(const PoolShape& s) {
     return pair(y) && pair(z) && x.kernel == 1 && x.in == 1 && x.out == 1 && x.padding == 0;
 }
 
-template <class T, class P> void spread(const PoolShape& s, const T* y, const P* where, T* x) {
+template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x) {
     const Steps steps(s);
     const bool pairs = sizeof(P) == 1 && in_pairs(s);
     const bool covered = pairs && s.axis[1].in == 2 * s.axis[1].out && s.axis[2].in == 2 * s.axis[2].out;
+    std::atomic<bool> good{true};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             T* to = x + plane * s.in_size();
@@ -258,23 +263,28 @@ template <class T, class P> void spread(const PoolShape& s, const T* y, const P*
                     spread_pairs(s, from, places, to);
                     continue;
                 }
-            each_place(s, steps, places, [=](int64_t out, int64_t in) {
-                if (in >= 0) to[in] += from[out];
-            });
+            if (!each_place(s, steps, places, [=](int64_t out, int64_t in) {
+                    if (in >= 0) to[in] += from[out];
+                }))
+                good = false;
         }
     });
+    return good;
 }
 
-template <class T, class P> void collect(const PoolShape& s, const T* x, const P* where, T* y) {
+template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y) {
     const Steps steps(s);
+    std::atomic<bool> good{true};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* from = x + plane * s.in_size();
             T* to = y + plane * s.out_size();
-            each_place(s, steps, where + plane * s.out_size(),
-                       [=](int64_t out, int64_t in) { to[out] = in >= 0 ? from[in] : T(0); });
+            if (!each_place(s, steps, where + plane * s.out_size(),
+                            [=](int64_t out, int64_t in) { to[out] = in >= 0 ? from[in] : T(0); }))
+                good = false;
         }
     });
+    return good;
 }
 
 bool are_places(const Array& where) { return where.is<uint8_t>() || where.is<int32_t>(); }
@@ -285,16 +295,17 @@ nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& k
     if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
     InRows rows(y), places(where);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    bool good = false;
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
             by_places(where, [&](auto p) {
-                spread(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), x.data<T>());
+                good = spread(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), x.data<T>());
             });
         });
     }
-    return give_images(x, channels_last(y));
+    return good ? give_images(x, channels_last(y)) : not_implemented();
 }
 
 nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
@@ -303,16 +314,17 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
     if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
     InRows rows(x), places(where);
     NewArray y = w.result(x.type());
+    bool good = false;
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
             by_places(where, [&](auto p) {
-                collect(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), y.data<T>());
+                good = collect(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), y.data<T>());
             });
         });
     }
-    return give_images(y, channels_last(x));
+    return good ? give_images(y, channels_last(x)) : not_implemented();
 }
 
 template <class P> void flat_places(const PoolShape& s, const P* where, int64_t* to) {

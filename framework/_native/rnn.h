@@ -19,6 +19,7 @@ struct Steps {
     Steps(const nb::tuple& sizes, bool reverse) {
         for (nb::handle h : sizes) {
             int64_t n = nb::cast<int64_t>(h);
+            if (n < 1 || n > INT32_MAX) throw nb::value_error("sizes: every step has some rows");
             start.push_back(rows), size.push_back(n);
             rows += n;
             most = std::max(most, n);

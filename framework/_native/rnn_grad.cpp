@@ -28,6 +28,7 @@ struct Rows {
 struct Wanted {
     bool x, h0, w_ih, w_hh, b_ih, b_hh;
     Wanted(const nb::tuple& given, int states) {
+        if (int(given.size()) < 5 + states) throw nb::value_error("wanted: a truth value for each argument");
         auto at = [&](int i) { return nb::cast<bool>(given[size_t(i)]); };
         x = at(0), h0 = at(1), w_ih = at(1 + states), w_hh = at(2 + states), b_ih = at(3 + states),
         b_hh = at(4 + states);

@@ -3,6 +3,8 @@
 // M. Matsumoto, T. Nishimura: Mersenne Twister, ACM TOMACS 8, 1998; the seedings are those of mt19937ar.c (2002).
 // A seeding is one long chain of multiplications, so it takes several microseconds; the seeds of a row are known
 // beforehand, and their chains run side by side in the lanes of a vector.
+#include <cstring>
+
 #include "copy.h"
 
 namespace fw::moving {
@@ -64,17 +66,34 @@ struct NumpyState {
     uint32_t words[N];
     int position;
 };
+struct BitGenerator {  // how numpy/random/bitgen.h begins
+    void* state;
+};
 
 class Starter {
 public:
-    Starter(nb::object python, size_t head, nb::object seed_numpy)
-        : python_(python), seed_numpy_(seed_numpy),
-          state_(reinterpret_cast<PythonState*>(reinterpret_cast<char*>(python.ptr()) + head)) {}
+    // `python`: a random.Random itself, whose state lies `head` bytes from its beginning.
+    Starter(nb::object python, size_t head, nb::object seed_numpy) : python_(python), seed_numpy_(seed_numpy) {
+        const PyTypeObject* type = Py_TYPE(python.ptr());
+        const size_t size = size_t(type->tp_basicsize);
+        if (std::strcmp(type->tp_name, "Random") || head > size || size - head < sizeof(PythonState) ||
+            head < sizeof(PyObject))
+            throw nb::type_error("Starter: wanted a random.Random and where its state lies");
+        state_ = reinterpret_cast<PythonState*>(reinterpret_cast<char*>(python.ptr()) + head);
+    }
 
-    // The state of NumPy's generator lies there, and its saved normal number is unknown.
-    void numpy_at(size_t address) {
-        numpy_ = reinterpret_cast<NumpyState*>(address);
+    // NumPy's generator from now on, an MT19937; its saved normal number is unknown. None: there is no such one.
+    void numpy_is(nb::object bits) {
+        numpy_ = nullptr;
         clean_ = false;
+        if (bits.is_none()) return;
+        if (std::strcmp(Py_TYPE(bits.ptr())->tp_name, "numpy.random._mt19937.MT19937"))
+            throw nb::type_error("Starter: wanted NumPy's MT19937, or None");
+        nb::object capsule = bits.attr("capsule");
+        auto* generator = static_cast<BitGenerator*>(PyCapsule_GetPointer(capsule.ptr(), "BitGenerator"));
+        if (!generator) throw nb::python_error();
+        numpy_ = static_cast<NumpyState*>(generator->state);
+        numpy_owner_ = bits;
     }
 
     // Starts both for this place of a row; returns its key, or None if it must be done without this.
@@ -97,21 +116,28 @@ public:
         return nb::int_(key);
     }
 
-    nb::bytes numpy_state() const { return nb::bytes(reinterpret_cast<const char*>(numpy_), sizeof(NumpyState)); }
+    nb::bytes numpy_state() const {
+        if (!numpy_) throw nb::value_error("Starter: there is no generator of NumPy's");
+        return nb::bytes(reinterpret_cast<const char*>(numpy_), sizeof(NumpyState));
+    }
 
     // Puts a state back if no number was drawn since the last start, so that no normal number can be kept.
     bool set_numpy_state(nb::bytes state) {
         if (!untouched()) return false;
+        if (state.size() != sizeof(NumpyState)) throw nb::value_error("Starter: that is no state of MT19937");
         memcpy(numpy_, state.c_str(), sizeof(NumpyState));
         return true;
     }
 
     nb::bytes python_state() const { return nb::bytes(reinterpret_cast<const char*>(state_), sizeof(PythonState)); }
-    void set_python_state(nb::bytes state) { memcpy(state_, state.c_str(), sizeof(PythonState)); }
+    void set_python_state(nb::bytes state) {
+        if (state.size() != sizeof(PythonState)) throw nb::value_error("Starter: that is no state of random.Random");
+        memcpy(state_, state.c_str(), sizeof(PythonState));
+    }
 
 private:
     bool untouched() const {
-        return clean_ && numpy_->position == N && !memcmp(numpy_->words, installed_.words, sizeof(Twister));
+        return clean_ && numpy_ && numpy_->position == N && !memcmp(numpy_->words, installed_.words, sizeof(Twister));
     }
 
     void prepare(uint64_t row, uint64_t block) {
@@ -135,7 +161,7 @@ private:
         copy_block(b, 4, reinterpret_cast<const char*>(mt), reinterpret_cast<char*>(states));
     }
 
-    nb::object python_, seed_numpy_;
+    nb::object python_, seed_numpy_, numpy_owner_;
     PythonState* state_;
     NumpyState* numpy_ = nullptr;
     bool known_ = false, clean_ = false;
@@ -148,7 +174,7 @@ private:
 FW_BIND(m) {
     nb::class_<Starter>(m, "Starter")
         .def(nb::init<nb::object, size_t, nb::object>())
-        .def("numpy_at", &Starter::numpy_at)
+        .def("numpy_is", &Starter::numpy_is, nb::arg("bits").none())
         .def("start", &Starter::start)
         .def("numpy_state", &Starter::numpy_state)
         .def("set_numpy_state", &Starter::set_numpy_state)

@@ -29,6 +29,8 @@ template <class T> int64_t select_place(const T* x, int64_t n, int64_t k) {
         m += key >> shift == digit;
         if (m == int64_t(count[digit])) break;
     }
+    if (m == 0) return 0;  // somebody changes the numbers meanwhile
+    k = std::min(k, m - 1);
     std::nth_element(e, e + k, e + m);
     return e[k].place();
 }
@@ -40,7 +42,9 @@ template <class T> int64_t first_nan(const T* x, int64_t n) {
         int64_t end = std::min(n, b + CHUNK);
         bool found = false;
         for (int64_t i = b; i < end; ++i) found |= x[i] != x[i];
-        if (found) return std::find_if(x + b, x + end, [](T v) { return v != v; }) - x;
+        if (!found) continue;
+        const int64_t at = std::find_if(x + b, x + end, [](T v) { return v != v; }) - x;
+        if (at < end) return at;  // else somebody changed it meanwhile
     }
     return -1;
 }
@@ -118,6 +122,8 @@ void search(const T* a, int64_t n, const T* keys, int64_t count, int64_t* out) {
 nb::object searchsorted(Array a, Array x, bool right) {
     if (!a.usable() || !x.usable() || a.type() != x.type() || !a.contiguous() || !x.contiguous() ||
         a.ndim() == 0 || x.size() == 0)
+        return not_implemented();
+    if (a.ndim() > 1 && (a.ndim() != x.ndim() || !std::equal(a.shape(), a.shape() + a.ndim() - 1, x.shape())))
         return not_implemented();
     return by_type(x, [&](auto zero) {
         using T = decltype(zero);

@@ -213,7 +213,9 @@ template <class V> FW_INLINE V round_small(V x) {
 // 2^k for an integer k in the normal range.
 template <class V> FW_INLINE V power_of_two(V k) {
     using F = Format<Elem<V>>;
-    return from_bits<V>((to_bits<V>(k + F::rounder) << F::digits) + F::one);
+    using W = std::make_unsigned_t<Int<Elem<V>>>;  // which wraps around: of nan it is anything
+    typedef W U __attribute__((vector_size(sizeof(V))));
+    return bits<V>((bits<U>(k + F::rounder) << F::digits) + W(F::one));
 }
 
 // p 2^k, |k| < 2000 (float: 250), rounded once: two factors, the first exact.

@@ -44,7 +44,7 @@ def _can_start() -> bool:
     bits = np.random.MT19937(0)
     python, numpy = random.Random(0), np.random.RandomState(bits)
     starter = _starter(python, numpy)
-    starter.numpy_at(bits.ctypes.state_address)
+    starter.numpy_is(bits)
     for place in range(2):
         key = starter.start(1, place)
         if key != mix(1 + place) or python.getstate() != random.Random(key).getstate():
@@ -85,7 +85,7 @@ class SampleRandom:
         bits = mtrand.get_bit_generator()
         if bits is not self._bits:
             self._bits = bits
-            self._native.numpy_at(bits.ctypes.state_address if type(bits) is np.random.MT19937 else 0)
+            self._native.numpy_is(bits if type(bits) is np.random.MT19937 else None)
         return self._native.start(self._row, place)
 
     def collating(self, number: int = 0) -> None:
@@ -121,7 +121,7 @@ class SampleRandom:
     def _keep_natively(self, bits: Any) -> Callable[[], None]:
         native, source = self._native, random.seed.__self__  # type: ignore[attr-defined]
         self._bits = bits
-        native.numpy_at(bits.ctypes.state_address)
+        native.numpy_is(bits)
         words, python, gauss = native.numpy_state(), native.python_state(), source.gauss_next
         # without a normal number in reserve, all of NumPy's state lies in the words
         if words != self._words or self._numpy["has_gauss"]:

@@ -11,6 +11,7 @@ ops are called on whatever comes: on arrays they just compute (training), on ten
 recorded again (``create_graph=True``), so one formula gives derivatives of every order.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any, NamedTuple
@@ -389,7 +390,7 @@ class Op:
             _check_devices(self, inputs)
             if self.infer is not None:
                 metas = [meta(x) if isinstance(x, Tensor) else x for x in inputs]
-                self.infer(*metas, **settings)
+                _check_countable(self, self.infer(*metas, **settings))
         except (FrameworkError, TypeError, ValueError, IndexError) as better:
             better.add_note(f"while running {call}")
             raise better from None
@@ -398,6 +399,14 @@ class Op:
 
 
 OPS: list[Op] = []
+
+
+def _check_countable(op: Any, results: Any) -> None:
+    """Raise for a result that no memory holds, which kernels report in words of their own."""
+    for result in results if isinstance(results, list) or type(results) is tuple else (results,):
+        if isinstance(result, Meta) and math.prod(result.shape) >= 1 << 60:
+            raise ValueError(f"{op.name}: the result would have shape {tuple(result.shape)}, more elements than any "
+                             f"memory holds; check the sizes that were given")
 
 
 def meta(x: Tensor) -> Meta:
