@@ -179,14 +179,14 @@ def test_another_thread_writes_into_the_positions(what):
         if written.dtype.kind == "i":
             whole, wrong = written.copy(), np.full_like(written, np.iinfo(written.dtype).max - 5)
         else:
-            whole, wrong = written.copy(), np.where(np.arange(row.size) % 3, np.nan, np.inf).astype(np.float32)
+            whole, wrong = written.copy(), np.full_like(row, np.nan)
         pool = ((3, 3), (2, 2), (1, 1), (1, 1), (16, 16))
         _, top, total = m.cross_entropy(x, t, None, -100, 0.0, "none")
         calls = {{
             "cross_entropy": lambda: m.cross_entropy(x, t, None, -100, 0.0, "mean"),
-            "cross_entropy_grad": lambda: m.cross_entropy_grad(1.0, x, t, None, top, total, -100, 0.0, "mean"),
+            "cross_entropy_grad": lambda: m.cross_entropy_grad(1.0, x, t, None, top, total, -1, 0.0, "mean"),
             "pick_places": lambda: m.pick_places(image.reshape(8, 8, 1024), flat, 1),
-            "put_places": lambda: m.put_places(image[:, :, :16, :16].reshape(8, 8, -1), flat, 1, (8, 8, 1024)),
+            "put_places": lambda: m.put_places(image[:, :, :8].reshape(8, 8, -1), flat, 1, (8, 8, 1024)),
             "max_spread": lambda: m.max_spread(image[:, :, :16, :16].copy(), places, image.shape, *pool),
             "max_collect": lambda: m.max_collect(image, places, *pool),
             "kthvalue": lambda: m.kthvalue(row, 0, False, row.size - 2, bool(time.time_ns() & 1)),
@@ -300,16 +300,17 @@ def test_a_long_kernel_can_be_interrupted(threads):
     fw.set_num_threads(threads)
     try:
         y = fw.rand(64, 1 << 16)
-        start = time.perf_counter()
+        start = time.process_time()  # of all threads, however busy the machine is
         y.sort()
-        whole = time.perf_counter() - start
-        y = fw.rand(int(64 * max(2, 1.5 / whole)), 1 << 16)
+        each = (time.process_time() - start) / 64
+        rows = max(200, int(1.5 / each))
+        y = fw.rand(rows, 1 << 16)
         timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
         timer.start()
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(KeyboardInterrupt):
             y.sort()
-        assert time.perf_counter() - start < 1.3, "the kernel went on to its end"
+        assert time.process_time() - start < 0.8 * each * rows, "the kernel went on to its end"
         assert (x @ x).shape == x.shape  # all is as before
     finally:
         fw.set_num_threads(2)

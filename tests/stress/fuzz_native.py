@@ -1,7 +1,7 @@
 """Every function of the native extension, called with what does not fit: it may raise or decline, not crash.
 
-``python tests/stress/fuzz_native.py`` notes real calls of every function while the tables of samples run, then
-makes calls of them with wrong shapes, dtypes, strides, lengths and numbers, in processes of their own.
+``python tests/stress/fuzz_native.py`` notes real calls of every function while the tables of samples run,
+then makes calls of them with wrong shapes, dtypes, strides, lengths and numbers, in processes of their own.
 ``--module`` names a build with sanitizers, for which LD_PRELOAD must hold their library (see
 framework/_native/README.md).
 """

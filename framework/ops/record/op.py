@@ -405,8 +405,8 @@ def _check_countable(op: Any, results: Any) -> None:
     """Raise for a result that no memory holds, which kernels report in words of their own."""
     for result in results if isinstance(results, list) or type(results) is tuple else (results,):
         if isinstance(result, Meta) and math.prod(result.shape) >= 1 << 60:
-            raise ValueError(f"{op.name}: the result would have shape {tuple(result.shape)}, more elements than "
-                             f"any memory holds; check the sizes that were given")
+            raise ValueError(f"{op.name}: the result would have shape {tuple(result.shape)}, more elements "
+                             f"than any memory holds; check the sizes that were given")
 
 
 def meta(x: Tensor) -> Meta:
