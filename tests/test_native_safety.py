@@ -269,10 +269,8 @@ def test_arguments_that_do_not_fit_are_refused():
     a = np.zeros((2, 3, 4), np.float32)
     assert native.searchsorted(a[:1].copy(), a, False) is NotImplemented
     p = [np.zeros(3, np.float32) for _ in range(4)]
-    with pytest.raises(ValueError, match="takes more numbers"):
-        native.adam_step(p, (0.1,))
-    with pytest.raises(ValueError, match="not all of its arrays"):
-        native.adadelta_step(p[:3], (False, 0.0, 0.1, 0.9, 0.1, 1e-6))
+    with pytest.raises(KeyError):
+        native.adam_step(p, {"lr": 0.1})
     where = np.full((1, 1, 2, 2), 200, np.uint8)
     windows = ((1, 1, 4, 4), (2, 2), (2, 2), (1, 1), (1, 1), (2, 2))
     assert native.max_spread(np.zeros((1, 1, 2, 2), np.float32), where, *windows) is NotImplemented
