@@ -19,6 +19,15 @@ from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enable
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
 from .backends import forking as _forking
+from .backends.precision import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
+from .backends.precision import get_deterministic_debug_mode as get_deterministic_debug_mode
+from .backends.precision import get_float32_matmul_precision as get_float32_matmul_precision
+from .backends.precision import (
+    is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled,
+)
+from .backends.precision import set_deterministic_debug_mode as set_deterministic_debug_mode
+from .backends.precision import set_float32_matmul_precision as set_float32_matmul_precision
+from .backends.precision import use_deterministic_algorithms as use_deterministic_algorithms
 from .backends.threads import get_num_threads as get_num_threads
 from .backends.threads import set_flush_denormal as set_flush_denormal
 from .backends.threads import set_num_threads as set_num_threads
@@ -77,6 +86,7 @@ from .dtypes import uint8 as uint8
 from .dtypes import uint16 as uint16
 from .dtypes import uint32 as uint32
 from .dtypes import uint64 as uint64
+from .errors import OutOfMemoryError as OutOfMemoryError
 from .io import load as load
 from .io import save as save
 from .layouts import MemoryFormat as memory_format
@@ -523,6 +533,9 @@ from .random import manual_seed as manual_seed
 from .random import seed as seed
 from .random import set_rng_state as set_rng_state
 from .size import Size as Size
+from .storage import TypedStorage as TypedStorage
+from .storage import UntypedStorage as UntypedStorage
+from .storage import is_storage as is_storage
 from .tensor import Tensor as Tensor
 from .typed import BFloat16Tensor as BFloat16Tensor
 from .typed import BoolTensor as BoolTensor
@@ -538,8 +551,9 @@ from .typed import set_default_tensor_type as set_default_tensor_type
 
 __version__ = "0.1.0"
 
-_LAZY = ("amp", "array_api", "autograd", "cpu", "cuda", "data", "distributions", "fft", "func", "linalg",
-         "models", "multiprocessing", "nn", "optim", "special", "utils")
+_LAZY = ("accelerator", "amp", "array_api", "autograd", "cpu", "cuda", "data", "distributions", "fft",
+         "func", "hub", "linalg", "models", "mps", "multiprocessing", "nn", "optim", "special", "utils",
+         "version", "xpu")
 _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",

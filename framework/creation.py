@@ -9,6 +9,7 @@ import numpy as np
 from . import dtypes
 from .backends import array_module, backend_for, cuda, move
 from .backends.capsule import read_bfloat16
+from .backends.precision import are_deterministic_algorithms_enabled
 from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .layouts import MemoryFormat, back, checked, need_dims, order
@@ -220,7 +221,10 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
     target = as_device(device)
     if target.type == "cpu":
         try:
-            if fill is None:
+            if fill is None and are_deterministic_algorithms_enabled():
+                unused = np.iinfo(kind.numpy).max if kind.numpy.kind in "iu" else np.nan
+                array = np.full(shape, unused, kind.numpy)
+            elif fill is None:
                 array = np.empty(shape, kind.numpy)
             elif fill == 0 and not _is_negative(fill):
                 array = np.zeros(shape, kind.numpy)

@@ -25,6 +25,10 @@ class DeviceError(FrameworkError, RuntimeError):
     """Operands on different devices, or a device that is not there."""
 
 
+class OutOfMemoryError(FrameworkError, MemoryError, RuntimeError):
+    """Memory that a device has not got."""
+
+
 class AutogradError(FrameworkError, RuntimeError):
     """A gradient that cannot be had: freed graph, overwritten value, wrong use of a leaf."""
 

@@ -17,6 +17,7 @@ from .mode import enable_grad as enable_grad
 from .mode import inference_mode as inference_mode
 from .mode import no_grad as no_grad
 from .mode import set_grad_enabled as set_grad_enabled
+from .variable import Variable as Variable
 
 
 def __getattr__(name: str) -> _Any:

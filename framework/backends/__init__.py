@@ -1,5 +1,6 @@
 """The two backends behind one face: which one holds an array, and how arrays move between them."""
 
+from importlib import import_module
 from types import ModuleType
 from typing import Any
 
@@ -38,3 +39,13 @@ def move(array: Any, device: Device) -> Any:
 def array_module(array: Any) -> Any:
     """numpy or cupy, whichever ``array`` belongs to."""
     return np if isinstance(array, (np.ndarray, np.generic)) else cuda.cupy()
+
+
+_SETTINGS = ("cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")
+
+
+def __getattr__(name: str) -> Any:
+    """The modules of settings, which few programs name, imported when first named."""
+    if name in _SETTINGS:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

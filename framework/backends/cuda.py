@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from .. import dtypes
 from ..config import need
 from ..device import Device
 from ..errors import DeviceError
+from . import precision
 
 _cupy: Any = None
 
@@ -21,6 +23,16 @@ def cupy() -> Any:
         _cupy = need("cupy", "cuda12", "device 'cuda'")
         dtypes.plain = False
     return _cupy
+
+
+def is_loaded() -> bool:
+    """Whether the cupy module has been imported."""
+    return _cupy is not None
+
+
+def is_built() -> bool:
+    """Whether CuPy is installed, GPU or not."""
+    return find_spec("cupy") is not None
 
 
 def device_count() -> int:
@@ -45,6 +57,16 @@ def require(device: Device) -> None:
 def index_of(device: Device) -> int:
     """The number of the device; ``cuda`` alone is CuPy's current device."""
     return int(cupy().cuda.runtime.getDevice()) if device.index is None else device.index
+
+
+def use(device: Device) -> None:
+    """Make a device the current one of this thread."""
+    cupy().cuda.Device(index_of(device)).use()
+
+
+def properties(device: Device) -> dict[str, Any]:
+    """What the driver says of a device."""
+    return cupy().cuda.runtime.getDeviceProperties(index_of(device))
 
 
 def device_of(array: Any) -> Device:
@@ -105,3 +127,23 @@ def to_numpy(array: Any) -> np.ndarray:
 def synchronize(device: Device) -> None:
     """Wait until all work queued on ``device`` is done."""
     cupy().cuda.Device(index_of(device)).synchronize()
+
+
+class _Products:
+    """Settings of products on GPUs; ``allow_tf32`` says in one bit what the precision of float32 says."""
+
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+
+    @property
+    def allow_tf32(self) -> bool:
+        """Whether products of float32 may be rounded to TF32: unless their precision is "highest"."""
+        return precision.get_float32_matmul_precision() != "highest"
+
+    @allow_tf32.setter
+    def allow_tf32(self, allowed: bool) -> None:
+        precision.set_float32_matmul_precision("high" if allowed else "highest")
+
+
+matmul = _Products()

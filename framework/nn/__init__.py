@@ -2,6 +2,7 @@
 
 from . import functional as functional
 from . import init as init
+from . import parallel as parallel
 from . import utils as utils
 from .activation import CELU as CELU
 from .activation import ELU as ELU
@@ -113,6 +114,7 @@ from .norm import InstanceNorm3d as InstanceNorm3d
 from .norm import LayerNorm as LayerNorm
 from .norm import LocalResponseNorm as LocalResponseNorm
 from .norm import RMSNorm as RMSNorm
+from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
 from .parameter import UninitializedBuffer as UninitializedBuffer

@@ -1,6 +1,9 @@
 """Initialisations: each fills a tensor in place, outside the graph, and returns it."""
 
 import math
+import warnings
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from ..autograd.mode import no_grad
@@ -190,3 +193,21 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01,
     order = keys.argsort(axis=0)
     values[order[:zeros], array_module(keys).arange(columns)] = 0.0
     return _fill(tensor, values)
+
+
+def _without_underscore(function: Callable) -> Callable:
+    name = function.__name__.rstrip("_")
+
+    @wraps(function)
+    def old(*args: Any, **settings: Any) -> Tensor:
+        warnings.warn(f"nn.init.{name} is the old name of nn.init.{name}_", FutureWarning, stacklevel=2)
+        return function(*args, **settings)
+    old.__name__ = old.__qualname__ = name
+    old.__doc__ = f"The old name of ``{name}_``, which it calls with a FutureWarning."
+    return old
+
+
+uniform, normal, constant, eye, dirac = map(_without_underscore, (uniform_, normal_, constant_, eye_, dirac_))
+xavier_uniform, xavier_normal = map(_without_underscore, (xavier_uniform_, xavier_normal_))
+kaiming_uniform, kaiming_normal = map(_without_underscore, (kaiming_uniform_, kaiming_normal_))
+orthogonal, sparse = map(_without_underscore, (orthogonal_, sparse_))

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...backends import array_module
 from ...backends.native import native_or
+from ...backends.precision import check_deterministic
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import one_dim, tensor_arg
@@ -61,6 +62,7 @@ def add_at(xp: Any, shape: tuple[int, ...], key: tuple, values: Any) -> Any:
     if not values.size:
         return out
     if xp is not np:
+        check_deterministic("a sum into places that repeat", True)
         xp.add.at(out, key, values)
         return out
     if len(key) == 1:  # whole rows

@@ -1,0 +1,68 @@
+"""NVIDIA GPUs as CuPy sees them. Without one everything here imports and answers so: there are 0 devices."""
+
+from ..errors import OutOfMemoryError as OutOfMemoryError
+from ..random import Generator as Generator
+from ..typed import types_of as _types_of
+from . import amp as amp
+from . import nvtx as nvtx
+from . import profiler as profiler
+from .memory import empty_cache as empty_cache
+from .memory import ipc_collect as ipc_collect
+from .memory import max_memory_allocated as max_memory_allocated
+from .memory import max_memory_cached as max_memory_cached
+from .memory import max_memory_reserved as max_memory_reserved
+from .memory import mem_get_info as mem_get_info
+from .memory import memory_allocated as memory_allocated
+from .memory import memory_cached as memory_cached
+from .memory import memory_reserved as memory_reserved
+from .memory import memory_stats as memory_stats
+from .memory import memory_summary as memory_summary
+from .memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from .memory import reset_max_memory_allocated as reset_max_memory_allocated
+from .memory import reset_max_memory_cached as reset_max_memory_cached
+from .memory import reset_peak_memory_stats as reset_peak_memory_stats
+from .memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from .place import can_device_access_peer as can_device_access_peer
+from .place import current_device as current_device
+from .place import device as device
+from .place import device_count as device_count
+from .place import device_of as device_of
+from .place import get_arch_list as get_arch_list
+from .place import get_device_capability as get_device_capability
+from .place import get_device_name as get_device_name
+from .place import get_device_properties as get_device_properties
+from .place import init as init
+from .place import is_available as is_available
+from .place import is_bf16_supported as is_bf16_supported
+from .place import is_initialized as is_initialized
+from .place import set_device as set_device
+from .place import synchronize as synchronize
+from .seeds import get_rng_state as get_rng_state
+from .seeds import get_rng_state_all as get_rng_state_all
+from .seeds import initial_seed as initial_seed
+from .seeds import manual_seed as manual_seed
+from .seeds import manual_seed_all as manual_seed_all
+from .seeds import seed as seed
+from .seeds import seed_all as seed_all
+from .seeds import set_rng_state as set_rng_state
+from .seeds import set_rng_state_all as set_rng_state_all
+from .streams import Event as Event
+from .streams import Stream as Stream
+from .streams import StreamContext as StreamContext
+from .streams import current_stream as current_stream
+from .streams import default_stream as default_stream
+from .streams import is_current_stream_capturing as is_current_stream_capturing
+from .streams import set_stream as set_stream
+from .streams import stream as stream
+
+_types = _types_of("cuda", "framework.cuda")
+BFloat16Tensor = _types["BFloat16Tensor"]
+BoolTensor = _types["BoolTensor"]
+ByteTensor = _types["ByteTensor"]
+CharTensor = _types["CharTensor"]
+DoubleTensor = _types["DoubleTensor"]
+FloatTensor = _types["FloatTensor"]
+HalfTensor = _types["HalfTensor"]
+IntTensor = _types["IntTensor"]
+LongTensor = _types["LongTensor"]
+ShortTensor = _types["ShortTensor"]

@@ -1,0 +1,120 @@
+"""Memory of GPUs, as CuPy's pool counts it. All figures are 0 where there is no GPU."""
+
+from typing import Any
+
+from ..backends import cuda as _backend
+from .place import device_count, needed
+
+_peaks: dict[int, list[int]] = {}  # of each device: most bytes in arrays, most bytes held by the pool
+
+
+def _pool(device: Any) -> Any:
+    """The pool of a device, or None without a GPU."""
+    if not _backend.is_loaded() or not device_count():
+        return None
+    with _backend.cupy().cuda.Device(needed(device).index):
+        return _backend.cupy().get_default_memory_pool()
+
+
+def _figures(device: Any) -> tuple[int, int]:
+    """Bytes in arrays, and in arrays and the pool, of a device."""
+    pool = _pool(device)
+    if pool is None:
+        return 0, 0
+    index = needed(device).index
+    with _backend.cupy().cuda.Device(index):
+        now = int(pool.used_bytes()), int(pool.total_bytes())
+    peak = _peaks.setdefault(index, list(now))  # type: ignore[arg-type]
+    peak[:] = [max(a, b) for a, b in zip(peak, now)]
+    return now
+
+
+def _peak(device: Any) -> tuple[int, int]:
+    _figures(device)
+    return tuple(_peaks[needed(device).index]) if _peaks else (0, 0)  # type: ignore[index, return-value]
+
+
+def empty_cache() -> None:
+    """Give memory that CuPy keeps for later back to the driver; nothing without a GPU."""
+    pool = _pool(None)
+    if pool is not None:
+        pool.free_all_blocks()
+
+
+def memory_allocated(device: Any = None) -> int:
+    """Bytes in arrays on a device.
+
+    >>> fw.cuda.memory_allocated() >= 0
+    True
+    """
+    return _figures(device)[0]
+
+
+def memory_reserved(device: Any = None) -> int:
+    """Bytes in arrays on a device and in the pool behind them."""
+    return _figures(device)[1]
+
+
+memory_cached = memory_reserved
+
+
+def max_memory_allocated(device: Any = None) -> int:
+    """The most bytes in arrays that any look at these figures has found since ``reset_peak_memory_stats``.
+
+    CuPy counts no peak by itself: what comes and goes between two looks is not seen.
+    """
+    return _peak(device)[0]
+
+
+def max_memory_reserved(device: Any = None) -> int:
+    """The same of arrays and the pool behind them, which grows only: this one misses nothing."""
+    return _peak(device)[1]
+
+
+max_memory_cached = max_memory_reserved
+
+
+def reset_peak_memory_stats(device: Any = None) -> None:
+    """Look for the peaks anew; nothing without a GPU."""
+    if _pool(device) is not None:
+        _peaks.pop(needed(device).index, None)  # type: ignore[arg-type]
+        _figures(device)
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+reset_accumulated_memory_stats = reset_peak_memory_stats
+
+
+def memory_stats(device: Any = None) -> dict[str, int]:
+    """The figures by PyTorch's names; empty without a GPU."""
+    if _pool(device) is None:
+        return {}
+    now, peak = _figures(device), _peak(device)
+    return {f"{kind}_bytes.all.{when}": n for when, pair in (("current", now), ("peak", peak))
+            for kind, n in zip(("allocated", "reserved"), pair)}
+
+
+def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+    """The figures as text, one to a line."""
+    lines = [f"{name}: {n}" for name, n in memory_stats(device).items()]
+    return "\n".join(lines) or "there is no CUDA device"
+
+
+def mem_get_info(device: Any = None) -> tuple[int, int]:
+    """Bytes of a device (free, in all), for the driver; DeviceError where it is not there."""
+    with _backend.cupy().cuda.Device(needed(device).index):
+        free, total = _backend.cupy().cuda.runtime.memGetInfo()
+    return int(free), int(total)
+
+
+def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+    """Let CuPy take at most this part of a device's memory; DeviceError where it is not there."""
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"set_per_process_memory_fraction: fraction must be in [0, 1], got {fraction}")
+    index = needed(device).index
+    with _backend.cupy().cuda.Device(index):
+        _backend.cupy().get_default_memory_pool().set_limit(fraction=fraction)
+
+
+def ipc_collect() -> None:
+    """Give back memory shared with other processes that they have left: none is shared on GPUs here."""

@@ -1,0 +1,140 @@
+"""Which GPUs there are, which is the current one, and what they can do."""
+
+from typing import Any, NamedTuple
+
+from ..backends import cuda as _backend
+from ..device import Device
+from ..errors import DeviceError, MissingExtraError
+from ..tensor import Tensor
+
+
+def is_available() -> bool:
+    """Whether CuPy is installed and sees a CUDA device.
+
+    >>> isinstance(fw.cuda.is_available(), bool)
+    True
+    """
+    return _backend.device_count() > 0
+
+
+def device_count() -> int:
+    """The number of CUDA devices CuPy sees; 0 without CuPy."""
+    return _backend.device_count()
+
+
+def is_initialized() -> bool:
+    """Whether CuPy has been imported, which it is when a GPU is first named."""
+    return _backend.is_loaded()
+
+
+def needed(device: Any = None) -> Device:
+    """A CUDA device that is there, with its number; raises DeviceError where it is not."""
+    target = device if isinstance(device, Device) else Device("cuda" if device is None else device)
+    if target.type != "cuda":
+        raise ValueError(f"wanted a CUDA device, got {str(target)!r}")
+    try:
+        _backend.require(target)
+    except MissingExtraError as error:
+        raise DeviceError(f"device '{target}' is not there: {error}") from error
+    return Device("cuda", _backend.index_of(target))
+
+
+def init() -> None:
+    """Import CuPy and look for a device now; raises DeviceError where there is none."""
+    needed()
+
+
+def current_device() -> int:
+    """The number of the device that ``cuda`` means; DeviceError without one."""
+    return needed().index  # type: ignore[return-value]
+
+
+def set_device(device: Any) -> None:
+    """Let ``cuda`` mean this device in this thread; a negative number changes nothing.
+
+    Raises DeviceError where it is not there.
+    """
+    if not (isinstance(device, int) and device < 0):
+        _backend.use(needed(device))
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until all work queued on a device (default: the current one) is done."""
+    _backend.synchronize(needed(device))
+
+
+class device:
+    """A block in which ``cuda`` means this device. Nothing for None or a negative number.
+
+    Raises DeviceError on entering where the device is not there.
+    """
+
+    def __init__(self, device: Any) -> None:
+        none = device is None or (isinstance(device, int) and device < 0)
+        self.target = None if none else Device(device)
+        self.before: Device | None = None
+
+    def __enter__(self) -> "device":
+        if self.target is not None and self.target.type == "cuda":
+            self.before = needed()
+            _backend.use(needed(self.target))
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self.before is not None:
+            _backend.use(self.before)
+
+
+class device_of(device):
+    """A block in which ``cuda`` means the device of a tensor; nothing for a tensor on the CPU."""
+
+    def __init__(self, obj: Tensor) -> None:
+        super().__init__(obj.device if obj.is_cuda else None)
+
+
+class DeviceProperties(NamedTuple):
+    """What ``get_device_properties`` says; memory in bytes."""
+
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Name, compute capability, memory and multiprocessors of a device; DeviceError where it is not there."""
+    found = _backend.properties(needed(device))
+    name = found["name"]
+    return DeviceProperties(name.decode() if isinstance(name, bytes) else name, found["major"],
+                            found["minor"], found["totalGlobalMem"], found["multiProcessorCount"])
+
+
+def get_device_name(device: Any = None) -> str:
+    """The name of a device, "NVIDIA H100 80GB HBM3" say; DeviceError where it is not there."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The compute capability (major, minor) of a device; DeviceError where it is not there."""
+    found = get_device_properties(device)
+    return found.major, found.minor
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether the current GPU computes with bfloat16; False without one.
+
+    including_emulation: False for those only that have instructions for it (from capability 8.0 on).
+    """
+    return is_available() and (including_emulation or get_device_capability() >= (8, 0))
+
+
+def get_arch_list() -> list[str]:
+    """Architectures that this package was compiled for: none, CuPy compiles its kernels where they run."""
+    return []
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether one device reads the memory of another; DeviceError where one is not there."""
+    here, there = needed(device).index, needed(peer_device).index
+    return bool(_backend.cupy().cuda.runtime.deviceCanAccessPeer(here, there))

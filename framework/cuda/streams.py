@@ -1,0 +1,129 @@
+"""Queues of work on a GPU, and marks in them: CuPy's, under PyTorch's names. DeviceError without a GPU."""
+
+from typing import Any
+
+from ..backends import cuda as _backend
+from .place import needed
+
+
+class Stream:
+    """A queue of work on a device. ``with stream(s):`` puts what follows into it.
+
+    priority: lower numbers go first. Raises DeviceError where the device is not there.
+    """
+
+    def __init__(self, device: Any = None, priority: int = 0, *, _own: Any = None) -> None:
+        self.device = needed(device)
+        with _backend.cupy().cuda.Device(self.device.index):
+            own = _backend.cupy().cuda.Stream(non_blocking=True, priority=priority) if _own is None else _own
+        self.own = own
+
+    @property
+    def cuda_stream(self) -> int:
+        """The driver's handle."""
+        return int(self.own.ptr)
+
+    def synchronize(self) -> None:
+        """Wait until its work is done."""
+        self.own.synchronize()
+
+    def query(self) -> bool:
+        """Whether its work is done."""
+        return bool(self.own.done)
+
+    def wait_event(self, event: "Event") -> None:
+        """Let what comes next wait until the work before a mark is done."""
+        self.own.wait_event(event.own)
+
+    def wait_stream(self, stream: "Stream") -> None:
+        """Let what comes next wait until what is in another queue now is done."""
+        self.wait_event(stream.record_event())
+
+    def record_event(self, event: "Event | None" = None) -> "Event":
+        """Put a mark into the queue."""
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Stream) and (self.device, self.cuda_stream) == (
+            other.device, other.cuda_stream)
+
+    def __hash__(self) -> int:
+        return hash((self.device, self.cuda_stream))
+
+
+class Event:
+    """A mark in a queue of work; two with ``enable_timing=True`` tell the time between them.
+
+    Raises DeviceError without a GPU.
+    """
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False,
+                 interprocess: bool = False) -> None:
+        needed()
+        self.own = _backend.cupy().cuda.Event(block=blocking, disable_timing=not enable_timing,
+                                              interprocess=interprocess)
+
+    def record(self, stream: Stream | None = None) -> None:
+        """Put it into a queue (default: the current one)."""
+        self.own.record(None if stream is None else stream.own)
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Let what comes next in a queue wait for it."""
+        (current_stream() if stream is None else stream).wait_event(self)
+
+    def synchronize(self) -> None:
+        """Wait until the work before it is done."""
+        self.own.synchronize()
+
+    def query(self) -> bool:
+        """Whether the work before it is done."""
+        return bool(self.own.done)
+
+    def elapsed_time(self, end_event: "Event") -> float:
+        """Milliseconds from this mark to a later one."""
+        return float(_backend.cupy().cuda.get_elapsed_time(self.own, end_event.own))
+
+
+class StreamContext:
+    """A block whose work goes into a queue; nothing for None."""
+
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        if self.stream is not None:
+            self.stream.own.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        if self.stream is not None:
+            self.stream.own.__exit__(*error)
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """A block whose work goes into a queue; nothing for None."""
+    return StreamContext(stream)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The queue that work goes into now; DeviceError without a GPU."""
+    target = needed(device)
+    return Stream(target, _own=_backend.cupy().cuda.get_current_stream(target.index))
+
+
+def default_stream(device: Any = None) -> Stream:
+    """The queue that every device has; DeviceError without a GPU."""
+    target = needed(device)
+    return Stream(target, _own=_backend.cupy().cuda.Stream.null)
+
+
+def set_stream(stream: Stream | None) -> None:
+    """Let work go into a queue from here on; nothing for None."""
+    if stream is not None:
+        stream.own.use()
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether the queue is being recorded as a CUDA graph; DeviceError without a GPU."""
+    return bool(current_stream().own.is_capturing())

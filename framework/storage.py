@@ -1,0 +1,193 @@
+"""The memory behind a tensor, as PyTorch's programs ask for it: its address, size and elements."""
+
+from typing import Any
+
+import numpy as np
+
+from .backends import cuda
+from .config import need
+from .device import Device, as_device
+from .dtypes import DType
+from .errors import DeviceError, MissingExtraError
+from .tensor import Tensor, bump, wrap
+
+
+def _memory(x: Tensor) -> np.ndarray:
+    """All bytes of the array that owns the memory of ``x``."""
+    array = x._array
+    if not isinstance(array, np.ndarray):
+        raise DeviceError(f"storage: only memory of the CPU is looked into, this tensor is on '{x.device}'")
+    owner = array
+    while isinstance(owner.base, np.ndarray) and owner.base.flags.c_contiguous:
+        owner = owner.base
+    if not owner.flags.c_contiguous:  # laid out otherwise, without gaps
+        owner = owner.transpose(np.argsort([-s for s in owner.strides], kind="stable"))
+    return owner.reshape(-1).view(np.uint8) if owner.size else np.empty(0, np.uint8)
+
+
+class UntypedStorage:
+    """Bytes. Two tensors that share memory have storages of one ``data_ptr()``; indexing reads and writes it.
+
+    >>> x = fw.arange(4)
+    >>> x[1:].untyped_storage().nbytes(), x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    (32, True)
+    """
+
+    dtype: DType | None = None
+
+    def __init__(self, x: Tensor) -> None:
+        self._tensor, self._bytes = x, _memory(x)
+
+    @property
+    def device(self) -> Device:
+        return self._tensor.device
+
+    @property
+    def is_cuda(self) -> bool:
+        return False
+
+    def _elements(self) -> np.ndarray:
+        return self._bytes
+
+    def nbytes(self) -> int:
+        """The number of bytes."""
+        return int(self._bytes.nbytes)
+
+    def size(self) -> int:
+        """The number of elements: of bytes here."""
+        return len(self._elements())
+
+    __len__ = size
+
+    def element_size(self) -> int:
+        """Bytes per element."""
+        return int(self._elements().itemsize)
+
+    def data_ptr(self) -> int:
+        """The address of the first byte; 0 where there is none."""
+        return int(self._bytes.__array_interface__["data"][0]) if self._bytes.size else 0
+
+    def tolist(self) -> list:
+        """The elements as Python numbers."""
+        return self._elements().tolist()
+
+    def __getitem__(self, i: Any) -> Any:
+        found = self._elements()[i]
+        return found.tolist()
+
+    def __setitem__(self, i: Any, value: Any) -> None:
+        self._elements()[i] = value
+        bump(self._tensor, "storage")
+
+    def fill_(self, value: Any) -> "UntypedStorage":
+        """Set all elements."""
+        self[:] = value
+        return self
+
+    def copy_(self, source: "UntypedStorage", non_blocking: bool | None = None) -> "UntypedStorage":
+        """Take the elements of another storage of this size."""
+        if source.size() != self.size():
+            raise ValueError(f"copy_: a storage of {self.size()} elements cannot take {source.size()}")
+        self[:] = source._elements()
+        return self
+
+    def clone(self) -> Any:
+        """A storage of its own with the same elements."""
+        return type(self)(wrap(self._elements().copy()))
+
+    def cpu(self) -> Any:
+        """In the memory of the CPU: itself."""
+        return self
+
+    def is_shared(self) -> bool:
+        """Whether other processes see it."""
+        return self._tensor.is_shared()  # type: ignore[attr-defined]
+
+    def is_pinned(self, device: Any = "cuda") -> bool:
+        """Whether the system may not move it: False."""
+        return False
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, UntypedStorage) and (self.data_ptr(), self.nbytes()) == (
+            other.data_ptr(), other.nbytes())
+
+    def __hash__(self) -> int:
+        return hash((self.data_ptr(), self.nbytes()))
+
+    def __repr__(self) -> str:
+        return f"{self.tolist()}\n[{type(self).__name__}(device={self.device}) of size {self.size()}]"
+
+
+class TypedStorage(UntypedStorage):
+    """The same memory as elements of a dtype.
+
+    >>> fw.tensor([1.0, 2.0]).storage().tolist()
+    [1.0, 2.0]
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        super().__init__(x)
+        self.dtype = x.dtype
+
+    def _elements(self) -> np.ndarray:
+        return self._bytes.view(self._tensor._array.dtype)
+
+    def untyped(self) -> UntypedStorage:
+        """As bytes."""
+        return UntypedStorage(self._tensor)
+
+    _untyped_storage = property(untyped)
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The memory behind the tensor as bytes; DeviceError on a GPU."""
+    return UntypedStorage(self)
+
+
+def storage(self: Tensor) -> TypedStorage:
+    """The memory behind the tensor as elements of its dtype; DeviceError on a GPU."""
+    return TypedStorage(self)
+
+
+def storage_type(self: Tensor) -> type:
+    """The class of ``storage()``."""
+    return TypedStorage
+
+
+def is_storage(obj: Any) -> bool:
+    """Whether ``obj`` is a storage.
+
+    >>> fw.is_storage(fw.ones(1).storage()), fw.is_storage(fw.ones(1))
+    (True, False)
+    """
+    return isinstance(obj, UntypedStorage)
+
+
+def is_set_to(self: Tensor, tensor: Tensor) -> bool:
+    """Whether both are the same elements of the same memory."""
+    return (self.data_ptr(), self.shape, self.stride()) == (tensor.data_ptr(), tensor.shape, tensor.stride())
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    """Whether the system may not move the memory: what ``pin_memory`` gave."""
+    owner = self._array
+    while isinstance(getattr(owner, "base", None), np.ndarray):
+        owner = owner.base
+    return type(getattr(owner, "base", None)).__module__.startswith("cupy")
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """A copy in memory that the system does not move, for copies to a GPU; DeviceError without one."""
+    if self.device.type != "cpu":
+        raise DeviceError(f"pin_memory: only memory of the CPU is pinned, this tensor is on '{self.device}'")
+    try:
+        cuda.require(as_device("cuda" if device is None else device))
+    except MissingExtraError as error:
+        raise DeviceError(f"pin_memory: there is no GPU that copies from it: {error}") from error
+    pinned = need("cupyx", "cuda12", "pin_memory").empty_pinned(self.shape, self._array.dtype)
+    pinned[...] = self._array
+    return wrap(pinned)
+
+
+for _method in (untyped_storage, storage, storage_type, is_set_to, is_pinned, pin_memory):
+    setattr(Tensor, _method.__name__, _method)

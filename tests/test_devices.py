@@ -1,0 +1,277 @@
+"""What programs ask of devices that are not there, settings of backends, determinism, storage, replicas."""
+
+import importlib
+import threading
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+
+import framework as fw
+from framework.backends.precision import check_deterministic
+from framework.errors import DeviceError, OutOfMemoryError
+
+no_gpu = pytest.mark.skipif(fw.cuda.is_available(), reason="there is a GPU here")
+
+
+@no_gpu
+def test_cuda_without_a_gpu_answers():
+    c = fw.cuda
+    assert c.device_count() == 0 and not c.is_available() and not c.is_bf16_supported()
+    assert c.memory_allocated() == c.max_memory_allocated() == c.memory_reserved() == c.memory_cached() == 0
+    assert c.max_memory_reserved() == 0 and c.memory_stats() == {} and "no CUDA device" in c.memory_summary()
+    assert c.get_rng_state_all() == [] and c.set_rng_state_all([]) is None and c.get_arch_list() == []
+    for nothing in (c.empty_cache, c.reset_peak_memory_stats, c.reset_max_memory_allocated, c.ipc_collect,
+                    c.seed, c.seed_all, lambda: c.set_device(-1), lambda: c.manual_seed_all(3)):
+        assert nothing() is None
+    with c.device(None), c.device(-1), c.device_of(fw.ones(1)), c.stream(None):
+        assert fw.ones(1).device.type == "cpu"
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        c.manual_seed_all("x")
+
+
+@no_gpu
+@pytest.mark.parametrize("call", [
+    "init()", "current_device()", "set_device(0)", "synchronize()", "get_device_name()", "Stream()",
+    "get_device_capability()", "get_device_properties(0)", "get_rng_state()", "mem_get_info()", "Event()",
+    "initial_seed()", "current_stream()", "default_stream()",
+    "device(0).__enter__()", "nvtx.range_push('a')", "nvtx.mark('a')",
+    "is_current_stream_capturing()", "can_device_access_peer(0, 1)", "set_per_process_memory_fraction(0.5)",
+    "profiler.start()", "FloatTensor(2)", "nvtx.range_pop()"])
+def test_cuda_without_a_gpu_refuses(call):
+    with pytest.raises((RuntimeError, ImportError), match="cuda|GPU|CuPy"):
+        eval(f"fw.cuda.{call}")
+
+
+def test_cuda_amp_is_amp_of_cuda():
+    with pytest.warns(UserWarning, match="there is none for device_type='cuda'"):
+        block = fw.cuda.amp.autocast()
+    assert isinstance(block, fw.autocast) and block.device == "cuda"
+    scaler = fw.cuda.amp.GradScaler(enabled=False)
+    assert isinstance(scaler, fw.amp.GradScaler) and not scaler.is_enabled()
+
+
+def test_types_of_cuda():
+    assert not isinstance(fw.ones(1), fw.cuda.FloatTensor) and fw.cuda.FloatTensor.place == "cuda"
+    assert repr(fw.cuda.LongTensor) == "<class 'framework.cuda.LongTensor'>"
+
+
+def test_sums_on_gpus_are_refused_where_determinism_is_wanted():
+    try:
+        check_deterministic("scatter_add", True)
+        fw.use_deterministic_algorithms(True)
+        with pytest.raises(RuntimeError, match="scatter_add: on a GPU"):
+            check_deterministic("scatter_add", True)
+        check_deterministic("scatter_add", False)
+        fw.use_deterministic_algorithms(True, warn_only=True)
+        assert fw.is_deterministic_algorithms_warn_only_enabled() and fw.get_deterministic_debug_mode() == 1
+        with pytest.warns(UserWarning, match="scatter_add"):
+            check_deterministic("scatter_add", True)
+        assert fw.empty(2).isnan().all() and (fw.empty(2, dtype=fw.int8) == 127).all()
+        for mode in (0, 1, 2):
+            fw.set_deterministic_debug_mode(mode)
+            assert fw.get_deterministic_debug_mode() == mode
+        assert fw.are_deterministic_algorithms_enabled()
+        with pytest.raises(ValueError, match="wanted 0, 1, 2"):
+            fw.set_deterministic_debug_mode("loud")
+    finally:
+        fw.use_deterministic_algorithms(False)
+
+
+def test_the_accelerator_without_a_gpu():
+    if fw.cuda.is_available():
+        pytest.skip("there is a GPU here")
+    a = fw.accelerator
+    assert not a.is_available() and a.current_accelerator() is None and a.device_count() == 0
+    for name in ("current_device_index", "synchronize", "current_stream", "empty_cache", "memory_allocated",
+                 "memory_reserved", "max_memory_allocated", "reset_peak_memory_stats"):
+        with pytest.raises(RuntimeError, match="no accelerator"):
+            getattr(a, name)()
+    for name in ("set_device_index", "set_stream"):
+        with pytest.raises(RuntimeError, match="no accelerator"):
+            getattr(a, name)(0)
+    with a.device_index(None):
+        pass
+
+
+@pytest.mark.parametrize("name", ["xpu", "mps"])
+def test_backends_that_are_not_there(name):
+    module = getattr(fw, name)
+    assert not module.is_available() and module.device_count() == 0 and module.manual_seed(3) is None
+    with pytest.raises(RuntimeError, match=f"{name}.synchronize: there is no device"):
+        module.synchronize()
+    assert (fw.xpu.memory_allocated(), fw.xpu.empty_cache(), fw.xpu.is_bf16_supported()) == (0, None, False)
+
+
+def test_settings_of_backends_are_kept_and_checked():
+    b = fw.backends
+    before = b.cudnn.benchmark
+    b.cudnn.benchmark = True
+    assert b.cudnn.benchmark
+    b.cudnn.benchmark = before
+    with pytest.raises(TypeError, match="benchmark must be of type bool"):
+        b.cudnn.benchmark = "yes"
+    with b.cudnn.flags(enabled=False, deterministic=True), b.mkldnn.flags(enabled=False):
+        assert not b.cudnn.enabled and b.cudnn.deterministic and not b.mkldnn.enabled
+    assert b.cudnn.enabled and not b.cudnn.deterministic and b.mkldnn.enabled
+    assert b.cudnn.version() is None and not b.cudnn.is_acceptable(fw.ones(1))
+    for name in ("cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum"):
+        assert importlib.import_module(f"framework.backends.{name}").is_available() is False
+    assert not b.mps.is_built() and not b.mps.is_macos_or_newer(13, 0)
+    assert b.opt_einsum.get_opt_einsum() is None and not b.opt_einsum.enabled
+    assert b.cuda.is_built() in (True, False)
+
+
+def test_precision_of_products():
+    products = fw.backends.cuda.matmul
+    assert fw.get_float32_matmul_precision() == "highest" and not products.allow_tf32
+    products.allow_tf32 = True
+    assert fw.get_float32_matmul_precision() == "high"
+    fw.set_float32_matmul_precision("highest")
+    assert not products.allow_tf32
+    with pytest.raises(ValueError, match="wanted one of"):
+        fw.set_float32_matmul_precision("foo")
+
+
+def test_version():
+    assert fw.version.__version__ == fw.__version__ and fw.version.hip is None
+    assert fw.version.cuda is None or isinstance(fw.version.cuda, str)
+    assert issubclass(fw.OutOfMemoryError, RuntimeError) and fw.cuda.OutOfMemoryError is OutOfMemoryError
+
+
+def test_variable():
+    x = fw.ones(2)
+    v = fw.autograd.Variable(x, requires_grad=True)
+    assert v.requires_grad and isinstance(x, fw.autograd.Variable) and type(v) is fw.Tensor
+    assert not fw.autograd.Variable(v).requires_grad and v.data_ptr() == x.data_ptr()
+    with pytest.raises(TypeError, match="no_grad"):
+        fw.autograd.Variable(x, volatile=True)
+    with pytest.raises(TypeError, match="must be a Tensor"):
+        fw.autograd.Variable([1.0])
+
+
+def test_storage():
+    x = fw.arange(6).reshape(2, 3).float()
+    s, part = x.storage(), x[1:].untyped_storage()
+    assert s.tolist() == [0, 1, 2, 3, 4, 5] == list(s) and len(s) == 6 and s.dtype is fw.float32
+    assert part.nbytes() == 24 == part.size() and part.data_ptr() == x.data_ptr() and s.element_size() == 4
+    assert part == x.untyped_storage() and part != fw.ones(2).untyped_storage() and s.untyped() == part
+    s[0] = 7
+    assert x[0, 0] == 7 and x._version == 1 and s[1:3] == [1, 2]
+    s.fill_(2)
+    assert (x == 2).all()
+    s.copy_(fw.ones(6).storage())
+    assert (x == 1).all() and s.clone() != s and s.cpu() is s
+    with pytest.raises(ValueError, match="cannot take 2"):
+        s.copy_(fw.ones(2).storage())
+    y = fw.arange(6).reshape(2, 3).t()
+    assert y.storage().tolist() == [0, 1, 2, 3, 4, 5] and y.is_set_to(y) and not y.is_set_to(y.t())
+    assert fw.Tensor().untyped_storage().nbytes() == 0 and "of size 6" in repr(s)
+    assert not x.is_pinned() and not s.is_pinned() and not s.is_cuda and s.device.type == "cpu"
+    assert x.storage_type() is fw.TypedStorage and isinstance(s, fw.UntypedStorage) and fw.is_storage(s)
+
+
+@no_gpu
+def test_pinned_memory_needs_a_gpu():
+    with pytest.raises(RuntimeError, match="pin_memory|CUDA device"):
+        fw.ones(1).pin_memory()
+
+
+@pytest.mark.parametrize("name", ["uniform", "normal", "constant", "eye", "dirac", "xavier_uniform", "sparse",
+                                  "xavier_normal", "kaiming_uniform", "kaiming_normal", "orthogonal"])
+def test_initialisations_without_underscore(name):
+    given = {"constant": (3.0,), "sparse": (0.5,)}.get(name, ())
+    x, y = fw.zeros((4, 4, 3) if name == "dirac" else (4, 4)), None
+    fw.manual_seed(0)
+    with pytest.warns(FutureWarning, match=f"old name of nn.init.{name}_"):
+        y = getattr(fw.nn.init, name)(x, *given)
+    fw.manual_seed(0)
+    assert y is x and (getattr(fw.nn.init, name + "_")(fw.zeros(x.shape), *given) == x).all() and x.any()
+
+
+# -- DataParallel ----------------------------------------------------------------------------------
+
+
+class Net(fw.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.ReLU(), fw.nn.Linear(4, 2))
+        self.register_buffer("shift", fw.ones(2))
+        self.threads = set()
+
+    def forward(self, x, scale=1.0):
+        self.threads.add(threading.current_thread())
+        return {"y": (self.body(x) + self.shift) * scale}
+
+
+def test_data_parallel_gives_the_results_and_gradients_of_one_call():
+    net, x = Net(), fw.randn(5, 3)
+    want = net(x, scale=2.0)["y"]
+    want.square().sum().backward()
+    grads = [p.grad.clone() for p in net.parameters()]
+    net.zero_grad()
+    net.threads.clear()
+    model = fw.nn.DataParallel(net, ["cpu", "cpu"])
+    got = model(x, scale=2.0)["y"]
+    got.square().sum().backward()
+    np.testing.assert_allclose(got.detach(), want.detach(), rtol=1e-6)
+    for p, g in zip(net.parameters(), grads):
+        np.testing.assert_allclose(p.grad, g, rtol=1e-5, atol=1e-6)
+    assert len(net.threads) == 2 and next(iter(model.state_dict())).startswith("module.")
+    assert fw.nn.parallel.data_parallel(net, x, ["cpu"])["y"].shape == (5, 2)
+
+
+@no_gpu
+def test_data_parallel_without_gpus_passes_through():
+    net = Net()
+    model = fw.nn.DataParallel(net)
+    assert model.device_ids == [] and model.module is net
+    assert (model(fw.ones(2, 3))["y"] == net(fw.ones(2, 3))["y"]).all() and len(net.threads) == 1
+
+
+def test_data_parallel_raises_what_a_replica_raises():
+    class Wrong(fw.nn.Module):
+        def forward(self, x):
+            raise KeyError("lost")
+
+    with pytest.raises(KeyError, match="lost") as caught:
+        fw.nn.DataParallel(Wrong(), ["cpu", "cpu"])(fw.ones(2, 1))
+    assert any("in replica" in note for note in caught.value.__notes__)
+
+
+def test_pieces_of_nested_arguments():
+    p = fw.nn.parallel
+    parts = p.scatter([fw.arange(4), {"a": fw.ones(2), "b": 1}, None], ["cpu", "cpu"])
+    assert [part[1]["b"] for part in parts] == [1, 1] and parts[1][0].tolist() == [2, 3]
+    joined = p.gather([x[0] for x in parts], "cpu")
+    assert joined.tolist() == [0, 1, 2, 3] and p.gather([fw.tensor(1.0), fw.tensor(2.0)], "cpu").shape == (2,)
+    assert p.gather([{"a": fw.ones(1)}, {"a": fw.zeros(1)}], "cpu")["a"].tolist() == [1, 0]
+    some, named = p.scatter_kwargs((fw.arange(3),), {"k": fw.arange(3)}, ["cpu"] * 3)
+    assert len(some) == len(named) == 3 and named[2]["k"].tolist() == [2]
+    with pytest.raises(ValueError, match="different keys"):
+        p.gather([{"a": fw.ones(1)}, {"b": fw.ones(1)}], "cpu")
+    with pytest.raises(TypeError, match="results must be tensors"):
+        p.gather(["a", "b"], "cpu")
+
+
+# -- last, as CuPy's stand-in stays imported until the end of this file -----------------------------
+
+
+def test_gpus_are_chosen_seeded_and_named(cupy):  # noqa: F811
+    assert fw.cuda.is_available() and fw.cuda.device_count() >= 1 and fw.cuda.is_initialized()
+    assert fw.accelerator.is_available() and fw.accelerator.current_accelerator() == fw.device("cuda")
+    assert fw.accelerator.device_count() == fw.cuda.device_count()
+    fw.cuda.manual_seed_all(5)
+    state, x = fw.cuda.get_rng_state(), fw.rand(3, device="cuda")
+    assert fw.cuda.initial_seed() == 5
+    fw.cuda.set_rng_state(state)
+    assert (fw.rand(3, device="cuda") == x).all()
+    assert isinstance(x, fw.cuda.FloatTensor) and x.type() == "framework.cuda.FloatTensor"
+    with fw.device("cuda"):
+        assert fw.ones(2).is_cuda and fw.get_default_device().type == "cuda"
+    last = fw.cuda.device_count() - 1
+    with fw.cuda.device(last):
+        assert fw.cuda.current_device() == last
+    assert fw.cuda.current_device() == 0
+    with pytest.raises(DeviceError):
+        fw.cuda.set_device(99)
