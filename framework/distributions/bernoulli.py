@@ -26,6 +26,7 @@ class Bernoulli(Coin, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _parameters = {"probs": 0, "logits": 0}
+    _mean_carrier_measure = 0
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         _, batch_shape = self._take(probs, logits)

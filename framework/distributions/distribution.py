@@ -89,15 +89,14 @@ class Distribution:
         (2, 3)
         """
         shape = _size(batch_shape)
-        new = self._get_checked_instance(_owner(type(self), "_parameters"), _instance)
+        return self._expanded(self._get_checked_instance(_owner(type(self), "_parameters"), _instance), shape)
+
+    def _expanded(self, new: Any, batch_shape: tuple[int, ...]) -> Any:
+        """``new`` as a copy of this one of another batch shape, but for what it has already."""
         for name, dims in self._parameters.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
-                new.__dict__[name] = value.expand((*shape, *value.shape[value.ndim - dims:]))
-        return self._expanded(new, shape)
-
-    def _expanded(self, new: Any, batch_shape: tuple[int, ...]) -> Any:
-        """``new`` as a copy of this one but for its batch shape and what is in its own dict already."""
+                new.__dict__[name] = value.expand((*batch_shape, *value.shape[value.ndim - dims:]))
         for name, value in self.__dict__.items():
             if name not in new.__dict__ and not isinstance(getattr(type(self), name, None), lazy_property):
                 new.__dict__[name] = copy.copy(value) if isinstance(value, (list, dict)) else value

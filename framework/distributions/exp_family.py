@@ -27,7 +27,7 @@ class ExponentialFamily(Distribution):
         """F at ``theta``."""
         raise self._lacks("the log normalizer")
 
-    _mean_carrier_measure: Any = 0  # the expectation of log h(x)
+    _mean_carrier_measure: Any = None  # the expectation of log h(x)
 
     def _normalizer_and_slopes(self) -> tuple[list[Tensor], Tensor, Any]:
         """theta as new leaves, F there, and the gradient of F, which can be differentiated again."""
@@ -39,6 +39,8 @@ class ExponentialFamily(Distribution):
 
     def entropy(self) -> Tensor:
         """``F - <theta, grad F> - E[log h]``."""
+        if self._mean_carrier_measure is None:
+            raise self._lacks("entropy")
         theta, normalizer, slopes = self._normalizer_and_slopes()
         events = len(self.event_shape)
         entropy = normalizer - self._mean_carrier_measure

@@ -26,6 +26,7 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _parameters = {"concentration": 0, "rate": 0}
+    _mean_carrier_measure = 0
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         (self.concentration, self.rate), batch_shape = parameters(concentration, rate)
@@ -45,10 +46,7 @@ class Gamma(ExponentialFamily):
 
     def rsample(self, sample_shape: Any = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        value = fw._standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        tiny = fw.finfo(value.dtype).tiny  # where a small concentration underflows, the density stays finite
-        value.detach().clamp_(min=tiny)
-        return value
+        return fw._standard_gamma(self.concentration.expand(shape)) / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         value = fw.as_tensor(value, dtype=self.rate.dtype, device=self.rate.device)

@@ -26,6 +26,7 @@ class Normal(ExponentialFamily):
     support = constraints.real
     has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
+    _mean_carrier_measure = 0
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         (self.loc, self.scale), batch_shape = parameters(loc, scale)

@@ -1,10 +1,10 @@
 """Distributions of transformed random numbers."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution, _size
+from .distribution import Distribution, _owner, _size
 from .independent import Independent
 from .transforms.base import ComposeTransform, Transform
 from .utils import sum_rightmost
@@ -24,6 +24,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: dict[str, constraints.Constraint] = {}
+    _parameters: ClassVar[dict[str, int]] = {}
 
     def __init__(self, base_distribution: Distribution, transforms: Any,
                  validate_args: bool | None = None) -> None:
@@ -43,14 +44,14 @@ class TransformedDistribution(Distribution):
         base_distribution = base_distribution.expand(
             tuple(joined.inverse_shape(shape))[:len(base) - len(base_distribution.event_shape)])
         lifted = joined.domain.event_dim - len(base_distribution.event_shape)
-        self.base_dist = Independent(base_distribution, lifted) if lifted > 0 else base_distribution
+        self.base_dist: Any = Independent(base_distribution, lifted) if lifted > 0 else base_distribution
         beyond = len(base_distribution.event_shape) - joined.domain.event_dim
         cut = len(shape) - joined.codomain.event_dim - max(beyond, 0)
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         shape = _size(batch_shape)
-        new = self._get_checked_instance(TransformedDistribution, _instance)
+        new = self._get_checked_instance(_owner(type(self), "_parameters"), _instance)
         inner = tuple(ComposeTransform(self.transforms).inverse_shape((*shape, *self.event_shape)))
         new.base_dist = self.base_dist.expand(inner[:len(inner) - len(self.base_dist.event_shape)])
         return self._expanded(new, shape)

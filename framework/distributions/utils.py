@@ -92,6 +92,11 @@ def one_of(op: str, **given: Any) -> tuple[str, Any]:
     return named[0]
 
 
+# the names under which PyTorch's libraries look for them
+_standard_normal = lambda shape, dtype, device: fw.randn(tuple(shape), dtype=dtype, device=device)
+_sum_rightmost = sum_rightmost
+
+
 class lazy_property:
     """A property computed when first read, and kept as an attribute of the instance.
 

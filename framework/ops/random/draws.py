@@ -10,7 +10,7 @@ import numpy as np
 
 from ...backends import move
 from ...device import CPU
-from ...dtypes import promote_types
+from ...dtypes import finfo, promote_types
 from ...errors import ShapeError
 from ...random import Generator, drawn
 from ...tensor import Tensor, wrap
@@ -24,9 +24,14 @@ def _same(x: Meta, *others: Meta, **_: Any) -> Meta:
     return x
 
 
-def _result(array: Any, like: Any) -> Any:
+def _result(array: Any, like: Any, lowest: float = 0.0) -> Any:
     """A host array in the dtype and place of the parameter ``like``."""
-    return move(np.asarray(array).astype(like.dtype), wrap(like).device)
+    return move(np.asarray(np.maximum(array, lowest)).astype(like.dtype), wrap(like).device)
+
+
+def _lowest(like: Any) -> float:
+    """The smallest normal number: where a draw underflows, its logarithm stays finite."""
+    return finfo(wrap(like).dtype).tiny
 
 
 def _host(x: Any) -> np.ndarray:
@@ -35,7 +40,8 @@ def _host(x: Any) -> np.ndarray:
 
 def _gamma_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
     shape = _host(x).astype(np.float64)
-    return _result(drawn(wrap(x).device, generator, lambda rng: rng.standard_gamma(shape)), x)
+    return _result(drawn(wrap(x).device, generator, lambda rng: rng.standard_gamma(shape)), x,
+                   _lowest(x))
 
 
 def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
@@ -48,7 +54,7 @@ def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
             log = np.log(rng.standard_gamma(a + 1)) + np.log1p(-rng.random(a.shape)) / a
         parts = np.exp(log - log.max(axis=-1, keepdims=True, initial=-np.inf))
         return parts / parts.sum(axis=-1, keepdims=True)
-    return _result(drawn(wrap(x).device, generator, draw), x)
+    return _result(drawn(wrap(x).device, generator, draw), x, _lowest(x))
 
 
 _gamma_slope = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, vjp="undefined")
