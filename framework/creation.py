@@ -17,7 +17,7 @@ from .ops.convert.memory_format import made_like
 from .ops.record.args import size_args
 from .ops.record.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
-from .tensor import Tensor, wrap
+from .tensor import Tensor, made, wrap
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -38,7 +38,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         array = move(array, target)
     elif array is data or isinstance(data, (np.ndarray, Tensor)) or not array.flags.writeable:
         array = np.array(array, order="C", copy=True)
-    return wrap(array).requires_grad_(requires_grad)
+    return made("tensor", array, data).requires_grad_(requires_grad)
 
 
 def _to_array(data: Any, dtype: Any, op: str) -> Any:
@@ -125,7 +125,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     target = as_device(device)
     if target.type != "cpu" or not isinstance(array, np.ndarray):
         array = backend_for(target).asarray(array, None, target)
-    return wrap(array)
+    return made("as_tensor", array, data)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
@@ -160,7 +160,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         hint = "use ndarray.astype(ndarray.dtype.newbyteorder('='))" if ndarray.dtype.kind in "biufc" and \
             ndarray.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with ndarray.astype(...)"
         raise DTypeError(f"from_numpy: dtype {ndarray.dtype} is not supported; {hint}")
-    return wrap(ndarray)
+    return made("from_numpy", ndarray, ndarray)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
@@ -236,7 +236,7 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
             array.fill(fill)
-    return wrap(array).requires_grad_(requires_grad)
+    return made(name, array, fill).requires_grad_(requires_grad)
 
 
 def _is_negative(number: Any) -> bool:
@@ -284,8 +284,8 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
         return _filled("empty", size, None, dtype, device, requires_grad)
     shape = size_args(size, "empty")
     need_dims(shape, memory_format, "empty")
-    made = _filled("empty", tuple(shape[d] for d in order(len(shape))), None, dtype, device, False)
-    return wrap(made._array.transpose(back(len(shape)))).requires_grad_(requires_grad)
+    rows = _filled("empty", tuple(shape[d] for d in order(len(shape))), None, dtype, device, False)
+    return wrap(rows._array.transpose(back(len(shape)))).requires_grad_(requires_grad)
 
 
 @with_out
@@ -385,7 +385,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     kind = dtypes.as_dtype(dtype) if dtype is not None else (
         dtypes.int64 if whole else dtypes.get_default_dtype())
     array = quietly(np.arange(start, end, step).astype, kind.numpy)
-    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+    return made("arange", move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
 
 
 def _kind_of(*numbers: Any) -> dtypes.DType:
@@ -407,7 +407,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     ends = _number(start), _number(end)
     kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
     array = quietly(np.linspace(*ends, steps).astype, kind.numpy)
-    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+    return made("linspace", move(array, as_device(device)), *ends, steps).requires_grad_(requires_grad)
 
 
 @with_out
@@ -422,7 +422,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
     exponents = np.linspace(*ends, steps)
     array = quietly(lambda: np.power(float(base), exponents).astype(kind.numpy))
-    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+    return made("logspace", move(array, as_device(device)), *ends, steps, base).requires_grad_(requires_grad)
 
 
 @with_out
@@ -436,7 +436,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
     """
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     array = np.eye(n, m, dtype=kind.numpy)
-    return wrap(move(array, as_device(device))).requires_grad_(requires_grad)
+    return made("eye", move(array, as_device(device)), n, m).requires_grad_(requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -120,6 +120,14 @@ class Dual(Node):
         owners: Any = []
         self.edges, self.kept, self.versions, self.settings = (), None, None, owners
 
+    @classmethod
+    def standing_for(cls, node: Any, op: Any) -> "Dual":
+        """A place with the call that ``node`` was made for."""
+        self = cls.__new__(cls)
+        self.op, self.edges, self.kept, self.versions = op, node.edges, node.kept, node.versions
+        self.settings, self.shapes, self.hooks, self.seq = node.settings, node.shapes, None, node.seq
+        return self
+
     @property
     def owners(self) -> Any:
         """Weak references to the tensors here."""

@@ -1,7 +1,7 @@
 """Where kernels run: with NumPy's floating-point warnings off, since inf and nan are results here.
 
-Every kernel call of a thread goes through its ``quiet.run``, so whoever wants to look at all of them
-(anomaly mode) puts another function there for a while; nothing is paid when nobody does.
+Every kernel of a thread runs through its ``quiet.run``. It is None while somebody looks at all calls of the
+thread (``seam.py``), which then go there first.
 """
 
 import threading
@@ -41,11 +41,13 @@ class _Quiet(threading.local):
     """
 
     site: Callable | None = None  # what notes the line that changes a tensor in place, if somebody asks
+    stack: tuple = ()  # those who look at all calls, see ``seam.py``
+    whole = True  # whether several ops may run as one
 
     def __init__(self) -> None:
         with np.errstate(all="ignore"), cached_memory():
             self.plain: Callable = copy_context().run
-        self.run: Callable = self.plain
+        self.run: Callable | None = self.plain
 
 
 quiet = _Quiet()
@@ -60,16 +62,21 @@ def readable(error: Exception, op: str) -> Exception:
 
 
 def is_interrupted(error: Exception) -> bool:
-    """Whether ``quiet.run`` failed since a signal handler or finalizer runs within another one."""
+    """Whether ``quiet.plain`` failed since a signal handler or finalizer runs within another one."""
     return isinstance(error, RuntimeError) and "cannot enter context" in str(error)
 
 
 def quietly(function: Callable, *args: Any, **settings: Any) -> Any:
-    """``quiet.run``, also where a signal handler or finalizer interrupted another one."""
+    """``function(...)`` as kernels run, also where a signal handler or finalizer interrupted another one."""
     try:
-        return quiet.run(function, *args, **settings)
+        return quiet.plain(function, *args, **settings)
     except RuntimeError as error:
         if not is_interrupted(error):
             raise
-        with np.errstate(all="ignore"):
-            return function(*args, **settings)
+        return unsaved(function, *args, **settings)
+
+
+def unsaved(function: Callable, *args: Any, **settings: Any) -> Any:
+    """``function(...)`` where the saved context is in use: a signal handler or finalizer within a kernel."""
+    with np.errstate(all="ignore"):
+        return function(*args, **settings)

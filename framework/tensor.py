@@ -20,6 +20,7 @@ from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeEr
 from .layouts import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
+from .seam import MAKE, Event, Maker, intercepted
 from .size import Size
 
 _tuple = tuple.__new__  # what Size is, without a look at numbers that are known to be ints
@@ -389,6 +390,14 @@ def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
     return t
 
 
+def made(name: str, array: Any, *data: Any) -> Tensor:
+    """A new tensor, over what the function ``name`` made of ``data`` that are no tensors."""
+    t = wrap(array)
+    if quiet.run is None:
+        return intercepted(Event(MAKE, Maker(name), data, {}), lambda *_: t)
+    return t
+
+
 def _copied(array: Any, memo: dict) -> Any:
     """A copy for ``deepcopy``, in which arrays over one memory stay that: the memory is copied once.
 
@@ -451,7 +460,9 @@ def counter_of(t: Tensor) -> list:
 
 def bump(t: Tensor, name: str) -> None:
     """Count a change of the memory of ``t``, by ``name``."""
-    counter = counter_of(t)
+    counter = t._counter  # ``counter_of``, written out
+    if counter is None:
+        counter = t._counter = [0, None]
     counter[0] += 1
     counter[1] = name if quiet.site is None else quiet.site(name)
 

@@ -22,7 +22,7 @@ LEVELS = [
     ["dtypes"],
     ["device"],
     ["backends"],
-    ["node", "quiet", "philox"],
+    ["node", "quiet", "seam", "philox"],
     ["tensor"],
     ["autograd.mode"],
     ["autograd"],

@@ -1,7 +1,7 @@
 """Anomaly mode: stop at the op that first makes a NaN or Inf, forward or backward, in the user's frame.
 
-While the mode is on in a thread, its kernels run through ``_checked`` (see ``quiet.py``), its backwards
-through ``Watch.pull``, and every node notes the line that made it. While it is off, nothing here runs.
+While the mode is on in a thread, its calls and derivatives come by ``Watch`` (see ``seam.py``), and every
+node notes the line that made it. While it is off, nothing here runs.
 
 What counts, forward: an op's result holds NaN and no argument does, or it holds Inf and all arguments are
 finite. So an Inf that was given (``full(..., inf)``, ``masked_fill(mask, -inf)``, padding) is no anomaly,
@@ -12,6 +12,7 @@ import linecache
 import math
 import os
 import sys
+from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -21,7 +22,8 @@ from ..backends import array_module
 from ..dtypes import INEXACT
 from ..errors import AnomalyError, AutogradError
 from ..node import notes_of, place_of
-from ..quiet import quiet
+from ..quiet import quiet, quietly
+from ..seam import BACKWARD, MAKE, OP, Event, intercept
 from ..tensor import Tensor
 from .listen import listen, unlisten
 from .mode import state
@@ -94,11 +96,15 @@ def _switch(mode: bool, check_nan: bool) -> None:
     if mode and state.anomaly is None:
         listen(_note_line)
         quiet.site = Changed
+        state.anomaly = Watch()
+        state.anomaly.__enter__()
     elif not mode and state.anomaly is not None:
         unlisten(_note_line)
         quiet.site = None
-    state.anomaly = Watch(check_nan) if mode else None
-    quiet.run = _checked if mode and check_nan else quiet.plain
+        state.anomaly.__exit__(None, None, None)
+        state.anomaly = None
+    if mode:
+        state.anomaly.check_nan = check_nan
 
 
 # -- lines ----------------------------------------------------------------------------------------
@@ -217,56 +223,31 @@ def _found(a: Any) -> tuple[str, tuple[int, ...]]:
 # -- forward --------------------------------------------------------------------------------------
 
 
-def _checked(function: Any, *arrays: Any, **settings: Any) -> Any:
-    """Stands in for ``quiet.run``."""
-    return quiet.plain(_run, function, arrays, settings)
-
-
-def _run(function: Any, arrays: tuple, settings: dict) -> Any:
-    given = kinds(arrays) if "out" in settings else None  # the arguments are about to be written over
-    out = function(*arrays, **settings)
-    if type(out) is ndarray:
-        base = out.base
-        if base is not None and any(base is a or base is getattr(a, "base", 0) for a in arrays):
-            return out  # a view shows nothing new
-        if finite(out):
-            return out
-    new = kinds(out)
+def _look(event: Event, out: Any) -> None:
+    """Raise for a result that holds NaN or Inf, if the op made them."""
+    new = 0
+    for part in out if isinstance(out, tuple) else (out,):
+        if part._base is None and not finite(part._array):  # a view shows nothing new
+            new |= kinds(part)
     if new:
-        if given is None:
-            rest = {k: v for k, v in settings.items() if k != "out"}
-            given = kinds(arrays) | kinds(rest) | kinds(getattr(function, "__self__", None))
+        given = kinds(event.inputs) | kinds(event.settings)
         if not given or (new & NAN and not given & NAN):
-            _fail(_forward_text(arrays, settings, out, given))
-    return out
+            _fail(_forward_text(event, out, given))
 
 
-def _forward_text(arrays: tuple, settings: dict, out: Any, given: int) -> str:
-    op, name = _op_running()
-    outs = [o for o in (out if isinstance(out, (tuple, list)) else (out,)) if hasattr(o, "dtype")]
+def _forward_text(event: Event, out: Any, given: int) -> str:
+    op = event.op
+    outs = [o._array for o in (out if isinstance(out, tuple) else (out,))]
     bad = next(o for o in outs if not finite(o))
     counts, index = _found(bad)
-    names = op.arguments if op is not None and not op.variadic else ()
-    shown = [_show(a, names[i] if i < len(names) else f"argument {i}", bad, index, hasattr(op, "expr"))
-             for i, a in enumerate(arrays)]
-    shown += [f"{k} = {_short(v)}" for k, v in settings.items() if k != "out"]
+    names = op.arguments if not op.variadic else ()
+    shown = [_show(_bare(a), names[i] if i < len(names) else f"argument {i}", bad, index, hasattr(op, "expr"))
+             for i, a in enumerate(event.inputs)]
+    shown += [f"{k} = {_short(v)}" for k, v in event.settings.items()]
     what = "finite arguments" if not given else "arguments with Inf but no NaN"
-    return "\n".join([f"{name} made {counts}, the first ({bad[index]}) at index {list(index)}, from {what}",
-                      *[f"  {line}" for line in shown], f"  at {Site()}"])
-
-
-def _op_running() -> tuple[Any, str]:
-    """The record whose kernel runs, found in the frames of the road, and what to call it."""
-    frame: FrameType | None = sys._getframe(1)
-    name = "a kernel"
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        for key in ("self", "op"):
-            op = frame.f_locals.get(key)
-            if op is not None and hasattr(op, "kernel_for"):
-                return op, op.name
-        name = frame.f_code.co_name
-        frame = frame.f_back
-    return None, name
+    first = f"the first ({bad[index]}) at index {list(index)}"
+    return "\n".join([f"{op.name} made {counts}, {first}, from {what}", *[f"  {line}" for line in shown],
+                      f"  at {Site()}"])
 
 
 def _show(a: Any, name: str, out: Any, index: tuple[int, ...], elementwise: bool) -> str:
@@ -275,8 +256,7 @@ def _show(a: Any, name: str, out: Any, index: tuple[int, ...], elementwise: bool
     text = f"{name}: {a.dtype}{list(a.shape)}"
     if elementwise and a.size:
         place = tuple(0 if n == 1 else i for i, n in zip(index[len(index) - a.ndim:], a.shape))
-        if type(out) is not ndarray or not np.may_share_memory(a, out):  # else it was written over
-            text += f", {a[place]} there"
+        text += f", {a[place]} there"
     return text
 
 
@@ -288,12 +268,24 @@ def _short(value: Any) -> str:
 # -- backward -------------------------------------------------------------------------------------
 
 
-class Watch:
-    """What anomaly mode does in a backward. ``pulled``: the node whose derivative is being computed."""
+class Watch(intercept):
+    """What anomaly mode does with each call. ``pulled``: the node whose derivative is being computed."""
 
-    def __init__(self, check_nan: bool) -> None:
-        self.check_nan = check_nan
+    check_nan = True
+
+    def __init__(self) -> None:
+        super().__init__(self.look)
         self.pulled: Any = None
+
+    def look(self, event: Event, proceed: Callable) -> Any:
+        """Compute, and look at the result; not at each step of a derivative, but of a user's ``backward``."""
+        if event.kind == BACKWARD:
+            return self.pull(event, proceed)
+        out = proceed(*event.inputs, **event.settings)
+        in_rule = self.pulled is not None and not hasattr(self.pulled.op, "ctx")
+        if event.kind in (OP, MAKE) and self.check_nan and not in_rule:
+            quietly(_look, event, out)
+        return out
 
     def start(self, roots: list, seeds: list) -> None:
         """A loss, and the gradients given, must be finite."""
@@ -309,23 +301,20 @@ class Watch:
             if kinds(seed):
                 _fail(f"backward: the gradient given for tensor {i} holds {_found(_bare(seed))[0]}")
 
-    def pull(self, node: Any, g: Any, edges: tuple, live: bool) -> Any:
-        """``node.op.pull``, its result checked, its errors with the forward line."""
+    def pull(self, event: Event, proceed: Callable) -> Any:
+        """A derivative, its result checked, its errors with the forward line."""
+        node, (g,) = event.node, event.inputs
         outer, self.pulled = self.pulled, node
-        run = quiet.run
-        if not hasattr(node.op, "ctx"):  # in the backward of a Function, the user's own ops are looked at
-            quiet.run = quiet.plain
         try:
-            grads = node.op.pull(node, g, edges, live)
+            grads = proceed(g, **event.settings)
         except Exception as error:
             _explain(error, node)
             raise
         finally:
-            quiet.run = run
             self.pulled = outer
         if self.check_nan:
-            for i, (edge, part) in enumerate(zip(edges, grads)):
-                if edge is not None and part is not None and not finite(_bare(part)):
+            for i, part in enumerate(grads):
+                if node.edges[i] is not None and part is not None and not finite(_bare(part)):
                     _fail(_backward_text(node, i, _bare(part), kinds(g)))
         return grads
 

@@ -17,7 +17,8 @@ from ..backends import cuda, move
 from ..backends.native import add, copied
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import Leaf, Node, Pick
-from ..quiet import hush, speak
+from ..quiet import hush, quiet, speak
+from ..seam import BACKWARD, Event, intercepted
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
 
@@ -161,10 +162,11 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
     on_gpu = cuda._cupy is not None
+    seen = quiet.run is None  # whether somebody looks at all calls of the thread
     node: Any = None
     g: Any = None
     mine = False  # whether nobody else has g
-    ndarray, large = np.ndarray, LARGE if watch is None else math.inf
+    ndarray, large = np.ndarray, math.inf if seen else LARGE
     while node is not None or heap:
         if node is None:
             node = heappop(heap)[1]
@@ -204,10 +206,10 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         if versions and type(g) is ndarray and g.size >= large \
                 and (pull := getattr(op, "pull_new", None)) is not None:
             grads, fresh = pull(node, g, edges, mine)
-        elif watch is None:
-            grads = op.pull(node, g, edges, live)
+        elif seen:
+            grads = intercepted(Event(BACKWARD, op, (g,), {"live": live}, node=node), _pulling(node, edges))
         else:
-            grads = watch.pull(node, g, edges, live)
+            grads = op.pull(node, g, edges, live)
         if versions and not retain:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
@@ -232,6 +234,10 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             g, mine = chain, fresh
     for leaf, g in late:
         _accumulate(leaf, g, live)
+
+
+def _pulling(node: Any, edges: tuple) -> Callable:
+    return lambda g, live: node.op.pull(node, g, edges, live)
 
 
 def _takes_over(leaf: Leaf, op: Any) -> bool:

@@ -172,8 +172,7 @@ def _passing_node(op: Any, inputs: Sequence, arrays: list, results: tuple, setti
         node = op.node(inputs, arrays, results, settings)
     finally:
         state.saved_hooks = hooks
-    node.op, node.__class__ = op, Dual
-    return node
+    return Dual.standing_for(node, op)
 
 
 def _some(tangents: Iterable) -> bool:

@@ -1,10 +1,12 @@
-"""Hooks around an optimizer's steps, whoever wrote ``step``."""
+"""Hooks around an optimizer's steps, whoever wrote ``step``: here it is seen, too (``seam.py``)."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
 from ..autograd.hooks import RemovableHandle
+from ..quiet import quiet
+from ..seam import STEP, Event, intercepted
 
 EVERY_PRE: dict[int, Callable] = {}  # hooks of all optimizers
 EVERY_POST: dict[int, Callable] = {}
@@ -58,7 +60,11 @@ def hooked(step: Callable) -> Callable:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     args, kwargs = _checked(self, changed)
-            result = step(self, *args, **kwargs)
+            if quiet.run is not None:
+                result = step(self, *args, **kwargs)
+            else:
+                params = tuple([p for group in self.param_groups for p in group["params"]])
+                result = intercepted(Event(STEP, self, params, {}), lambda *_: step(self, *args, **kwargs))
             for hook in (*self._optimizer_step_post_hooks.values(), *EVERY_POST.values()):
                 hook(self, args, kwargs)
             return result

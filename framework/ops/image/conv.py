@@ -22,8 +22,9 @@ from ...layouts import laid_as
 from ...tensor import Tensor
 from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg
-from ..record.op import NEVER, Meta, Op
+from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..reduce.sums import sum_op
 from ..shape.view import grown, reshape_op
 
@@ -299,17 +300,15 @@ def _weight_grad_y(g: Any, x: Any, stride: tuple, padding: tuple, dilation: tupl
 
 
 conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
-          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b})
+          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER)
 conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
                      rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
-                     vjp={"y": _input_grad_y, "w": _input_grad_w})
+                     vjp={"y": _input_grad_y, "w": _input_grad_w}, loose_from=NEVER)
 conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
                       rounds="conv_weight_grad_bf16",
                       jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
-                      vjp={"x": _weight_grad_x, "y": _weight_grad_y})
-for _op in (conv, conv_input_grad, conv_weight_grad):
-    _op.loose_from = NEVER  # images keep their memory format
+                      vjp={"x": _weight_grad_x, "y": _weight_grad_y}, loose_from=NEVER)
 
 
 # -- the public functions ------------------------------------------------------------------------

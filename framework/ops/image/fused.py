@@ -5,6 +5,7 @@ it, with the derivatives they have; a norm is only joined where nothing is recor
 None where it cannot be done: the caller then calls one after the other, which also says what is wrong.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from ... import _native, dtypes
@@ -15,6 +16,7 @@ from ...tensor import Tensor, wrap
 from ..linalg.matmul import linear, linear_op
 from ..pointwise.activations import _relu as relu_function
 from ..record.op import Op
+from ..record.road import Declined, road
 from .conv import conv, conv1d, conv2d, conv3d
 
 _linear_relu: Any = getattr(_native.module, "linear_relu", None)
@@ -25,11 +27,50 @@ _KERNELS = {op: op.cpu for op in (linear_op, conv)}
 _OWN: list[Any] = [(f, f.__code__) for f in (linear, conv1d, conv2d, conv3d)]
 
 
+class _Joined(Op):
+    """A layer and relu as one native function, which may decline; two nodes, of relu behind the layer's."""
+
+    def __init__(self, name: str, inputs: str, kernel: Callable, layer: Op) -> None:
+        self.layer = layer
+        super().__init__(name, inputs, kernel=kernel, vjp=lambda g: None, infer=layer.infer,
+                         loose_from=layer.loose_from)
+
+    def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
+        between = wrap(results[0]._array, node=self.layer.node(inputs, arrays, results, settings))
+        return _relu_op.node((between,), [between._array], results, {})
+
+
+def _taken(out: Any) -> Any:
+    if out is NotImplemented:
+        raise Declined
+    return out
+
+
+def _normed(xp: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float,
+            **settings: Any) -> Any:
+    return _taken(_conv_then(x, w, b, **settings, norm=(mean, var, weight, bias, eps)))
+
+
+_linear_relu_op = _Joined("linear_relu", "x w b", lambda xp, *arrays: _taken(_linear_relu(*arrays)),
+                          linear_op)
+_conv_relu_op = _Joined("conv_relu", "x w b", lambda xp, *arrays, **settings: _taken(
+    _conv_then(*arrays, **settings, norm=None, relu=True)), conv)
+_conv_norm_op = Op("conv_norm", "x w b mean var weight bias eps", kernel=_normed,
+                   loose_from=conv.loose_from)
+
+
+def _joined(op: Op, inputs: tuple, found: tuple[list, bool], settings: dict) -> Tensor | None:
+    try:
+        return road(op, inputs, found[0], settings, found[1])
+    except Declined:
+        return None
+
+
 def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None, public: int) -> tuple[list, bool] | None:
     """(arrays, whether a node is wanted), or None where the functions themselves are to be called."""
     function, code = _OWN[public]
     mode = state.enabled
-    if function.__code__ is not code or (mode is not True and mode is not False) or state.anomaly is not None:
+    if function.__code__ is not code or (mode is not True and mode is not False) or not quiet.whole:
         return None
     if not isinstance(x, Tensor):
         return None
@@ -40,26 +81,12 @@ def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None, public: int) -> tuple
     return arrays, mode and recorded
 
 
-def _result(op: Op, inputs: tuple, arrays: list, out: Any, settings: dict, recorded: bool,
-            active: bool) -> Tensor:
-    """The tensor of ``out`` with the nodes of the op and of relu, if it was ``active``."""
-    result = wrap(out)
-    if recorded:
-        node: Node = op.node(inputs, arrays, (result,), settings)
-        if active:
-            node = _relu_op.node((wrap(out, node=node),), [out], (result,), {})
-        result._node = node
-    return result
-
-
 def linear_relu(x: Any, w: Tensor, b: Tensor | None) -> Tensor | None:
     """``relu(linear(x, w, b))``"""
     found = None if _linear_relu is None else _operands(linear_op, x, w, b, 0)
     if found is None:
         return None
-    arrays, recorded = found
-    out = quiet.run(_linear_relu, *arrays)
-    return None if out is NotImplemented else _result(linear_op, (x, w, b), arrays, out, {}, recorded, True)
+    return _joined(_linear_relu_op, (x, w, b), found, {})
 
 
 def conv_then(x: Any, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple, dilation: tuple,
@@ -69,12 +96,11 @@ def conv_then(x: Any, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple
     found = None if _conv_then is None or not 1 <= len(stride) <= 3 else _operands(conv, x, w, b, len(stride))
     if found is None:
         return None
-    arrays, recorded = found
-    if norm is not None and state.enabled and (recorded or any(getattr(p, "_node", None) for p in norm)):
+    parts = norm or ()
+    if parts and state.enabled and (found[1] or any(getattr(p, "_node", None) for p in parts)):
         return None
+    found[0].extend([p._array if isinstance(p, Tensor) else p for p in parts])
     settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    parts = norm and tuple([p._array if isinstance(p, Tensor) else p for p in norm])
-    out = quiet.run(_conv_then, *arrays, **settings, norm=parts, relu=active)
-    if out is NotImplemented:
-        return None
-    return _result(conv, (x, w, b), arrays, out, settings, recorded, active)
+    if parts:
+        return _joined(_conv_norm_op, (x, w, b, *parts), found, {**settings, "relu": active})
+    return _joined(_conv_relu_op, (x, w, b), found, settings)

@@ -4,11 +4,10 @@ from typing import Any
 
 from ...autograd.mode import state
 from ...backends import array_module
-from ...backends.native import native_or
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
-from ...tensor import Tensor, bump, wrap
+from ...tensor import Tensor, bump
 from ..record.args import tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -139,12 +138,9 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes < 1 and classes.size:
         raise ValueError(f"one_hot: num_classes must be positive or -1, got {num_classes}")
     _check_indices(classes, num_classes, "one_hot", f"there are {num_classes} classes")
-    return wrap(_one_hot(classes, num_classes))
+    return one_hot_op.run(input, count=num_classes)
 
 
-def _one_hot_kernel(classes: Any, count: int) -> Any:
-    xp = array_module(classes)
-    return (classes[..., None] == xp.arange(count)).astype(int64.numpy, order="C")
-
-
-_one_hot = native_or("one_hot", _one_hot_kernel)
+one_hot_op = Op("one_hot", "x", native="one_hot", infer=lambda x, *, count: Meta((*x.shape, count), int64),
+                kernel=lambda xp, x, *, count: (x[..., None] == xp.arange(count)).astype(int64.numpy,
+                                                                                         order="C"))

@@ -15,7 +15,7 @@ from ...backends import array_module
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DTypeError, ShapeError
-from ...quiet import quietly
+from ...quiet import quiet, quietly
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
 from ..record.args import tensor_arg
@@ -295,7 +295,9 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
 
 
 def _is_recorded(x: Tensor) -> bool:
-    return bool(state.enabled) and (x._node is not None or x._base is not None and x._base._node is not None)
+    if x._node is None and (x._more is None or x._more.base is None or x._more.base._node is None):
+        return False
+    return bool(state.enabled)
 
 
 _assign = native_or("index_assign", lambda x, value, index, dims: NotImplemented)
@@ -303,7 +305,7 @@ _assign = native_or("index_assign", lambda x, value, index, dims: NotImplemented
 
 def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bool:
     """Write rows where nothing is recorded; False: take the long road."""
-    if _is_recorded(x):
+    if _is_recorded(x) or quiet.run is None:
         return False
     if isinstance(value, Tensor):
         if state.enabled and value._node is not None:
@@ -317,7 +319,7 @@ def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bo
 
 def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
     """Write where nothing is recorded and nothing needs conversion; False: take the long road."""
-    if _is_recorded(x):
+    if _is_recorded(x) or quiet.run is None:
         return False
     if isinstance(value, Tensor):
         array = value._array

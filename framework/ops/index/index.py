@@ -20,7 +20,7 @@ from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
-from ..shape.view import reshape_op
+from ..shape.view import reshape_op, slice_along
 from ..write.inplace import scalar_arg
 
 # -- by positions --------------------------------------------------------------------------------
@@ -286,6 +286,9 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 # -- by masks ------------------------------------------------------------------------------------
 
 
+nonzero_op = Op("nonzero", "x", kernel=lambda xp, x: xp.argwhere(x).astype("int64", copy=False))
+
+
 @public(method=True, out=True)
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """Where the elements are not 0: an int64 tensor with a row of positions for each.
@@ -296,10 +299,12 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     tensor([[0, 1],
             [1, 0]])
     """
-    array = tensor_arg(input, "nonzero")._array
-    if as_tuple:
-        return tuple(wrap(a) for a in (array if array.ndim else array.reshape(1)).nonzero())
-    return wrap(array_module(array).argwhere(array).astype("int64", copy=False))
+    places = nonzero_op.run(tensor_arg(input, "nonzero"))
+    if not as_tuple:
+        return places
+    if not input.ndim:  # as of a tensor of one dimension
+        places = nonzero_op.run(reshape_op.run(input, shape=(1,)))
+    return tuple([slice_along(places, 1, i).contiguous() for i in range(max(input.ndim, 1))])
 
 
 @public(method=True)
@@ -313,6 +318,10 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(tensor_arg(input, "argwhere"))
 
 
+isin_op = Op("isin", "x y", kernel=lambda xp, x, y, **settings: xp.asarray(
+    xp.isin(xp.asarray(x), xp.asarray(y), **settings)))
+
+
 @public(out=True, also="element=elements test_element=test_elements")
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
          invert: bool = False) -> Tensor:
@@ -321,9 +330,6 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
     >>> fw.isin(fw.tensor([1, 2, 3]), fw.tensor([2, 5]))
     tensor([False,  True, False])
     """
-    both = [e._array if isinstance(e, Tensor) else e for e in (elements, test_elements)]
-    if all(isinstance(e, (int, float)) for e in both):
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
         raise TypeError("isin: elements or test_elements must be a Tensor, both are numbers")
-    xp = array_module(next(e for e in both if not isinstance(e, (int, float))))
-    return wrap(xp.asarray(xp.isin(xp.asarray(both[0]), xp.asarray(both[1]), assume_unique=assume_unique,
-                                   invert=invert)))
+    return isin_op.run(elements, test_elements, assume_unique=assume_unique, invert=invert)

@@ -16,12 +16,14 @@ from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda
 from ...errors import DTypeError, FrameworkError
-from ...node import Node, PlainNode
-from ...quiet import quiet, readable
-from ...tensor import Tensor, as_array, wrap
+from ...node import Node
+from ...quiet import readable
+from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
-from ..record.op import NEVER, Meta, Op, describe_call
+from ..record.meta import describe_call
+from ..record.op import Meta, Op
 from ..record.public import check_out, given_out, public
+from ..record.road import NEVER, pair, road
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
 from .program import folding, native_kernel
@@ -63,8 +65,8 @@ class Elementwise(Op):
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
-                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments)
-        self.loose_from = NEVER  # the result lies as the inputs do
+                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments,
+                         loose_from=NEVER, bare=True)  # the result lies as the inputs do
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         self.cpu = self._first_cpu
@@ -193,7 +195,7 @@ class Elementwise(Op):
             return False
         return dtype.kind == "f" or float not in map(type, inputs)
 
-    def node(self, inputs: tuple, arrays: list, results: tuple, settings: dict) -> Node:
+    def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
         node = super().node(inputs, arrays, results, settings)
         if len(arrays) > 1:
             shape = results[0]._array.shape
@@ -289,33 +291,17 @@ def _mended(x: Any, g: Any) -> Any:
     return xp.where(masked, xp.zeros_like(array), array)
 
 
-def _finish(op: Elementwise, inputs: tuple, arrays: list, settings: dict) -> Tensor:
-    """The fast end of the road, for inputs known to need no promotion."""
-    try:
-        out = quiet.run(op.cpu if dtypes.plain else op.kernel_for(arrays), *arrays, **settings)
-    except Exception as error:
-        out = op._rescue(error, inputs, arrays, settings)
-    return wrap(out if type(out) is ndarray else as_array(out))
-
-
 def unary(op: Elementwise) -> Callable:
     """The public function of a one-input op."""
     kinds = op.kinds
-    differentiable = op.has_vjp
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-        if out is not None and given_out(out, (op, (input,), {}), op.name):
-            return out
-        if not isinstance(input, Tensor) or input._array.dtype.kind not in kinds:
-            result = op.run(input)
-        else:
-            result = _finish(op, (input,), [input._array], _NO_SETTINGS)
-            if input._node is not None and differentiable and (mode := state.enabled):
-                if mode is True:
-                    result._node = op.node((input,), [input._array], (result,), _NO_SETTINGS)
-                else:
-                    op.record((input,), [input._array], result, _NO_SETTINGS)
-        return result if out is None else check_out(out, result, op.name)
+        if out is not None:
+            given = given_out(out, (op, (input,), {}), op.name)
+            return out if given else check_out(out, op.run(input), op.name)
+        if isinstance(input, Tensor) and input._array.dtype.kind in kinds:
+            return road(op, (input,), (input._array,), _NO_SETTINGS, input._node is not None)
+        return op.run(input)
     return function
 
 
@@ -325,40 +311,21 @@ def binary(op: Elementwise) -> Callable:
     if kinds and op.complex:
         kinds += "c"
     weak = "fc" if op.complex else "f"
-    differentiable = op.has_vjp
-    keeps_nothing = differentiable and op.keeps_nothing
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-        if out is not None and given_out(out, (op, (input, other), {}), op.name):
-            return out
+        if out is not None:
+            given = given_out(out, (op, (input, other), {}), op.name)
+            return out if given else check_out(out, op.run(input, other), op.name)
         if isinstance(input, Tensor):
             a = input._array
             if isinstance(other, Tensor):
-                b, node = other._array, other._node
-                quick = (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
-                         and (dtypes.plain or type(a) is type(b)))  # a 0-dim one may have to move
-            else:
-                b, node = other, None
-                quick = type(other) in _WEAK and a.dtype.kind in weak
-        else:
-            quick = False
-        if not quick:
-            result = op.run(input, other)
-            return result if out is None else check_out(out, result, op.name)
-        try:  # b is of a's kind, or a number
-            plain = dtypes.plain or type(a) is ndarray and a.dtype.kind != "V"
-            c = quiet.run(op.cpu if plain else op.kernel_for((a, b)), a, b)
-        except Exception as error:
-            c = op._rescue(error, (input, other), [a, b], _NO_SETTINGS)
-        result = wrap(c if type(c) is ndarray else as_array(c))
-        if (input._node is not None or node is not None) and differentiable and (mode := state.enabled):
-            if mode is not True:
-                op.record((input, other), [a, b], result, _NO_SETTINGS)
-            elif keeps_nothing and (b is other or a.shape == b.shape):  # a number has no shape
-                result._node = PlainNode(op, (input._node, node))
-            else:
-                result._node = op.node((input, other), [a, b], (result,), _NO_SETTINGS)
-        return result if out is None else check_out(out, result, op.name)
+                b = other._array
+                if (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
+                        and (dtypes.plain or type(a) is type(b))):  # a 0-dim one may have to move
+                    return pair(op, input, other, a, b, input._node is not None or other._node is not None)
+            elif type(other) in _WEAK and a.dtype.kind in weak:
+                return pair(op, input, other, a, other, input._node is not None)
+        return op.run(input, other)
     return function
 
 

@@ -100,8 +100,7 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
 
 
 matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_kernel,
-               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y})
-matmul_op.loose_from = 3  # batches lie as their inputs do
+               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3)
 
 
 @public("linalg", op=matmul_op)
@@ -346,8 +345,7 @@ def _linear_w(g: Any, x: Any) -> Any:
 linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_linear_kernel,
                infer=_linear_infer,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
-                    "b": lambda g, b_shape: sum_to(g, size=b_shape)})
-linear_op.loose_from = 3
+                    "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)
 
 
 @public("nn.functional", op=linear_op)

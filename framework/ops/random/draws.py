@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import move
+from ...backends import backend_of, move
 from ...device import CPU
 from ...dtypes import finfo, promote_types
 from ...errors import ShapeError
@@ -118,11 +118,18 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     >>> fw.poisson(fw.tensor([0.0, 0.0]))
     tensor([0., 0.])
     """
-    rate = _host(_real(input, "poisson")._array)
+    return poisson_op.run(_real(input, "poisson"), generator=generator)
+
+
+def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
+    rate = _host(x)
     if not np.all(rate >= 0):
         raise ValueError(f"poisson: input must not be below 0, found {float(rate[~(rate >= 0)][0])}")
     wide = rate.astype(np.float64)
-    return wrap(_result(drawn(input.device, generator, lambda rng: rng.poisson(wide)), input._array))
+    return _result(drawn(backend_of(x).device_of(x), generator, lambda rng: rng.poisson(wide)), x)
+
+
+poisson_op = Op("poisson", "x", kernel=_poisson)
 
 
 @public()
@@ -135,12 +142,21 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     >>> fw.binomial(fw.tensor([3.0, 5.0]), fw.tensor([1.0, 0.0]))
     tensor([3., 0.])
     """
-    n, p = _host(_real(count, "binomial", "count")._array), _host(_real(prob, "binomial", "prob")._array)
+    both = _real(count, "binomial", "count"), _real(prob, "binomial", "prob")
+    kind = promote_types(count.dtype, prob.dtype)
+    return binomial_op.run(*both, dtype=kind.numpy, generator=generator)
+
+
+def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generator | None) -> Any:
+    n, p = _host(count), _host(prob)
     if not np.all((n >= 0) & (n == np.rint(n))):
         raise ValueError("binomial: count must be whole numbers >= 0")
     if not np.all((p >= 0) & (p <= 1)):
         raise ValueError("binomial: prob must be in [0, 1]")
     whole, wide = n.astype(np.int64), p.astype(np.float64)
-    kind = promote_types(count.dtype, prob.dtype)
-    array = drawn(count.device, generator, lambda rng: rng.binomial(whole, wide))
-    return wrap(move(np.asarray(array).astype(kind.numpy), count.device))
+    place = backend_of(count).device_of(count)
+    array = drawn(place, generator, lambda rng: rng.binomial(whole, wide))
+    return move(np.asarray(array).astype(dtype), place)
+
+
+binomial_op = Op("binomial", "count prob", kernel=_binomial)

@@ -11,17 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import move
+from ...backends import backend_of, move
 from ...device import CPU, Device, as_device
 from ...dtypes import FLOATING, DType, as_dtype, finfo, float32, get_default_dtype, int64, promote_types
 from ...errors import DTypeError, ShapeError
 from ...layouts import MemoryFormat
 from ...random import Generator, integers_array, normal_array, permutation_array, uniform_array
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, made, wrap
 from ..convert.memory_format import made_like
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, size_args, tensor_arg
 from ..record.into import guard
+from ..record.op import Op
 from ..record.public import check_out, public
 from ..write.inplace import write
 
@@ -45,7 +46,7 @@ def _place(device: Any) -> Device:
 
 
 def _finish(array: Any, op: str, out: Tensor | None, requires_grad: bool) -> Tensor:
-    result = wrap(array)
+    result = made(op, array)
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, op)
 
 
@@ -228,12 +229,22 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
         kind, place = given[0].dtype, given[0].device
         kind = kind if len(given) == 1 else promote_types(kind, given[1].dtype)
         shape = _broadcast([v.shape for v in given])
-    m, s = (move(v._array, CPU) if isinstance(v, Tensor) else v for v in (mean, std))
+    settings = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
+    result = normal_op.run(mean, std, **settings) if given else made(
+        "normal", _normals(np, mean, std, **settings))
+    return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
+
+
+def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, place: Device,
+             generator: Generator | None) -> Any:
+    m, s = (move(v, CPU) if hasattr(v, "dtype") else v for v in (mean, std))
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
-    draw = normal_array(shape, kind.numpy, place, generator, host=True)
-    array = np.asarray(draw * s + m).astype(kind.numpy)
-    return _finish(move(array, place), "normal", out, requires_grad)
+    draw = normal_array(shape, kind, place, generator, host=True)
+    return move(np.asarray(draw * s + m).astype(kind), place)
+
+
+normal_op = Op("normal", "mean std", kernel=_normals)
 
 
 def _broadcast(shapes: list) -> tuple[int, ...]:
@@ -256,18 +267,23 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
     """
     if p is None:
         floating(tensor_arg(input, "bernoulli"), "bernoulli")
-    array = _coin(input, input if p is None else p, generator, "bernoulli")
-    return _finish(array, "bernoulli", out, False)
+    result = bernoulli_op.run(input, p, generator=generator)
+    return result if out is None else check_out(out, result, "bernoulli")
 
 
-def _coin(x: Tensor, p: Any, generator: Generator | None, op: str) -> Any:
-    chance = np.asarray(move(p._array, CPU) if isinstance(p, Tensor) else p)
+def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
+    chance = np.asarray(p if isinstance(p, (int, float)) else move(p, CPU))
     if not np.all((chance >= 0) & (chance <= 1)):
         bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
         raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
-    kind = chance.dtype if isinstance(p, Tensor) and chance.dtype == np.float64 else np.dtype("f4")
-    draw = uniform_array(x.shape, kind, x.device, generator, host=True)
-    return _moved(draw < chance, x)
+    kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
+    place = backend_of(x).device_of(x)
+    draw = uniform_array(x.shape, kind, place, generator, host=True)
+    return move(np.asarray(draw < chance).astype(x.dtype), place)
+
+
+bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(
+    x, x if p is None else p, generator, "bernoulli"))
 
 
 @public(method=True)
@@ -290,18 +306,25 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
                          f"{list(input.shape)}")
     if num_samples <= 0:
         raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
-    weights = np.atleast_2d(move(input._array, CPU)).astype(np.float64)
+    result = multinomial_op.run(input, num_samples=num_samples, replacement=replacement, generator=generator)
+    return result if out is None else check_out(out, result, "multinomial")
+
+
+def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
+    place = backend_of(x).device_of(x)
+    weights = np.atleast_2d(move(x, CPU)).astype(np.float64)
     _check_weights(weights, num_samples, replacement)
     if replacement:
-        picked = _with_replacement(weights, num_samples, input.device, generator)
+        picked = _with_replacement(weights, num_samples, place, generator)
     else:
-        draw = uniform_array(weights.shape, np.dtype("f8"), input.device, generator, host=True)
-        with np.errstate(divide="ignore"):
-            keys = -np.log1p(-draw) / weights
+        draw = uniform_array(weights.shape, np.dtype("f8"), place, generator, host=True)
+        keys = -np.log1p(-draw) / weights
         keys[weights == 0] = np.inf
         picked = np.argsort(keys, axis=1, kind="stable")[:, :num_samples]
-    picked = picked.astype(np.int64).reshape(*input.shape[:-1], num_samples)
-    return _finish(move(picked, input.device), "multinomial", out, False)
+    return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), place)
+
+
+multinomial_op = Op("multinomial", "x", kernel=_picks)
 
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
@@ -467,4 +490,5 @@ def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = Non
         if p.ndim > input.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], input.shape[::-1])):
             raise ShapeError(f"bernoulli_: p of shape {list(p.shape)} does not broadcast to "
                              f"{list(input.shape)}")
-    return _fill(input, "bernoulli_", lambda: _coin(input, p, generator, "bernoulli_"))
+    return _fill(input, "bernoulli_", lambda: _coin(
+        input._array, p._array if isinstance(p, Tensor) else p, generator, "bernoulli_"))

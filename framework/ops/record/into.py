@@ -1,16 +1,19 @@
 """Elementwise ops written straight into a tensor's memory: what in-place forms and ``out=`` try first."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ... import dtypes
 from ...autograd.mode import state
 from ...backends import array_module
 from ...errors import AutogradError
 from ...node import Leaf
-from ...quiet import is_interrupted, quiet, quietly
+from ...quiet import quiet, quietly
+from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump
+from .road import road
 from .views import overlaps_itself
 
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
@@ -46,35 +49,39 @@ def run_call(call: Call) -> Tensor:
     return op.run(*inputs, **settings)
 
 
-def computed_into(x: Tensor, call: Call, name: str) -> bool:
+def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None) -> bool:
     """Whether the kernel has written the result of ``call`` into ``x``; if not, nothing has changed.
 
     It does where nothing is recorded and nothing promoted.
     """
     if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
         return False
-    run = quiet.run
     op, inputs, settings = call
     operands = _operands(op, x._array, inputs)
-    if operands is None or run is not quiet.plain:  # who looks at results may refuse one before it is written
+    if operands is None:
         return False
+    if run is None:
+        run = quiet.run
+        if run is None:  # who looks at results may refuse one before it is written
+            return quiet.whole and intercepted(Event(WRITE, op, inputs, settings, x),
+                                               partial(_written, op, x, name)) is x
     memory = x._array
     if type(memory) is not np.ndarray or not memory.flags.writeable:
         memory = memory_of(x, name)
-    kernel = op.cpu if dtypes.plain else op.kernel_for(operands)
     try:
-        if settings:
-            run(kernel, *operands, **settings, out=memory)
-        else:
-            run(kernel, *operands, out=memory)
+        road(op, inputs, operands, {**settings, "out": memory} if settings else {"out": memory}, False, run)
     except TypeError:
         return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
-    except Exception as error:
-        if not is_interrupted(error):
-            op._rescue(error, inputs, operands, settings)
-        quietly(kernel, *operands, **settings, out=memory)
     bump(x, name)
     return True
+
+
+def _written(op: Any, x: Tensor, name: str, *inputs: Any, **settings: Any) -> Tensor:
+    """The result of a call that those who look at all calls have seen, in the memory of ``x``."""
+    if not computed_into(x, (op, inputs, settings), name, quiet.plain):
+        quietly(memory_of(x, name).__setitem__, Ellipsis, op.passed(*inputs, **settings)._array)
+        bump(x, name)
+    return x
 
 
 def _base_is_recorded(x: Tensor) -> bool:
@@ -86,6 +93,11 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
     dtype, shape = array.dtype, array.shape
     if dtype.kind not in op.writes:
         return None
+    if len(inputs) == 2 and type(inputs[1]) is Tensor and inputs[0]._array is array:  # the common case
+        other, b = inputs[1], inputs[1]._array
+        if b.dtype is dtype and b.shape == shape and type(b) is type(array) is np.ndarray \
+                and (other._node is None or not state.enabled):
+            return [array, b]
     operands: list[Any] = []
     whole = False
     for other in inputs:

@@ -1,4 +1,4 @@
-"""The op record and the one road every call takes.
+"""The op record: what one primitive operation is, and its derivative. How a call goes is in ``road.py``.
 
 A record is declared once, in one room (see ``ops/README.md``)::
 
@@ -11,10 +11,9 @@ ops are called on whatever comes: on arrays they just compute (training), on ten
 recorded again (``create_graph=True``), so one formula gives derivatives of every order.
 """
 
-import math
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,32 +22,16 @@ from ...autograd.forward import track
 from ...autograd.mode import masked_walks, state
 from ...backends import cuda
 from ...backends.native import native_or
-from ...dtypes import INEXACT, DType
-from ...errors import AutogradError, DeviceError, FrameworkError
+from ...errors import AutogradError, DeviceError
 from ...node import Node, Pick
-from ...quiet import is_interrupted, quiet, readable
-from ...tensor import Tensor, as_array, counter_of, wrap
+from ...quiet import quiet
+from ...tensor import Tensor, counter_of, wrap
+from .meta import Meta as Meta
+from .road import NEVER, NUMBERS, road
 from .rounded import in_float32, is_rounded, narrow, rounded_or, widen
-from .views import link_view
 
 ndarray = np.ndarray
-NEVER = 99  # more dimensions than an array has
-NUMBERS = (int, float, bool, complex, np.generic, type(None))
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
-
-
-class Meta(NamedTuple):
-    """Shape and dtype without values: what ``infer`` rules take and give."""
-
-    shape: tuple[int, ...]
-    dtype: DType
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def __str__(self) -> str:
-        return f"{self.dtype.name}{list(self.shape)}"
 
 
 class Rule:
@@ -98,8 +81,10 @@ class Op:
         Default: where ``jvp="linear"`` (the Jacobian is real) or there are several outputs.
     masks: whether it chooses elements, so that others get a gradient of exactly 0 (see ``Elementwise.pull``).
     moves: whether elements are only moved or converted, so that bfloat16 needs no float32 to compute in.
-        The results of other records lie in row-major order, whatever that of the inputs; those of fewer than
-        ``loose_from`` dimensions are known to.
+    loose_from: from how many dimensions on a result of the kernel may lie in another order than row-major,
+        into which it is brought then. Default: 2, since NumPy's reductions lie as their inputs do, and NEVER
+        for records that move elements; to be given where the order is meant (images, say).
+    bare: that the kernel's result is the call's as it comes: neither a view nor to be brought into rows.
     rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
         must end in such records, too; then the CPU needs no float32 to compute in.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
@@ -107,15 +92,16 @@ class Op:
 
     # what calls and backward ask for: with more than 30 attributes in a dict CPython is slower to find each
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
-                 "loose_from", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing", "variadic",
-                 "__dict__")
+                 "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing",
+                 "variadic", "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
                  view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
                  masks: bool = False, native: str | None = None, onnx: Any = None,
-                 arguments: str | None = None, rounds: str | None = None) -> None:
+                 arguments: str | None = None, rounds: str | None = None,
+                 loose_from: int | None = None, bare: bool = False) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -135,7 +121,8 @@ class Op:
         self.conjugates = not adjoint if adjoint is not None else jvp != "linear" and len(self.outputs) == 1
         self.moves = moves or bool(view)
         self.masks = masks
-        self.loose_from = NEVER if self.moves else 2
+        self.loose_from = loose_from or (NEVER if self.moves else 2)
+        self.bare = bare
         self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
@@ -183,7 +170,7 @@ class Op:
         return self.kernel_for(inputs)(*inputs, **settings)
 
     def run(self, *inputs: Any, **settings: Any) -> Any:
-        """Unwrap, compute, wrap, and record if an input requires grad: the road of every call."""
+        """On tensors and numbers: compute, wrap, and record if an input requires grad."""
         arrays = []
         recorded = False
         for x in inputs:
@@ -195,41 +182,15 @@ class Op:
                 arrays.append(x)
             else:
                 raise self._not_a_tensor(inputs)
-        try:
-            kernel = self.cpu if dtypes.plain else self.kernel_for(arrays)
-            out = quiet.run(kernel, *arrays, **settings)
-        except Exception as error:
-            out = self._rescue(error, inputs, arrays, settings)
-        if len(self.outputs) > 1:
-            return self._finish_many(inputs, arrays, out, settings, recorded and state.enabled)
-        if type(out) is not ndarray:
-            out = as_array(out)
-        if out.ndim >= self.loose_from and not out.flags.c_contiguous:
-            out = in_rows(out)
-        result = wrap(out)
-        if recorded and (mode := state.enabled) and self.has_vjp and out.dtype.kind in INEXACT:
-            if mode is True:
-                result._node = self.node(inputs, arrays, (result,), settings)
-            else:
-                track(self, inputs, arrays, (result,), settings)
-        if self.view:
-            link_view(inputs[0], result, self, settings)
-        return result
+        return road(self, inputs, arrays, settings, recorded)
+
+    def passed(self, *inputs: Any, **settings: Any) -> Any:
+        """``run`` for a call that those who look at all calls have seen."""
+        arrays = [x._array if isinstance(x, Tensor) else x for x in inputs]
+        recorded = any(isinstance(x, Tensor) and x._node is not None for x in inputs)
+        return road(self, inputs, arrays, settings, recorded, quiet.plain)
 
     road = run  # also of kinds of records whose ``run`` prepares the inputs first
-
-    def _finish_many(self, inputs: tuple, arrays: list, outs: Iterable, settings: dict,
-                     recorded: bool) -> tuple:
-        rows = in_rows if self.loose_from < NEVER else as_array
-        results = tuple(wrap(rows(as_array(out))) for out in outs)
-        if recorded and self.has_vjp:
-            if state.enabled is not True:
-                track(self, inputs, arrays, results, settings)
-                return results
-            node = self.node(inputs, arrays, results, settings)
-            for i, result in enumerate(results[:self.differentiable]):
-                result._node = Pick(node, i) if self.differentiable > 1 else node
-        return results
 
     def record(self, inputs: tuple, arrays: list, result: Tensor, settings: dict) -> None:
         """Hang a node for this call on ``result``."""
@@ -376,55 +337,8 @@ class Op:
         return TypeError(f"{self.name}: argument '{name}' must be a Tensor, got "
                          f"{type(bad).__name__}; convert it with framework.tensor(...)")
 
-    def _rescue(self, error: Exception, inputs: tuple, arrays: list, settings: dict) -> Any:
-        """After a failed kernel: say exactly what was wrong."""
-        if is_interrupted(error):
-            with np.errstate(all="ignore"):  # a signal handler or finalizer interrupted a kernel
-                return self.kernel_for(arrays)(*arrays, **settings)
-        if not any(isinstance(x, Tensor) for x in inputs):
-            raise TypeError(f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
-                            f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
-        call = describe_call(self, inputs, settings)
-        error = readable(error, self.name)
-        try:
-            _check_devices(self, inputs)
-            if self.infer is not None:
-                metas = [meta(x) if isinstance(x, Tensor) else x for x in inputs]
-                _check_countable(self, self.infer(*metas, **settings))
-        except (FrameworkError, TypeError, ValueError, IndexError) as better:
-            better.add_note(f"while running {call}")
-            raise better from None
-        error.add_note(f"while running {call}")
-        raise error
-
 
 OPS: list[Op] = []
-
-
-def _check_countable(op: Any, results: Any) -> None:
-    """Raise for a result that no memory holds, which kernels report in words of their own."""
-    for result in results if isinstance(results, list) or type(results) is tuple else (results,):
-        if isinstance(result, Meta) and math.prod(result.shape) >= 1 << 60:
-            raise ValueError(f"{op.name}: the result would have shape {tuple(result.shape)}, more elements "
-                             f"than any memory holds; check the sizes that were given")
-
-
-def meta(x: Tensor) -> Meta:
-    """The Meta of a tensor."""
-    return Meta(x.shape, x.dtype)
-
-
-def describe_call(op: Any, inputs: Iterable, settings: dict) -> str:
-    """``softmax(float32[2, 3], dim=5)``, for notes on errors."""
-    parts = [str(meta(x)) if isinstance(x, Tensor) else repr(x) for x in inputs]
-    return f"{op.name}({', '.join(parts + [f'{k}={v!r}' for k, v in settings.items()])})"
-
-
-def in_rows(array: Any) -> Any:
-    """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
-    if array.ndim < 2 or array.flags.c_contiguous:
-        return array
-    return backends.array_module(array).ascontiguousarray(array)
 
 
 def _describe(value: Any) -> str:
@@ -460,13 +374,6 @@ def _stamp(x: Tensor) -> tuple[list, int]:
 
 def _at(value: Any, node: Any) -> Any:
     return wrap(value, node=node) if hasattr(value, "dtype") and hasattr(value, "strides") else value
-
-
-def _check_devices(op: Any, inputs: Iterable) -> None:
-    places = {str(x.device) for x in inputs if isinstance(x, Tensor)}
-    if len(places) > 1:
-        raise DeviceError(f"{op.name}: the operands are on different devices ({', '.join(sorted(places))}"
-                          f"); move them to one with .to(device)")
 
 
 def _common_device(op: Any, arrays: Iterable) -> Any:

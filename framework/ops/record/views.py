@@ -8,7 +8,7 @@ new place in the graph.
 import weakref
 from typing import Any
 
-from ...tensor import Tensor, counter_of
+from ...tensor import More, Tensor, counter_of
 
 _PRUNE_FROM = 32
 
@@ -19,13 +19,12 @@ def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
         return
     view._counter = x._counter or counter_of(x)
     source = x._more or x._extras()
+    more = view._more = More()
     if source.base is None:
-        base, links = x, None
+        more.base, more.links = x, (None, (op, settings))
     else:
-        base, links = source.base, source.links
-        source = base._extras()
-    more = view._more or view._extras()
-    more.base, more.links = base, (links, (op, settings))
+        more.base, more.links = source.base, (source.links, (op, settings))
+        source = source.base._more  # type: ignore[assignment]
     refs = source.views
     if refs is None:
         refs = source.views = []

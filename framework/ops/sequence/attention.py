@@ -19,8 +19,9 @@ from ..linalg.matmul import matmul_op, same_dtype, swap_last
 from ..pointwise.choose import _where
 from ..random.dropout import dropout_op
 from ..record.args import floating, tensor_arg
-from ..record.op import NEVER, Meta, Op
+from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
@@ -97,12 +98,12 @@ def _attention_vjp(g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any
 
 
 attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv gmask", infer=_grad_infer,
-                    kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice)
+                    kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice,
+                    loose_from=NEVER)
 # lse: the logarithm of the sum of each row's exponentials, inf where a row may attend to nothing
 attention = Op("scaled_dot_product_attention", "q k v mask", outputs="out lse", differentiable=1,
                infer=_infer, kernel=attention_kernel, native="attention", vjp=_attention_vjp,
-               arguments="query key value attn_mask")
-attention.loose_from = attention_grad.loose_from = NEVER  # by length, see attention_kernels
+               arguments="query key value attn_mask", loose_from=NEVER)
 
 
 # -- the public function ---------------------------------------------------------------------------

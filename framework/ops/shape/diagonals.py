@@ -8,7 +8,7 @@ from ...backends import backend_for, move
 from ...device import as_device
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
@@ -129,7 +129,7 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     places = np.stack(make(row, offset, col)).astype(dtype.numpy)
     target = as_device(device)
     backend_for(target)
-    return wrap(move(places, target))
+    return made(f"{'tril' if lower else 'triu'}_indices", move(places, target), row, col, offset)
 
 
 @public()

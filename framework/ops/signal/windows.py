@@ -9,7 +9,7 @@ from ... import dtypes
 from ...backends import move
 from ...device import as_device
 from ...errors import DTypeError
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor, made
 from ..record.public import public
 
 
@@ -26,7 +26,7 @@ def _window(name: str, formula: Any, length: int, periodic: bool, dtype: Any, de
         raise DTypeError(f"{name}: dtype must be floating, got {kind}")
     n, last = np.arange(float(count)), count if periodic else count - 1
     values = formula(n, float(last)) if count > 1 else np.ones(count)
-    return wrap(move(values.astype(kind.numpy), as_device(device))).requires_grad_(requires_grad)
+    return made(name, move(values.astype(kind.numpy), as_device(device)), count).requires_grad_(requires_grad)
 
 
 @public(out=True)

@@ -6,7 +6,7 @@ gets a node that puts the new values into the old base, and every live view is r
 """
 
 from collections.abc import Callable
-from functools import cache, wraps
+from functools import cache, partial, wraps
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,8 @@ from ...backends import array_module
 from ...dtypes import INEXACT, can_cast
 from ...errors import DTypeError, ShapeError
 from ...node import Leaf, Node
-from ...quiet import quietly, readable
+from ...quiet import quiet, quietly, readable
+from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump, counter_of, place, wrap
 from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
@@ -40,6 +41,13 @@ def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     guard(x, name)
     if value.dtype is not x.dtype:
         value = cast.run(value, dtype=x.dtype)
+    if quiet.run is None:
+        return intercepted(Event(WRITE, fill_op, (x, value), {}, x), partial(_take, name))
+    return _take(name, x, value)
+
+
+def _take(name: str, x: Tensor, value: Tensor) -> Tensor:
+    """``write`` of a value that fits."""
     store(x, Ellipsis, value._array, name)
     if state.enabled:
         adopt(x, value._node)
@@ -193,6 +201,14 @@ def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: 
     """``x[key] = value`` in memory, recorded as ``op(*inputs, **settings)``, x being inputs[0]."""
     if x._node is not None or x._base is not None:
         guard(x, name)
+    if quiet.run is None:
+        return intercepted(Event(WRITE, op, inputs, settings, x), partial(_overwritten, key, op, name))
+    return _overwritten(key, op, name, *inputs, **settings)
+
+
+def _overwritten(key: Any, op: Op, name: str, *inputs: Any, **settings: Any) -> Tensor:
+    """``overwrite`` where it is allowed; the value is ``inputs[1]``."""
+    x, value = inputs[:2]
     node = None
     if state.enabled and x._array.dtype.kind in INEXACT and any(
             isinstance(i, Tensor) and i._node is not None for i in inputs):

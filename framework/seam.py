@@ -1,0 +1,125 @@
+"""The seam: the one place where everything that a thread computes can be seen, changed or replaced.
+
+A profiler, a tracer, a batching transform and anomaly mode are *interceptors*: functions that are handed
+every call of the thread while a block is open::
+
+    def shapes(event, proceed):
+        result = proceed(*event.inputs, **event.settings)
+        print(event.kind, event.name, [x.shape for x in event.inputs if isinstance(x, fw.Tensor)])
+        return result
+
+    with intercept(shapes):
+        model(x).sum().backward()
+
+``proceed`` does what would have been done without the interceptor, on the inputs and settings that it is
+given, which may be others than those of the call; an interceptor that does not call it replaces the
+operation. While an interceptor runs, its own operations go to those of the blocks around only.
+
+Nobody looking costs one test: in a thread with an interceptor ``quiet.run`` is None, which the road of a
+call (``ops/road.py``) has looked up anyway. Ways around single ops (two layers as one kernel, a sum written
+straight into memory) are not taken then, unless all interceptors take ``shortcuts``.
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from .quiet import quiet
+
+OP, WRITE, BACKWARD, STEP, MAKE = "op", "write", "backward", "step", "make"
+
+
+class Maker(NamedTuple):
+    """What stands for the op of a function that makes tensors of no tensors."""
+
+    name: str
+    arguments: tuple[str, ...] = ("data",)
+    variadic: bool = False
+
+
+class Event:
+    """One thing that a thread is about to compute.
+
+    kind: "op", a record (``op``) on ``inputs`` with ``settings``; the result is a tensor or a tuple of them.
+    "write": the same, but the result goes into the memory of the tensor ``into`` (in-place forms, assignment,
+    ``out=``) and is that. "backward": the derivative of the op of ``node``; ``inputs`` is one thing, the
+    gradient of its output (for several outputs a list, with None for those without one), as an array, or
+    under ``create_graph=True`` as a tensor; the result is a sequence, the gradient of each input or None.
+    "step": one step of an optimizer (``op``), whose parameters are the ``inputs``; the result is that of
+    ``step``. "make": a new tensor of ``inputs`` that are no tensors (``tensor``, ``zeros``, ``rand``).
+    """
+
+    __slots__ = ("kind", "op", "inputs", "settings", "into", "node")
+
+    def __init__(self, kind: str, op: Any, inputs: tuple, settings: dict, into: Any = None,
+                 node: Any = None) -> None:
+        self.kind = kind
+        self.op = op
+        self.inputs = inputs
+        self.settings = settings
+        self.into = into
+        self.node = node
+
+    @property
+    def name(self) -> str:
+        """The name of the op, or of the optimizer's class."""
+        return getattr(self.op, "name", None) or type(self.op).__name__
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} of {self.name}>"
+
+
+class intercept:
+    """Hand every call of this thread to ``interceptor(event, proceed)`` inside the block; see the module.
+
+    shortcuts: whether it takes several ops that run as one kernel for one call, whose op is then named after
+    all of them, and a result written straight into memory for one "write". Otherwise they fall apart.
+    """
+
+    def __init__(self, interceptor: Callable, shortcuts: bool = False) -> None:
+        self.interceptor = interceptor
+        self.shortcuts = shortcuts
+
+    def __enter__(self) -> "intercept":
+        _use((*quiet.stack, self))
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        stack = list(quiet.stack)
+        stack.reverse()
+        stack.remove(self)  # the last, if there are several
+        _use(tuple(reversed(stack)))
+
+
+def _use(stack: tuple) -> None:
+    """Let these be the interceptors of the thread, the outermost first."""
+    quiet.stack = stack
+    quiet.run = None if stack else quiet.plain
+    quiet.whole = all(one.shortcuts for one in stack)
+
+
+def intercepted(event: Event, road: Callable) -> Any:
+    """What the interceptors of this thread make of a call; ``road(*inputs, **settings)`` does it."""
+    return _handed(quiet.stack, quiet.stack, event, road)
+
+
+def _handed(left: tuple, stack: tuple, event: Event, road: Callable) -> Any:
+    if not left:
+        return _with(stack, road, event.inputs, event.settings)
+    *others, one = left
+    outer = tuple(others)
+
+    def proceed(*inputs: Any, **settings: Any) -> Any:
+        again = Event(event.kind, event.op, inputs, settings, event.into, event.node)
+        return _handed(outer, stack, again, road)
+    return _with(outer, one.interceptor, (event, proceed), {})
+
+
+def _with(stack: tuple, function: Callable, args: tuple, settings: dict) -> Any:
+    """``function(...)`` with these interceptors."""
+    before = quiet.stack
+    _use(stack)
+    try:
+        return function(*args, **settings)
+    finally:
+        _use(before)
