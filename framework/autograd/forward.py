@@ -132,7 +132,7 @@ def plain(x: Tensor, levels: tuple = ()) -> Tensor:
 # -- one call of an op ---------------------------------------------------------------------------
 
 
-def track(op: Any, inputs: Sequence, arrays: list, results: tuple, settings: dict) -> None:
+def track(op: Any, inputs: Sequence, arrays: Sequence, results: tuple, settings: dict) -> None:
     """Put the results of a call at their places in the graph, with their tangents."""
     places = [x._node if isinstance(x, Tensor) else None for x in inputs]
     recorded = state.recording and any(is_recorded(p) for p in places)
@@ -165,7 +165,7 @@ def track(op: Any, inputs: Sequence, arrays: list, results: tuple, settings: dic
             carry([Pick(node, i)], result._node)
 
 
-def _passing_node(op: Any, inputs: Sequence, arrays: list, results: tuple, settings: dict) -> Any:
+def _passing_node(op: Any, inputs: Sequence, arrays: Sequence, results: tuple, settings: dict) -> Any:
     """The node of a call that is not recorded, for its rules; what they make of its outputs is not either."""
     hooks, state.saved_hooks = state.saved_hooks, ()
     try:

@@ -229,7 +229,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
         kind, place = given[0].dtype, given[0].device
         kind = kind if len(given) == 1 else promote_types(kind, given[1].dtype)
         shape = _broadcast([v.shape for v in given])
-    settings = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
+    settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
     result = normal_op.run(mean, std, **settings) if given else made(
         "normal", _normals(np, mean, std, **settings))
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
