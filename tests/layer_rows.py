@@ -151,6 +151,29 @@ numpy_row("AdaptiveMaxPool1d", lambda M: M.nn.AdaptiveMaxPool1d(3), data(2, 3, 6
 numpy_row("AdaptiveMaxPool2d", lambda M: M.nn.AdaptiveMaxPool2d(1), data(2, 3, 4, 5),
           lambda p, x: x.max((2, 3), keepdims=True))
 
+
+
+def seen(layer: Any, M: Any, *shape: int) -> Any:
+    """A lazy layer that has got an input."""
+    layer(M.ones(shape))
+    return layer
+
+
+row("LazyLinear", lambda M: seen(M.nn.LazyLinear(4), M, 2, 3), data(5, 3),
+    lambda F, p, x: F.linear(x, p["weight"], p["bias"]))
+for n, shape in ((1, (2, 2, 6)), (2, (1, 2, 4, 5)), (3, (1, 2, 3, 3, 4))):
+    row(f"LazyConv{n}d", lambda M, n=n, shape=shape: seen(
+        getattr(M.nn, f"LazyConv{n}d")(4, 2, padding=1, bias=n != 2), M, *shape), data(*shape),
+        lambda F, p, x, n=n: getattr(F, f"conv{n}d")(x, p["weight"], p.get("bias"), 1, 1))
+    row(f"LazyConvTranspose{n}d", lambda M, n=n, shape=shape: seen(
+        getattr(M.nn, f"LazyConvTranspose{n}d")(4, 2, 2, groups=2), M, *shape), data(*shape),
+        lambda F, p, x, n=n: getattr(F, f"conv_transpose{n}d")(x, p["weight"], p["bias"], 2, groups=2))
+    row(f"LazyBatchNorm{n}d", lambda M, n=n, shape=shape: seen(
+        getattr(M.nn, f"LazyBatchNorm{n}d")(), M, *shape), data(*shape),
+        lambda F, p, x: F.batch_norm(x, None, None, p["weight"], p["bias"], True))
+    row(f"LazyInstanceNorm{n}d", lambda M, n=n, shape=shape: seen(
+        getattr(M.nn, f"LazyInstanceNorm{n}d")(affine=n != 1), M, *shape), data(*shape),
+        lambda F, p, x: F.instance_norm(x, weight=p.get("weight"), bias=p.get("bias")))
 row("ConvTranspose3d", lambda M: M.nn.ConvTranspose3d(2, 3, 2, stride=2), data(1, 2, 2, 3, 2),
     lambda F, p, x: F.conv_transpose3d(x, p["weight"], p["bias"], 2))
 numpy_row("MaxPool3d", lambda M: M.nn.MaxPool3d(2), data(1, 2, 2, 4, 2),
@@ -168,6 +191,13 @@ for n, shape in ((1, (2, 3, 6)), (2, (2, 3, 4, 2)), (3, (1, 2, 2, 4, 2))):
                   2, *[2] * n))
 numpy_row("AdaptiveAvgPool3d", lambda M: M.nn.AdaptiveAvgPool3d(1), data(1, 2, 2, 4, 2),
           lambda p, x: x.mean((2, 3, 4), keepdims=True))
+
+PLACES = {2: np.array([[[0.1, 0.9], [0.5, 0.3]]]), 3: np.array([[[0.1, 0.9, 0.4], [0.5, 0.3, 0.8]]])}
+for n, shape in ((2, (1, 2, 5, 6)), (3, (1, 2, 5, 6, 7))):
+    row(f"FractionalMaxPool{n}d", lambda M, n=n: getattr(M.nn, f"FractionalMaxPool{n}d")(
+        2, output_size=3, _random_samples=M.tensor(PLACES[n].astype(np.float32))), data(*shape),
+        lambda F, p, x, n=n: getattr(F, f"fractional_max_pool{n}d")(
+            x, 2, output_size=3, _random_samples=p["_random_samples"]))
 
 # -- normalisation, dropout, embedding ---------------------------------------------------------------
 
@@ -198,6 +228,11 @@ numpy_row("RMSNorm", lambda M: M.nn.RMSNorm(4), data(5, 4),
           lambda p, x: x / np.sqrt((x * x).mean(-1, keepdims=True) + 2.0 ** -23))
 row("LocalResponseNorm", lambda M: M.nn.LocalResponseNorm(3, 0.5, 0.6, 2.0), data(2, 4, 3),
     lambda F, p, x: x / (2 + 0.5 * F.avg_pool1d((x * x).mT, 3, 1, 1).mT) ** 0.6)
+row("CrossMapLRN2d", lambda M: M.nn.CrossMapLRN2d(3, 0.5, 0.6, 2.0), data(2, 4, 3, 2),
+    lambda F, p, x: F.local_response_norm(x, 3, 0.5, 0.6, 2.0),
+    torch=False)  # PyTorch 2.13 never takes the first channel out of the running sum; Torch 7 did
+numpy_row("SyncBatchNorm", lambda M: M.nn.SyncBatchNorm(3), data(2, 3, 4, 2),
+          lambda p, x: normed(x, (0, 2, 3)), torch=False)  # PyTorch's is for GPUs only
 for name, shape in (("Dropout", (2, 3)), ("Dropout1d", (2, 3, 4)), ("Dropout2d", (2, 3, 4, 2)),
                     ("Dropout3d", (2, 3, 2, 2, 2)), ("AlphaDropout", (2, 3)),
                     ("FeatureAlphaDropout", (2, 3, 2))):
@@ -379,6 +414,13 @@ row("CTCLoss", lambda M: M.nn.CTCLoss(), (np.log(softmax(data(4, 2, 3), 2)).asty
     lambda F, p, *x: F.ctc_loss(*x), grad=False)  # PyTorch's gradient is that behind a log_softmax
 row("MultiMarginLoss", lambda M: M.nn.MultiMarginLoss(weight=M.tensor([1.0, 2.0, 0.5])), (X, classes(4)),
     lambda F, p, x, y: F.multi_margin_loss(x, y, weight=p["weight"]), label="weight")
+
+for label, target in (("classes", classes(4, n=3)), ("probabilities", PROBABLE)):
+    numpy_row("LinearCrossEntropyLoss", lambda M: M.nn.LinearCrossEntropyLoss(5, 3, bias=True),
+              (data(4, 5), target), lambda p, x, y: -(
+                  np.log(softmax(x @ p["linear.weight"].T + p["linear.bias"], 1))
+                  * (y if y.ndim == 2 else np.eye(3)[y.astype(int)])).sum(1).mean(), label=label, trained=1,
+              same_text=False)  # PyTorch's has options for chunks
 
 # -- recurrent cells ---------------------------------------------------------------------------------
 

@@ -432,6 +432,38 @@ def test_sequential() -> None:
     assert list(named.state_dict()) == ["a.weight", "a.bias"] and named.b is named[1]
 
 
+def test_sequential_times() -> None:
+    s = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+    assert len(s * 2) == len(3 * s) - 2 == 4 and (s * 2)[2] is s[0]
+    s *= 2
+    assert len(s) == 4 and list(s.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"]
+    for n, error in ((0, ValueError), (1.5, TypeError), (True, TypeError)):
+        with pytest.raises(error, match="Sequential"):
+            s * n
+
+
+def test_places_left_empty() -> None:
+    items = nn.ModuleList([nn.ReLU(), None])
+    assert items[1] is None and len(items) == 2 and list(items.children()) == [items[0]]
+    assert "(1): None" in repr(items)
+    items[1] = nn.Tanh()
+    assert repr(items[1]) == "Tanh()"
+
+
+def test_old_names() -> None:
+    with pytest.warns(FutureWarning, match="Container"):
+        assert list(nn.Container(a=nn.ReLU())._modules) == ["a"]
+    with pytest.warns(FutureWarning, match="NLLLoss2d"):
+        loss = nn.NLLLoss2d(reduction="sum")
+    assert loss(fw.zeros(1, 2, 2, 2), fw.zeros(1, 2, 2, dtype=fw.int64)).item() == 0.0
+    for name, args in (("uniform", (0, 1)), ("normal", ()), ("constant", (3.0,)), ("eye", ()), ("dirac", ()),
+                       ("xavier_uniform", ()), ("xavier_normal", ()), ("kaiming_uniform", ()),
+                       ("kaiming_normal", ()), ("orthogonal", ()), ("sparse", (0.1,))):
+        t = fw.empty((2, 2, 2) if name == "dirac" else (2, 2))
+        with pytest.warns(FutureWarning, match=f"nn.init.{name} "):
+            assert getattr(nn.init, name)(t, *args) is t
+
+
 def test_module_list_and_dict() -> None:
     items = nn.ModuleList([nn.Linear(1, 1)])
     items += [nn.ReLU()]
@@ -456,6 +488,16 @@ def test_parameter_containers() -> None:
     d = nn.ParameterDict({"a": fw.ones(2)})
     d["b"] = fw.ones(1)
     assert [n for n, _ in d.named_parameters()] == ["a", "b"] and type(d["b"]) is nn.Parameter
+    e = d.copy()
+    assert e["a"] is d["a"] and list(reversed(e)) == ["b", "a"] and e.popitem()[0] == "b"
+    assert e.setdefault("a") is d["a"] and e.setdefault("c", fw.ones(1)).requires_grad
+    assert list(e | {"z": fw.ones(1)}) == ["a", "c", "z"] and list({"z": fw.ones(1)} | e) == ["z", "a", "c"]
+    e |= {"y": fw.ones(1)}
+    assert list(e) == ["a", "c", "y"] and list(e.fromkeys("pq", fw.ones(1))) == ["p", "q"]
+    assert list(e.fromkeys("pq").parameters()) == []
+    e.clear()
+    with pytest.raises(KeyError):
+        e.popitem()
 
 
 @pytest.mark.parametrize("make", [

@@ -43,8 +43,9 @@ LACKING = {
     "framework.hardshrink": {"out": UNSAID},
     "framework.result_type": dict.fromkeys(("scalar", "scalar1", "scalar2"), "either may be a number here"),
     **{f"nn.functional.{name}": {"out": UNSAID} for name in (
-        "adaptive_avg_pool1d", "avg_pool1d", "channel_shuffle", "hardshrink", "pixel_shuffle",
+        "adaptive_avg_pool1d", "avg_pool1d", "channel_shuffle", "conv_tbc", "hardshrink", "pixel_shuffle",
         "pixel_unshuffle")},
+    "nn.functional.linear_cross_entropy": {"options": "the scores are computed as a whole, not in chunks"},
 }
 BY_NAME = "out= and dtype= are by name only"
 # namespace.name -> why an argument stands in another place than PyTorch's
@@ -59,6 +60,8 @@ PLACES = {
                     "a slip of the stub: PyTorch's parser takes dtype by name only"),
     **{f"{home}.{name}": "told apart by what they are" for home in ("framework", "Tensor")
        for name in ("max", "min", "scatter", "var", "std", "var_mean", "std_mean")},
+    **dict.fromkeys(("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
+                    "a slip of the stub: PyTorch's function takes output_ratio and return_indices before"),
     "framework.repeat_interleave": "with one argument, that is repeats",
     "framework.normal": "normal(mean, std) and normal(mean, std, size) are one function",
     "Tensor.random_": "random_(to) and random_(from, to) are one function",
@@ -71,6 +74,8 @@ FURTHER = {
     "framework.rrelu": {"inplace": "one function with that of nn.functional"},
     "true_divide": {"rounding_mode": "an alias of div"},
     "nn.functional.one_hot": {"input": "a slip of the stub: PyTorch's parser wants input"},
+    **dict.fromkeys(("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
+                    dict.fromkeys(("output_ratio", "return_indices"), "a slip of the stub")),
     **dict.fromkeys(("adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d", "max_pool1d",
                      "max_pool2d", "max_pool3d"),
                     {"return_indices": "PyTorch chooses between two functions by it"}),

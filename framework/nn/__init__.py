@@ -1,5 +1,8 @@
 """Layers, losses and what models are built from."""
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from . import functional as functional
 from . import init as init
 from . import parallel as parallel
@@ -32,7 +35,9 @@ from .activation import Softsign as Softsign
 from .activation import Tanh as Tanh
 from .activation import Tanhshrink as Tanhshrink
 from .activation import Threshold as Threshold
+from .adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .attention import MultiheadAttention as MultiheadAttention
+from .container import Container as Container
 from .container import ModuleDict as ModuleDict
 from .container import ModuleList as ModuleList
 from .container import ParameterDict as ParameterDict
@@ -77,6 +82,19 @@ from .flatten import UpsamplingNearest2d as UpsamplingNearest2d
 from .flatten import ZeroPad1d as ZeroPad1d
 from .flatten import ZeroPad2d as ZeroPad2d
 from .flatten import ZeroPad3d as ZeroPad3d
+from .lazy import LazyBatchNorm1d as LazyBatchNorm1d
+from .lazy import LazyBatchNorm2d as LazyBatchNorm2d
+from .lazy import LazyBatchNorm3d as LazyBatchNorm3d
+from .lazy import LazyConv1d as LazyConv1d
+from .lazy import LazyConv2d as LazyConv2d
+from .lazy import LazyConv3d as LazyConv3d
+from .lazy import LazyConvTranspose1d as LazyConvTranspose1d
+from .lazy import LazyConvTranspose2d as LazyConvTranspose2d
+from .lazy import LazyConvTranspose3d as LazyConvTranspose3d
+from .lazy import LazyInstanceNorm1d as LazyInstanceNorm1d
+from .lazy import LazyInstanceNorm2d as LazyInstanceNorm2d
+from .lazy import LazyInstanceNorm3d as LazyInstanceNorm3d
+from .lazy import LazyLinear as LazyLinear
 from .linear import Bilinear as Bilinear
 from .linear import Identity as Identity
 from .linear import Linear as Linear
@@ -91,12 +109,14 @@ from .loss import HingeEmbeddingLoss as HingeEmbeddingLoss
 from .loss import HuberLoss as HuberLoss
 from .loss import KLDivLoss as KLDivLoss
 from .loss import L1Loss as L1Loss
+from .loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from .loss import MarginRankingLoss as MarginRankingLoss
 from .loss import MSELoss as MSELoss
 from .loss import MultiLabelMarginLoss as MultiLabelMarginLoss
 from .loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
 from .loss import MultiMarginLoss as MultiMarginLoss
 from .loss import NLLLoss as NLLLoss
+from .loss import NLLLoss2d as NLLLoss2d
 from .loss import PairwiseDistance as PairwiseDistance
 from .loss import PoissonNLLLoss as PoissonNLLLoss
 from .loss import SmoothL1Loss as SmoothL1Loss
@@ -107,6 +127,7 @@ from .module import Module as Module
 from .norm import BatchNorm1d as BatchNorm1d
 from .norm import BatchNorm2d as BatchNorm2d
 from .norm import BatchNorm3d as BatchNorm3d
+from .norm import CrossMapLRN2d as CrossMapLRN2d
 from .norm import GroupNorm as GroupNorm
 from .norm import InstanceNorm1d as InstanceNorm1d
 from .norm import InstanceNorm2d as InstanceNorm2d
@@ -114,6 +135,7 @@ from .norm import InstanceNorm3d as InstanceNorm3d
 from .norm import LayerNorm as LayerNorm
 from .norm import LocalResponseNorm as LocalResponseNorm
 from .norm import RMSNorm as RMSNorm
+from .norm import SyncBatchNorm as SyncBatchNorm
 from .parallel import DataParallel as DataParallel
 from .parameter import Buffer as Buffer
 from .parameter import Parameter as Parameter
@@ -128,6 +150,8 @@ from .pool import AdaptiveMaxPool3d as AdaptiveMaxPool3d
 from .pool import AvgPool1d as AvgPool1d
 from .pool import AvgPool2d as AvgPool2d
 from .pool import AvgPool3d as AvgPool3d
+from .pool import FractionalMaxPool2d as FractionalMaxPool2d
+from .pool import FractionalMaxPool3d as FractionalMaxPool3d
 from .pool import LPPool1d as LPPool1d
 from .pool import LPPool2d as LPPool2d
 from .pool import LPPool3d as LPPool3d
@@ -150,3 +174,12 @@ from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
+
+_LAZY = ("grad", "modules")
+
+
+def __getattr__(name: str) -> _Any:
+    """The sub-packages that few programs name, imported when first named."""
+    if name in _LAZY:
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

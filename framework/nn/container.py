@@ -1,5 +1,6 @@
 """Modules that hold others: in a row, as a list, as a dict; and the same two for parameters."""
 
+import warnings
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -163,6 +164,21 @@ class Sequential(_List):
     def __add__(self, other: Iterable[Any]) -> "Sequential":
         return Sequential(*self, *other)
 
+    def _times(self, n: Any) -> int:
+        if isinstance(n, bool) or not isinstance(n, int):
+            raise TypeError(f"Sequential: can be multiplied by an int, got {type(n).__name__}")
+        if n <= 0:
+            raise ValueError(f"Sequential: can be multiplied by a positive int, got {n}")
+        return n
+
+    def __mul__(self, n: int) -> "Sequential":
+        return Sequential(*list(self) * self._times(n))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, n: int) -> "Sequential":
+        return self.extend(list(self) * (self._times(n) - 1))
+
 
 class ModuleList(_List):
     """A list of modules that registers them; it has no forward.
@@ -177,6 +193,9 @@ class ModuleList(_List):
         self.extend(modules or ())
 
     _no_forward = "loop over its modules and call them, or use Sequential to run one after another"
+
+    def _checked(self, value: Any) -> Any:
+        return None if value is None else super()._checked(value)
 
     def _child_lines(self) -> list[str]:
         lines: list[str] = []
@@ -302,11 +321,58 @@ class ParameterDict(_Dict):
     _kind = PARAMETER
 
     def _checked(self, value: Any) -> Any:
-        return _as_parameter(self, value)
+        return None if value is None else _as_parameter(self, value)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The value of a name, which is set first if it is not there."""
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def popitem(self) -> tuple[str, Any]:
+        """Take out and return the last name and its value."""
+        name = next(reversed(list(self.keys())), None)
+        if name is None:
+            raise KeyError("ParameterDict: popitem of an empty one")
+        return name, self.pop(name)
+
+    def copy(self) -> "ParameterDict":
+        """Another one over the same parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, keys: Iterable[str], default: Any = None) -> "ParameterDict":
+        """One with these names, all of them with the same value."""
+        return ParameterDict(dict.fromkeys(keys, default))
+
+    def __reversed__(self) -> Iterator[str]:
+        return reversed(list(self.keys()))
+
+    def __or__(self, other: Any) -> "ParameterDict":
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other: Any) -> "ParameterDict":
+        return ParameterDict(dict(other.items())) | self
+
+    def __ior__(self, other: Any) -> "ParameterDict":
+        self.update(other)
+        return self
 
     def extra_repr(self) -> str:
         """One line per parameter."""
-        return _describe(self.items())
+        return _describe((n, p) for n, p in self.items() if p is not None)
+
+
+class Container(Module):
+    """An old name for a module that is given its parts by name, with a FutureWarning."""
+
+    def __init__(self, **kwargs: Module | None) -> None:
+        super().__init__()
+        warnings.warn("nn.Container is deprecated; write a Module, or use nn.ModuleDict", FutureWarning,
+                      stacklevel=2)
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 def _as_parameter(container: Module, value: Any) -> Parameter:

@@ -105,12 +105,20 @@ class _Conv(_ConvNd):
                 borders += [self.padding[i]] * 2
         return borders
 
+    @property
+    def _reversed_padding_repeated_twice(self) -> list[int]:
+        return self._borders()
+
     def forward(self, input: Tensor) -> Tensor:
         """The convolution of ``input``."""
+        return self._conv_forward(input, self.weight, self.bias)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """The convolution with this weight and bias, for subclasses that make them."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._borders(), mode=self.padding_mode), 0
-        return self._function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        return self._function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def _function(self, *args: Any) -> Tensor:
         raise NotImplementedError

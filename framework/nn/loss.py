@@ -3,12 +3,14 @@
 ``reduction`` is "mean", "sum" or "none". ``size_average`` and ``reduce`` are PyTorch's old words for it.
 """
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from ..tensor import Tensor
 from . import functional as F
+from .linear import Linear
 from .module import Module
 
 
@@ -124,6 +126,15 @@ class NLLLoss(_WeightedLoss):
         """The negative log-likelihood."""
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index,
                           reduction=self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of NLLLoss for images, with a FutureWarning."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn("nn.NLLLoss2d is deprecated; use nn.NLLLoss, which takes images", FutureWarning,
+                      stacklevel=2)
+        super().__init__(*args, **kwargs)
 
 
 class BCELoss(_WeightedLoss):
@@ -379,3 +390,41 @@ class TripletMarginWithDistanceLoss(_Loss):
         return F.triplet_margin_with_distance_loss(
             anchor, positive, negative, distance_function=self.distance_function, margin=self.margin,
             swap=self.swap, reduction=self.reduction)
+
+
+class LinearCrossEntropyLoss(_WeightedLoss):
+    """The cross entropy of a linear layer's scores: input (N, in_features) or (in_features).
+
+    target: class numbers (N, *out_features), or probabilities (N, C, *out_features). The layer is
+    ``self.linear``, of num_classes times the product of out_features outputs.
+
+    >>> loss = fw.nn.LinearCrossEntropyLoss(5, 10, out_features=(4,))
+    >>> loss(fw.ones(2, 5), fw.zeros(2, 4, dtype=fw.int64)).shape
+    ()
+    """
+
+    def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
+                 bias: bool = False, device: Any = None, dtype: Any = None, reduction: str = "mean",
+                 weight: Tensor | None = None, ignore_index: int | None = None,
+                 label_smoothing: float = 0.0) -> None:
+        super().__init__(weight, reduction=reduction)
+        self.in_features = in_features
+        self.num_classes = num_classes
+        self.out_features = tuple(out_features)
+        self.ignore_index = ignore_index
+        self.label_smoothing = label_smoothing
+        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias, device, dtype)
+
+    def reset_parameters(self) -> None:
+        """Draw the layer's weights anew."""
+        self.linear.reset_parameters()
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of inputs and classes or probabilities."""
+        shape = (self.num_classes, *self.out_features)
+        w: Any = self.linear.weight
+        b: Any = self.linear.bias
+        return F.linear_cross_entropy(
+            input, w.reshape(*shape, self.in_features), target,
+            linear_bias=None if b is None else b.reshape(shape), weight=self.weight,
+            reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing)

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
+from weakref import ref
 
 from .. import dtypes
 from ..creation import empty_like
@@ -54,7 +55,8 @@ class Module(Hookable):
         d = self.__dict__
         d["training"] = True
         for name in _REGISTRIES.values():
-            d[name] = Registry(self)
+            made = d[name] = Registry()
+            made.owner = ref(self)
         d["_non_persistent_buffers_set"] = set()
         d["_hooks"] = None
         if self.call_super_init:
@@ -123,7 +125,7 @@ class Module(Hookable):
         for name, value in (("_hooks", None), ("_non_persistent_buffers_set", set())):
             self.__dict__.setdefault(name, value)
         for name in _REGISTRIES.values():
-            self.__dict__.setdefault(name, Registry(self))
+            self.__dict__.setdefault(name, Registry())
             getattr(self, name)  # takes it over
 
     def __dir__(self) -> list[str]:

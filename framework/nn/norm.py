@@ -1,10 +1,13 @@
 """Normalisations: over the batch, each sample, each group of channels, the last dimensions."""
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import dtypes
-from ..creation import empty, ones, zeros
+from ..autograd.mode import no_grad
+from ..creation import empty, full, ones, zeros
 from ..errors import ShapeError
+from ..ops.shape.join import cat
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -88,9 +91,13 @@ class _BatchNorm(_Norm):
                  dtype: Any = None, *, bias: bool = True) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
+    def _check_input_dim(self, input: Tensor) -> None:
+        """Raise unless the input has the right shape; subclasses may override it."""
+        self._check(input, 1)
+
     def forward(self, input: Tensor) -> Tensor:
         """The normalised ``input``; in training mode, the running statistics move."""
-        self._check(input, 1)
+        self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         moving = self.training and self.track_running_stats
         if moving and self.num_batches_tracked is not None:
@@ -314,3 +321,96 @@ class LocalResponseNorm(Module):
     def extra_repr(self) -> str:
         """The settings."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
+
+
+class CrossMapLRN2d(LocalResponseNorm):
+    """``x / (k + alpha / size * sum of x^2 over neighbouring channels)^beta``, as Torch 7 had it.
+
+    The neighbours are those less than ``(size + 1) // 2`` away on either side: for an even size one fewer
+    than LocalResponseNorm takes.
+
+    >>> fw.nn.CrossMapLRN2d(2, alpha=2.0, beta=1.0)(fw.ones(1, 3, 1, 1)).flatten()
+    tensor([0.5000, 0.5000, 0.5000])
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
+        super().__init__(size, alpha, beta, k)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input`` (N, C, H, W)."""
+        if input.ndim != 4:
+            raise ShapeError(f"CrossMapLRN2d: wanted an input (N, C, H, W), got shape {list(input.shape)}")
+        width = (self.size + 1) // 2 * 2 - 1
+        return F.local_response_norm(input, width, self.alpha * width / self.size, self.beta, self.k)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation whose statistics are those of the batches of all workers together.
+
+    Alone it is BatchNorm over x (N, C, ...). With several workers ``all_reduce`` is set to a function
+    ``all_reduce(tensor, process_group)`` that gives the sum of the tensor over all of them and can be
+    differentiated: the sums of x and of its squared
+    distance from the mean go through it.
+
+    >>> fw.nn.SyncBatchNorm(2)(fw.ones(3, 2)).shape
+    (3, 2)
+    """
+
+    all_reduce: Callable[[Tensor, Any], Tensor] | None = None
+
+    def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
+                 affine: bool = True, track_running_stats: bool = True, process_group: Any = None,
+                 device: Any = None, dtype: Any = None, *, bias: bool = True) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if input.ndim < 2:
+            raise ShapeError(f"SyncBatchNorm: wanted an input (N, C, ...), got shape {list(input.shape)}")
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised ``input``; in training mode, the running statistics move."""
+        together = type(self).all_reduce
+        if together is None or not (self.training or self.running_mean is None):
+            return super().forward(input)
+        self._check_input_dim(input)
+        return self._by_all(input, together)
+
+    def _by_all(self, x: Any, together: Callable[[Tensor, Any], Tensor]) -> Tensor:
+        dims, c = (0, *range(2, x.ndim)), self.num_features
+        count = full((1,), float(x.numel() // c), dtype=x.dtype, device=x.device)
+        sums: Any = together(cat([x.sum(dims), count]), self.process_group)
+        mean, n = sums[:c] / sums[c], sums[c].detach()
+        apart = (x - mean.reshape(-1, *(1,) * (x.ndim - 2))) ** 2
+        var: Any = together(apart.sum(dims), self.process_group) / n
+        if self.training and self.track_running_stats:
+            self._follow(mean.detach(), var.detach() * (n / (n - 1)))
+        return F.batch_norm(x, mean, var, self.weight, self.bias, False, 0.0, self.eps)
+
+    def _follow(self, mean: Any, var: Any) -> None:
+        """Move the running statistics."""
+        with no_grad():
+            seen: Any = self.num_batches_tracked
+            seen.add_(1)
+            factor = 1.0 / float(seen) if self.momentum is None else self.momentum
+            for running, new in ((self.running_mean, mean), (self.running_var, var)):
+                running.lerp_(new.to(running.dtype), factor)  # type: ignore[union-attr]
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The module with all batch norms in it made SyncBatchNorms, over the same parameters and statistics.
+
+        >>> net = fw.nn.SyncBatchNorm.convert_sync_batchnorm(fw.nn.Sequential(fw.nn.BatchNorm2d(3)))
+        >>> type(net[0]).__name__
+        'SyncBatchNorm'
+        """
+        made = module
+        if isinstance(module, _BatchNorm):
+            made = cls(module.num_features, module.eps, module.momentum, module.affine,
+                       module.track_running_stats, process_group, bias=module.bias is not None)
+            made._parameters.update(module._parameters)
+            made._buffers.update(module._buffers)
+            made.training = module.training
+        for name, child in list(module.named_children()):
+            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return made

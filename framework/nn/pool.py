@@ -64,32 +64,6 @@ class MaxPool3d(_MaxPool):
         return F.max_pool3d(input, **self._arguments())
 
 
-class AvgPool1d(Module):
-    """The mean of each window of x (N, C, L).
-
-    >>> fw.nn.AvgPool1d(2)(fw.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
-    tensor([[[2., 1.]]])
-    """
-
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-                 count_include_pad: bool = True) -> None:
-        super().__init__()
-        self.kernel_size = pair(kernel_size, 1, "AvgPool1d", "kernel_size")
-        self.stride = self.kernel_size if stride is None else pair(stride, 1, "AvgPool1d", "stride")
-        self.padding = pair(padding, 1, "AvgPool1d", "padding")
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-
-    def forward(self, input: Tensor) -> Tensor:
-        """The pooled tensor."""
-        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
-                            self.count_include_pad)
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
 class _AvgPool(Module):
     """The mean of each window of several dimensions."""
 
@@ -106,6 +80,25 @@ class _AvgPool(Module):
     def extra_repr(self) -> str:
         """The settings."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool1d(_AvgPool):
+    """The mean of each window of x (N, C, L).
+
+    >>> fw.nn.AvgPool1d(2)(fw.tensor([[[1.0, 3.0, 2.0, 0.0]]]))
+    tensor([[[2., 1.]]])
+    """
+
+    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+                 count_include_pad: bool = True) -> None:
+        kernel = pair(kernel_size, 1, "AvgPool1d", "kernel_size")
+        super().__init__(kernel, kernel if stride is None else pair(stride, 1, "AvgPool1d", "stride"),
+                         pair(padding, 1, "AvgPool1d", "padding"), ceil_mode, count_include_pad)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The pooled tensor."""
+        return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode,
+                            self.count_include_pad)
 
 
 class AvgPool2d(_AvgPool):
@@ -297,3 +290,57 @@ class MaxUnpool3d(_MaxUnpool):
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         """The tensor before pooling, as far as it is known."""
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class _FractionalMaxPool(Module):
+    """The largest element of windows at random places that give a wanted size."""
+
+    n = 0
+    _random_samples: Tensor | None
+
+    def __init__(self, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+                 return_indices: bool = False, _random_samples: Tensor | None = None) -> None:
+        super().__init__()
+        op = type(self).__name__
+        self.kernel_size = pair(kernel_size, self.n, op, "kernel_size")
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{op}: exactly one of output_size and output_ratio is wanted, got "
+                             f"{'neither' if output_size is None else 'both'}")
+        self.output_size = None if output_size is None else pair(output_size, self.n, op, "output_size")
+        ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * self.n
+        self.output_ratio = None if output_ratio is None else tuple(ratios)
+        if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
+            raise ValueError(f"{op}: output_ratio must be between 0 and 1, got {output_ratio}")
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+
+    def _settings(self) -> tuple:
+        return self.kernel_size, self.output_size, self.output_ratio, self.return_indices, \
+            self._random_samples
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """The largest element of windows at random places, drawn anew in every call, in evaluation, too.
+
+    x (N, C, H, W) or (C, H, W); the size of the result is output_size, or output_ratio of the input's
+    (Graham 2015).
+
+    >>> fw.nn.FractionalMaxPool2d(2, output_ratio=0.75)(fw.ones(1, 1, 8, 8)).shape
+    (1, 1, 6, 6)
+    """
+
+    n = 2
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest element of each window."""
+        return F.fractional_max_pool2d(input, *self._settings())
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """The largest element of windows at random places of x (N, C, D, H, W); see FractionalMaxPool2d."""
+
+    n = 3
+
+    def forward(self, input: Tensor) -> Any:
+        """The largest element of each window."""
+        return F.fractional_max_pool3d(input, *self._settings())

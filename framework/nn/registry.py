@@ -19,10 +19,11 @@ class Registry(dict):
     """
 
     __slots__ = ("owner",)
+    owner: Any
 
-    def __init__(self, owner: Any = None) -> None:
-        dict.__init__(self)
-        self.owner = None if owner is None else ref(owner)
+    def __init__(self, *values: Any) -> None:
+        dict.__init__(self, *values)
+        self.owner = None
 
     def _attributes(self) -> dict[str, Any]:
         module = None if self.owner is None else self.owner()
@@ -84,7 +85,8 @@ def adopt(module: Any, name: str, values: Any) -> Registry:
         module.__dict__.update(values)
         made = values
     else:
-        made = Registry(module)
+        made = Registry()
+        made.owner = ref(module)
         made.update(values)
     module.__dict__[name] = made
     return made

@@ -36,11 +36,11 @@ def _replica(network: Module, device: Device, detach: bool) -> Module:
         if id(module) in made:
             return made[id(module)]
         new = made[id(module)] = copy.copy(module)
-        vars(new)["_modules"] = type(module._modules)(
-            (name, None if child is None else twin(child)) for name, child in module._modules.items())
+        new._modules = {name: None if child is None else twin(child)  # type: ignore[assignment]
+                        for name, child in module._modules.items()}
         for kind in ("_parameters", "_buffers"):
-            parts = vars(module)[kind]
-            vars(new)[kind] = type(parts)((k, None if t is None else moved[id(t)]) for k, t in parts.items())
+            parts = getattr(module, kind)
+            setattr(new, kind, {k: None if t is None else moved[id(t)] for k, t in parts.items()})
         return new
     return twin(network)
 

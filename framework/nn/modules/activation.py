@@ -1,0 +1,31 @@
+"""Where PyTorch programs look for activations: names only."""
+
+from ..activation import CELU as CELU
+from ..activation import ELU as ELU
+from ..activation import GELU as GELU
+from ..activation import GLU as GLU
+from ..activation import SELU as SELU
+from ..activation import Hardshrink as Hardshrink
+from ..activation import Hardsigmoid as Hardsigmoid
+from ..activation import Hardswish as Hardswish
+from ..activation import Hardtanh as Hardtanh
+from ..activation import LeakyReLU as LeakyReLU
+from ..activation import LogSigmoid as LogSigmoid
+from ..activation import LogSoftmax as LogSoftmax
+from ..activation import Mish as Mish
+from ..activation import PReLU as PReLU
+from ..activation import ReLU as ReLU
+from ..activation import ReLU6 as ReLU6
+from ..activation import RReLU as RReLU
+from ..activation import Sigmoid as Sigmoid
+from ..activation import SiLU as SiLU
+from ..activation import Softmax as Softmax
+from ..activation import Softmax2d as Softmax2d
+from ..activation import Softmin as Softmin
+from ..activation import Softplus as Softplus
+from ..activation import Softshrink as Softshrink
+from ..activation import Softsign as Softsign
+from ..activation import Tanh as Tanh
+from ..activation import Tanhshrink as Tanhshrink
+from ..activation import Threshold as Threshold
+from ..attention import MultiheadAttention as MultiheadAttention

@@ -1,0 +1,3 @@
+"""Where PyTorch programs look for lazy modules: names only."""
+
+from ..lazy import LazyModuleMixin as LazyModuleMixin
