@@ -55,3 +55,7 @@ class SharedMemoryError(FrameworkError, OSError):
 
 class SaveError(FrameworkError, OSError):
     """A file that could not be written: no room, or a disk that fails. What was there before still is."""
+
+
+class DistributedError(FrameworkError, RuntimeError):
+    """A call that all ranks must make together and could not be done: one is gone, late or elsewhere."""
