@@ -569,7 +569,14 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
 
 
+_MODULES = ("backends", "config", "errors", "io", "random")  # public beside the sub-packages
+
+
 def __dir__() -> list[str]:
-    """The public names, those of sub-packages that are not imported yet included."""
-    names = {*globals(), *_LAZY, *_FROM_LAZY}
-    return [name for name in names if not name.startswith("_") or name.startswith("__")]
+    """The public names, those of sub-packages that are not imported yet included.
+
+    Modules of the inside (`node`, `quiet`, ...) are attributes once they are imported, but no public names.
+    """
+    shown = {*_LAZY, *_FROM_LAZY, *_MODULES}
+    return sorted(shown | {name for name, value in globals().items() if name.startswith("__")
+                           or not (name.startswith("_") or type(value) is type(ops))})

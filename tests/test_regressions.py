@@ -317,8 +317,13 @@ def test_error_functions_of_large_arrays_are_those_of_small_ones(function, dtype
     assert fw.equal(function(x.t()), expected.t())
 
 
-def test_sub_packages_are_listed():
-    assert {"nn", "optim", "func"} <= set(dir(fw)) and "_import_module" not in dir(fw)
+def test_dir_shows_public_names_only():
+    """Sub-packages, also those that wait to be imported; no module of the inside, whatever is imported."""
+    shown = dir(fw)
+    assert {"nn", "optim", "func", "vmap", "tensor", "float32", "errors"} <= set(shown)
+    assert all(hasattr(fw, name) for name in shown)
+    single = {name for name in shown if name.startswith("_") and not name.startswith("__")}
+    assert not single and not {"ops", "node", "quiet", "philox", "protocols", "creation"} & set(shown)
 
 
 UNDEFINED = {

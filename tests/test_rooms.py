@@ -1,0 +1,44 @@
+"""Every folder says what is in it: the READMEs name each file, and families gather their rooms."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parent.parent / "framework"
+FAMILIES = sorted(p.parent for p in (PACKAGE / "ops").glob("*/__init__.py"))
+FOLDERS = [*FAMILIES, *(PACKAGE / name for name in ("autograd", "nn", "optim", "data", "io"))]
+
+
+def rooms(folder):
+    files = {p.name for p in folder.glob("*.py")} - {"__init__.py"}
+    return files | {f"{p.parent.name}/" for p in folder.glob("*/__init__.py")}
+
+
+def named(folder):
+    return set(re.findall(r"^- `([\w/]+(?:\.py)?)`", (folder / "README.md").read_text(), re.M))
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_the_readme_names_what_is_there(folder):
+    assert named(folder) <= rooms(folder), "named, but gone"
+    if folder in FAMILIES:
+        new = rooms(folder) - named(folder)
+        assert not new, f"say in {folder.name}/README.md, in a line, what is in {sorted(new)}"
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda p: p.name)
+def test_a_family_gathers_its_rooms(family):
+    """What is not imported registers nothing."""
+    gathered = set(re.findall(r"^from \. import (\w+) as \1$", (family / "__init__.py").read_text(), re.M))
+    assert {f"{name}.py" for name in gathered} == rooms(family)
+
+
+def test_the_page_of_ops_names_every_family():
+    table = re.findall(r"^\| `(\w+)/` \|", (PACKAGE / "ops" / "README.md").read_text(), re.M)
+    assert sorted(table) == [p.name for p in FAMILIES]
+
+
+def test_samples_stand_in_the_folders_of_families():
+    here = {p.parent.name for p in Path(__file__).parent.glob("samples/*/__init__.py")}
+    assert here <= {p.name for p in FAMILIES}
