@@ -3,8 +3,10 @@
 from . import args as args
 from . import constants as constants
 from . import into as into
+from . import meta as meta
 from . import op as op
 from . import public as public
 from . import return_types as return_types
+from . import road as road
 from . import rounded as rounded
 from . import views as views
