@@ -551,9 +551,31 @@ from .typed import set_default_tensor_type as set_default_tensor_type
 
 __version__ = "0.1.0"
 
-_LAZY = ("accelerator", "amp", "array_api", "autograd", "cpu", "cuda", "data", "distributed",
-         "distributions", "fft", "func", "hub", "linalg", "models", "mps", "multiprocessing", "nn", "optim",
-         "special", "utils", "version", "xpu")
+_LAZY = (
+    "accelerator",
+    "amp",
+    "array_api",
+    "autograd",
+    "cpu",
+    "cuda",
+    "data",
+    "distributed",
+    "distributions",
+    "fft",
+    "func",
+    "hub",
+    "linalg",
+    "models",
+    "mps",
+    "multiprocessing",
+    "nn",
+    "optim",
+    "profiler",
+    "special",
+    "utils",
+    "version",
+    "xpu",
+)
 _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",

@@ -45,7 +45,8 @@ LEVELS = [
     ["func", "utils"],
     ["autograd.functional"],
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
-    ["models"],
+    ["profiler"],
+    ["models", "utils.tensorboard"],
     ["distributions"],  # written as a program would be: against the public names
     ["as_torch"],
 ]

@@ -10,10 +10,8 @@ nor is what later ops make of it, until one makes NaN of it (``softmax`` of a ro
 
 import linecache
 import math
-import os
-import sys
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -25,13 +23,12 @@ from ..node import notes_of, place_of
 from ..quiet import quiet, quietly
 from ..seam import BACKWARD, MAKE, OP, Event, intercept
 from ..tensor import Tensor
+from .frames import user_frame
 from .listen import listen, unlisten
 from .mode import state
 
 ndarray = np.ndarray
 NAN, INF = 1, 2
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_ours = {"<expression>": True}  # file name -> is it of this package; rules made of text have none
 
 
 # -- switching ------------------------------------------------------------------------------------
@@ -116,7 +113,7 @@ class Site:
     __slots__ = ("code", "line", "parent")
 
     def __init__(self, parent: "Site | None" = None) -> None:
-        frame = _user_frame()
+        frame = user_frame()
         self.code = None if frame is None else frame.f_code
         self.line = 0 if frame is None else frame.f_lineno
         self.parent = parent
@@ -140,20 +137,6 @@ class Changed(str):
         return self
 
 
-def _user_frame() -> FrameType | None:
-    """The innermost frame outside this package."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        ours = _ours.get(name)
-        if ours is None:
-            ours = _ours[name] = name.startswith(_PACKAGE)
-        if not ours:
-            return frame
-        frame = frame.f_back
-    return None
-
-
 def _note_line(node: Any) -> None:
     pulled = state.anomaly.pulled
     node.notes = {"site": Site(None if pulled is None else site_of(pulled))}
@@ -166,7 +149,7 @@ def site_of(node: Any) -> Site | None:
 
 def _fail(text: str) -> None:
     """Raise, so that the innermost frame of the traceback, where pdb goes, is the user's."""
-    frame = _user_frame()
+    frame = user_frame()
     error = AnomalyError(text)
     if frame is not None:
         error = error.with_traceback(TracebackType(None, frame, frame.f_lasti, frame.f_lineno))
