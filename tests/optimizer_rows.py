@@ -254,10 +254,12 @@ def lbfgs(p, grad, steps, lr=1.0, history_size=100, **options):
     for t in range(steps if p.size else 0):
         g = grad(p, t).reshape(-1)
         if before is not None:
-            pairs = [*pairs, (p.reshape(-1) - before[0].reshape(-1), g - before[1])][-history_size:]
-        length = lr if pairs else lr * min(1.0, 1.0 / np.abs(g).sum())
-        before = p, g
-        p = p - length * (inverse_hessian(pairs, g.size) @ g).reshape(p.shape)
+            pair = p.reshape(-1) - before[0].reshape(-1), g - before[1]
+            pairs = [*pairs, *([pair] if pair[0] @ pair[1] > 1e-10 else [])][-history_size:]
+        length = lr if t else lr * min(1.0, 1.0 / np.abs(g).sum())
+        before, d = (p, g), inverse_hessian(pairs, g.size) @ g
+        if g @ d >= 1e-9 and np.abs(g).max() > 1e-7:
+            p = p - length * d.reshape(p.shape)
     return p
 
 

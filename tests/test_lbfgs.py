@@ -256,7 +256,7 @@ def test_returns_the_first_loss_and_counts():
     assert len(calls) <= 8 and optimizer.state[x]["func_evals"] == len(calls)
 
 
-@pytest.mark.parametrize("search", ["strong_wolfe", None])
+@pytest.mark.parametrize("search", ["approximate_wolfe", None])
 @pytest.mark.parametrize("most", range(1, 12))
 def test_honours_max_eval(most, search):
     x = fw.tensor([-1.2, 1.0], dtype=fw.float64, requires_grad=True)
@@ -270,11 +270,11 @@ def test_honours_max_eval(most, search):
     assert len(calls) <= most
 
 
-def test_several_groups_shapes_and_dtypes():
+def test_several_shapes_and_dtypes():
     a = fw.tensor([[-1.2]], dtype=fw.float64, requires_grad=True)
     b = fw.tensor(1.0, requires_grad=True)
     unused = fw.ones(3, requires_grad=True)
-    optimizer = LBFGS([{"params": [a]}, {"params": [b, unused]}])
+    optimizer = LBFGS([a, b, unused])
 
     def closure():
         optimizer.zero_grad()
@@ -287,12 +287,11 @@ def test_several_groups_shapes_and_dtypes():
         optimizer.step(closure)
     assert a.item() == pytest.approx(1.0, abs=1e-4) and b.item() == pytest.approx(1.0, abs=1e-4)
     assert unused.tolist() == [1.0] * 3 and b.dtype is fw.float32
-    optimizer.param_groups[1]["lr"] = 0.5
-    with pytest.raises(ValueError, match="lr=0.5 of group 1 differs from 1 of group 0"):
-        optimizer.step(closure)
+    with pytest.raises(ValueError, match="LBFGS: takes one parameter group"):
+        LBFGS([{"params": [a]}, {"params": [b]}])
 
 
-@pytest.mark.parametrize("search", ["strong_wolfe", None])
+@pytest.mark.parametrize("search", ["approximate_wolfe", None])
 @pytest.mark.parametrize("bad", [nan, inf])
 @pytest.mark.parametrize("what", ["loss", "gradient"])
 def test_not_finite_backs_away(what, bad, search):
@@ -350,7 +349,7 @@ def test_blind_steps_into_nan_are_taken_back():
     assert x.item() > 0
 
 
-@pytest.mark.parametrize("search", ["strong_wolfe", None])
+@pytest.mark.parametrize("search", ["approximate_wolfe", None])
 def test_a_failed_search_restores_every_bit(search):
     values = np.array([0.1, -0.0, 1e-310, 3.0])
     x = fw.tensor(values, requires_grad=True)
@@ -404,7 +403,8 @@ def test_history_is_bounded():
     assert len(optimizer.state[x]["old_steps"]) == len(optimizer.state[x]["old_changes"]) == 3
 
 
-@pytest.mark.parametrize("search, most", [("strong_wolfe", 5), (None, 5), (None, 1)])
+@pytest.mark.parametrize("search, most", [("approximate_wolfe", 5), ("strong_wolfe", 5), (None, 5),
+                                          (None, 1)])
 def test_state_survives_saving(search, most):
     def run(x, optimizer, steps):
         def closure():
@@ -436,13 +436,13 @@ def test_state_of_other_parameters_is_refused():
     other = LBFGS([fw.ones(3, requires_grad=True)])
     with pytest.raises(CheckpointError, match=r"vectors have \[2\] elements .* together have 3"):
         other.load_state_dict(saved)
-    saved["state"]["0"] = {"exp_avg": fw.ones(2)}
+    saved["state"][0] = {"exp_avg": fw.ones(2)}
     with pytest.raises(CheckpointError, match="which is not LBFGS's"):
         optimizer.load_state_dict(saved)
 
 
 @pytest.mark.parametrize("options, text", [
-    ({"line_search_fn": "armijo"}, "line_search_fn='armijo' must be 'strong_wolfe' or None"),
+    ({"line_search_fn": "armijo"}, "line_search_fn='armijo' must be 'strong_wolfe', 'approximate_wolfe' or"),
     ({"max_iter": 0}, "max_iter=0 must be a whole number >= 1"),
     ({"history_size": 2.5}, "history_size=2.5"),
     ({"max_eval": 0}, "max_eval=0"),
@@ -462,18 +462,75 @@ def test_wrong_closures():
     assert x.tolist() == [1.0]
 
 
-def test_equals_pytorch_without_a_search():
+@pytest.mark.parametrize("options", [
+    {"line_search_fn": None, "lr": 1e-3}, {"line_search_fn": None, "max_iter": 7, "history_size": 3},
+    {"line_search_fn": "strong_wolfe"}, {"line_search_fn": "strong_wolfe", "lr": 0.5, "history_size": 4},
+    {"line_search_fn": "strong_wolfe", "max_iter": 4, "max_eval": 9},
+    {"line_search_fn": "strong_wolfe", "tolerance_change": 1e-5, "tolerance_grad": 1e-4}], ids=str)
+@pytest.mark.parametrize("function, start, least, where", PROBLEMS, ids=lambda v: getattr(v, "__name__", ""))
+def test_follows_pytorch(function, start, least, where, options):
+    """The first 40 points at which PyTorch calls the closure, in its order; all if there are fewer."""
     torch = pytest.importorskip("torch")
-    x = fw.tensor([-1.2, 1.0], dtype=fw.float64, requires_grad=True)
-    y = torch.tensor([-1.2, 1.0], dtype=torch.float64, requires_grad=True)
-    for optimizer, p in ((LBFGS([x], lr=1e-3, line_search_fn=None), x),
-                         (torch.optim.LBFGS([y], lr=1e-3), y)):
-        def closure():
-            optimizer.zero_grad()
-            loss = 100 * (p[1] - p[0] * p[0]) ** 2 + (1 - p[0]) ** 2
-            loss.backward()
-            return loss
+    seen = []
+    for M, make in ((fw, LBFGS), (torch, torch.optim.LBFGS)):
+        x = M.tensor(start, dtype=M.float64, requires_grad=True)
+        optimizer, points = make([x], **options), []
 
-        for _ in range(4):
+        def closure():
+            points.append(x.detach().numpy().copy())
+            optimizer.zero_grad()
+            f = function(x) if M is fw else _for_torch(function, torch)(x)
+            f.backward()
+            return f
+
+        for _ in range(3):
             optimizer.step(closure)
-    np.testing.assert_allclose(x.detach().numpy(), y.detach().numpy(), rtol=1e-6)
+        seen.append((points, optimizer.state[x]["n_iter"], optimizer.state[x]["func_evals"]))
+    ours, theirs = seen
+    for i, (a, b) in enumerate(zip(ours[0][:40], theirs[0])):
+        grown = 10.0 ** min(i // 4 - 12, -5)  # rounding grows from call to call: sums go in other orders
+        if not np.isfinite(b).all() or np.abs(b).max() > 1e4:
+            return  # PyTorch runs away, and we back away from what is not finite
+        np.testing.assert_allclose(a, b, grown, grown, err_msg=f"call {i}")
+    assert ours[1:] == theirs[1:] or len(theirs[0]) > 40
+
+
+def _for_torch(function, torch):
+    """The same function where it makes a tensor of its own."""
+    if function is ill_conditioned:
+        return lambda x: (x * x * torch.tensor(np.logspace(0, 6, 10))).sum()
+    return function
+
+
+@pytest.mark.parametrize("function, start, least, where", PROBLEMS, ids=lambda v: getattr(v, "__name__", ""))
+def test_beside_scipy(function, start, least, where):
+    """The default options need at most a few calls more than SciPy's L-BFGS-B to the same accuracy."""
+    scipy = pytest.importorskip("scipy.optimize")
+    target = least + 1e-8 * max(1.0, abs(least))
+    counts = []
+    x = fw.tensor(start, dtype=fw.float64, requires_grad=True)
+    optimizer = LBFGS([x], tolerance_grad=0, tolerance_change=0, max_iter=100, history_size=10)
+    reached = []
+
+    def evaluate(values):
+        reached.append(1)
+        p = fw.tensor(values, dtype=fw.float64, requires_grad=True)
+        f = function(p)
+        f.backward()
+        if float(f) <= target and not counts:
+            counts.append(len(reached))
+        return float(f), p.grad.numpy()
+
+    def closure():
+        value, g = evaluate(x.detach().numpy())
+        x.grad = fw.tensor(g)
+        return fw.tensor(value, dtype=fw.float64)
+
+    for _ in range(5):
+        optimizer.step(closure)
+    ours, reached[:], counts[:] = counts[0], [], []
+    scipy.minimize(evaluate, np.array(start), jac=True, method="L-BFGS-B",
+                   options={"maxcor": 10, "ftol": 0, "gtol": 0, "maxfun": 2000, "maxiter": 2000})
+    theirs = counts[0] if counts else 2000
+    print(f"{function.__name__} {ours} {theirs}")
+    assert ours <= 2 * theirs + 10

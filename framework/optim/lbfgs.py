@@ -15,9 +15,12 @@ from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
 from ..dtypes import finfo, promote_types
 from ..tensor import Tensor, bump, wrap
-from .arrays import cast_to, on_device, real_view, zeros_like
-from .line_search import Point, strong_wolfe
+from .arrays import cast_to, number, on_device, real_view, zeros_like
+from .line_search import Point, minfunc, strong_wolfe
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer
+
+_VECTORS = ("old_steps", "old_changes", "pending", "old_stps", "old_dirs")  # ours and PyTorch's
+_ARRAYS = (*_VECTORS, "d", "prev_flat_grad")
 
 
 class Flat:
@@ -115,18 +118,23 @@ class LBFGS(Optimizer):
     ``backward()`` and returns the loss::
 
         d = -H g                                    (two-loop recursion over history_size changes)
-        t = strong-Wolfe line search from lr        (lr * min(1, 1 / sum(abs(g))) at the very first)
+        t = line search from lr                     (lr * min(1, 1 / sum(abs(g))) at the very first)
         x = x + t * d
 
     It ends when the largest gradient is at most ``tolerance_grad``, when the step or the change of the
-    loss is below ``tolerance_change``, or after ``max_eval`` closure calls (default 1.25 ``max_iter``),
-    which it never exceeds. Returned is the loss at the start of the step.
+    loss is below ``tolerance_change``, or after ``max_eval`` closure calls (default 1.25 ``max_iter``).
+    Returned is the loss at the start of the step.
 
-    Differences from PyTorch, all for safety: ``line_search_fn`` is "strong_wolfe" by default (None
-    takes ``t = lr`` unseen); several parameter groups, dtypes and devices are allowed, as long as the
-    groups' options agree; a trial whose loss, gradient or parameters are not finite is backed away
-    from, and parameters that are not finite are never written; a search that finds nothing, or a
-    closure that raises, leaves the parameters as they were, bit by bit.
+    line_search_fn: None takes ``t = lr`` unseen, and "strong_wolfe" searches, with the points and calls
+    of PyTorch; the search under way when ``max_eval`` calls are made goes on to its end.
+    "approximate_wolfe", the default, takes a point by its slope alone where the decrease drowns in the
+    rounding of the loss (Hager and Zhang, 2005), starts anew when its memory leads nowhere, and never
+    makes more than ``max_eval`` calls.
+
+    With each of them several dtypes and devices are allowed; a trial whose loss, gradient or parameters
+    are not finite is backed away from, and parameters that are not finite are never written; a search
+    that finds nothing, or a closure that raises, leaves the parameters as they were, bit by bit. Raises
+    ValueError for several parameter groups.
 
     Nocedal and Wright, Numerical Optimization, 2nd edition, 2006, chapter 7.
 
@@ -149,7 +157,7 @@ class LBFGS(Optimizer):
 
     def __init__(self, params: Iterable, lr: float = 1, max_iter: int = 20, max_eval: int | None = None,
                  tolerance_grad: float = 1e-7, tolerance_change: float = 1e-9, history_size: int = 100,
-                 line_search_fn: str | None = "strong_wolfe") -> None:
+                 line_search_fn: str | None = "approximate_wolfe") -> None:
         super().__init__(params, {
             "lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
             "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change,
@@ -160,22 +168,27 @@ class LBFGS(Optimizer):
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise ValueError for options that are out of range."""
         super().check_group(group)
-        if group["line_search_fn"] not in (None, "strong_wolfe"):
-            raise ValueError(f"LBFGS: line_search_fn={group['line_search_fn']!r} must be 'strong_wolfe' or "
-                             f"None")
+        if group["line_search_fn"] not in (None, "strong_wolfe", "approximate_wolfe"):
+            raise ValueError(f"LBFGS: line_search_fn={group['line_search_fn']!r} must be 'strong_wolfe', "
+                             f"'approximate_wolfe' or None")
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Take the parameters; raises ValueError for a second group: there is one search over all."""
+        if self.param_groups:
+            raise ValueError("LBFGS: takes one parameter group, since there is one search over all "
+                             "parameters; put them into one list")
+        super().add_param_group(param_group)
 
     def _run(self, closure: Callable | None = None) -> Any:
         if closure is None:
             raise TypeError("LBFGS.step: needs a closure that clears the gradients, computes the loss, calls "
                             "backward() and returns the loss")
-        options = self._options()
-        params = [p for group in self.param_groups for p in group["params"]]
+        (group,) = self.param_groups
+        options, params = self.numbers_of(group), group["params"]
+        kind = _Step if options["line_search_fn"] == "approximate_wolfe" else _MinFuncStep
         with no_grad(), np.errstate(all="ignore"), on_device(params[0]._array):
-            return _Step(Flat(params), self.state[params[0]], options, closure, self._ready_all).run()
-
-    def _ready_all(self) -> None:
-        for i, group in enumerate(self.param_groups):
-            self._ready(i, group)
+            return kind(Flat(params), self.state[params[0]], options, closure,
+                        lambda: self._ready(0, group)).run()
 
     def _options(self) -> dict[str, Any]:
         first = self.param_groups[0]
@@ -189,17 +202,19 @@ class LBFGS(Optimizer):
 
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What does not fit: the vectors must be as long as all parameters together."""
-        size = Flat([q for g in self.param_groups for q in g["params"]]).size
-        if p is not self.param_groups[0]["params"][0] or "old_steps" not in saved:
+        size = Flat(self.param_groups[0]["params"]).size
+        if p is not self.param_groups[0]["params"][0] or not {"func_evals", "n_iter"} <= set(saved):
             return [f"{name}: has the state {sorted(saved)}, which is not LBFGS's"]
-        vectors = [*saved["old_steps"], *saved["old_changes"], *saved.get("pending", ())]
+        vectors = [v for key in _VECTORS for v in saved.get(key, ())]
+        vectors += [saved[key] for key in ("d", "prev_flat_grad") if key in saved]
         return [f"{name}: its vectors have {list(v.shape)} elements in the checkpoint, all parameters "
                 f"together have {size}" for v in vectors[:1] if v.shape != (size,)]
 
     def cast_state(self, p: Tensor, saved: dict, group: dict[str, Any]) -> dict[str, Any]:
         """A copy of the saved state in the common dtype of the parameters."""
-        flat = Flat([q for g in self.param_groups for q in g["params"]])
-        return {k: cast_to(v, flat.dtype, flat.device) for k, v in saved.items()}
+        flat = Flat(self.param_groups[0]["params"])
+        numbers = {k: number(saved[k]) for k in ("func_evals", "n_iter", "t") if k in saved}
+        return {**{k: cast_to(saved[k], flat.dtype, flat.device) for k in _ARRAYS if k in saved}, **numbers}
 
 
 class _Step:
@@ -208,10 +223,14 @@ class _Step:
     def __init__(self, flat: Flat, state: dict[str, Any], options: dict[str, Any], closure: Callable,
                  check: Callable) -> None:
         self.flat, self.state, self.options, self.closure, self.check = flat, state, options, closure, check
-        if not state:
-            state.update(n_iter=0, func_evals=0, old_steps=[], old_changes=[], pending=[])
+        for key, value in self.fresh().items():
+            state.setdefault(key, value)
         self.left = int(options["max_eval"])
         self.x = self.at = flat.values()
+
+    def fresh(self) -> dict[str, Any]:
+        """The state before the first step."""
+        return {"n_iter": 0, "func_evals": 0, "old_steps": [], "old_changes": [], "pending": []}
 
     def run(self) -> Any:
         """Iterate; whatever happens, the parameters end at the last accepted point."""
@@ -250,8 +269,7 @@ class _Step:
                 break
             self.state["n_iter"] += 1
             d, slope, t = self._direction(g)
-            search = self._fixed if options["line_search_fn"] is None else self._strong_wolfe
-            found = search(f, slope, d, t)
+            found = self._search(f, slope, d, t)
             if found is None:
                 if not steps or (self.left <= 0 and iteration > 0):  # cut short: the next call goes on
                     break
@@ -284,23 +302,8 @@ class _Step:
             slope = float(g.dot(d))
         return d, slope, lr * min(1.0, 1.0 / float(abs(d).sum(dtype=np.float64)))
 
-    def _fixed(self, f: float, slope: float, d: Any, t: float) -> tuple | None:
-        """Step by ``t`` without a search; shorter only where something is not finite."""
-        first = True
-        while t * _largest(d) > 0:
-            x = self.flat.stored(self.x + t * d)
-            if _finite(x):
-                if self.left <= 0:
-                    return (x, None, None) if first else None
-                self._write(x)
-                _, new_f, g = self.evaluate()
-                if isfinite(new_f) and _finite(g):
-                    return x, new_f, g
-                first = False
-            t *= 0.1
-        return None
-
-    def _strong_wolfe(self, f: float, slope: float, d: Any, t: float) -> tuple | None:
+    def _along(self, d: Any) -> Callable[[float], Point]:
+        """The loss along ``d`` from ``x``, for the line searches."""
         def phi(t: float) -> Point:
             x = self.flat.stored(self.x + t * d)
             if not _finite(x):
@@ -308,10 +311,12 @@ class _Step:
             self._write(x)
             _, value, g = self.evaluate()
             return Point(t, value, float(g.dot(d)) if _finite(g) else inf, (x, value, g))
+        return phi
 
+    def _search(self, f: float, slope: float, d: Any, t: float) -> tuple | None:
         if self.left <= 0 or not (slope < 0 and 0 < t < inf):
             return None
-        found, _ = strong_wolfe(phi, Point(0.0, f, slope), t, max_evals=min(25, self.left),
+        found, _ = strong_wolfe(self._along(d), Point(0.0, f, slope), t, max_evals=min(25, self.left),
                                 tolerance=self.options["tolerance_change"] / _largest(d),
                                 rounding=2 * float(finfo(self.flat.dtype).eps))
         return None if found is None else found.extra
@@ -335,7 +340,7 @@ class _Step:
 
     def _retreat(self, f: float) -> None:
         """The loss or gradient at the start is not finite: go back, if the last call led here."""
-        if not self.state["pending"]:
+        if not self.state.get("pending"):
             warnings.warn(f"LBFGS.step: the loss ({f}) or the gradient is not finite before any step; the "
                           f"parameters are left as they are", RuntimeWarning, stacklevel=5)
             return
@@ -343,6 +348,83 @@ class _Step:
         s = 0.1 * s
         self.x = self.flat.stored(x + s)
         self.state["pending"] = [wrap(v) for v in (x, s, g)]
+
+
+class _MinFuncStep(_Step):
+    """The iteration that PyTorch has from Schmidt's minFunc, and its names of state."""
+
+    def fresh(self) -> dict[str, Any]:
+        """The state before the first step."""
+        return {"n_iter": 0, "func_evals": 0, "old_stps": [], "old_dirs": []}
+
+    def _settle(self, g: Any) -> None:
+        pass  # a pair of changes is made at the start of the next iteration
+
+    def _iterate(self, f: float, g: Any) -> None:
+        options, state = self.options, self.state
+        if _largest(g) <= options["tolerance_grad"]:
+            return
+        for iteration in range(int(options["max_iter"])):
+            last = iteration == int(options["max_iter"]) - 1
+            state["n_iter"] += 1
+            first, d = "d" not in state, self._next(g)
+            t = options["lr"] * (min(1.0, 1.0 / float(abs(g).sum())) if first else 1.0)
+            slope = float(g.dot(d))
+            if not slope <= -options["tolerance_change"]:
+                self._keep(d, 0.0, g)
+                break
+            t, x, new_f, new_g = self._point(f, g, slope, d, t, last)
+            self._keep(d, t, g)
+            self.x = x
+            change, f, g = abs(new_f - f), new_f, new_g
+            if (last or self.left <= 0 or _largest(g) <= options["tolerance_grad"]
+                    or _largest(d * t) <= options["tolerance_change"]
+                    or change < options["tolerance_change"]):
+                break
+
+    def _keep(self, d: Any, t: float, g: Any) -> None:
+        self.state.update(d=wrap(d), t=t, prev_flat_grad=wrap(g))
+
+    def _next(self, g: Any) -> Any:
+        """The next direction; remembers what the last step has changed."""
+        state, most = self.state, int(self.options["history_size"])
+        if "d" not in state:
+            return -g
+        steps, changes = state["old_stps"], state["old_dirs"]
+        s, y = state["d"]._array * state["t"], g - state["prev_flat_grad"]._array
+        if float(y.dot(s)) > 1e-10:
+            steps.append(wrap(s))
+            changes.append(wrap(y))
+            del steps[:-most], changes[:-most]
+        return two_loop(g, [s._array for s in steps], [y._array for y in changes])
+
+    def _point(self, f: float, g: Any, slope: float, d: Any, t: float, last: bool) -> tuple:
+        """The next point: step length, parameters, loss and gradient (the old ones where it is not seen)."""
+        phi = self._along(d)
+        if self.options["line_search_fn"] == "strong_wolfe":
+            found = minfunc(phi, Point(0.0, f, slope, (self.x, f, g)), t, _largest(d))
+            return found.t, *(found.extra if found.finite else (self.x, f, g))
+        blind = last or self.left <= 0  # the next call looks at the point
+        while t * _largest(d) > 0 and (blind or self.left > 0):  # shorter only where something is not finite
+            if blind:
+                x = self.flat.stored(self.x + t * d)
+                if _finite(x):
+                    return t, x, f, g
+            else:
+                point = phi(t)
+                if point.finite:
+                    return t, *point.extra
+            t *= 0.1
+        return 0.0, self.x, f, g
+
+    def _retreat(self, f: float) -> None:
+        """The loss or gradient at the start is not finite: go back, if a blind step led here."""
+        state = self.state
+        if not state.get("t"):
+            super()._retreat(f)
+            return
+        state["t"] *= 0.1
+        self.x = self.flat.stored(self.x - 9 * state["t"] * state["d"]._array)
 
 
 def _largest(v: Any) -> float:

@@ -1,7 +1,8 @@
-"""The strong-Wolfe line search: a step along a direction that is long enough and descends enough.
+"""Line searches for the Wolfe conditions: a step along a direction that is long enough and descends enough.
 
 Nocedal and Wright, Numerical Optimization, 2nd edition, 2006, algorithms 3.5 (bracket) and 3.6 (zoom);
-cubic interpolation: equation 3.59. All in Python floats: it knows nothing of tensors.
+cubic interpolation: equation 3.59. ``minfunc`` makes the trials that PyTorch makes. All in Python floats:
+nothing here knows of tensors.
 """
 
 from collections.abc import Callable
@@ -141,3 +142,64 @@ def strong_wolfe(phi: Callable[[float], Point], start: Point, t: float, *, c1: f
     search = _Search(phi, start, c1, c2, tolerance, max_evals, rounding)
     found = search.bracket(t)
     return (found if found.t > 0 else None), max_evals - search.left
+
+
+def minfunc(phi: Callable[[float], Point], start: Point, t: float, scale: float, *, c1: float = 1e-4,
+            c2: float = 0.9, tolerance: float = 1e-9, max_trials: int = 25) -> Point:
+    """The trials of Schmidt's minFunc (2005), which PyTorch makes, too: the same points in the same order.
+
+    phi, start, c1, c2: as for ``strong_wolfe``. scale: the largest change per unit of ``t``; brackets in
+    which nothing changes by ``tolerance`` are not searched. Gives the best point when ``max_trials``
+    are used up, ``start`` itself if no trial was lower. Trials that are not finite count as infinitely
+    high.
+
+    >>> from framework.optim.line_search import Point, minfunc
+    >>> minfunc(lambda t: Point(t, (t - 3) ** 2, 2 * (t - 3)), Point(0.0, 9.0, -6.0), 0.1, 1.0).t
+    1.0
+    """
+    def at(t: float) -> Point:
+        point = phi(t)
+        return point if point.finite else Point(t, inf, inf, point.extra)
+
+    def too_high(p: Point) -> bool:
+        return p.f > start.f + c1 * p.t * start.slope
+
+    before, here, trials = start, at(t), 1
+    while True:
+        if trials > max_trials:
+            ends = [start, here]
+            break
+        if too_high(here) or (trials > 2 and here.f >= before.f):
+            ends = [before, here]
+            break
+        if abs(here.slope) <= -c2 * start.slope:
+            return here
+        if here.slope >= 0:
+            ends = [before, here]
+            break
+        t = cubic_minimum(before, here, here.t + 0.01 * (here.t - before.t), here.t * 10)
+        before, here, trials = here, at(t), trials + 1
+
+    low, hesitant = int(ends[1].f < ends[0].f), False
+    while trials <= max_trials:
+        left, right = sorted(ends, key=lambda p: p.t)
+        if (right.t - left.t) * scale < tolerance:
+            break
+        t = cubic_minimum(left, right, left.t, right.t)
+        edge = 0.1 * (right.t - left.t)
+        near = min(right.t - t, t - left.t) < edge
+        if near and (hesitant or t >= right.t or t <= left.t):  # the second time, or at an end: move inwards
+            t = right.t - edge if abs(t - right.t) < abs(t - left.t) else left.t + edge
+            near = False
+        hesitant = near
+        here, trials = at(t), trials + 1
+        if too_high(here) or here.f >= ends[low].f:
+            ends[1 - low] = here
+            low = int(ends[1].f < ends[0].f)
+            continue
+        if abs(here.slope) <= -c2 * start.slope:
+            return here
+        if here.slope * (ends[1 - low].t - ends[low].t) >= 0:
+            ends[1 - low] = ends[low]
+        ends[low] = here
+    return ends[low]
