@@ -266,12 +266,12 @@ def test_wrong_options(name, options, error, text):
 
 
 @pytest.mark.parametrize("name, parameter, text", [
-    ("Muon", fw.ones(2), r"matrices of real numbers only, got framework.float32\[2\]"),
-    ("Muon", fw.ones(2, 2, dtype=fw.complex64), "matrices of real numbers only"),
+    ("Muon", fw.ones(2), r"takes matrices only, got a parameter of shape \[2\]"),
+    ("Muon", fw.ones(2, 2, dtype=fw.complex64), "complex parameters are not supported"),
     ("Adafactor", fw.ones(2, dtype=fw.complex64), "complex parameters are not supported"),
     ("SparseAdam", fw.ones(2, dtype=fw.complex64), "complex parameters are not supported")])
 def test_parameters_that_do_not_fit(name, parameter, text):
-    with pytest.raises(ValueError, match=text):
+    with pytest.raises(DTypeError if parameter.is_complex() else ValueError, match=text):
         getattr(optim, name)([parameter.requires_grad_()])
 
 

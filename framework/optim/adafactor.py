@@ -22,7 +22,7 @@ class Adafactor(Optimizer):
         u = g / sqrt(max(v, e1 ** 2))
         p = p - max(e2, rms(p)) * min(lr, 1 / sqrt(t)) * u / max(1, rms(u) / d)
 
-    ``rms(p)`` is that from before the decay. Raises ValueError for complex parameters. Shazeer and
+    ``rms(p)`` is that from before the decay. Raises DTypeError for complex parameters. Shazeer and
     Stern, Adafactor: adaptive learning rates with sublinear memory cost, ICML 2018.
 
     >>> w = fw.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
@@ -45,7 +45,7 @@ class Adafactor(Optimizer):
             "foreach": foreach, "maximize": maximize})
 
     def check_group(self, group: dict[str, Any]) -> None:
-        """Raise ValueError for options out of range and for complex parameters."""
+        """Raise for options out of range and for complex parameters."""
         super().check_group(group)
         for i, value in enumerate(group["eps"]):
             if not (i == 0 and value is None) and not AT_LEAST_ZERO[0](value):

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
-from ..dtypes import float64
 from .arrays import zeros_like
-from .optimizer import LIMITS, Optimizer, ParamsT
+from .optimizer import LIMITS, Optimizer, ParamsT, real_only
 
 
 class Muon(Optimizer):
@@ -25,7 +24,7 @@ class Muon(Optimizer):
     singular values come near 1. adjust_lr_fn: ``ratio`` is sqrt(max(1, A / B)) for "original" or None,
     0.2 sqrt(max(A, B)) for "match_rms_adamw", so that rates of AdamW fit.
 
-    Raises ValueError for parameters that are no matrices of real numbers. Jordan et al., Muon: an
+    Raises ValueError for parameters that are no matrices, DTypeError for complex ones. Jordan et al., Muon: an
     optimizer for hidden layers in neural networks, 2024; Liu et al., Muon is scalable for LLM training,
     2025.
 
@@ -58,9 +57,10 @@ class Muon(Optimizer):
         if len(group["ns_coefficients"]) != 3:
             raise ValueError(f"Muon: ns_coefficients={group['ns_coefficients']!r} must be three numbers")
         for p in group.get("params", ()):
-            if getattr(p, "ndim", 2) != 2 or getattr(p, "dtype", float64).is_complex:
-                raise ValueError(f"Muon: takes matrices of real numbers only, got {p.dtype}{list(p.shape)}; "
-                                 f"give the others to another optimizer, e.g. AdamW")
+            if p.ndim != 2:
+                raise ValueError(f"Muon: takes matrices only, got a parameter of shape {list(p.shape)}; give the "
+                                 f"others to another optimizer, e.g. AdamW")
+        real_only("Muon", group)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The momentum."""

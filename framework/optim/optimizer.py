@@ -203,8 +203,9 @@ class Optimizer:
                     raise TypeError(f"{kind}: {name} must be a number, got {type(value).__name__}: {value!r}")
                 if not fits(value):
                     raise ValueError(f"{kind}: {name}={values!r} must be {words}")
-        if "betas" in self.limits and "betas" in group and len(group["betas"]) != 2:
-            raise ValueError(f"{kind}: betas={group['betas']!r} must be two numbers")
+        if "betas" in self.limits and "betas" in group and (
+                len(group["betas"]) != 2 or len({isinstance(b, Tensor) for b in group["betas"]}) != 1):
+            raise ValueError(f"{kind}: betas={group['betas']!r} must be two numbers or two tensors")
         if self.limits:
             self._check_choices(group)
 
@@ -496,8 +497,8 @@ def _use_grad_for_differentiable(step: Callable) -> Callable:
 
 
 def real_only(kind: str, group: dict[str, Any]) -> None:
-    """Raise ValueError if a parameter of the group is complex."""
+    """Raise DTypeError if a parameter of the group is complex."""
     for p in group.get("params", ()):
         if p.is_complex():
-            raise ValueError(f"{kind}: complex parameters are not supported, got one of shape "
+            raise DTypeError(f"{kind}: complex parameters are not supported, got one of shape "
                              f"{list(p.shape)}; use Adam")

@@ -40,7 +40,7 @@ class SparseAdam(Optimizer):
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
 
     def check_group(self, group: dict[str, Any]) -> None:
-        """Raise ValueError for options out of range and for complex parameters."""
+        """Raise for options out of range and for complex parameters."""
         super().check_group(group)
         real_only("SparseAdam", group)
 
