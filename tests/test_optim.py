@@ -271,7 +271,8 @@ def test_wrong_options(name, options, error, text):
     ("Adafactor", fw.ones(2, dtype=fw.complex64), "complex parameters are not supported"),
     ("SparseAdam", fw.ones(2, dtype=fw.complex64), "complex parameters are not supported")])
 def test_parameters_that_do_not_fit(name, parameter, text):
-    with pytest.raises(DTypeError if parameter.is_complex() else ValueError, match=text):
+    complex_there = parameter.is_complex() and name != "SparseAdam"
+    with pytest.raises(DTypeError if complex_there else ValueError, match=text):
         getattr(optim, name)([parameter.requires_grad_()])
 
 

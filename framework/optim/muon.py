@@ -24,9 +24,9 @@ class Muon(Optimizer):
     singular values come near 1. adjust_lr_fn: ``ratio`` is sqrt(max(1, A / B)) for "original" or None,
     0.2 sqrt(max(A, B)) for "match_rms_adamw", so that rates of AdamW fit.
 
-    Raises ValueError for parameters that are no matrices, DTypeError for complex ones. Jordan et al., Muon: an
-    optimizer for hidden layers in neural networks, 2024; Liu et al., Muon is scalable for LLM training,
-    2025.
+    Raises ValueError for parameters that are no matrices, DTypeError for complex ones. Jordan et al.,
+    Muon: an optimizer for hidden layers in neural networks, 2024; Liu et al., Muon is scalable for LLM
+    training, 2025.
 
     >>> w = fw.tensor([[1.0, 2.0], [3.0, 4.0]], requires_grad=True)
     >>> optimizer = fw.optim.Muon([w], lr=0.1)
@@ -58,8 +58,8 @@ class Muon(Optimizer):
             raise ValueError(f"Muon: ns_coefficients={group['ns_coefficients']!r} must be three numbers")
         for p in group.get("params", ()):
             if p.ndim != 2:
-                raise ValueError(f"Muon: takes matrices only, got a parameter of shape {list(p.shape)}; give the "
-                                 f"others to another optimizer, e.g. AdamW")
+                raise ValueError(f"Muon: takes matrices only, got a parameter of shape {list(p.shape)}; give "
+                                 f"the others to another optimizer, e.g. AdamW")
         real_only("Muon", group)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:

@@ -496,9 +496,9 @@ def _use_grad_for_differentiable(step: Callable) -> Callable:
     return unrecorded
 
 
-def real_only(kind: str, group: dict[str, Any]) -> None:
-    """Raise DTypeError if a parameter of the group is complex."""
+def real_only(kind: str, group: dict[str, Any], error: type[Exception] = DTypeError) -> None:
+    """Raise an error if a parameter of the group is complex."""
     for p in group.get("params", ()):
         if p.is_complex():
-            raise DTypeError(f"{kind}: complex parameters are not supported, got one of shape "
-                             f"{list(p.shape)}; use Adam")
+            raise error(f"{kind}: complex parameters are not supported, got one of shape "
+                        f"{list(p.shape)}; use Adam")

@@ -42,7 +42,7 @@ class SparseAdam(Optimizer):
     def check_group(self, group: dict[str, Any]) -> None:
         """Raise for options out of range and for complex parameters."""
         super().check_group(group)
-        real_only("SparseAdam", group)
+        real_only("SparseAdam", group, ValueError)
 
     def init_state(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         """The mean and the mean of squares, of all rows."""
