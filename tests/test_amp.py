@@ -1,5 +1,7 @@
 """Autocast: which operation runs in which dtype, what blocks do, gradients; and the scaling of losses."""
 
+import gc
+import inspect
 import threading
 import warnings
 
@@ -8,7 +10,7 @@ import pytest
 from amp_rows import ROWS
 
 import framework as fw
-from framework.amp import GradScaler, casting
+from framework.amp import GradScaler
 
 pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
 B = fw.bfloat16
@@ -18,7 +20,7 @@ F = fw.nn.functional
 @pytest.fixture(autouse=True)
 def nothing_stays():
     yield
-    assert not fw.is_autocast_enabled("cpu") and casting._count == 0
+    assert not fw.is_autocast_enabled("cpu")
 
 
 # -- which dtype -----------------------------------------------------------------------------------------
@@ -131,6 +133,69 @@ def test_names_imported_before_and_methods():
         assert mse_loss(x.bfloat16(), x.bfloat16()).dtype is fw.float32
         assert fw.addmm(x, x, x, out=fw.zeros(2, 2)).dtype is fw.float32
     assert linear.__code__ is plain
+
+
+def test_functions_are_the_same_inside_a_block():
+    """What tools ask of a function (its signature, its source, its code) is not that of another one."""
+    from framework.nn.functional import linear, mse_loss
+
+    def asked():
+        return [(inspect.signature(f), inspect.getsource(f), f.__code__, f.__kwdefaults__, f.__name__)
+                for f in (linear, mse_loss, fw.matmul, fw.linalg.svd, fw.Tensor.addmm)]
+    outside = asked()
+    with fw.autocast("cpu"):
+        assert asked() == outside
+        assert "input @ weight.T" in inspect.getsource(linear)
+
+
+def test_a_decorator_shared_by_threads_that_interleave():
+    order = [threading.Event() for _ in range(3)]
+    found = {}
+
+    @fw.autocast("cpu")
+    def work(name):
+        if name == "first":
+            order[0].set()
+            assert order[1].wait(10)
+        else:
+            assert order[0].wait(10)
+            order[1].set()
+            assert order[2].wait(10)  # the first one has ended
+        found[f"inside {name}"] = fw.is_autocast_enabled("cpu")
+
+    def first():
+        work("first")
+        found["after first"] = fw.is_autocast_enabled("cpu")
+        order[2].set()
+
+    def second():
+        with fw.autocast("cpu"):
+            work("second")
+            found["after second"] = fw.is_autocast_enabled("cpu")
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {"inside first": True, "after first": False, "inside second": True, "after second": True}
+
+
+def test_a_thread_that_dies_inside_a_block_leaves_nothing_behind():
+    from framework.node import Node
+
+    before = Node.__init__
+
+    def die():
+        fw.autocast("cpu").__enter__()
+        fw.autograd.set_detect_anomaly(True)
+        assert Node.__init__ is not before
+    thread = threading.Thread(target=die)
+    thread.start()
+    thread.join()
+    del thread
+    gc.collect()
+    assert Node.__init__ is before and not fw.is_autocast_enabled("cpu")
+    assert (fw.ones(2, 2) @ fw.ones(2, 2)).dtype is fw.float32
 
 
 def test_other_threads_are_left_alone():

@@ -1,6 +1,7 @@
 """The blocks in which operations choose their dtype, and the functions that ask and say what holds in one."""
 
 import warnings
+from copy import copy
 from types import TracebackType
 from typing import Any
 
@@ -8,7 +9,8 @@ from .. import dtypes
 from ..autograd.mode import _Mode
 from ..device import as_device
 from ..dtypes import DType, as_dtype
-from .casting import switch
+from ..ops.record.autocast import thread, use
+from .casting import choose
 from .state import state
 
 _DTYPES = (dtypes.bfloat16, dtypes.float16)
@@ -45,7 +47,7 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     fw.is_autocast_enabled("cpu")
     True
     """
-    return state.on and _known(device_type, "is_autocast_enabled") == "cpu"
+    return thread.choose is not None and _known(device_type, "is_autocast_enabled") == "cpu"
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
@@ -55,11 +57,11 @@ def set_autocast_enabled(device_type: str, enabled: bool) -> None:
         raise RuntimeError(
             f"set_autocast_enabled: there is no autocast for {device_type!r} here, only for 'cpu'"
         )
-    if available and bool(enabled) is not state.on:
+    if available:
         if enabled:
             _fetch(state.dtype)
-        state.on = bool(enabled)
-        switch(1 if enabled else -1)
+            use()
+        thread.choose = choose if enabled else None
 
 
 def get_autocast_dtype(device_type: str) -> DType:
@@ -171,7 +173,7 @@ class autocast(_Mode):
         return True
 
     def __enter__(self) -> "autocast":  # type: ignore[override]
-        self._open.append((state.on, state.dtype, state.caching))
+        self._open.append((thread.choose is not None, state.dtype, state.caching))
         if self.device == "cpu":
             if self._enabled:
                 _fetch(self.fast_dtype)
@@ -191,7 +193,9 @@ class autocast(_Mode):
             set_autocast_enabled("cpu", on)
 
     def _fresh(self) -> "autocast":
-        return self
+        fresh = copy(self)
+        fresh._open = []
+        return fresh
 
 
 class Surroundings(autocast):
@@ -202,7 +206,7 @@ class Surroundings(autocast):
 
     def __init__(self) -> None:
         self.device, self.fast_dtype = "cpu", state.dtype
-        self._enabled, self._cache_enabled = state.on, state.caching
+        self._enabled, self._cache_enabled = thread.choose is not None, state.caching
         self._open = []
         self._around: list[dict] = []
 

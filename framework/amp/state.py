@@ -7,13 +7,10 @@ from .. import dtypes
 
 
 class _State(threading.local):
-    """on: whether operations choose their dtype here; off while one of them runs.
-
-    depth: how many blocks are open; when the last one ends, the casts of weights are forgotten.
+    """depth: how many blocks are open; when the last one ends, the casts of weights are forgotten.
     casts: {(id of the weight, whether it was recorded): (the weight, its version, the cast)}.
     """
 
-    on = False
     dtype: dtypes.DType = dtypes.bfloat16
     cuda_dtype: dtypes.DType = dtypes.float16  # to be asked for only: blocks on the GPU are not there yet
     caching = True

@@ -266,7 +266,8 @@ class Watch(intercept):
             return self.pull(event, proceed)
         out = proceed(*event.inputs, **event.settings)
         in_rule = self.pulled is not None and not hasattr(self.pulled.op, "ctx")
-        if event.kind in (OP, MAKE) and self.check_nan and not in_rule:
+        made = event.kind == OP or event.kind == MAKE and event.inputs  # else it is what was in memory
+        if made and self.check_nan and not in_rule:
             quietly(_look, event, out)
         return out
 

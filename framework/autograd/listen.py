@@ -11,8 +11,22 @@ from typing import Any
 from ..node import Node, PlainNode
 
 
+class _Held:
+    """How often a thread listens; when it ends, that ends too, whatever blocks it was in."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __del__(self) -> None:
+        if self.count:
+            _change(-self.count)
+
+
 class _Listeners(threading.local):
     all: tuple[Callable, ...] = ()
+
+    def __init__(self) -> None:
+        self.held = _Held()
 
 
 _here = _Listeners()
@@ -32,6 +46,7 @@ def _telling(plain: Callable) -> Callable:
 def listen(listener: Callable) -> None:
     """Call ``listener(node)`` for every node that this thread makes from here on."""
     _here.all += (listener,)
+    _here.held.count += 1
     _change(1)
 
 
@@ -40,6 +55,7 @@ def unlisten(listener: Callable) -> None:
     rest = list(_here.all)
     rest.remove(listener)
     _here.all = tuple(rest)
+    _here.held.count -= 1
     _change(-1)
 
 

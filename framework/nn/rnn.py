@@ -7,6 +7,7 @@ from typing import Any
 
 from ..creation import empty, zeros
 from ..errors import DTypeError, ShapeError
+from ..ops.record.autocast import recurrent, run_lowered
 from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..ops.sequence.rnn_steps import lstm_steps
 from ..ops.shape.join import cat, stack
@@ -104,6 +105,7 @@ class RNNBase(Module):
 
     # -- forward ---------------------------------------------------------------------------------
 
+    @recurrent
     def forward(self, input: Any, hx: Any = None) -> tuple:
         """``(output, state)``; see the class."""
         if isinstance(input, PackedSequence):
@@ -208,7 +210,8 @@ class RNNBase(Module):
         if self.proj_size:
             return lstm_steps(x, *states, *weights, sizes=sizes, reverse=reverse)
         op, settings = RECORDS[self.mode]
-        return op.run(x, *states, *weights, sizes=sizes, reverse=reverse, **settings)[:1 + len(states)]
+        results = run_lowered(op, x, *states, *weights, sizes=sizes, reverse=reverse, **settings)
+        return results[:1 + len(states)]
 
 
 class RNN(RNNBase):

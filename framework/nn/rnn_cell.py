@@ -4,6 +4,7 @@ from typing import Any
 
 from ..creation import empty, zeros
 from ..errors import DTypeError, ShapeError
+from ..ops.record.autocast import recurrent, run_lowered
 from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..tensor import Tensor
 from .module import Module
@@ -56,7 +57,7 @@ class RNNCellBase(Module):
                                  f"{self.weight_ih.dtype}; convert one with .to(dtype)")
         if alone:
             x, states = x.unsqueeze(0), tuple([s.unsqueeze(0) for s in states])
-        y, _, *cell = op.run(x, *states, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh,
+        y, _, *cell = run_lowered(op, x, *states, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh,
                              sizes=(x.shape[0],), reverse=False, **settings)
         found = (y, *cell[:len(names) - 1])
         return tuple([s.squeeze(0) for s in found]) if alone else found
@@ -85,6 +86,7 @@ class RNNCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, 1, device, dtype)
         self.nonlinearity = nonlinearity
 
+    @recurrent
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new state."""
         states = None if hx is None else (hx,)
@@ -106,6 +108,7 @@ class LSTMCell(RNNCellBase):
                  dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, 4, device, dtype)
 
+    @recurrent
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         """The new states."""
         if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):
@@ -128,6 +131,7 @@ class GRUCell(RNNCellBase):
                  dtype: Any = None) -> None:
         super().__init__(input_size, hidden_size, bias, 3, device, dtype)
 
+    @recurrent
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new state."""
         return self._step(gru_op, input, None if hx is None else (hx,), ("hx",))[0]

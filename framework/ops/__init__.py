@@ -21,6 +21,7 @@ from . import shape as shape
 from . import signal as signal
 from . import special as special
 from . import write as write
+from .record.autocast import never
 from .record.op import OPS as OPS
 from .record.public import PUBLIC as PUBLIC
 from .record.public import bare
@@ -40,7 +41,8 @@ def _bind() -> None:
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
-                    setattr(Tensor, f"{method}_", inplace(function, method, p.op, p.call))
+                    form = inplace(function, method, p.op, p.call)
+                    setattr(Tensor, f"{method}_", form if p.autocast is None else never(form))
     for name, symbol in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", "itruediv"),
                          ("floor_divide", "ifloordiv"), ("remainder", "imod"), ("pow", "ipow"),
                          ("bitwise_and", "iand"), ("bitwise_or", "ior"), ("bitwise_xor", "ixor")):

@@ -70,7 +70,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _average(2, input, output_size)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """Means over windows that give ``output_size``: (n, c, d, h, w) -> (n, c, d', h', w').
 
@@ -165,7 +165,7 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
     return _largest(2, input, output_size, return_indices)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Maxima over windows that give ``output_size``: (n, c, d, h, w) -> (n, c, d', h', w').
 

@@ -377,7 +377,7 @@ def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
     return tuple(same_dtype(op, input=x, weight=w, bias=b))
 
 
-@public("nn.functional", op=conv)
+@public("nn.functional", op=conv, autocast="lower")
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution (as in neural networks: without flipping the kernel) over one dimension.
@@ -393,7 +393,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="lower")
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over images: input (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).
@@ -407,7 +407,7 @@ def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _convolve(2, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="lower")
 def conv3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over volumes: input (n, c, d, h, w) or (c, d, h, w), weight (o, c/groups, kd, kh, kw).
@@ -454,7 +454,7 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     return reshape_op.run(out, shape=out.shape[1:]) if alone else out
 
 
-@public("nn.functional", op=conv_input_grad)
+@public("nn.functional", op=conv_input_grad, autocast="lower")
 def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
@@ -470,7 +470,7 @@ def conv_transpose1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="lower")
 def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:
@@ -484,7 +484,7 @@ def conv_transpose2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, 
     return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="lower")
 def conv_transpose3d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1,
                      padding: Any = 0, output_padding: Any = 0, groups: int = 1,
                      dilation: Any = 1) -> Tensor:

@@ -13,18 +13,17 @@ from ...autograd.mode import state
 from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
-from ..linalg.matmul import linear, linear_op
+from ..linalg.matmul import linear_op
 from ..pointwise.activations import _relu as relu_function
+from ..record import autocast
 from ..record.op import Op
 from ..record.road import Declined, road
-from .conv import conv, conv1d, conv2d, conv3d
+from .conv import conv
 
 _linear_relu: Any = getattr(_native.module, "linear_relu", None)
 _conv_then: Any = getattr(_native.module, "conv_then", None)
 _relu_op = relu_function.op
 _KERNELS = {op: op.cpu for op in (linear_op, conv)}
-# autocast gives the functions other code: they are to be called then
-_OWN: list[Any] = [(f, f.__code__) for f in (linear, conv1d, conv2d, conv3d)]
 
 
 class _Joined(Op):
@@ -66,11 +65,12 @@ def _joined(op: Op, inputs: tuple, found: tuple[list, bool], settings: dict) -> 
         return None
 
 
-def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None, public: int) -> tuple[list, bool] | None:
+def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None) -> tuple[list, bool] | None:
     """(arrays, whether a node is wanted), or None where the functions themselves are to be called."""
-    function, code = _OWN[public]
     mode = state.enabled
-    if function.__code__ is not code or (mode is not True and mode is not False) or not quiet.whole:
+    if (mode is not True and mode is not False) or not quiet.whole:
+        return None
+    if autocast.used and autocast.thread.choose is not None:
         return None
     if not isinstance(x, Tensor):
         return None
@@ -83,7 +83,7 @@ def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None, public: int) -> tuple
 
 def linear_relu(x: Any, w: Tensor, b: Tensor | None) -> Tensor | None:
     """``relu(linear(x, w, b))``"""
-    found = None if _linear_relu is None else _operands(linear_op, x, w, b, 0)
+    found = None if _linear_relu is None else _operands(linear_op, x, w, b)
     if found is None:
         return None
     return _joined(_linear_relu_op, (x, w, b), found, {})
@@ -93,7 +93,7 @@ def conv_then(x: Any, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple
               groups: int, norm: tuple | None, active: bool) -> Tensor | None:
     """A convolution, then the norm (mean, var, weight, bias, eps) in evaluation if there is one, then relu if
     ``active``. With a norm, only where nothing is recorded."""
-    found = None if _conv_then is None or not 1 <= len(stride) <= 3 else _operands(conv, x, w, b, len(stride))
+    found = None if _conv_then is None or not 1 <= len(stride) <= 3 else _operands(conv, x, w, b)
     if found is None:
         return None
     parts = norm or ()

@@ -135,7 +135,7 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
                          f"use 'bilinear'")
 
 
-@public("nn.functional", op=fold_into)
+@public("nn.functional", op=fold_into, autocast="float32")
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """The image read at the places of ``grid`` (spatial transformer networks, arXiv:1506.02025).

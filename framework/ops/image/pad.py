@@ -41,7 +41,12 @@ def _cropped(x: Tensor, pads: tuple) -> tuple[Tensor, tuple]:
     return x, pads
 
 
-@public("nn.functional", op=pad_op)
+def _pads_by_values(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> str:
+    """Whether it is one that PyTorch counts among the operations of float32."""
+    return "float32" if mode == "replicate" or mode == "reflect" and len(pad) <= 4 else "as given"
+
+
+@public("nn.functional", op=pad_op, autocast=_pads_by_values)
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """The tensor with elements added at the ends of its last dimensions (or, if negative, taken).
 

@@ -348,7 +348,7 @@ def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').
@@ -400,7 +400,7 @@ def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _avg(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of every window: (n, c, d, h, w) or (c, d, h, w) -> (n, c, d', h', w').

@@ -95,7 +95,7 @@ def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: An
     return reshape_op.run(y, shape=((*x.shape[1:2], *size) if alone else (*x.shape[:2], *size)))
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:
     """Zeros with ``input`` at ``indices``, undoing ``max_pool1d``: (n, c, l) or (c, l) -> (n, c, l').
@@ -110,7 +110,7 @@ def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:
     """Zeros with ``input`` at ``indices``, undoing ``max_pool2d``: (n, c, h, w) -> (n, c, h', w').
@@ -124,7 +124,7 @@ def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any =
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
                  output_size: Any = None) -> Tensor:
     """Zeros with ``input`` at ``indices``, undoing ``max_pool3d``: (n, c, d, h, w) -> (n, c, d', h', w').

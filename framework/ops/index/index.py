@@ -242,7 +242,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
     return input + unindex.run(source, one_index(index), dims=(at,), shape=input.shape)  # type: ignore[operator]
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast="widest")
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """``input`` with the entries at the positions ``index`` along ``dim`` replaced by those of ``source``.
 

@@ -91,7 +91,7 @@ def _tried(attempt: Any, A: Tensor, bad: Any, check_errors: bool) -> tuple[Tenso
     return where_op.run(good if result.ndim >= A.ndim else info == 0, result, float("nan")), info
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     """The inverse of every matrix, nan where there is none, and int32 codes: (*, n, n) -> (*, n, n), (*).
 
@@ -103,7 +103,7 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> InvEx:
     return InvEx(*_tried(inv, matrix(A, "inv_ex"), _zero_pivot, check_errors))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """``linalg.solve`` with codes in place of errors: nan where A is singular.
 
@@ -117,7 +117,7 @@ def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = Fa
     return SolveEx(result, info)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> CholeskyEx:
     """The Cholesky factor of every matrix, nan where there is none, and int32 codes: (*, n, n) -> same, (*).
 

@@ -22,7 +22,7 @@ class SVD(NamedTuple):
     Vh: Tensor
 
 
-@public("linalg", op=cholesky_op, out=True)
+@public("linalg", op=cholesky_op, out=True, autocast="float32")
 def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """The lower triangular L with ``L @ L.H = input``, for Hermitian positive definite A (*, n, n).
 
@@ -36,7 +36,7 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     return turned(L) if upper else L
 
 
-@public(method=True, name="cholesky", out=True)
+@public(method=True, name="cholesky", out=True, autocast="float32")
 def _cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """The Cholesky factor of every matrix; ``linalg.cholesky``.
 
@@ -46,7 +46,7 @@ def _cholesky(input: Tensor, upper: bool = False) -> Tensor:
     return cholesky(input, upper=upper)
 
 
-@public("linalg", op=qr_op, out=True)
+@public("linalg", op=qr_op, out=True, autocast="float32")
 def qr(A: Tensor, mode: str = "reduced") -> QR:
     """Q with orthonormal columns and upper triangular R with ``Q @ R = A``: A (*, m, n).
 
@@ -61,7 +61,7 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
     return QR(*qr_op.run(matrix(A, "qr", square=False), mode=mode))
 
 
-@public("linalg", op=svd_op, out=True)
+@public("linalg", op=svd_op, out=True, autocast="float32")
 def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     """``A = U @ diag(S) @ Vh``: orthonormal U, Vh, and singular values S, largest first; A (*, m, n).
 
@@ -74,7 +74,7 @@ def svd(A: Tensor, full_matrices: bool = True) -> SVD:
     return SVD(*svd_op.run(matrix(A, "svd", square=False), full=bool(full_matrices)))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def svdvals(A: Tensor) -> Tensor:
     """The singular values of every matrix, largest first: (*, m, n) -> (*, min(m, n)).
 

@@ -75,7 +75,7 @@ complex_slogdet_op = Op("complex_slogdet", "A", kernel=_slogdet_kernel, outputs=
                         infer=_slogdet_infer, vjp=_complex_slogdet_vjp)
 
 
-@public("linalg", op=det_op, out=True, also="input=A")
+@public("linalg", op=det_op, out=True, also="input=A", autocast="float32")
 def det(A: Tensor) -> Tensor:
     """The determinant of every matrix: (*, n, n) -> (*).
 
@@ -85,7 +85,7 @@ def det(A: Tensor) -> Tensor:
     return det_op.run(matrix(A, "det"))
 
 
-@public("linalg", op=slogdet_op, out=True, also="input=A")
+@public("linalg", op=slogdet_op, out=True, also="input=A", autocast="float32")
 def slogdet(A: Tensor) -> SlogDet:
     """Sign and logarithm of the absolute determinant: (*, n, n) -> ((*), (*)), safe from overflow.
 

@@ -145,7 +145,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return vector_norm(x - y, ord=float(p))
 
 
-@public()
+@public(autocast="float32")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).
@@ -169,7 +169,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     return vector_norm(difference, ord=float(p), dim=-1)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norm distances of every row to every later one: (n, k) -> (n (n - 1) / 2).
 

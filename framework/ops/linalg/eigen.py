@@ -21,7 +21,7 @@ class Eigh(NamedTuple):
     eigenvectors: Tensor
 
 
-@public("linalg", op=eigh_op, out=True)
+@public("linalg", op=eigh_op, out=True, autocast="float32")
 def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
     """Eigenvalues, smallest first, and orthonormal eigenvectors (columns) of symmetric or Hermitian matrices.
 
@@ -36,7 +36,7 @@ def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
     return Eigh(*eigh_op.run(matrix(input, "eigh"), uplo=UPLO.upper()))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric or Hermitian matrices, smallest first: (*, n, n) -> real (*, n).
 
@@ -86,7 +86,7 @@ def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
 eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
 
 
-@public("linalg", op=eig_op, out=True)
+@public("linalg", op=eig_op, out=True, autocast="float32")
 def eig(input: Tensor) -> Eig:
     """Eigenvalues and eigenvectors (columns of length 1), complex, in no order.
 
@@ -99,7 +99,7 @@ def eig(input: Tensor) -> Eig:
     return Eig(*eig_op.run(matrix(input, "eig", name="input")))
 
 
-@public("linalg", op=eig_op, out=True)
+@public("linalg", op=eig_op, out=True, autocast="float32")
 def eigvals(input: Tensor) -> Tensor:
     """The eigenvalues of every matrix, complex, in no order: (*, n, n) -> (*, n).
 

@@ -74,7 +74,16 @@ einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_
                jvp="multilinear", arguments="operands")
 
 
-@public(op=einsum_op)
+def _einsum_policy(equation: Any, *operands: Any) -> str:
+    """Whether it is a product of matrices, or several: an index of two operands is summed."""
+    if not isinstance(equation, str):
+        return "lower"
+    left, arrow, right = equation.replace(" ", "").partition("->")
+    letters = [c for term in left.split(",") for c in set(term) if c.isalpha()]
+    return "lower" if any(letters.count(c) > 1 and c not in right for c in letters) else "widest"
+
+
+@public(op=einsum_op, autocast=_einsum_policy)
 def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products by index names: ``einsum("bij,bjk->bik", x, y)`` is ``bmm``.
 
@@ -108,7 +117,7 @@ def _from_sublists(args: tuple) -> tuple[str, tuple]:
     return equation, args[:2 * pairs:2]
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="as given")
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
 

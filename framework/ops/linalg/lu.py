@@ -101,7 +101,7 @@ def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
     return packed, pivots, order
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     """L and U in one matrix, and the exchanges of rows: (*, m, n) -> (*, m, n), int32 (*, min(m, n)).
 
@@ -117,7 +117,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> LUFactor:
     return LUFactor(packed, pivots)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def lu(A: Tensor, *, pivot: bool = True) -> LU:
     """``A = P @ L @ U``: a permutation, a lower triangle with ones on its diagonal, an upper triangle.
 
@@ -180,7 +180,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True,
     return LU(P, L, U) if unpack_data else LU(P, nothing, nothing)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
              adjoint: bool = False) -> Tensor:
     """X with ``A @ X = B`` from ``LU, pivots = lu_factor(A)``: LU (*, n, n), B (*, n, k).

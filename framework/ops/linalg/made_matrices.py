@@ -59,7 +59,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     return out if increasing else flip(out, -1)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first n columns of a product of reflections: (*, m, n), (*, k) -> (*, m, n), k <= n <= m.
 
@@ -85,7 +85,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     return Q
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """``linalg.householder_product`` under LAPACK's name: (*, m, n), (*, k) -> (*, m, n).
 

@@ -12,6 +12,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
+from ..record import autocast
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
@@ -104,7 +105,7 @@ matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_
 
 
 @public("linalg", op=matmul_op)
-@public(method="matmul __matmul__", op=matmul_op)
+@public(method="matmul __matmul__", op=matmul_op, autocast="lower", asks=False)
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product ``input @ other``.
 
@@ -115,6 +116,8 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     >>> fw.matmul(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
     tensor([21., 43.])
     """
+    if autocast.used and out is None and (choose := autocast.thread.choose) is not None:
+        return choose("lower", matmul, (input, other), {})
     if not (isinstance(input, Tensor) and isinstance(other, Tensor)
             and input._array.dtype is other._array.dtype):
         if isinstance(other, np.ndarray):
@@ -148,7 +151,7 @@ def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
                              f"matmul takes any")
 
 
-@public(method=True)
+@public(method=True, autocast="lower", asks=False)
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices: (m, n), (n, p) -> (m, p). Raises ShapeError for other shapes.
 
@@ -159,7 +162,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return matmul(input, mat2, out=out)
 
 
-@public(method=True)
+@public(method=True, autocast="lower", asks=False)
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two batches of matrices: (b, m, n), (b, n, p) -> (b, m, p).
 
@@ -228,7 +231,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="lower")
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
 
@@ -259,7 +262,7 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast="lower")
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
 
@@ -289,7 +292,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast="lower")
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
 
@@ -299,7 +302,7 @@ def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alp
     return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast="lower")
 def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
 
@@ -348,7 +351,7 @@ linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_line
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)
 
 
-@public("nn.functional", op=linear_op)
+@public("nn.functional", op=linear_op, autocast="lower", asks=False)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
 
@@ -357,6 +360,8 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> fw.nn.functional.linear(fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0, 4.0], [5.0, 6.0]]))
     tensor([[11., 17.]])
     """
+    if autocast.used and (choose := autocast.thread.choose) is not None:
+        return choose("lower", linear, (input, weight, bias), {})
     tensor_arg(input, "linear"), tensor_arg(weight, "linear", "weight")
     dtype = input._array.dtype
     if bias is not None:
@@ -373,7 +378,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 # -- tensordot -----------------------------------------------------------------------------------
 
 
-@public(out=True)
+@public(out=True, autocast="lower")
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
 
@@ -445,7 +450,7 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     return _linalg_cross(input, other, dim=dim)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="lower")
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The dot products ``sum(conj(x) * y)`` along ``dim``; shapes broadcast.
 

@@ -79,7 +79,7 @@ def _restored(A: Tensor, rest: tuple, row: int, column: int) -> list[int]:
     return shape
 
 
-@public("linalg", out=True, also="input=A")
+@public("linalg", out=True, also="input=A", autocast="float32")
 def cond(A: Tensor, p: Any = None) -> Tensor:
     """The condition number ``|A| * |inv(A)|`` in the matrix norm p: (*, n, n) -> (*).
 

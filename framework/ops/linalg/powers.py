@@ -42,7 +42,7 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 public(method=True, name="matrix_power")(matrix_power)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="lower")
 def multi_dot(tensors: Any) -> Tensor:
     """The product of two or more matrices in the order that needs the fewest multiplications.
 

@@ -57,7 +57,7 @@ pinv_op = Op("pinv", "A", kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp
                  (*_batch(A, atol, rtol, 2), A.shape[-1], A.shape[-2]), A.dtype))
 
 
-@public("linalg", op=pinv_op, out=True)
+@public("linalg", op=pinv_op, out=True, autocast="float32")
 def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any = None,
          rtol: Any = None) -> Tensor:
     """The Moore-Penrose pseudo-inverse of every matrix: (*, m, n) -> (*, n, m).
@@ -76,7 +76,7 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
     return pinv_op.run(input, rtol=rtol, atol=atol)
 
 
-@public(method=True)
+@public(method=True, autocast="float32")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse of every matrix; ``linalg.pinv``.
 
@@ -90,7 +90,7 @@ rank_op = Op("matrix_rank", "s", infer=lambda s, *, atol, rtol: Meta(_batch(s, a
              kernel=lambda xp, s, *, atol, rtol: (s > _limit(xp, s, atol, rtol)).sum(axis=-1))
 
 
-@public("linalg", out=True, also="input=A")
+@public("linalg", out=True, also="input=A", autocast="float32")
 def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: Any = None,
                 rtol: Any = None) -> Tensor:
     """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).

@@ -17,7 +17,7 @@ from .matmul import promoted, swap_last
 from .rank import matrix_rank, pinv
 
 
-@public("linalg", op=inv_op, out=True)
+@public("linalg", op=inv_op, out=True, autocast="float32")
 def inv(A: Tensor) -> Tensor:
     """The inverse of every matrix: (*, n, n) -> (*, n, n). Raises LinAlgError where there is none.
 
@@ -28,7 +28,7 @@ def inv(A: Tensor) -> Tensor:
     return inv_op.run(matrix(A, "inv"))
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def inverse(input: Tensor) -> Tensor:
     """The inverse of every matrix; ``linalg.inv``.
 
@@ -38,7 +38,7 @@ def inverse(input: Tensor) -> Tensor:
     return inv(input)
 
 
-@public("linalg", op=solve_op, out=True)
+@public("linalg", op=solve_op, out=True, autocast="float32")
 def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with ``A @ X = B`` (or ``X @ A = B`` if not left): A (*, n, n), B (*, n, k) or (*, n).
 
@@ -78,7 +78,7 @@ def _unit(A: Any) -> Any:
     return A * (1 - one) + one
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Tensor:
     """X with ``A @ X = B`` (or ``X @ A = B`` if not left) for triangular A = input (*, n, n) and B (*, n, k).
@@ -98,7 +98,7 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     return solve(_unit(A) if unitriangular else A, B, left=left)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with ``A @ X = input`` where A = L @ L.H, or L.H @ L if upper, and L = input2.
 
@@ -114,7 +114,7 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     return solve(turned(L), solve(L, B))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """The X that makes ``|A @ X - B|`` smallest, the least of several: A = input (*, m, n), B = b (*, m, k).
 
@@ -144,7 +144,7 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     return Lstsq(X, residuals, rank, values)
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse with respect to ``tensordot``: (*a, *b) -> (*b, *a), where a has ``ind`` dimensions.
 
@@ -169,7 +169,7 @@ def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
     return reshape_op.run(A, shape=(m, n))
 
 
-@public("linalg", out=True)
+@public("linalg", out=True, autocast="float32")
 def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     """X with ``tensordot(input, X, dims=X.ndim) = other``: input (*b, *x), other (*b) -> (*x).
 
@@ -191,7 +191,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
                                 reshape_op.run(B, shape=(B.numel(),))), shape=last)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of ``L @ L.H`` from its factor L, or of ``U.H @ U`` if upper: (*, n, n) -> (*, n, n).
 

@@ -239,7 +239,7 @@ def _shares(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None
     return wrap(keep)
 
 
-@public("nn.functional", op=pick_class)
+@public("nn.functional", op=pick_class, autocast="float32")
 def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
              ignore_index: int = -100, reduction: str = "mean") -> Tensor:
     """``-w[t] * input[t]`` for log-probabilities: (N, C), (C) or (N, C, d1...), classes t without C.
@@ -258,7 +258,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                   ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:

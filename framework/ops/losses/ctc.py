@@ -49,7 +49,7 @@ def _sum(a: Any, b: Any, c: Any) -> Any:
     return top + log(exp(a - top) + exp(b - top) + exp(c - top))
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
     """-log of the probability of all alignments of the targets: log_probs (t, n, c) or (t, c).

@@ -13,7 +13,7 @@ from ..reduce.sums import sum_op
 from .elements import _alike, _reduced
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
                         reduction: str = "mean") -> Tensor:
     """``max(0, -t * (x1 - x2) + margin)`` for targets 1 (x1 should be larger) and -1.
@@ -29,7 +29,7 @@ def margin_ranking_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: 
     return _reduced(losses, reduction, "margin_ranking_loss")
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
                          reduction: str = "mean") -> Tensor:
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1.
@@ -45,7 +45,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
     return _reduced(losses, reduction, "hinge_embedding_loss")
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
                           reduction: str = "mean") -> Tensor:
     """``1 - cos`` where the target is 1, ``max(0, cos - margin)`` where it is -1.
@@ -73,7 +73,7 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     return _reduced(losses, reduction, op)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0,
                         p: float = 2.0, eps: float = 1e-6, swap: bool = False, *,
                         reduction: str = "mean") -> Tensor:

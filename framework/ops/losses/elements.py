@@ -90,7 +90,7 @@ _huber = Elementwise(
 _mse_total, _l1_total, _smooth_total, _huber_total = map(Total, (_mse, _l1, _smooth, _huber))
 
 
-@public("nn.functional", op=_mse)
+@public("nn.functional", op=_mse, autocast="float32")
 def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
              weight: Tensor | None = None) -> Tensor:
     """``(input - t)**2``, by ``reduction`` "mean", "sum" or "none" (one loss per element).
@@ -106,7 +106,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     return _pointwise(_mse, _mse_total, input, target, reduction, "mse_loss", weight)
 
 
-@public("nn.functional", op=_l1)
+@public("nn.functional", op=_l1, autocast="float32")
 def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
             weight: Tensor | None = None) -> Tensor:
     """``|input - t|``. Arguments and errors as ``mse_loss``.
@@ -121,7 +121,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     return _pointwise(_l1, _l1_total, input, target, reduction, "l1_loss", weight)
 
 
-@public("nn.functional", op=_smooth)
+@public("nn.functional", op=_smooth, autocast="float32")
 def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
                    beta: float = 1.0) -> Tensor:
     """``(input - t)**2 / (2 beta)`` where ``|input - t| < beta``, else ``|input - t| - beta / 2``.
@@ -139,7 +139,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     return _pointwise(_smooth, _smooth_total, input, target, reduction, "smooth_l1_loss", beta=beta)
 
 
-@public("nn.functional", op=_huber)
+@public("nn.functional", op=_huber, autocast="float32")
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0,
                weight: Tensor | None = None) -> Tensor:
     """``(input - t)**2 / 2`` where ``|input - t| <= delta``, else ``delta * (|input - t| - delta / 2)``.
@@ -169,7 +169,7 @@ _bce_logits = Elementwise(
     vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
 
 
-@public("nn.functional", op=_bce)
+@public("nn.functional", op=_bce, autocast="float32")
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                          reduction: str = "mean") -> Tensor:
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.
@@ -192,7 +192,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     return _reduced(losses if weight is None else losses * weight, reduction, op)
 
 
-@public("nn.functional", op=_bce_logits)
+@public("nn.functional", op=_bce_logits, autocast="float32")
 def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                                      reduction: str = "mean",
                                      pos_weight: Tensor | None = None) -> Tensor:
@@ -224,7 +224,7 @@ _kl_log = Elementwise(
     vjp={"x": "-g * exp(target)", "target": "g * (exp(target) * (target - x + 1))"})
 
 
-@public("nn.functional", op=_kl)
+@public("nn.functional", op=_kl, autocast="float32")
 def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
            log_target: bool = False) -> Tensor:
     """``t * (log(t) - input)`` for log-probabilities; the sum is the Kullback-Leibler divergence.
@@ -244,7 +244,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
     return _reduced(losses, reduction, "kl_div")
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """``log(1 + exp(-t * input))`` for targets -1 and 1. Raises ShapeError unless both have one shape.
 
@@ -255,7 +255,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") 
     return _reduced(-logsigmoid_op.run(input * target), reduction, "soft_margin_loss")  # type: ignore
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
                      eps: float = 1e-8, reduction: str = "mean") -> Tensor:
     """``exp(input) - t * input``, or ``input - t * log(input + eps)`` with ``log_input=False``.

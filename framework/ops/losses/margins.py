@@ -31,7 +31,7 @@ def _rows(input: Tensor, target: Tensor, single: tuple[int, ...], op: str) -> tu
     return (x.unsqueeze(0), t.unsqueeze(0)) if x.ndim == 1 else (x, t)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None, *, reduction: str = "mean") -> Tensor:
     """The mean over classes i other than t of ``w[t] * max(0, margin - x[t] + x[i])**p``: (n, c) or (c).
@@ -56,7 +56,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     return _reduced(losses[0] if input.ndim == 1 else losses, reduction, op)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") -> Tensor:
     """The sum of ``max(0, 1 - x[t] + x[i]) / c`` over targets t and all i that are none: (n, c) or (c).
 

@@ -427,7 +427,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     return reshape_op.run(y, shape=input.shape)
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="float32")
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
                         k: float = 1.0) -> Tensor:
     """``x / (k + alpha * mean of x**2 over size neighbouring channels)**beta``: (n, c, *) -> (n, c, *).

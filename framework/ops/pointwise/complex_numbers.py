@@ -231,7 +231,7 @@ def _pair(op: str, **tensors: Any) -> None:
                          f"{x.dtype} and {y.dtype}")
 
 
-@public(out=True)
+@public(out=True, autocast="float32")
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """``abs * (cos(angle) + 1j * sin(angle))``; both float32 or both float64, shapes broadcast.
 
@@ -280,7 +280,7 @@ def view_as_real(input: Tensor) -> Tensor:
     return as_real_op.run(_complex_arg(input, "view_as_real"))
 
 
-@public(op=as_complex_op)
+@public(op=as_complex_op, autocast="float32")
 def view_as_complex(input: Tensor) -> Tensor:
     """Pairs of the last dimension as complex numbers, over the same memory: (*, 2) -> (*).
 

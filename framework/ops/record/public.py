@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 from ...dtypes import can_cast
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
+from .autocast import Policy, choosing, unless_out
 from .into import Call, computed_into, run_call
 from .op import Op
 
@@ -23,6 +24,7 @@ class Public(NamedTuple):
     op: Op | None
     property: bool = False
     call: Callable | None = None
+    autocast: Policy | None = None
 
 
 PUBLIC: list[Public] = []
@@ -33,7 +35,8 @@ T = TypeVar("T")
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
            op: Op | None = None, name: str | None = None, alias: str = "",
            as_property: bool = False, out: bool = False, also: str = "",
-           numpy: bool | None = None, call: Callable | None = None) -> Callable:
+           numpy: bool | None = None, call: Callable | None = None, autocast: Policy | None = None,
+           asks: bool = True) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further
@@ -43,6 +46,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
     NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
     call: a function of the same arguments that answers with the one `Call` of an elementwise record which
     computes the result, or None; in-place forms and ``out=`` then let it write straight into memory.
+    autocast: how it chooses its dtype in a block of autocast, see ``autocast.py``. asks: whether that is
+    asked around the function, which otherwise does so itself.
     """
     takes_numpy = namespace != "nn.functional" if numpy is None else numpy
 
@@ -51,14 +56,18 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         if call is not None:
             call.__name__ = call.__qualname__ = own  # what Python says of arguments that do not fit
         given = bare(function)
+        if autocast is not None and asks:
+            function = given = choosing(given, autocast)
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
             function = with_out(plain, own, call) if out or function is not given else plain
+            if autocast == "lower":
+                function = unless_out(function)
         methods = (own,) if method is True else tuple(method.split()) if method else ()
         for home in (own, *alias.split()):
             first = home == own
             PUBLIC.append(Public(home, namespace, function, methods if first else (),
-                                 inplace and first, op, as_property, call))
+                                 inplace and first, op, as_property, call, autocast))
         return function
     return register
 

@@ -65,7 +65,7 @@ def _interpolate(x: Any, q: Any, how: str, ignore: bool) -> Any:
     return below.lerp(above, 0.5 if how == "midpoint" else ranks - low)  # type: ignore[attr-defined]
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
              interpolation: str = "linear") -> Tensor:
     """The q-th quantiles along ``dim``, or of all elements: shape of q, then input's without ``dim``.
@@ -79,7 +79,7 @@ def quantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = Fals
     return _quantile(input, q, dim, keepdim, interpolation, "quantile", False)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast="float32")
 def nanquantile(input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *,
                 interpolation: str = "linear") -> Tensor:
     """``quantile`` of the elements that are not nan; nan only where there are none.

@@ -177,7 +177,7 @@ prod_op = Op("prod", "x", native="prod", kernel=_prod_kernel, infer=lambda x: Me
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
 
-@public(method=True, op=prod_op, out=True)
+@public(method=True, op=prod_op, out=True, autocast="float32")
 def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over one dimension, or of all elements.
 

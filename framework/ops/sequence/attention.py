@@ -204,7 +204,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
     return cast.run(attention.run(*wide, mask, **settings)[0], dtype=dtype)
 
 
-@public("nn.functional", op=attention)
+@public("nn.functional", op=attention, autocast="lower")
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,

@@ -104,7 +104,7 @@ def _static(given: Any, x: Any, name: str) -> Any:
     return reshape_op.run(given, shape=(batch, heads, *given.shape[1:]))
 
 
-@public("nn.functional")
+@public("nn.functional", autocast="lower")
 def multi_head_attention_forward(
         query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int,
         in_proj_weight: Tensor | None, in_proj_bias: Tensor | None, bias_k: Tensor | None,

@@ -104,7 +104,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     return diag_embed(reshape_op.run(tensor_arg(input, "diagflat"), shape=(input.numel(),)), offset)
 
 
-@public(method=True)
+@public(method=True, autocast="float32")
 def trace(input: Tensor) -> Tensor:
     """The sum of the diagonal of a matrix; integers are summed as int64.
 

@@ -139,7 +139,7 @@ def _sizes(x: Tensor, kind: str, s: Any, dims: tuple[int, ...], name: str) -> tu
     return tuple(sizes)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along one dimension: (*, n) -> complex (*, n).
 
@@ -153,7 +153,7 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     return _transform(input, "fft", "fft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``fft``: (*, n) -> complex (*, n). Arguments as there.
 
@@ -163,7 +163,7 @@ def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _transform(input, "ifft", "ifft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The first half of ``fft`` of a real tensor, the rest being its mirror: (*, n) -> (*, n // 2 + 1).
 
@@ -175,7 +175,7 @@ def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _transform(input, "rfft", "rfft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``rfft``: (*, m) -> real (*, n), n = 2 (m - 1) unless given.
 
@@ -185,7 +185,7 @@ def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _transform(input, "irfft", "irfft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """``fft`` along two dimensions; s: their sizes.
 
@@ -195,7 +195,7 @@ def fft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = N
     return _transform(input, "fft", "fft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of ``fft2``.
 
@@ -205,7 +205,7 @@ def ifft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
     return _transform(input, "ifft", "ifft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """``fft2`` of a real tensor, only the first half of the last of ``dim``.
 
@@ -215,7 +215,7 @@ def rfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
     return _transform(input, "rfft", "rfft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of ``rfft2``: a real tensor.
 
@@ -225,7 +225,7 @@ def irfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
     return _transform(input, "irfft", "irfft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """``fft`` along the dimensions ``dim``: all of them, or with ``s`` alone the last ones.
 
@@ -235,7 +235,7 @@ def fftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None)
     return _transform(input, "fft", "fftn", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of ``fftn``.
 
@@ -245,7 +245,7 @@ def ifftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _transform(input, "ifft", "ifftn", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """``fftn`` of a real tensor, only the first half of the last of ``dim``.
 
@@ -255,7 +255,7 @@ def rfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _transform(input, "rfft", "rfftn", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of ``rfftn``: a real tensor.
 
@@ -265,7 +265,7 @@ def irfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = Non
     return _transform(input, "irfft", "irfftn", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of a signal given by half of it, the rest its conjugate: (*, m) -> real (*, n).
 
@@ -277,7 +277,7 @@ def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = 
     return _mirrored(input, "irfft", "hfft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of ``hfft``: real (*, n) -> (*, n // 2 + 1).
 
@@ -289,7 +289,7 @@ def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None =
     return _mirrored(input, "rfft", "ihfft", None if n is None else (n,), (dim,), norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """``hfft`` along the last of two dimensions after ``fft`` along the other: a real tensor.
 
@@ -301,7 +301,7 @@ def hfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = 
     return _mirrored(input, "irfft", "hfft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of ``hfft2``, of a real tensor.
 
@@ -313,7 +313,7 @@ def ihfft2(input: Tensor, s: Any = None, dim: Any = (-2, -1), norm: str | None =
     return _mirrored(input, "rfft", "ihfft2", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """``hfft`` along the last of ``dim`` after ``fft`` along the others: a real tensor.
 
@@ -325,7 +325,7 @@ def hfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None
     return _mirrored(input, "irfft", "hfftn", s, dim, norm)
 
 
-@public("fft", op=fft_op, out=True)
+@public("fft", op=fft_op, out=True, autocast="float32")
 def ihfftn(input: Tensor, s: Any = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of ``hfftn``, of a real tensor.
 

@@ -44,7 +44,7 @@ def _half(op: str, onesided: bool | None, turned: bool) -> bool:
     return not turned if onesided is None else onesided
 
 
-@public(method=True)
+@public(method=True, autocast="float32")
 def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
          window: Tensor | None = None, center: bool = True, pad_mode: str = "reflect",
          normalized: bool = False, onesided: bool | None = None, return_complex: bool | None = None,
@@ -90,7 +90,7 @@ def stft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: i
     return out if return_complex else view_as_real(out.contiguous())
 
 
-@public(method=True)
+@public(method=True, autocast="float32")
 def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: int | None = None,
           window: Tensor | None = None, center: bool = True, normalized: bool = False,
           onesided: bool | None = None, length: int | None = None, return_complex: bool = False) -> Tensor:

@@ -1,0 +1,85 @@
+"""How a public function asks whether to choose its dtype: what ``amp`` puts here for a thread answers.
+
+``public(autocast=...)`` says how an operation behaves in a block of autocast, as in PyTorch. "lower": in the
+block's dtype (products, which sum up in float32 whatever they are given). "float32": in that (sums of many
+small terms, and what has no short floating form). "widest": in that of its tensors' dtypes. Or a function of
+the arguments that gives one of these. What says nothing runs in the dtypes that it gets.
+``tests/test_amp.py`` compares with PyTorch.
+
+While no block was ever opened, a call pays for one test of a global; then for one look at its thread.
+"""
+
+import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+Policy = str | Callable[..., str]
+
+used = False  # whether a block was ever opened in this process
+
+
+class _Thread(threading.local):
+    """choose: ``choose(policy, function, args, settings)`` calls the function in the dtype that it chooses.
+    None outside of blocks, and while an operation runs: what that calls is part of it."""
+
+    choose: Callable | None = None
+
+
+thread = _Thread()
+
+
+def use() -> None:
+    """A block is about to be opened."""
+    global used
+    used = True
+
+
+def choosing(function: Callable, policy: Policy) -> Callable:
+    """``function``, choosing its dtype where its thread is in a block."""
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        if used and (choose := thread.choose) is not None:
+            return choose(policy, function, args, settings)
+        return function(*args, **settings)
+    call.plain = function  # type: ignore[attr-defined]
+    return call
+
+
+def recurrent(forward: Callable) -> Callable:
+    """``forward`` of a recurrent layer or cell: its input has the weights' dtype until its record runs."""
+    return choosing(forward, "recurrent")
+
+
+def run_lowered(op: Any, *inputs: Any, **settings: Any) -> Any:
+    """``op.run(...)``, in the dtype of the block where its thread is in one."""
+    if used and (choose := thread.choose) is not None:
+        return choose("lower", op.run, inputs, settings)
+    return op.run(*inputs, **settings)
+
+
+def unless_out(function: Callable) -> Callable:
+    """A function with ``out=`` around one that chooses: not where the result is to go into a tensor."""
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        if used and settings.get("out") is not None:
+            return as_given(function, *args, **settings)
+        return function(*args, **settings)
+    return call
+
+
+def never(function: Callable) -> Callable:
+    """A function that runs in the dtypes it gets, also in blocks: a form that works in place."""
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        return as_given(function, *args, **settings) if used else function(*args, **settings)
+    return call
+
+
+def as_given(function: Callable, *args: Any, **settings: Any) -> Any:
+    """``function(...)`` outside of blocks."""
+    before, thread.choose = thread.choose, None
+    try:
+        return function(*args, **settings)
+    finally:
+        thread.choose = before
