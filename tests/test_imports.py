@@ -206,3 +206,32 @@ def test_import_leaves_numpys_random_numbers_until_they_are_asked_for():
             "fw.manual_seed(0); fw.rand(2); fw.nn.functional.dropout(fw.ones(9))")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_ops_named_by_string_stand_below():
+    """``OPS_BY_NAME["where"]`` is an import, too: the op's family must not stand above the file's.
+
+    The language itself looks its words up when it runs an expression.
+    """
+    from framework.ops.language.expression import OPS_BY_NAME
+
+    homes = {}
+    for name, module in list(sys.modules.items()):
+        if name.startswith("framework.ops.") and name.count(".") == 3:
+            for value in vars(module).values():
+                op = getattr(value, "op", value)
+                home = name.split(".")[2]
+                if home in FAMILIES and (id(op) not in homes or
+                                         FAMILIES.index(home) < FAMILIES.index(homes[id(op)])):
+                    homes[id(op)] = home
+    wrong, seen = [], 0
+    for path in sorted((PACKAGE / "ops").glob("*/*.py")):
+        family = path.parent.name
+        for node in ast.walk(ast.parse(path.read_text())):
+            if (isinstance(node, ast.Subscript) and getattr(node.value, "id", "") == "OPS_BY_NAME"
+                    and isinstance(node.slice, ast.Constant) and family != "language"):
+                seen += 1
+                home = homes[id(OPS_BY_NAME[node.slice.value])]
+                if FAMILIES.index(home) > FAMILIES.index(family):
+                    wrong.append(f"{path.name}:{node.lineno} names {node.slice.value} of {home}")
+    assert seen and not wrong, wrong

@@ -8,7 +8,7 @@ from ...backends import array_module
 from ...dtypes import FLOATING, finfo, iinfo
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
-from ...tensor import wrap as over
+from ...tensor import wrap as as_tensor
 from ..language.elementwise import Elementwise
 from ..language.expression import OPS_BY_NAME
 from ..record.args import tensor_arg
@@ -227,7 +227,7 @@ def _with_diagonal(input: Tensor, fill_value: float, wrap: bool) -> Tensor:
     xp = array_module(input._array)
     mask = xp.zeros(input.shape, bool)
     xp.fill_diagonal(mask, True, wrap)
-    return masked_fill(input, over(mask), fill_value)
+    return masked_fill(input, as_tensor(mask), fill_value)
 
 
 _fill_diagonal = inplace(_with_diagonal, "fill_diagonal", None)

@@ -28,7 +28,7 @@ from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
-from .rounded import in_float32, is_rounded, narrow, rounded_or, widen
+from .rounded import in_bfloat16, in_float32, is_rounded, rounded_or, widen
 
 ndarray = np.ndarray
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
@@ -243,7 +243,7 @@ class Op:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
         if dtypes.rounded is not None and not (live or self.moves or self.rounded) and is_rounded(g):
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
-            return narrow(self.pull(wide, widen(g), edges, live))
+            return in_bfloat16(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:
             masked_walks.add(state.walk)
         values = node.kept or {}

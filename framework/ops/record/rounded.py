@@ -51,10 +51,10 @@ def widen(value: Any) -> Any:
     return _converted(value, _WIDE) if is_rounded(value) else value
 
 
-def narrow(value: Any) -> Any:
+def in_bfloat16(value: Any) -> Any:
     """``value`` with its float32 arrays rounded to bfloat16."""
     if isinstance(value, (list, tuple)):
-        return [narrow(v) for v in value]
+        return [in_bfloat16(v) for v in value]
     return _converted(value, dtypes.rounded) if getattr(value, "dtype", None) == _WIDE else value
 
 
@@ -63,7 +63,7 @@ def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
     out = settings.pop("out") if hasattr(settings.get("out"), "dtype") else None  # a ufunc's, to write into
     result = kernel(*[widen(a) for a in arrays], **widen(settings))
     if not any(getattr(a, "dtype", None) == _WIDE for a in arrays):
-        result = narrow(result)
+        result = in_bfloat16(result)
     if out is None:
         return result
     out[...] = result

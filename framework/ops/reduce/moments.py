@@ -13,7 +13,7 @@ from ..pointwise.elementary import sqrt
 from ..record.args import floating, many_dims, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from .sums import count, gate, mean, mean_op, narrow, over, reduced, spread, where_op, wide_sum
+from .sums import count, gate, in_dtype, mean, mean_op, over, reduced, spread, where_op, wide_sum
 
 sub_op = OPS_BY_NAME["sub"]
 
@@ -27,7 +27,7 @@ def _var_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], correction: float, ke
     n, dtype, x = count(x.shape, dims), x.dtype, _wide(x)
     d = x - wide_sum(x, dims, True) / n  # of nothing: nan; Python's own division would raise
     left = n - correction
-    return narrow(wide_sum(squared(d), dims, keepdim) / (left if left > 0 else 0), _real(dtype))
+    return in_dtype(wide_sum(squared(d), dims, keepdim) / (left if left > 0 else 0), _real(dtype))
 
 
 def _real(dtype: Any) -> Any:
@@ -39,7 +39,7 @@ def _wide(x: Any) -> Any:
 
 
 def _std_kernel(xp: Any, x: Any, **settings: Any) -> Any:
-    return narrow(xp.sqrt(_var_kernel(xp, _wide(x), **settings)), _real(x.dtype))
+    return in_dtype(xp.sqrt(_var_kernel(xp, _wide(x), **settings)), _real(x.dtype))
 
 
 def _var_infer(x: Meta, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Meta:

@@ -15,7 +15,7 @@ from ..record.op import Op
 from ..record.public import public
 from .extremes import amax, amin, need_elements
 from .moments import _real, _wide, squared
-from .sums import gate, narrow, over, reduced, spread, where_op, wide_sum
+from .sums import gate, in_dtype, over, reduced, spread, where_op, wide_sum
 from .sums import sum as sum_
 
 # d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
@@ -26,8 +26,8 @@ from .sums import sum as sum_
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     dtype, x = x.dtype, _wide(x)
     if ord == 2:
-        return narrow(xp.sqrt(wide_sum(squared(x), dims, keepdim)), _real(dtype))
-    return narrow(xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord), dtype)
+        return in_dtype(xp.sqrt(wide_sum(squared(x), dims, keepdim)), _real(dtype))
+    return in_dtype(xp.power(wide_sum(xp.power(xp.abs(x), ord), dims, keepdim), 1 / ord), dtype)
 
 
 def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:

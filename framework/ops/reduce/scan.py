@@ -17,7 +17,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import permute_op, put_slice, reshape_op, slice_along
 from .along import put_along
-from .sums import as_summed, exp_op, gate, narrow, one_replaced, sum_op, where_op
+from .sums import as_summed, exp_op, gate, in_dtype, one_replaced, sum_op, where_op
 
 # -- sums ----------------------------------------------------------------------------------------
 
@@ -27,8 +27,8 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
         return x.copy()
     dtype = "float32" if x.dtype.char == "e" else x.dtype
     if reverse:
-        return narrow(xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=dtype), dim), x.dtype)
-    return narrow(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
+        return in_dtype(xp.flip(xp.cumsum(xp.flip(x, dim), axis=dim, dtype=dtype), dim), x.dtype)
+    return in_dtype(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
 cumsum_op = Op("cumsum", "x", native="cumsum", kernel=_cumsum_kernel, jvp="linear",

@@ -42,17 +42,17 @@ def wide_sum(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
     return x.sum(axis=dims, keepdims=keepdim, dtype="float32" if x.dtype.char == "e" else x.dtype)
 
 
-def narrow(out: Any, dtype: Any) -> Any:
+def in_dtype(out: Any, dtype: Any) -> Any:
     """A result computed in float32 back in float16; others as they are."""
     return out if out.dtype == dtype else out.astype(dtype)
 
 
 def _sum_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return narrow(wide_sum(x, dims, keepdim), x.dtype)
+    return in_dtype(wide_sum(x, dims, keepdim), x.dtype)
 
 
 def _mean_kernel(xp: Any, x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return narrow(wide_sum(x, dims, keepdim) / count(x.shape, dims), x.dtype)
+    return in_dtype(wide_sum(x, dims, keepdim) / count(x.shape, dims), x.dtype)
 
 
 def _mean_vjp(g: Any, x_shape: tuple[int, ...], dims: tuple[int, ...]) -> Any:
@@ -143,7 +143,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 def _prod_kernel(xp: Any, x: Any) -> Any:
-    return narrow(x.prod(axis=-1, dtype="float32" if x.dtype.char == "e" else x.dtype), x.dtype)
+    return in_dtype(x.prod(axis=-1, dtype="float32" if x.dtype.char == "e" else x.dtype), x.dtype)
 
 
 def _others_kernel(xp: Any, x: Any) -> Any:

@@ -14,7 +14,7 @@ from ..language.expression import ExpressionRule, array_function
 from ..language.program import folding, native_kernel
 from ..record.op import Meta, Op, Rule
 from ..shape.broadcast import broadcast_shape
-from .sums import narrow, wide_sum
+from .sums import in_dtype, wide_sum
 
 
 class TotalRule(Rule):
@@ -55,7 +55,7 @@ class Total(Op):
 
     def _plain(self, xp: Any, *arrays: Any, count: int, **settings: Any) -> Any:
         losses = self.op._kernel(xp, *arrays, **settings)
-        return narrow(wide_sum(losses, tuple(range(losses.ndim)), False) / count, losses.dtype)
+        return in_dtype(wide_sum(losses, tuple(range(losses.ndim)), False) / count, losses.dtype)
 
     def _cpu(self, *arrays: Any, count: int, **settings: Any) -> Any:
         if self._fold is None:

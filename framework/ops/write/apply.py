@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...errors import AutogradError, ShapeError
-from ...tensor import Tensor
-from ...tensor import wrap as over
+from ...tensor import Tensor, wrap
 from ..convert.cast import to
 from ..record.args import tensor_arg
 from ..record.public import public
@@ -23,7 +22,7 @@ def _mapped(x: Tensor, function: Callable, *others: Tensor, name: str) -> Tensor
                              f"{list(x.shape)}")
     arrays = np.broadcast_arrays(*[to(t, "cpu")._array for t in (x, *others)])
     flat = [function(*row) for row in zip(*[a.reshape(-1).tolist() for a in arrays])]
-    return copy_(x, over(np.array(flat, x._array.dtype).reshape(x.shape)))
+    return copy_(x, wrap(np.array(flat, x._array.dtype).reshape(x.shape)))
 
 
 @public("", method=True)
