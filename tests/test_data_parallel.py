@@ -231,3 +231,28 @@ def scaled(rank, n):
 
 def test_a_scaler_agrees_over_ranks():
     on_ranks(2, scaled)
+
+
+def normed(rank, n):
+    """SyncBatchNorm on parts of a batch is BatchNorm on the whole: outputs, gradients, running statistics."""
+    x = fw.randn(3 * n + 1, 4, 5, generator=fw.Generator().manual_seed(1)).double()
+    w = fw.randn(3 * n + 1, 4, 5, generator=fw.Generator().manual_seed(2)).double()
+    ends = [3 * r + min(r, 1) for r in range(n + 1)]  # unequal parts
+    here = slice(ends[rank], ends[rank + 1])
+    whole = nn.BatchNorm1d(4).double()
+    parts = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.BatchNorm1d(4).double()))
+    a, b = x.clone().requires_grad_(), x[here].clone().requires_grad_()
+    ya, yb = whole(a), DDP(parts, average="sum")(b)
+    np.testing.assert_allclose(yb.detach(), ya.detach()[here], atol=1e-12)
+    (ya * w).sum().backward()
+    (yb * w[here]).sum().backward()
+    np.testing.assert_allclose(b.grad, a.grad[here], atol=1e-10)
+    for p, q in zip(parts.parameters(), whole.parameters()):
+        np.testing.assert_allclose(p.grad, q.grad, atol=1e-10)
+    for p, q in zip(parts.buffers(), whole.buffers()):
+        np.testing.assert_allclose(p, q, atol=1e-12)
+
+
+def test_batch_norm_over_ranks_equals_one_large_batch():
+    on_ranks(2, normed)
+    on_ranks(3, normed)

@@ -38,7 +38,7 @@ LEVELS = [
     ["data", "io"],
     ["nn"],
     ["optim"],
-    ["distributed.optim", "distributed.fsdp"],
+    ["distributed.norms", "distributed.optim", "distributed.fsdp"],
     ["amp"],
     ["cuda"],
     ["accelerator", "xpu", "mps", "hub"],

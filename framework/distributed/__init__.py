@@ -7,7 +7,13 @@
     model = fw.nn.parallel.DistributedDataParallel(model)
 """
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from ..errors import DistributedError as DistributedError
+from . import algorithms as algorithms
+from . import nn as nn
+from . import norms as _norms  # noqa: F401 - teaches SyncBatchNorm of ranks
 from .collectives import all_gather as all_gather
 from .collectives import all_gather_into_tensor as all_gather_into_tensor
 from .collectives import all_reduce as all_reduce
@@ -56,7 +62,20 @@ from .objects import recv_object_list as recv_object_list
 from .objects import scatter_object_list as scatter_object_list
 from .objects import send_object_list as send_object_list
 from .reductions import ReduceOp as ReduceOp
+from .start import launch as launch
+from .store import FileStore as FileStore
+from .store import HashStore as HashStore
+from .store import PrefixStore as PrefixStore
+from .store import Store as Store
+from .store import TCPStore as TCPStore
 from .work import Future as Future
 from .work import Work as Work
 
 DistError = DistBackendError = DistNetworkError = DistributedError  # PyTorch's names
+
+
+def __getattr__(name: str) -> _Any:
+    """The parts that stand on modules and optimizers, imported when first named."""
+    if name in ("fsdp", "optim"):
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module 'framework.distributed' has no attribute '{name}'")

@@ -1,0 +1,3 @@
+"""Collectives with derivatives."""
+
+from . import functional as functional

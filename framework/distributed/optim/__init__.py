@@ -1,0 +1,3 @@
+"""Optimizers whose state is divided among the ranks."""
+
+from .zero import ZeroRedundancyOptimizer as ZeroRedundancyOptimizer

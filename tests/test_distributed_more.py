@@ -1,0 +1,188 @@
+"""Derivatives of collectives, optimizers in shares, stores, ``launch``."""
+
+import datetime
+import os
+
+import numpy as np
+import pytest
+from ranks import on_ranks
+
+import framework as fw
+import framework.distributed as dist
+import framework.distributed.nn.functional as DF
+import framework.nn as nn
+import framework.nn.functional as F
+from framework.distributed.optim import ZeroRedundancyOptimizer
+from framework.multiprocessing import ProcessRaisedException
+
+
+def slope(f, x):
+    """The gradient of the sum over ranks of f(x), by differences of this rank's numbers."""
+    found = [None] * dist.get_world_size()
+    for r in range(len(found)):
+        g = np.zeros(x.numel())
+        for i in range(x.numel()):
+            values = []
+            for h in (1e-5, -1e-5):
+                moved = x.detach().clone()
+                if dist.get_rank() == r:
+                    moved.reshape(-1)[i] += h
+                total = f(moved).detach().clone()
+                dist.all_reduce(total)
+                values.append(float(total))
+            g[i] = (values[0] - values[1]) / 2e-5
+        found[r] = g.reshape(x.shape)
+    return found[dist.get_rank()]
+
+
+def weighted(parts):
+    return sum((y * (i + 1)).sum() for i, y in enumerate(parts))
+
+
+def derivatives(rank, n):
+    fw.set_default_dtype(fw.float64)
+    g = fw.Generator().manual_seed(rank)
+    x = fw.randn(n, 2, generator=g).requires_grad_()
+    w = fw.randn(n, 2, generator=g)
+    own = rank + 1.0
+    calls = {
+        "all_reduce": lambda x: (DF.all_reduce(x * x) * w).sum() * own,
+        "mean": lambda x: (DF.all_reduce(x * x, dist.ReduceOp.AVG) * w).sum() * own,
+        "broadcast": lambda x: (DF.broadcast(x * x, n - 1) * w).sum() * own,
+        "reduce": lambda x: (DF.reduce(x * x, 0) * w).sum() * own,
+        "all_gather": lambda x: weighted([y * w for y in DF.all_gather(x * x)]) * own,
+        "gather": lambda x: weighted([y * w for y in DF.gather(x * x)]) * own,
+        "scatter": lambda x: (DF.scatter(list(x * x), n - 1) * w[0]).sum() * own,
+        "reduce_scatter": lambda x: (DF.reduce_scatter(w[0], list(x * x)) * w[0]).sum() * own,
+        "all_to_all_single": lambda x: (DF.all_to_all_single(w, x * x) * w).sum() * own,
+        "all_to_all": lambda x: weighted(DF.all_to_all([w[0]] * n, list(x * x))) * own,
+    }
+    for name, f in calls.items():
+        (got,) = fw.autograd.grad(f(x), x)
+        np.testing.assert_allclose(got, slope(f, x), rtol=1e-6, atol=1e-7, err_msg=name)
+        (got,) = fw.autograd.grad(f(x), x, create_graph=True)  # and again: of a sum that only this rank has
+        (second,) = fw.autograd.grad(got.sum(), x)
+        assert second.isfinite().all()
+    with pytest.raises(ValueError, match="no derivative"):
+        DF.all_reduce(x, dist.ReduceOp.MAX)
+
+
+def test_derivatives_of_collectives():
+    on_ranks(2, derivatives)
+    on_ranks(3, derivatives)
+
+
+def model():
+    fw.manual_seed(0)
+    return nn.Sequential(nn.Linear(5, 9), nn.Tanh(), nn.Linear(9, 2))
+
+
+def steps(net, optimizer, k, seed=0):
+    g = fw.Generator().manual_seed(seed)
+    for _ in range(k):
+        x, y = fw.randn(6, 5, generator=g), fw.randn(6, 2, generator=g)
+        optimizer.zero_grad()
+        F.mse_loss(net(x), y).backward()
+        optimizer.step()
+
+
+def shares(rank, n, path):
+    a, b = model(), model()
+    alone = fw.optim.Adam(a.named_parameters(), lr=0.05)
+    parts = ZeroRedundancyOptimizer(b.named_parameters(), fw.optim.Adam, lr=0.05)
+    steps(a, alone, 4)
+    steps(b, parts, 4)
+    for p, q in zip(a.parameters(), b.parameters()):
+        assert p.detach().numpy().tobytes() == q.detach().numpy().tobytes()
+    held = sum(v.numel() for s in parts.optim.state.values() for v in s.values() if isinstance(v, fw.Tensor))
+    total = sum(v.numel() for s in alone.state.values() for v in s.values() if isinstance(v, fw.Tensor))
+    assert n == 1 or held <= 0.7 * total
+    for group in parts.param_groups:
+        group["lr"] = 0.01
+    for group in alone.param_groups:
+        group["lr"] = 0.01
+    steps(a, alone, 1)
+    steps(b, parts, 1)
+    with pytest.raises(RuntimeError, match="consolidate_state_dict"):
+        parts.state_dict()
+    parts.consolidate_state_dict(to=0)
+    if rank == 0:
+        fw.save({"model": b.state_dict(), "optimizer": parts.state_dict()}, path)
+    dist.barrier()
+    saved = fw.load(path)
+    whole = fw.optim.Adam(b.named_parameters(), lr=1.0)  # the optimizer alone takes it
+    whole.load_state_dict(saved["optimizer"])
+    for p, q in zip(alone.state.values(), whole.state.values()):
+        assert set(p) == set(q)
+        for key in p:
+            assert np.asarray(p[key]).tobytes() == np.asarray(q[key]).tobytes()
+
+
+def resumed(rank, n, path):
+    net = model()
+    parts = ZeroRedundancyOptimizer(net.named_parameters(), fw.optim.Adam, lr=1.0)
+    saved = fw.load(path)
+    net.load_state_dict(saved["model"])
+    parts.load_state_dict(saved["optimizer"])
+    assert parts.param_groups[0]["lr"] == 0.01
+    steps(net, parts, 2, seed=7)
+    if rank == 0:
+        fw.save(net.state_dict(), f"{path}.{n}")
+
+
+def test_an_optimizer_in_shares_equals_the_whole_and_resumes_on_any_number_of_ranks(tmp_path):
+    path = os.fspath(tmp_path / "state.safetensors")
+    on_ranks(2, shares, path)
+    for n in (1, 2, 3):
+        on_ranks(n, resumed, path)
+    one, two, three = (fw.load(f"{path}.{n}") for n in (1, 2, 3))
+    for key in one:
+        assert one[key].numpy().tobytes() == two[key].numpy().tobytes() == three[key].numpy().tobytes()
+
+
+@pytest.mark.parametrize("kind", ["hash", "file", "tcp", "prefix"])
+def test_stores(kind, tmp_path):
+    store = {"hash": dist.HashStore, "file": lambda: dist.FileStore(os.fspath(tmp_path / "f"), 1),
+             "tcp": lambda: dist.TCPStore("127.0.0.1", 0, 1, True),
+             "prefix": lambda: dist.PrefixStore("p", dist.HashStore())}[kind]()
+    store.set("a", "one")
+    store.set("b", b"\0\1")
+    assert store.get("a") == b"one" and store.get("b") == b"\0\1"
+    assert store.add("n", 3) == 3 and store.add("n", -1) == 2
+    assert store.check(["a", "n"]) and not store.check(["a", "z"])
+    keys = store.num_keys()
+    assert store.delete_key("a") and not store.delete_key("a") and store.num_keys() == keys - 1
+    store.set_timeout(datetime.timedelta(seconds=0.05))
+    with pytest.raises(RuntimeError, match="'z', which nobody has set"):
+        store.get("z")
+
+
+def by_store(rank, path, out):
+    dist.init_process_group("gloo", store=dist.FileStore(path, 2), rank=rank, world_size=2)
+    x = fw.ones(1)
+    dist.all_reduce(x)
+    out[rank] = float(x)
+    dist.destroy_process_group()
+    dist.init_process_group("cpu:gloo,cuda:nccl", f"file://{path}?world_size=2&rank={rank}")  # and once more
+    assert dist.get_backend() == "nccl" or dist.get_world_size() == 2
+
+
+def test_meeting_by_a_store_and_by_url(tmp_path):
+    out = fw.zeros(2)
+    fw.multiprocessing.spawn(by_store, (os.fspath(tmp_path / "s"), out), 2, start_method="fork")
+    assert out.tolist() == [2.0, 2.0]
+
+
+def test_launch_takes_lambdas_and_brings_results_and_errors_home():
+    x = fw.ones(3)
+    assert dist.launch(lambda t: (dist.get_rank(), dist.get_world_size(), t.sum().item()), 2, x) == [
+        (0, 2, 3.0), (1, 2, 3.0)]
+
+    def fails():
+        if dist.get_rank() == 1:
+            raise KeyError("in the notebook")
+        dist.barrier()
+    with pytest.raises(ProcessRaisedException, match="in the notebook"):
+        dist.launch(fails, 2)
+    assert len(dist.launch(lambda: b"x" * 3_000_000, 2)[1]) == 3_000_000  # more than a pipe holds
+    assert not dist.is_initialized()
