@@ -559,3 +559,13 @@ def test_a_dataset_without_length_is_named():
 def test_weights_of_a_sampler_are_checked_at_once(bad):
     with pytest.raises(ValueError, match=r"weights\[1\] is "):
         fw.data.WeightedRandomSampler([1.0, bad], 2)
+
+
+def test_distributed_sampler_for_exact_evaluation():
+    """Without padding every index is given once, whatever the number of processes."""
+    for n in (1, 2, 3, 4, 7):
+        parts = [fw.data.DistributedSampler(range(5), n, r, shuffle=False, pad=False) for r in range(n)]
+        assert sorted(i for p in parts for i in p) == [0, 1, 2, 3, 4]
+        assert [len(p) for p in parts] == [len(list(p)) for p in parts] and parts[0].total_size == 5
+    with pytest.raises(ValueError, match="choose one"):
+        fw.data.DistributedSampler(range(5), 2, 0, drop_last=True, pad=False)

@@ -6,6 +6,7 @@ loader calls it with the generator of (seed, epoch), which is what makes resumin
 
 import math
 import os
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from types import GenericAlias
@@ -176,18 +177,26 @@ class WeightedRandomSampler(_Random):
 class DistributedSampler(Sampler):
     """This process's share of the indices: every ``num_replicas``-th of one order that all agree on.
 
-    num_replicas, rank: the number of processes and which one this is; by default from the environment
-    variables WORLD_SIZE and RANK. shuffle: a new order per epoch, a function of (seed, epoch) alone; the
+    num_replicas, rank: the number of processes and which one this is; by default those of the group that this
+    process has joined (``framework.distributed``), else from the environment variables WORLD_SIZE and RANK.
+    shuffle: a new order per epoch, a function of (seed, epoch) alone; the
     loader counts epochs, elsewhere call ``set_epoch``. drop_last: leave out what does not divide evenly,
-    else the first indices are taken twice, so that all processes have equally many.
+    else the first indices are taken twice, so that all processes have equally many. pad=False: neither, so
+    that every index is given once, for an exact evaluation; some processes then have one fewer.
 
     >>> [list(fw.data.DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in (0, 1)]
     [[0, 2, 4], [1, 3, 0]]
+    >>> [list(fw.data.DistributedSampler("abcde", 2, rank, shuffle=False, pad=False)) for rank in (0, 1)]
+    [[0, 2, 4], [1, 3]]
     """
 
     def __init__(self, dataset: Any, num_replicas: int | None = None, rank: int | None = None,
-                 shuffle: bool = True, seed: int = 0, drop_last: bool = False) -> None:
+                 shuffle: bool = True, seed: int = 0, drop_last: bool = False, *, pad: bool = True) -> None:
         self.dataset = dataset
+        joined = _joined_group()
+        if joined is not None:
+            num_replicas = joined.size() if num_replicas is None else num_replicas
+            rank = joined.rank() if rank is None else rank
         self.num_replicas = _from_environment(num_replicas, "WORLD_SIZE", "num_replicas")
         self.rank = _from_environment(rank, "RANK", "rank")
         if not 0 <= self.rank < self.num_replicas:
@@ -195,18 +204,26 @@ class DistributedSampler(Sampler):
                              f"got {self.rank}")
         self.shuffle = boolean(shuffle, "DistributedSampler", "shuffle")
         self.drop_last = boolean(drop_last, "DistributedSampler", "drop_last")
+        self.pad = boolean(pad, "DistributedSampler", "pad")
+        if self.drop_last and not self.pad:
+            raise ValueError("DistributedSampler: drop_last=True leaves indices out, pad=False gives each "
+                             "once; choose one")
         self.seed = check_seed(seed, "DistributedSampler")
         self.epoch = 0
 
     @property
     def num_samples(self) -> int:
-        """How many indices each process gets."""
+        """How many indices this process gets; with ``pad`` every process gets as many."""
         n = length(self.dataset, "DistributedSampler")
+        if not self.pad:
+            return len(range(self.rank, n, self.num_replicas))
         return n // self.num_replicas if self.drop_last else -(-n // self.num_replicas)
 
     @property
     def total_size(self) -> int:
         """How many indices all processes get together."""
+        if not self.pad:
+            return length(self.dataset, "DistributedSampler")
         return self.num_samples * self.num_replicas
 
     def set_epoch(self, epoch: int) -> None:
@@ -221,6 +238,12 @@ class DistributedSampler(Sampler):
 
     def __len__(self) -> int:
         return self.num_samples
+
+
+def _joined_group() -> Any:
+    """The group this process has joined, if what joins groups was ever imported: data does not need it."""
+    groups = sys.modules.get("framework.distributed.groups")
+    return groups.GroupMember.WORLD if groups is not None else None
 
 
 def _from_environment(value: int | None, variable: str, name: str) -> int:

@@ -45,6 +45,8 @@ from .groups import init_process_group as init_process_group
 from .groups import is_available as is_available
 from .groups import is_gloo_available as is_gloo_available
 from .groups import is_initialized as is_initialized
+from .groups import is_mpi_available as is_mpi_available
+from .groups import is_nccl_available as is_nccl_available
 from .groups import is_torchelastic_launched as is_torchelastic_launched
 from .groups import new_group as new_group
 from .groups import new_subgroups as new_subgroups

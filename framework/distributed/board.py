@@ -34,7 +34,7 @@ ABSENT, THERE, LEFT, FAILED = range(4)
 
 CALLS = ("nothing", "init_process_group", "barrier", "all_reduce", "broadcast", "reduce", "all_gather",
          "gather", "scatter", "reduce_scatter", "all_to_all", "send", "recv", "new_group",
-         "shared memory",         "destroy_process_group", "monitored_barrier")
+         "shared memory",         "the end of the program", "monitored_barrier")
 CODE = {name: i for i, name in enumerate(CALLS)}
 _WITH_DATA = range(CODE["all_reduce"], CODE["recv"] + 1)
 
@@ -257,7 +257,7 @@ class Board:
         groups: dict[tuple, list[int]] = {}
         for i, words in enumerate(said):
             groups.setdefault(words, []).append(self.ranks[i])
-        texts = [f"{'ranks' if len(who) > 1 else 'rank'} {', '.join(map(str, who))}: {_described(words)}"
+        texts = [f"{'ranks' if len(who) > 1 else 'rank'} {', '.join(map(str, who))}: {described(words)}"
                  for words, who in groups.items()]
         raise DistributedError(f"call {self.calls}{self._of_group()}: the ranks made different calls; "
                                f"{'; '.join(texts)}")
@@ -267,7 +267,7 @@ class Board:
         self._words[self._mine + _STATE] = FAILED if failed else LEFT
 
 
-def _described(words: tuple) -> str:
+def described(words: tuple) -> str:
     code, dtype, count, op, root, extra, _ = (int(x) for x in words)
     parts = [CALLS[code]]
     if code in _WITH_DATA:

@@ -6,19 +6,20 @@ import os
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from multiprocessing import util
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 from ..errors import DistributedError
-from . import job
+from . import job, mpi, nccl
 from .board import CODE, Board, Peers
 from .meeting import fetch, hand_out
 from .shm import ShmBackend, new_arena
 from .work import Lane
 
 default_pg_timeout = datetime.timedelta(minutes=30)
-_SAME = {"gloo": "shm", "shm": "shm"}
+_SAME = {"gloo": "shm", "shm": "shm", "mpi": "mpi", "nccl": "nccl"}
 
 
 class Backend(str):
@@ -147,6 +148,16 @@ def is_gloo_available() -> bool:
     return is_available()
 
 
+def is_mpi_available() -> bool:
+    """Whether mpi4py can be found; it is not loaded."""
+    return find_spec("mpi4py") is not None
+
+
+def is_nccl_available() -> bool:
+    """Whether CuPy can be loaded, and it brings NCCL."""
+    return nccl.available()
+
+
 def is_torchelastic_launched() -> bool:
     """Whether a launcher started this process."""
     return job.VARIABLE in os.environ or "TORCHELASTIC_RUN_ID" in os.environ
@@ -265,6 +276,11 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     if store is not None and init_method is not None:
         raise ValueError(f"{what}: give init_method or store, not both")
     found = job.found()
+    if called == "mpi":
+        made: Any = mpi.world_backend(seconds)
+        _world.inits += 1
+        _enter(ProcessGroup(made, list(range(made.size)), "", seconds, called), found)
+        return
     url = init_method or ("" if store else "env://")
     name, rank, world_size = _place(url, rank, world_size, store, found)
     _world.peers = Peers()
@@ -274,14 +290,14 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     except BaseException:
         _world.inits -= 1
         raise
-    made: Any = segment_backend
+    made = nccl.NcclBackend(segment_backend, device_id) if called == "nccl" else segment_backend
     _enter(ProcessGroup(made, list(range(world_size)), "", seconds, called), found)
 
 
 def _enter(group: ProcessGroup, found: Any) -> None:
     _world.group, _world.pid = group, os.getpid()
     _world.at_exit = util.Finalize(None, _at_exit, exitpriority=100)
-    if found is not None:
+    if found is not None and "RANK" in os.environ:
         found[0].set_joined(int(os.environ["RANK"]))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..backends.segments import Segment
 
+MPI_END = "FRAMEWORK_MPI_END"  # the file that says that all of MPI's ranks came to the end
 VARIABLE = "FRAMEWORK_JOB"  # "descriptor of the page:name of the run"
 _LINE = 8  # words
 _JOINED, _FINISHED, _DEAD, _STATUS = range(4)

@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
@@ -31,8 +32,7 @@ def main(argv: list[str] | None = None) -> int:
     """Run the launcher; returns the exit code."""
     args = _parser().parse_args(argv)
     if args.backend == "mpi" or args.nnodes != (1, 1):
-        from_mpi = mpi_command(args)
-        os.execvp(from_mpi[0], from_mpi)
+        return run_mpi(args)
     least, most = args.nproc_per_node
     n = most
     for attempt in range(args.max_restarts + 1):
@@ -233,6 +233,21 @@ def environment(args: Any, rank: int, n: int, attempt: int, fd: int | None, run:
         env["OMP_NUM_THREADS"] = str(max(usable_cores() // n, 1))
     env.setdefault("PYTHONUNBUFFERED", "1")
     return env
+
+
+def run_mpi(args: Any) -> int:
+    """Run mpiexec; its exit code, or 1 where it says 0 though a rank vanished (MPICH does)."""
+    with tempfile.TemporaryDirectory() as directory:
+        end = os.path.join(directory, "end")
+        status = subprocess.call(mpi_command(args), env={**os.environ, job.MPI_END: end},
+                                 preexec_fn=_die_with(os.getpid()))
+        if status == 0 and not os.path.exists(end):
+            print("[launcher] mpiexec reports success, but the ranks did not all come to the end of the "
+                  "program: "
+                  "one ended in the middle of its work (os._exit?), or none called init_process_group('mpi')",
+                  file=sys.stderr)
+            return 1
+        return status if status >= 0 else 128 - status
 
 
 def mpi_command(args: Any) -> list[str]:

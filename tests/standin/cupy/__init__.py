@@ -13,6 +13,7 @@ from typing import Any
 import numpy as _np
 
 from . import names as _names
+from . import nccl as _nccl
 
 __version__ = "14.2.0+standin"
 _DEVICES = 2
@@ -530,6 +531,7 @@ cuda = types.SimpleNamespace(
     is_available=is_available,
     get_current_stream=lambda: _Stream.null,
     device=types.SimpleNamespace(Device=Device),
+    nccl=_nccl,
     runtime=types.SimpleNamespace(
         getDeviceCount=lambda: _DEVICES,
         getDevice=lambda: _current.stack[-1],
