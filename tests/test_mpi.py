@@ -42,9 +42,10 @@ print("done")
 def run(n, kind, tmp_path):
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, "-m", "framework.distributed.run", "--backend", "mpi", "-n", str(n)]
-    return subprocess.run([*command, str(tmp_path / "program.py"), kind], capture_output=True, text=True, timeout=120,
-                          env={**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
-                               "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"})
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), str(HERE)]),
+           "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+    return subprocess.run([*command, str(tmp_path / "program.py"), kind], capture_output=True, text=True,
+                          timeout=120, env=env)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
