@@ -552,10 +552,12 @@ from .typed import set_default_tensor_type as set_default_tensor_type
 __version__ = "0.1.0"
 
 _LAZY = (
+    "__config__",
     "accelerator",
     "amp",
     "array_api",
     "autograd",
+    "compiler",
     "cpu",
     "cuda",
     "data",
@@ -564,6 +566,8 @@ _LAZY = (
     "fft",
     "func",
     "hub",
+    "jit",
+    "library",
     "linalg",
     "models",
     "mps",
@@ -572,6 +576,7 @@ _LAZY = (
     "optim",
     "profiler",
     "special",
+    "testing",
     "utils",
     "version",
     "xpu",

@@ -47,7 +47,8 @@ LEVELS = [
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
     ["profiler"],
     ["models", "utils.tensorboard"],
-    ["distributions"],  # written as a program would be: against the public names
+    ["compiler", "jit", "__config__", "library"],
+    ["distributions", "testing", "fx"],  # written as a program would be: against the public names
     ["as_torch"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}

@@ -1,0 +1,93 @@
+"""Names of jit, compiler, library and __config__: what they mean where functions run as they are."""
+
+import typing
+import warnings
+
+import pytest
+
+import framework as fw
+
+
+def test_compiler_names():
+    f = lambda x: x
+    c = fw.compiler
+    assert not c.is_compiling() and not c.is_dynamo_compiling() and not c.is_exporting()
+    assert c.disable(f) is f and c.disable()(f) is f and c.disable(recursive=False)(f) is f
+    assert c.allow_in_graph(f) is f and c.assume_constant_result(f) is f
+    assert c.substitute_in_graph(len)(f) is f
+    assert c.list_backends() == [] and c.reset() is None and c.cudagraph_mark_step_begin() is None
+    with c.set_stance("force_eager"):
+        assert f(1) == 1
+    with pytest.raises(ValueError, match="stance"), c.set_stance("fast"):
+        pass
+
+
+def test_jit_names():
+    jit = fw.jit
+
+    @jit.ignore
+    def plain(x):
+        return x + 1
+
+    @jit.ignore(drop=True)
+    def dropped(x):
+        return x + 2
+
+    @jit.unused
+    @jit.export
+    @jit.script_if_tracing
+    @jit.interface
+    def many(x):
+        return x + 3
+
+    assert (plain(1), dropped(1), many(1)) == (2, 3, 4)
+    assert not jit.is_scripting() and not jit.is_tracing()
+    jit._say_once.cache_clear()
+    with pytest.warns(UserWarning, match="TorchScript"):
+        assert jit.script(plain) is plain
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert jit.script(dropped) is dropped  # said once
+    assert jit.isinstance({"a": [1]}, typing.Dict[str, typing.List[int]])  # noqa: UP006
+    assert not jit.isinstance((1, "a"), typing.Tuple[int, int])  # noqa: UP006
+    assert jit.isinstance(None, typing.Optional[int]) and jit.isinstance(1, int)  # noqa: UP045
+    assert jit.wait(jit.fork(pow, 2, 3)) == 8 and jit.annotate(int, 3) == 3
+    assert jit.Attribute(3, int).value == 3
+    with jit.optimized_execution(False):
+        assert plain(1) == 2
+
+
+def test_configuration():
+    assert fw.__version__ in fw.__config__.show() or "numpy" in fw.__config__.show().lower()
+    assert fw.__config__.parallel_info() == f"threads: {fw.get_num_threads()}"
+
+
+def test_custom_operators():
+    @fw.library.custom_op("tests::cube", mutates_args=(), device_types="cpu")
+    def cube(x: fw.Tensor, scale: float = 1.0) -> fw.Tensor:
+        return x ** 3 * scale
+
+    x = fw.tensor([2.0], requires_grad=True)
+    assert cube(x.detach()).item() == 8 and cube(x.detach(), scale=2.0).item() == 16
+
+    def keep(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.scale = inputs[1] if len(inputs) > 1 else 1.0
+
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * 3 * y ** 2 * ctx.scale, None
+
+    fw.library.register_autograd("tests::cube", backward, setup_context=keep)
+    cube(x, 2.0).sum().backward()
+    assert x.grad.tolist() == [24]
+    assert fw.library.get_kernel(cube, "cpu")(x.detach()).item() == 8
+    with pytest.raises(NotImplementedError, match="kernel"):
+        fw.library.get_kernel(cube, "cuda")
+    fw.library.register_fake("tests::cube", lambda x, scale=1.0: fw.empty_like(x))
+    fw.library.register_kernel(cube, "cuda", lambda x, scale=1.0: x)
+    assert fw.library.get_kernel(cube, "cuda")(1) == 1
+    with pytest.raises(ValueError, match="space::name"):
+        fw.library.custom_op("cube", lambda x: x, mutates_args=())
+    with pytest.raises(ValueError, match="no operator"):
+        fw.library.register_fake("tests::none", lambda x: x)
