@@ -1,8 +1,10 @@
 """Initialisations: each fills a tensor in place, outside the graph, and returns it."""
 
 import math
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
@@ -36,21 +38,55 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-@no_grad()
+class _Skipping(threading.local):
+    on = False
+
+
+_skipping = _Skipping()
+
+
+@contextmanager
+def skipped() -> Iterator[None]:
+    """Within the block, in this thread, initialisations leave the memory as it is.
+
+    >>> t = fw.ones(2)
+    >>> with fw.nn.init.skipped():
+    ...     fw.nn.init.zeros_(t)
+    tensor([1., 1.])
+    """
+    before, _skipping.on = _skipping.on, True
+    try:
+        yield
+    finally:
+        _skipping.on = before
+
+
+def _fills(function: Callable) -> Callable:
+    fill = no_grad()(function)
+
+    @wraps(function)
+    def run(*args: Any, **settings: Any) -> Tensor:
+        if _skipping.on:
+            return args[0] if args else settings["tensor"]
+        return fill(*args, **settings)
+    return run
+
+
+@_fills
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0,
              generator: Generator | None = None) -> Tensor:
     """Fill with numbers uniform in [a, b)."""
     return tensor.uniform_(a, b, generator=generator)  # type: ignore[attr-defined]
 
 
-@no_grad()
+@_fills
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0,
             generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers."""
     return tensor.normal_(mean, std, generator=generator)  # type: ignore[attr-defined]
 
 
-@no_grad()
+@_fills
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0,
                   generator: Generator | None = None) -> Tensor:
     """Fill with normal numbers, those outside [a, b] drawn again."""
@@ -75,7 +111,7 @@ def _fill(tensor: Tensor, array: Any) -> Tensor:
     return tensor.copy_(wrap(array))  # type: ignore[attr-defined]
 
 
-@no_grad()
+@_fills
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """Fill with one number.
 
@@ -95,7 +131,7 @@ def zeros_(tensor: Tensor) -> Tensor:
     return constant_(tensor, 0.0)
 
 
-@no_grad()
+@_fills
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity."""
     if tensor.ndim != 2:
@@ -103,7 +139,7 @@ def eye_(tensor: Tensor) -> Tensor:
     return _fill(tensor, array_module(tensor._array).eye(*tensor.shape, dtype=tensor._array.dtype))
 
 
-@no_grad()
+@_fills
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill a convolution's weight (out, in, *kernel) so that it passes its input channels on."""
     if tensor.ndim not in (3, 4, 5):
@@ -163,7 +199,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: str = "fan_in",
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-@no_grad()
+@_fills
 def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """A (semi-)orthogonal matrix (rows, all the rest), times ``gain`` (Saxe et al. 2013)."""
     if tensor.ndim < 2:
@@ -179,7 +215,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     return _fill(tensor, q.reshape(tensor.shape).astype(dtype))
 
 
-@no_grad()
+@_fills
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01,
             generator: Generator | None = None) -> Tensor:
     """N(0, std) with a fraction ``sparsity`` of each column 0 (Martens 2010)."""

@@ -1,6 +1,7 @@
 """Helpers around parameters: clipping gradients, and all parameters as one vector."""
 
 import math
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -44,16 +45,64 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
     grads = _gradients(parameters, "clip_grad_norm_")
     if not grads:
         return zeros(())
-    total = _total_norm(grads, norm_type)
+    total = _checked_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
+    _scale_down(grads, max_norm, total)
+    return wrap(array_module(total).asarray(total))
+
+
+def _checked_norm(op: str, tensors: list[Tensor], norm_type: float, error_if_nonfinite: bool) -> Any:
+    total = _total_norm(tensors, norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
-        raise RuntimeError(f"clip_grad_norm_: the total norm of the gradients is {float(total)}; look "
-                           f"for nan or inf in the loss, or pass error_if_nonfinite=False")
+        raise RuntimeError(f"{op}: the total norm of the gradients is {float(total)}; look for nan or inf in "
+                           f"the loss, or pass error_if_nonfinite=False")
+    return total
+
+
+def _scale_down(grads: list[Tensor], max_norm: float, total: Any) -> None:
     factor = max_norm / (total + 1e-6)
     factor = array_module(factor).minimum(factor, 1.0)
     if not _change_all("scale_all", grads, "mul_", factor=float(factor)):
         for g in grads:
             g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
+
+
+@no_grad()
+def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """The norm of all elements of the tensors together.
+
+    Raises RuntimeError for a norm that is nan or inf if ``error_if_nonfinite``.
+
+    >>> fw.nn.utils.get_total_norm([fw.tensor([3.0]), fw.tensor([4.0])])
+    tensor(5.)
+    """
+    items = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    if not items:
+        return zeros(())
+    total = _checked_norm("get_total_norm", items, norm_type, error_if_nonfinite)
     return wrap(array_module(total).asarray(total))
+
+
+@no_grad()
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor,
+                          foreach: bool | None = None) -> None:
+    """``clip_grad_norm_`` with a total norm that is known.
+
+    >>> p = fw.nn.Parameter(fw.zeros(1)); p.grad = fw.tensor([4.0])
+    >>> fw.nn.utils.clip_grads_with_norm_([p], 1.0, fw.tensor(4.0)); p.grad
+    tensor([1.0000])
+    """
+    grads = _gradients(parameters, "clip_grads_with_norm_")
+    if grads:
+        _scale_down(grads, float(max_norm), total_norm._array)
+
+
+def clip_grad_norm(parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0,
+                   error_if_nonfinite: bool = False, foreach: bool | None = None) -> Tensor:
+    """The old name of ``clip_grad_norm_``, with a FutureWarning."""
+    warnings.warn("nn.utils.clip_grad_norm is deprecated; use nn.utils.clip_grad_norm_", FutureWarning,
+                  stacklevel=2)
+    return clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite, foreach)
 
 
 def _native_call(function: str, grads: list[Tensor], *args: Any) -> Any:
