@@ -1,6 +1,7 @@
 """The record of an op, and the road that every call of one takes."""
 
 from . import args as args
+from . import autocast as autocast
 from . import constants as constants
 from . import into as into
 from . import meta as meta
