@@ -89,11 +89,14 @@ from .dtypes import uint64 as uint64
 from .errors import OutOfMemoryError as OutOfMemoryError
 from .io import load as load
 from .io import save as save
+from .layouts import Layout as layout
 from .layouts import MemoryFormat as memory_format
 from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
+from .layouts import contiguous_format as legacy_contiguous_format
 from .layouts import preserve_format as preserve_format
+from .layouts import strided as strided
 
 # functions of the rooms, written by framework.ops.stub
 from .ops.convert.cast import clone as clone
@@ -537,6 +540,8 @@ from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .storage import is_storage as is_storage
 from .tensor import Tensor as Tensor
+from .traits import get_device as get_device
+from .traits import typename as typename
 from .typed import BFloat16Tensor as BFloat16Tensor
 from .typed import BoolTensor as BoolTensor
 from .typed import ByteTensor as ByteTensor
@@ -549,6 +554,7 @@ from .typed import LongTensor as LongTensor
 from .typed import ShortTensor as ShortTensor
 from .typed import set_default_tensor_type as set_default_tensor_type
 
+newaxis = None
 __version__ = "0.1.0"
 
 _LAZY = (
@@ -584,7 +590,8 @@ _LAZY = (
 _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
-    "set_autocast_dtype", "set_autocast_enabled"), "amp")}
+    "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",
+    "set_autocast_enabled"), "amp")}
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from .config import names
 from .errors import ShapeError
 
 
@@ -19,12 +20,28 @@ class MemoryFormat:
         self.name, self.ndim = name, ndim  # ndim: of the tensors it is for, 0: any
 
     def __repr__(self) -> str:
-        return f"framework.{self.name}"
+        return f"{names.package}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name
 
 
+class Layout:
+    """How the elements of a tensor are stored: ``strided``, each at its place in one piece of memory."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"{names.package}.{self.name}"
+
+    def __reduce__(self) -> str:
+        return self.name
+
+
+strided = Layout("strided")
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last", 4)

@@ -30,7 +30,7 @@ LEVELS = [
     *([f"ops.{family}"] for family in FAMILIES),
     ["ops.further_homes", "ops.inplace_functions"],
     ["ops.__init__"],
-    ["creation", "printing", "protocols", "storage"],
+    ["creation", "printing", "protocols", "storage", "traits"],
     ["typed", "absent", "version"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],
@@ -46,6 +46,7 @@ LEVELS = [
     ["autograd.functional"],
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
     ["profiler"],
+    ["autograd.profiler"],
     ["models", "utils.tensorboard"],
     ["compiler", "jit", "__config__", "library"],
     ["distributions", "testing", "fx"],  # written as a program would be: against the public names

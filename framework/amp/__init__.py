@@ -19,3 +19,6 @@ from .mode import is_autocast_enabled as is_autocast_enabled
 from .mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .mode import set_autocast_dtype as set_autocast_dtype
 from .mode import set_autocast_enabled as set_autocast_enabled
+from .per_device import get_autocast_cpu_dtype as get_autocast_cpu_dtype
+from .per_device import get_autocast_gpu_dtype as get_autocast_gpu_dtype
+from .per_device import is_autocast_cpu_enabled as is_autocast_cpu_enabled

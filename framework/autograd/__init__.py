@@ -21,7 +21,7 @@ from .variable import Variable as Variable
 
 
 def __getattr__(name: str) -> _Any:
-    """``functional``, imported when first named: it stands on ``framework.func``."""
-    if name == "functional":
+    """What stands above this package: ``functional`` on ``func``, ``profiler``; imported when first named."""
+    if name in ("functional", "profiler"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,8 +5,10 @@ and a [N, 1] prediction against an [N] target then trains on an N x N table of d
 """
 
 import math
+import warnings
 from typing import Any
 
+from ...config import names
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..language.elementwise import Elementwise
@@ -63,6 +65,18 @@ def _alike(op: str, **tensors: Any) -> None:
                 f".squeeze(-1) or .unsqueeze(-1), or expand it on purpose with .expand_as()")
 
 
+def _paired(op: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
+    """Both, of one shape. For programs of PyTorch they are broadcast, with its warning."""
+    tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
+    if input.shape != target.shape and names.package == "torch":
+        warnings.warn(f"{op}: target of shape {list(target.shape)} and input of shape {list(input.shape)} "
+                      f"are broadcast, which is seldom meant; give both one shape", UserWarning, stacklevel=3)
+        size = broadcast_shape((input.shape, target.shape), op)
+        return expand.run(input, size=size), expand.run(target, size=size)
+    _alike(op, input=input, target=target)
+    return input, target
+
+
 def _check_weight(weight: Any, shape: tuple[int, ...], op: str) -> None:
     if weight is not None and broadcast_shape(
             (tensor_arg(weight, op, "weight").shape, shape), op) != shape:
@@ -101,7 +115,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     >>> fw.nn.functional.mse_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
     tensor(2.)
     """
-    _alike("mse_loss", input=input, target=target)
+    input, target = _paired("mse_loss", input, target)
     _check_weight(weight, input.shape, "mse_loss")
     return _pointwise(_mse, _mse_total, input, target, reduction, "mse_loss", weight)
 
@@ -114,7 +128,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     >>> fw.nn.functional.l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([1.0, 4.0]))
     tensor(1.)
     """
-    _alike("l1_loss", input=input, target=target)
+    input, target = _paired("l1_loss", input, target)
     _check_weight(weight, input.shape, "l1_loss")
     if input.is_complex():
         return _reduced(abs(input - target), reduction, "l1_loss", weight)  # type: ignore[operator]
@@ -131,7 +145,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     >>> fw.nn.functional.smooth_l1_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
     tensor(1.)
     """
-    _alike("smooth_l1_loss", input=input, target=target)
+    input, target = _paired("smooth_l1_loss", input, target)
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     if beta == 0:
@@ -149,7 +163,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     >>> fw.nn.functional.huber_loss(fw.tensor([1.0, 2.0]), fw.tensor([2.0, 4.0]))
     tensor(1.)
     """
-    _alike("huber_loss", input=input, target=target)
+    input, target = _paired("huber_loss", input, target)
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     _check_weight(weight, input.shape, "huber_loss")

@@ -1,6 +1,7 @@
 """How a room makes a function public: one decorator, one list that ``ops/__init__`` binds from."""
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NamedTuple, TypeVar
@@ -63,6 +64,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
             function = with_out(plain, own, call) if out or function is not given else plain
             if autocast == "lower":
                 function = unless_out(function)
+        if namespace == "nn.functional":
+            function = with_old_reduction(function)
         methods = (own,) if method is True else tuple(method.split()) if method else ()
         for home in (own, *alias.split()):
             first = home == own
@@ -166,6 +169,32 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
         args, settings = renamed(args, settings)
         return function(*args, **settings)
     call.also = names  # type: ignore[attr-defined]
+    return call
+
+
+def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
+    """Let a loss take PyTorch's old words for ``reduction=``: ``size_average=`` and ``reduce=``.
+
+    They are looked at only after Python refused them, so that other calls do not pay for them.
+    """
+    leading, others, _ = _arguments(function)
+    if "reduction" not in (*leading, *others) or "size_average" in (*leading, *others):
+        return function
+
+    @wraps(function)
+    def call(*args: Any, **settings: Any) -> Any:
+        try:
+            return function(*args, **settings)
+        except TypeError:
+            if settings.keys().isdisjoint(("size_average", "reduce")):
+                raise
+        average, reduce = settings.pop("size_average", None), settings.pop("reduce", None)
+        if average is not None or reduce is not None:
+            word = "none" if reduce is False else "sum" if average is False else "mean"
+            warnings.warn(f"{function.__name__}: size_average and reduce are old; use reduction={word!r}",
+                          UserWarning, stacklevel=2)
+            settings["reduction"] = word
+        return function(*args, **settings)
     return call
 
 

@@ -1,7 +1,9 @@
 """Softmax and its logarithm along one dimension, stable for any finite input."""
 
+import warnings
 from typing import Any
 
+from ...config import names
 from ...tensor import Tensor
 from ..pointwise.elementary import exp
 from ..record.args import floating, one_dim, tensor_arg
@@ -82,6 +84,10 @@ log_softmax_op = Op("log_softmax", "x", kernel=_log_softmax_kernel, native="log_
 
 def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
     tensor_arg(x, op.name, "input")
+    if dim is None and names.package == "torch":
+        warnings.warn(f"{op.name}: dim is chosen by the number of dimensions, as PyTorch did at first; pass "
+                      f"dim=", UserWarning, stacklevel=3)
+        dim = 0 if x.ndim in (0, 1, 3) else 1
     if dim is None:
         raise TypeError(f"{op.name}: dim is needed: the dimension along which the results sum to 1, "
                         f"e.g. dim=-1")

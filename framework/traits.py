@@ -1,0 +1,132 @@
+"""What kind of tensor one is, as PyTorch's programs ask: mostly that it is none of the special ones."""
+
+import math
+from typing import Any
+
+from .errors import AutogradError, DeviceError, ShapeError
+from .layouts import Layout, strided
+from .ops.record.args import size_args
+from .tensor import Tensor, bump, wrap
+
+
+def _never(name: str, what: str) -> property:
+    def answer(self: Tensor) -> bool:
+        return False
+    answer.__name__ = name
+    return property(answer, doc=f"Whether the tensor {what}: False.")
+
+
+for _name, _what in (("is_quantized", "holds quantised numbers"), ("is_mkldnn", "lies in oneDNN's layout"),
+                     ("is_mps", "is on an Apple GPU"), ("is_xpu", "is on an Intel GPU"),
+                     ("is_ipu", "is on an IPU"), ("is_sparse", "stores only what is not 0"),
+                     ("is_sparse_csr", "stores only what is not 0, by rows"),
+                     ("is_nested", "is a list of tensors of several shapes"),
+                     ("is_xla", "is on a TPU"), ("is_vulkan", "is on a Vulkan device")):
+    if not hasattr(Tensor, _name):
+        setattr(Tensor, _name, _never(_name, _what))
+
+
+def is_cpu(self: Tensor) -> bool:
+    """Whether the tensor is in the memory of the CPU."""
+    return self.device.type == "cpu"
+
+
+def is_meta(self: Tensor) -> bool:
+    """Whether the tensor is a shape without memory."""
+    return self.device.type == "meta"
+
+
+def layout(self: Tensor) -> Layout:
+    """How the elements are stored."""
+    return strided
+
+
+for _property in (is_cpu, is_meta, layout):
+    if not hasattr(Tensor, _property.__name__):
+        setattr(Tensor, _property.__name__, property(_property))
+
+
+def as_subclass(self: Tensor, cls: type) -> Any:
+    """The same memory, at the same place in the graph, as a tensor of a subclass.
+
+    >>> class Mine(fw.Tensor):
+    ...     pass
+    >>> type(fw.ones(2).as_subclass(Mine)).__name__
+    'Mine'
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"as_subclass: wanted a subclass of Tensor, got {cls!r}")
+    made = self.__copy__()
+    result = wrap(made._array, cls, made._node)
+    result._counter, result._more = made._counter, made._more
+    return result
+
+
+def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
+    """Give the tensor another shape, in its memory where that is large enough; returns it.
+
+    What comes to the memory behind its elements is not set. Raises AutogradError where grad is required.
+
+    >>> fw.arange(4).resize_(2, 1)
+    tensor([[0],
+            [1]])
+    """
+    shape = size_args(sizes, "resize_")
+    if any(s < 0 for s in shape):
+        raise ShapeError(f"resize_: sizes must not be negative, got {list(shape)}")
+    if self._node is not None:
+        raise AutogradError("resize_: this tensor requires grad, and a change of its shape is not recorded; "
+                            "use x.detach() or reshape()")
+    old = self._array.reshape(-1)
+    count = math.prod(shape)
+    if count > old.size:
+        new = self.new_empty(count)._array  # type: ignore[attr-defined]
+        new[:old.size] = old
+    else:
+        new = old[:count]
+    self._array = new.reshape(shape)
+    bump(self, "resize_")
+    return self
+
+
+def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """``resize_`` to the shape of another tensor."""
+    return resize_(self, the_template.shape)
+
+
+def record_stream(self: Tensor, stream: Any) -> None:
+    """Keep the memory until a stream is done with it: on a GPU only; DeviceError on the CPU."""
+    if not self.is_cuda:
+        raise DeviceError("record_stream: this tensor is on the CPU, where nothing waits in a stream")
+    stream.record_event().wait()
+
+
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What ``load_state_dict`` puts in place of this parameter: ``other``, or itself filled from it."""
+    return other.detach() if assign else self.copy_(other).detach()  # type: ignore[attr-defined]
+
+
+for _method in (as_subclass, resize_, resize_as_, record_stream, module_load):
+    setattr(Tensor, _method.__name__, _method)
+
+
+def typename(obj: Any) -> str:
+    """The name of the type of a tensor, or of any object with its module.
+
+    >>> fw.typename(fw.ones(1)), fw.typename(3)
+    ('framework.FloatTensor', 'int')
+    """
+    if isinstance(obj, Tensor):
+        return obj.type()  # type: ignore[attr-defined]
+    kind = obj if isinstance(obj, type) or hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(kind, "__module__", "")
+    return kind.__qualname__ if module in ("builtins", "", None) else f"{module}.{kind.__qualname__}"
+
+
+def get_device(input: Tensor) -> int:
+    """The CUDA device number, or -1 on the CPU.
+
+    >>> fw.get_device(fw.ones(1))
+    -1
+    """
+    return input.get_device()

@@ -1,3 +1,0 @@
-"""The names of ``framework.data``, where programs written for PyTorch look for them."""
-
-from ..data import *  # noqa: F403 - the same names, so that no second list can fall behind
