@@ -1,8 +1,8 @@
 """The native kernels: ``module`` is the extension for this machine, or None where there is none.
 
-The C++ sources are compiled once for each instruction set, as modules ``baseline``, ``avx2`` and ``avx512``;
-the widest one that the processor has is taken. Without any (no compiler when the package was installed)
-every operation runs its NumPy formula. Two variables change the choice:
+The C++ sources are compiled once for each instruction set that is wanted, as modules ``baseline``, ``avx2`` and
+``avx512``; the widest one that the processor has is taken. Without any (no compiler when the package was
+installed) every operation runs its NumPy formula. Two variables change the choice:
 
 FRAMEWORK_NATIVE: "off", or the name of an instruction set; one that cannot be loaded raises.
 FRAMEWORK_NATIVE_PATH: a folder with another build of the modules, e.g. with sanitizers.
@@ -10,21 +10,28 @@ FRAMEWORK_NATIVE_PATH: a folder with another build of the modules, e.g. with san
 
 import importlib
 import os
+import warnings
+from importlib import metadata, util
 from types import ModuleType
 from typing import Any
 
 _FLAGS = {  # what the processor must have, by the names Linux gives
-    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c"},
-    "avx2": {"avx2", "fma", "f16c"},
+    "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "bmi2"},
+    "avx2": {"avx2", "fma", "bmi2"},
     "baseline": set(),
 }
 _CHOICE = os.environ.get("FRAMEWORK_NATIVE", "").lower()
 if os.environ.get("FRAMEWORK_NATIVE_PATH"):
     __path__.insert(0, os.environ["FRAMEWORK_NATIVE_PATH"])
+_NO_COMPILER = "there was no C++ compiler when the package was installed"
 
 
 def processor_flags() -> set[str]:
-    """The features of the processor, as Linux lists them; elsewhere none, and the baseline is used."""
+    """The features of the processor, by cpuid; without our module for that, as Linux lists them, elsewhere none."""
+    try:
+        return set(importlib.import_module(f"{__name__}.processor").flags())
+    except ImportError:
+        pass
     try:
         with open("/proc/cpuinfo") as file:
             for line in file:
@@ -52,12 +59,34 @@ def _load() -> tuple[Any, str]:
         except ModuleNotFoundError:
             if _CHOICE:
                 raise ImportError(f"FRAMEWORK_NATIVE={name}: the extension was not built; install the "
-                                  f"package where there is a C++ compiler, or unset it") from None
+                                  f"package with FRAMEWORK_SETS={name}, or unset it") from None
         except ImportError as error:  # built for another Python or C library
             if _CHOICE:
                 raise
-            return None, f"could not be loaded: {error}"
-    return None, "not built: there was no C++ compiler when the package was installed"
+            return None, _said(f"could not be loaded: {error}")
+    return None, _why_not_built()
+
+
+def _why_not_built() -> str:
+    others = [name for name in _FLAGS if util.find_spec(f"{__name__}.{name}")]
+    if others:
+        return _said(f"built for {' and '.join(others)} only, which this processor lacks; install the package "
+                     f"again here, or with FRAMEWORK_SETS=all")
+    try:
+        note = metadata.distribution("framework").read_text("native_build.txt")
+    except metadata.PackageNotFoundError:
+        note = None
+    if note is None:
+        return "not built"
+    if "CMAKE_CXX_COMPILER" in note:
+        return f"not built: {_NO_COMPILER}"
+    return _said(f"not built: {note}")
+
+
+def _said(why: str) -> str:
+    """The reason, said as a warning: somebody wanted the kernels."""
+    warnings.warn(f"framework runs on NumPy alone, slower: its native kernels are {why}", RuntimeWarning, stacklevel=4)
+    return why
 
 
 module: ModuleType | Any

@@ -38,6 +38,7 @@ namespace {
 constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
 constexpr auto RETRY = std::chrono::seconds(1);        // after a thread could not be started
 constexpr auto LISTEN = std::chrono::milliseconds(50); // how often a long kernel asks whether to go on
+constexpr int64_t GRAINS_PER_PIECE = 64, MOST_PIECES = 64;  // of long jobs, which can be interrupted between pieces
 constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
 
 void relax() {
@@ -315,7 +316,9 @@ struct Turn {
 void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
     const int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = threads();
     if (most <= 1 || in_task) return task(context, 0, n);
-    const int64_t pieces = std::min(most, count * PIECES_PER_THREAD), grains = (most + pieces - 1) / pieces;
+    const int64_t short_ones = std::min(MOST_PIECES, most / GRAINS_PER_PIECE);
+    const int64_t pieces = std::min(most, std::max(count * PIECES_PER_THREAD, short_ones));
+    const int64_t grains = (most + pieces - 1) / pieces;
     const int64_t step = grains * (grain > 0 ? grain : 1);
     const Job job{task, context, n, step, (n + step - 1) / step};
     const Turn turn(count > 1);
