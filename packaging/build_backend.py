@@ -1,8 +1,8 @@
-"""scikit-build-core, but a failed build of the kernels leaves a package without them that says what went wrong.
+"""scikit-build-core, but a failed build of the kernels leaves a package without them that says why.
 
 What the compiler said last stands in ``native_build.txt`` beside the package's metadata, where
-``framework._native`` reads it. ``FRAMEWORK_NATIVE=off`` builds no kernels; ``FRAMEWORK_SETS=all`` builds those of
-all instruction sets, for wheels, instead of the machine's.
+``framework._native`` reads it. ``FRAMEWORK_NATIVE=off`` builds no kernels; ``FRAMEWORK_SETS=all`` builds
+those of all instruction sets, for wheels, instead of the machine's.
 """
 
 import base64
@@ -28,12 +28,12 @@ NOTE = "native_build.txt"
 TELLING = re.compile(r"error|cannot find|could not|not found|No space|Killed", re.IGNORECASE)
 
 
-def build_wheel(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    return _build(backend.build_wheel, wheel_directory, config_settings, metadata_directory)
+def build_wheel(wheel_directory: str, config_settings: Any = None, metadata: str | None = None) -> str:
+    return _build(backend.build_wheel, wheel_directory, config_settings, metadata)
 
 
-def build_editable(wheel_directory: str, config_settings: Any = None, metadata_directory: str | None = None) -> str:
-    return _build(backend.build_editable, wheel_directory, config_settings, metadata_directory)
+def build_editable(wheel_directory: str, config_settings: Any = None, metadata: str | None = None) -> str:
+    return _build(backend.build_editable, wheel_directory, config_settings, metadata)
 
 
 def _build(build: Callable[..., str], directory: str, *rest: Any) -> str:
@@ -46,7 +46,7 @@ def _build(build: Callable[..., str], directory: str, *rest: Any) -> str:
                 raise
             log.seek(0)
             why = reason(log.read().decode(errors="replace"), error)
-    print(f"The native kernels could not be built:\n{why}\nThe package is built without them.", file=sys.stderr)
+    print(f"The native kernels could not be built:\n{why}\nThe package goes without them.", file=sys.stderr)
     os.environ["FRAMEWORK_NATIVE"] = "off"
     name = build(directory, *rest)
     _add_note(Path(directory) / name, why)
@@ -54,7 +54,7 @@ def _build(build: Callable[..., str], directory: str, *rest: Any) -> str:
 
 
 class _written_to:
-    """Within the block what this process and its children write goes into the file, and afterwards where it should."""
+    """What this process and its children write meanwhile goes into the file, then where it should."""
 
     def __init__(self, log: Any) -> None:
         self._log = log

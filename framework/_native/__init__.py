@@ -1,7 +1,7 @@
 """The native kernels: ``module`` is the extension for this machine, or None where there is none.
 
-The C++ sources are compiled once for each instruction set that is wanted, as modules ``baseline``, ``avx2`` and
-``avx512``; the widest one that the processor has is taken. Without any (no compiler when the package was
+The C++ sources are compiled once for each instruction set that is wanted, as modules ``baseline``, ``avx2``
+and ``avx512``; the widest one that the processor has is taken. Without any (no compiler when the package was
 installed) every operation runs its NumPy formula. Two variables change the choice:
 
 FRAMEWORK_NATIVE: "off", or the name of an instruction set; one that cannot be loaded raises.
@@ -11,7 +11,6 @@ FRAMEWORK_NATIVE_PATH: a folder with another build of the modules, e.g. with san
 import importlib
 import os
 import warnings
-from importlib import metadata, util
 from types import ModuleType
 from typing import Any
 
@@ -27,7 +26,7 @@ _NO_COMPILER = "there was no C++ compiler when the package was installed"
 
 
 def processor_flags() -> set[str]:
-    """The features of the processor, by cpuid; without our module for that, as Linux lists them, elsewhere none."""
+    """The features of the processor, by cpuid; without our module for that, as Linux lists them."""
     try:
         return set(importlib.import_module(f"{__name__}.processor").flags())
     except ImportError:
@@ -68,10 +67,12 @@ def _load() -> tuple[Any, str]:
 
 
 def _why_not_built() -> str:
+    from importlib import metadata, util  # 25 modules that nobody else wants
+
     others = [name for name in _FLAGS if util.find_spec(f"{__name__}.{name}")]
     if others:
-        return _said(f"built for {' and '.join(others)} only, which this processor lacks; install the package "
-                     f"again here, or with FRAMEWORK_SETS=all")
+        return _said(f"built for {' and '.join(others)} only, which this processor lacks; install the "
+                     f"package again here, or with FRAMEWORK_SETS=all")
     try:
         note = metadata.distribution("framework").read_text("native_build.txt")
     except metadata.PackageNotFoundError:
@@ -85,7 +86,8 @@ def _why_not_built() -> str:
 
 def _said(why: str) -> str:
     """The reason, said as a warning: somebody wanted the kernels."""
-    warnings.warn(f"framework runs on NumPy alone, slower: its native kernels are {why}", RuntimeWarning, stacklevel=4)
+    warnings.warn(f"framework runs on NumPy alone, slower: its native kernels are {why}", RuntimeWarning,
+                  stacklevel=4)
     return why
 
 

@@ -5,6 +5,7 @@
 
 #include "bf16_array.h"
 #include "copy.h"
+#include "half.h"
 
 namespace fw::moving {
 namespace {
@@ -18,6 +19,7 @@ template <class F> bool by_type(PyArray_Descr* descr, F&& f) {
         case NPY_INT16: return f(int16_t{}), true;
         case NPY_INT32: return f(int32_t{}), true;
         case NPY_INT64: return f(int64_t{}), true;
+        case NPY_HALF: return f(Half{}), true;
         case NPY_FLOAT: return f(float{}), true;
         case NPY_DOUBLE: return f(double{}), true;
         default: return bf16 ? f(Bf16{}), true : false;
@@ -26,17 +28,21 @@ template <class F> bool by_type(PyArray_Descr* descr, F&& f) {
 
 // What becomes of nan and of numbers that do not fit is the processor's choice for these pairs, as in NumPy;
 // for narrow integers NumPy's own loops decide.
-template <class T> constexpr bool floating = std::is_floating_point<T>::value || std::is_same<T, Bf16>::value;
+template <class T> constexpr bool narrowed = std::is_same<T, Bf16>::value || std::is_same<T, Half>::value;
+template <class T> constexpr bool floating = std::is_floating_point<T>::value || narrowed<T>;
 template <class From, class To>
-constexpr bool taken = !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
+constexpr bool taken = !(std::is_same<From, double>::value && std::is_same<To, Half>::value) &&  // rounded once
+                       !(floating<From> && std::is_integral<To>::value && sizeof(To) < 4 &&
                          !std::is_same<To, bool>::value);
 
-// bfloat16 converts by way of float32, as in ml_dtypes.
+// bfloat16 converts by way of float32, as in ml_dtypes, and so does float16.
 template <class From, class To> FW_INLINE To converted(From x) {
-    if constexpr (std::is_same<From, Bf16>::value)
+    if constexpr (narrowed<From>)
         return converted<float, To>(widen(x));
     else if constexpr (std::is_same<To, Bf16>::value)
         return narrow(static_cast<float>(x));
+    else if constexpr (std::is_same<To, Half>::value)
+        return narrow_half(static_cast<float>(x));
     else if constexpr (std::is_same<To, bool>::value)
         return x != From(0);
     else
@@ -56,8 +62,8 @@ void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t 
         To* q = reinterpret_cast<To*>(to + w.to);
         if (step == sizeof(From)) {
             const From* x = reinterpret_cast<const From*>(p);
-            if constexpr (std::is_same<From, Bf16>::value && std::is_same<To, float>::value) widen(q, x, n);
-            else if constexpr (std::is_same<From, float>::value && std::is_same<To, Bf16>::value) narrow(q, x, n);
+            if constexpr (narrowed<From> && std::is_same<To, float>::value) widen(q, x, n);
+            else if constexpr (std::is_same<From, float>::value && narrowed<To>) narrow(q, x, n);
             else
                 for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(x[j]);
         } else {

@@ -214,6 +214,7 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
     if (wish.fold) return nullptr;
     if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, wish);
     if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, wish);
+    if (type == NPY_HALF && !wish.out) return call_half(p, args);
     return type >= NPY_USERDEF && !wish.out ? call_bf16(p, args) : nullptr;
 }
 
@@ -341,6 +342,7 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
         if (step.d < program->first_register()) throw nb::value_error("arguments and constants are read only");
         program->steps.push_back(step);
     }
+    if (program->steps.empty()) throw nb::value_error("a program has some steps");
     if (once < 0 || once > int(program->steps.size())) throw nb::value_error("no so many steps");
     program->compile();
     auto* k = PyObject_GC_New(Kernel, kernel_type);

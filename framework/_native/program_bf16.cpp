@@ -1,9 +1,15 @@
 #include "program_bf16.h"
 
 #include "bf16_array.h"
+#include "half.h"
 
 namespace fw {
 namespace {
+
+template <class H> bool is_of(PyArrayObject* a) {
+    if constexpr (std::is_same<H, Half>::value) return PyArray_TYPE(a) == NPY_HALF;
+    else return is_bf16(PyArray_DESCR(a));
+}
 
 constexpr int64_t PIECE = 2048;  // elements that are computed at a time
 constexpr int MOST = 8;          // arguments
@@ -24,13 +30,14 @@ bool repeated(PyArrayObject* a) {  // one number, expanded
 bool same_shape(PyArrayObject* a, PyArrayObject* b) { return PyArray_SAMESHAPE(a, b); }
 
 // Whether an array fits; the first one that is no repeated number tells the shape.
+template <class H>
 bool take(PyArrayObject* a, bool truth, int i, Arguments& given, std::vector<PyArrayObject*>& small) {
     if (!PyArray_ISBEHAVED_RO(a) || !PyArray_SIZE(a)) return false;
-    if (truth ? PyArray_TYPE(a) != NPY_BOOL : !is_bf16(PyArray_DESCR(a))) return false;
+    if (truth ? PyArray_TYPE(a) != NPY_BOOL : !is_of<H>(a)) return false;
     if (repeated(a)) {
         small.push_back(a);
         if (truth) given.truths[i] = *PyArray_BYTES(a);
-        else given.numbers[i] = widen(*reinterpret_cast<const Bf16*>(PyArray_BYTES(a)));
+        else given.numbers[i] = widen(*reinterpret_cast<const H*>(PyArray_BYTES(a)));
         return true;
     }
     if (!PyArray_IS_C_CONTIGUOUS(a) || (given.first && !same_shape(a, given.first))) return false;
@@ -64,7 +71,7 @@ bool fits(PyArrayObject* a, PyArrayObject* first) {
     return true;
 }
 
-struct Pieces {
+template <class H> struct Pieces {
     const Program& program;
     const Arguments& given;
     char* to;
@@ -89,7 +96,7 @@ struct Pieces {
                 if (program.truth[i]) {
                     o.data = from + at;
                 } else {
-                    widen(memory + i * PIECE, reinterpret_cast<const Bf16*>(from) + at, n);
+                    widen(memory + i * PIECE, reinterpret_cast<const H*>(from) + at, n);
                     o.data = reinterpret_cast<const char*>(memory + i * PIECE);
                 }
             }
@@ -98,22 +105,20 @@ struct Pieces {
                 run(0, n);
             } else {
                 run.compute(0, n, result);
-                narrow(reinterpret_cast<Bf16*>(to) + at, result, n);
+                narrow(reinterpret_cast<H*>(to) + at, result, n);
             }
         }
     }
 };
 
-}  // namespace
-
-PyObject* call_bf16(const Program& program, PyObject* const* args) {
+template <class H> PyObject* call_narrow(const Program& program, PyObject* const* args) {
     if (!program.f32.fits || program.arguments > MOST) return nullptr;
     Arguments given;
     std::vector<PyArrayObject*> small;
     for (int i = 0; i < program.arguments; ++i) {
         const bool array = PyArray_CheckExact(args[i]);
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
-        if (!(array ? take(a, program.truth[i], i, given, small) : take_number(args[i], program.truth[i], i, given)))
+        if (!(array ? take<H>(a, program.truth[i], i, given, small) : take_number(args[i], program.truth[i], i, given)))
             return nullptr;
     }
     if (!given.first) return nullptr;
@@ -132,9 +137,14 @@ PyObject* call_bf16(const Program& program, PyObject* const* args) {
     {
         Release release(n * 2 * program.f32.cost);
         parallel(n, std::max<int64_t>(grain(program.f32.cost) / PIECE, 1) * PIECE,
-                 Pieces{program, given, out.data<char>()});
+                 Pieces<H>{program, given, out.data<char>()});
     }
     return give(out).release().ptr();
 }
+
+}  // namespace
+
+PyObject* call_bf16(const Program& program, PyObject* const* args) { return call_narrow<Bf16>(program, args); }
+PyObject* call_half(const Program& program, PyObject* const* args) { return call_narrow<Half>(program, args); }
 
 }  // namespace fw

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.native import native_or
 from ...errors import ShapeError
+from ..record.rounded import native_or_wide
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
@@ -22,7 +22,7 @@ def matmul_kernel(xp: Any, x: Any, y: Any) -> Any:
     return xp.matmul(x, y)
 
 
-_cpu_matmul = native_or("matmul", partial(matmul_kernel, np))  # what matmul does on the CPU
+_cpu_matmul = native_or_wide("matmul", partial(matmul_kernel, np))  # what matmul does on the CPU
 
 
 @lru_cache(maxsize=1024)

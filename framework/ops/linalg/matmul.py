@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.native import native_or
 from ...dtypes import promote_types
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
@@ -16,6 +15,7 @@ from ..record import autocast
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
+from ..record.rounded import native_or_wide
 from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.view import permute_op, reshape_op
@@ -325,7 +325,7 @@ def _linear_kernel(xp: Any, x: Any, w: Any, b: Any) -> Any:
     return out
 
 
-_cpu_linear = native_or("linear", partial(_linear_kernel, np))
+_cpu_linear = native_or_wide("linear", partial(_linear_kernel, np))
 
 
 def _linear_infer(x: Meta, w: Meta, b: Meta | None) -> Meta:

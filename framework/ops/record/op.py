@@ -28,7 +28,7 @@ from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
-from .rounded import in_bfloat16, in_float32, is_rounded, rounded_or, widen
+from .rounded import in_bfloat16, in_float32, is_rounded, native_or_wide, rounded_or, widen
 
 ndarray = np.ndarray
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
@@ -111,7 +111,7 @@ class Op:
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
         self.plain: Callable = partial(kernel, np)
-        self.cpu: Callable = native_or(native, self.plain)
+        self.cpu: Callable = (native_or if moves or view else native_or_wide)(native, self.plain)
         self.native = native
         self.rounded = rounded_or(rounds, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel

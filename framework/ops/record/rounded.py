@@ -1,9 +1,12 @@
-"""bfloat16: every record computes it in float32 and rounds the result, here and nowhere else.
+"""bfloat16 and float16: records compute them in float32 and round the result, here and nowhere else.
 
 The loops that ml_dtypes gives NumPy add up in bfloat16 (a sum of ones stops at 256), round after each step of
 an expression, and take Python numbers for float32. So kernels and rules see float32 in place of bfloat16;
 only records that move elements without computing (``moves``) get the arrays as they are, and those whose
 native functions round by themselves (``rounds``).
+
+float16 NumPy can compute itself, one element at a time and slowly; where there is a native function for
+float32 it goes there. That is found out when the function has declined, so that nobody else pays for it.
 """
 
 from collections.abc import Callable
@@ -12,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from ... import _native, dtypes
+from ...backends.native import native_or
 
 _WIDE = np.dtype(np.float32)
+_HALF = np.dtype(np.float16)
 
 
 def _convert() -> Callable:
@@ -38,32 +43,52 @@ def is_rounded(a: Any) -> bool:
     return getattr(dtype, "kind", "") == "V" and dtype == dtypes.rounded  # comparing dtypes takes a while
 
 
-def widen(value: Any) -> Any:
-    """``value`` with float32 in place of bfloat16: arrays, dtypes, and what holds them."""
+def is_half(a: Any) -> bool:
+    """Whether ``a`` (an array, or a list of parts) is float16."""
+    if isinstance(a, (list, tuple)):
+        return any(is_half(part) for part in a)
+    return getattr(a, "dtype", None) is _HALF  # NumPy has one object for it
+
+
+def widen(value: Any, half: bool = False) -> Any:
+    """``value`` with float32 in place of bfloat16 (or of float16): arrays, dtypes, and what holds them."""
     if isinstance(value, (list, tuple)) and type(value) in (list, tuple):
-        return type(value)([widen(v) for v in value])
+        return type(value)([widen(v, half) for v in value])
     if isinstance(value, dict):
-        return {k: widen(v) for k, v in value.items()}
+        return {k: widen(v, half) for k, v in value.items()}
     if isinstance(value, np.dtype):
-        return _WIDE if value == dtypes.rounded else value
-    if value is dtypes.bfloat16:
+        return _WIDE if value == (_HALF if half else dtypes.rounded) else value
+    if value is (dtypes.float16 if half else dtypes.bfloat16):
         return dtypes.float32
-    return _converted(value, _WIDE) if is_rounded(value) else value
+    return _converted(value, _WIDE) if (is_half if half else is_rounded)(value) else value
 
 
 def in_bfloat16(value: Any) -> Any:
     """``value`` with its float32 arrays rounded to bfloat16."""
+    return _rounded(value, dtypes.rounded)
+
+
+def _rounded(value: Any, dtype: Any) -> Any:
     if isinstance(value, (list, tuple)):
-        return [in_bfloat16(v) for v in value]
-    return _converted(value, dtypes.rounded) if getattr(value, "dtype", None) == _WIDE else value
+        return [_rounded(v, dtype) for v in value]
+    return _converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
 
 
 def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
-    """Run a kernel on bfloat16 as on float32; beside a wider array the result stays as it is."""
+    """Run a kernel on bfloat16 (or float16) as on float32; beside a wider array the result stays as it is."""
+    half = any(map(is_half, (*arrays, *settings.values())))
     out = settings.pop("out") if hasattr(settings.get("out"), "dtype") else None  # a ufunc's, to write into
-    result = kernel(*[widen(a) for a in arrays], **widen(settings))
+    result = kernel(*[widen(a, half) for a in arrays], **widen(settings, half))
     if not any(getattr(a, "dtype", None) == _WIDE for a in arrays):
-        result = in_bfloat16(result)
+def in_bfloat16(value: Any) -> Any:
+    """``value`` with its float32 arrays rounded to bfloat16."""
+    return _rounded(value, dtypes.rounded)
+
+
+def _rounded(value: Any, dtype: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_rounded(v, dtype) for v in value]
+    return _converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
     if out is None:
         return result
     out[...] = result
@@ -83,9 +108,23 @@ def rounded_or(name: str | None, kernel: Callable) -> Callable | None:
 
 
 def by_float32(plain: Callable, kernel: Callable) -> Callable:
-    """``plain``, but what is bfloat16 goes once more to ``kernel()``, as float32."""
+    """``plain``, but what is bfloat16 or float16 goes once more to ``kernel()``, as float32."""
     def fallback(*arrays: Any, **settings: Any) -> Any:
-        if dtypes.rounded is not None and any(map(is_rounded, (*arrays, *settings.values()))):
+        given = (*arrays, *settings.values())
+        if any(map(is_half, given)) or (dtypes.rounded is not None and any(map(is_rounded, given))):
             return in_float32(kernel(), *arrays, **settings)
         return plain(*arrays, **settings)
     return fallback
+
+
+def native_or_wide(name: str | None, plain: Callable) -> Callable:
+    """``native_or`` for what computes: float16, which the native function declines, goes to it as float32."""
+    if name is None or not hasattr(_native.module, name):
+        return plain
+
+    def fallback(*arrays: Any, **settings: Any) -> Any:
+        if any(map(is_half, arrays)):
+            return in_float32(kernel, *arrays, **settings)
+        return plain(*arrays, **settings)
+    kernel = native_or(name, fallback)
+    return kernel
