@@ -80,15 +80,7 @@ def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
     out = settings.pop("out") if hasattr(settings.get("out"), "dtype") else None  # a ufunc's, to write into
     result = kernel(*[widen(a, half) for a in arrays], **widen(settings, half))
     if not any(getattr(a, "dtype", None) == _WIDE for a in arrays):
-def in_bfloat16(value: Any) -> Any:
-    """``value`` with its float32 arrays rounded to bfloat16."""
-    return _rounded(value, dtypes.rounded)
-
-
-def _rounded(value: Any, dtype: Any) -> Any:
-    if isinstance(value, (list, tuple)):
-        return [_rounded(v, dtype) for v in value]
-    return _converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
+        result = _rounded(result, _HALF if half else dtypes.rounded)
     if out is None:
         return result
     out[...] = result
