@@ -227,3 +227,39 @@ def test_on_cuda(cupy: Any) -> None:  # noqa: F811
         twin[:2](x)
     assert "in 0 (Conv2d)" in info.value.__notes__
     assert not twin.cpu()[0].weight.is_cuda
+
+
+@pytest.mark.parametrize("call,error", [
+    (lambda: nn.BatchNorm2d(3, eps=0.0), ValueError), (lambda: nn.HuberLoss(delta="a"), TypeError),
+    (lambda: nn.LSTM(2, 3, bias=1), TypeError), (lambda: nn.GRU(2, 3, batch_first="no"), TypeError),
+    (lambda: nn.CircularPad1d(1)(fw.ones(1, 1, 1, 3)), ValueError),
+    (lambda: nn.CrossEntropyLoss(ignore_index=1)(fw.ones(2, 3), fw.ones(2, 3)), ValueError),
+    (lambda: nn.GaussianNLLLoss()(fw.ones(4, 3), fw.ones(4, 3), fw.ones(2, 3)), ValueError),
+])
+def test_settings_that_pytorch_refuses(call: Any, error: type) -> None:
+    with pytest.raises(error):
+        call()
+
+
+def test_batch_norm_of_nothing() -> None:
+    m = nn.BatchNorm1d(2)
+    x = fw.zeros(0, 2, 3, requires_grad=True)
+    y = m(x)
+    y.sum().backward()
+    assert y.shape == x.grad.shape == (0, 2, 3) and m.weight.grad.tolist() == [0.0, 0.0]
+    assert m.running_mean.tolist() == [0.0, 0.0] and m.running_var.tolist() == [1.0, 1.0]
+
+
+def test_one_variance_for_all_samples() -> None:
+    x, t, v = (np.random.default_rng(i).uniform(0.5, 2, s) for i, s in enumerate([(4, 3), (4, 3), (1, 3)]))
+    loss = nn.GaussianNLLLoss()(fw.tensor(x), fw.tensor(t), fw.tensor(v))
+    assert loss.item() == pytest.approx(((np.log(v) + (x - t) ** 2 / v) / 2).mean())
+
+
+def test_ctc_gradient_is_that_of_the_definition() -> None:
+    """With respect to log-probabilities as free variables; PyTorch's is only right behind a log_softmax."""
+    scores = fw.randn(4, 1, 3, dtype=fw.float64, generator=fw.Generator().manual_seed(0))
+    settings = (fw.tensor([[1, 2]]), fw.tensor([4]), fw.tensor([2]))
+    for first in (lambda x: x, lambda x: x.log_softmax(-1)):
+        assert fw.autograd.gradcheck(lambda x, f=first: F.ctc_loss(f(x), *settings, reduction="sum"),
+                                     (scores.log_softmax(-1).detach().requires_grad_(),))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..errors import ShapeError
 from ..ops.record.args import pair
 from ..tensor import Tensor
 from . import functional as F
@@ -66,6 +67,9 @@ class _Pad(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The padded ``input``."""
+        if self.mode == "circular" and input.ndim not in (self.n + 1, self.n + 2):
+            raise ShapeError(f"{type(self).__name__}: wanted an input of {self.n + 1} or {self.n + 2} "
+                             f"dimensions, got shape {list(input.shape)}")
         return F.pad(input, self.padding, mode=self.mode)
 
     def extra_repr(self) -> str:

@@ -89,6 +89,8 @@ class _BatchNorm(_Norm):
     def __init__(self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1,
                  affine: bool = True, track_running_stats: bool = True, device: Any = None,
                  dtype: Any = None, *, bias: bool = True) -> None:
+        if not eps > 0:
+            raise ValueError(f"{type(self).__name__}: eps must be positive, got {eps}")
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias)
 
     def _check_input_dim(self, input: Tensor) -> None:

@@ -52,6 +52,9 @@ class RNNBase(Module):
         super().__init__()
         name = type(self).__name__
         positive_sizes(name, input_size=input_size, hidden_size=hidden_size, num_layers=num_layers)
+        for what, value in (("bias", bias), ("batch_first", batch_first)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: {what} must be a bool, got {type(value).__name__}")
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout={dropout!r} is a probability, it must be in [0, 1]")
         if not 0 <= proj_size < hidden_size:

@@ -61,6 +61,8 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
         drawn = samples._array
         if drawn.ndim == 2:
             drawn = drawn[None]
+        if alone:
+            drawn = drawn[:1]
         if drawn.shape != (n, c, d):
             raise ShapeError(f"{op}: _random_samples must be ({n}, {c}, {d}), got {list(samples.shape)}")
     host = move(drawn, as_device("cpu"))[..., order]

@@ -278,6 +278,9 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
         raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if input.ndim and target.shape == input.shape and target.is_floating_point():
+        if ignore_index >= 0:
+            raise ValueError(f"{op}: ignore_index={ignore_index} applies to class numbers, but target holds "
+                             f"probabilities; leave it out")
         return _soft_cross_entropy(input, target, weight, reduction, label_smoothing)
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f"{op}: reduction must be 'none', 'mean' or 'sum', got {reduction!r}")

@@ -296,8 +296,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
                       reduction: str = "mean") -> Tensor:
     """``(log(v) + (input - t)**2 / v) / 2`` with ``v = max(var, eps)``.
 
-    var: a number, or a tensor of the input's shape, or that with a last size of 1 or without the last
-    dimension. full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
+    var: a number, or a tensor of the input's shape, or that with some sizes 1 or without the last dimension.
+    full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
     Raises ShapeError for other shapes, ValueError for a negative variance.
 
     >>> fw.nn.functional.gaussian_nll_loss(fw.tensor([1.0]), fw.tensor([3.0]), fw.tensor([4.0]))
@@ -309,9 +309,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
     if tensor_arg(var, op, "var").shape == input.shape[:-1] and input.ndim and var.shape != input.shape:
         var = reshape_op.run(var, shape=(*var.shape, 1))
-    if var.shape not in (input.shape, (*input.shape[:-1], 1)):
+    if var.ndim != input.ndim or any(v not in (1, n) for v, n in zip(var.shape, input.shape)):
         raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
-                         f"{list(input.shape)}; it must be the same, or end in 1")
+                         f"{list(input.shape)}; each of its sizes must be the input's or 1")
     if bool((var._array < 0).any()):
         raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
     lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))

@@ -367,6 +367,10 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
     dims = (0, *range(2, input.ndim))
     n = _size(input.shape, dims)
+    if not n:  # nothing to normalise, and nothing that the running statistics could follow
+        parts = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
+        scale, shift = (reshape_op.run(p, shape=shape) if isinstance(p, Tensor) else p for p in parts)
+        return input * scale + shift  # type: ignore[operator]
     _many_values(n, input.shape, op, "channel")
     y, mean, var = _run(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
     _follow(running_mean, mean, momentum, 1, op)
