@@ -16,7 +16,7 @@ import numpy as np
 from ..backends import cuda, move
 from ..backends.native import add, copied
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
-from ..node import Leaf, Node, Pick
+from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
@@ -118,6 +118,11 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
         if root._node is not None:
             _add(pending, heap, root._node, seed, set())
     starts = list(pending)
+    for start in starts:
+        if "interrupted" in getattr(start, "notes", ()):
+            raise AutogradError(f"backward from {start.name()}: an earlier one was interrupted by "
+                                f"{start.notes['interrupted']}, after which some gradients are added up and "
+                                f"some kept values gone; compute the values anew")
     needed = None if targets is None else inside or _needed(starts, set(targets))
     caught: dict[Any, Any] = {}
     watch = state.anomaly
@@ -134,6 +139,12 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
             inside is not None, watch)
         for end in walk.ends or ():
             end()
+    except BaseException as error:
+        if not isinstance(error, Exception) and not retain:
+            for start in starts:
+                if type(start) is not Pick:
+                    notes_of(start)["interrupted"] = type(error).__name__
+        raise
     finally:
         if recording is not create_graph:
             set_recording(recording)

@@ -21,6 +21,7 @@ from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
 from .around import opened, packed
 from .forward import is_recorded, only, push_function
 from .mode import no_grad, state
+from .places import replay_views
 
 
 class _Kind(NamedTuple):
@@ -196,7 +197,7 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
             if carries[i]:
                 result._node = node if len(results) == 1 else Pick(node, i)
                 if _among(result, ctx._dirty):
-                    _replay_views(result)
+                    replay_views(result)
     if state.levels:
         push_function(cls, ctx, edges, args, outputs, results, carries)
     ctx._tensors, ctx._for_forward, ctx._dirty, ctx._plain = (), (), (), ()
@@ -228,16 +229,6 @@ def _give_out(x: Tensor, dirty: tuple) -> Tensor:
 
 def _among(x: Any, items: tuple) -> bool:
     return any(x is item for item in items)
-
-
-def _replay_views(base: Tensor) -> None:
-    for ref in (base._more.views if base._more is not None else None) or ():
-        view = ref()
-        if view is not None:
-            t = wrap(base._array, node=base._node)
-            for op, settings in view._more.chain:
-                t = op.run(t, **settings)
-            view._node = t._node
 
 
 def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:

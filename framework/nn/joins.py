@@ -1,19 +1,28 @@
 """What a Sequential hands to one native call: a layer with the norm and the activation right behind it.
 
-Only modules that are exactly of these classes and that nothing is hooked to are joined, where the numbers are
-the same (with a norm: up to rounding); the others are called one by one.
+Joined are only modules that are exactly of these classes, that nothing is hooked to, while the methods and
+functions that they would call are this package's own: who replaces one (``nn.Linear.forward``, ``F.relu``,
+``nn.Module.__call__``) gets it called. The bits are those of the modules one by one, but for a batch norm
+behind a convolution, in evaluation where nothing is recorded: that is folded into the weights, and the last
+bits differ.
 """
 
 from collections.abc import Callable
 from typing import Any
 
 from ..ops.image.fused import conv_then, linear_relu
+from . import functional as F
 from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
 from .hooks import EVERYWHERE
 from .linear import Linear
+from .module import Module
 from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
+_FUNCTIONS: dict[Any, str] = {Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
+              **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
+_OWN: dict[Any, tuple] = {kind: (kind.forward, name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
+_CALL = Module.__call__
 _NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
 
 
@@ -23,7 +32,13 @@ def _is(items: list, at: int, kind: Any) -> bool:
         return False
     module = items[at]
     return type(module) is kind and module._hooks is None and "forward" not in module.__dict__ \
-        and not EVERYWHERE.on
+        and not EVERYWHERE.on and _is_own(kind)
+
+
+def _is_own(kind: Any) -> bool:
+    """Whether the class and the function behind it are as this package made them."""
+    forward, name, function = _OWN[kind]
+    return kind.forward is forward and getattr(F, name) is function and kind.__call__ is _CALL
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:

@@ -6,6 +6,7 @@ attributes, too (``registry.py``); one walk over the tree (``named_modules``) se
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any
 from weakref import ref
@@ -557,7 +558,13 @@ def _indent(text: str) -> str:
     return text.replace("\n", "\n  ")
 
 
-def _note_path(module: Module, error: Exception) -> None:
+def _note_path(module: Any, error: Exception) -> None:
+    """Say in a note on the user's error which module it came from; one that takes no notes stays as it is."""
+    with suppress(Exception):  # of a frozen dataclass, say: nothing is to hide the error itself
+        _with_path(module, error)
+
+
+def _with_path(module: Module, error: Exception) -> None:
     """Keep one note on ``error`` that names the module it came from, seen from ``module``."""
     trail = getattr(error, "_module_trail", None)
     path, kind, note = ("", type(module).__name__, None) if trail is None else trail[1:]

@@ -1,8 +1,9 @@
 """Layers and what follows them as one native call: linear or convolution, batch norm in evaluation, relu.
 
-The numbers are those of the calls one by one, and so is the graph: a node of the product, one of relu behind
-it, with the derivatives they have; a norm is only joined where nothing is recorded. Every function returns
-None where it cannot be done: the caller then calls one after the other, which also says what is wrong.
+The numbers are those of the calls one by one (with a norm, which is folded into the weights, up to
+rounding), and so is the graph: a node of the product, one of relu behind it, with the derivatives they have; a norm is only
+joined where nothing is recorded. Every function returns None where it cannot be done: the caller then calls one
+after the other, which also says what is wrong.
 """
 
 from collections.abc import Callable
@@ -27,35 +28,50 @@ _KERNELS = {op: op.cpu for op in (linear_op, conv)}
 
 
 class _Joined(Op):
-    """A layer and relu as one native function, which may decline; two nodes, of relu behind the layer's."""
+    """Several ops as one function of the CPU's kernels, which may decline."""
 
-    def __init__(self, name: str, inputs: str, kernel: Callable, layer: Op) -> None:
+    def __init__(self, name: str, inputs: str, native: Callable, layer: Op, **record: Any) -> None:
+        super().__init__(name, inputs, kernel=lambda xp, *arrays, **settings: native(*arrays, **settings),
+                         loose_from=layer.loose_from, **record)
+        self.cpu = native
+
+
+class _WithRelu(_Joined):
+    """A layer and relu; two nodes, that of relu behind the layer's."""
+
+    def __init__(self, name: str, inputs: str, native: Callable, layer: Op) -> None:
         self.layer = layer
-        super().__init__(name, inputs, kernel=kernel, vjp=lambda g: None, infer=layer.infer,
-                         loose_from=layer.loose_from)
+        super().__init__(name, inputs, native, layer, vjp=lambda g: None, infer=layer.infer)
 
     def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
         between = wrap(results[0]._array, node=self.layer.node(inputs, arrays, results, settings))
         return _relu_op.node((between,), [between._array], results, {})
 
 
-def _taken(out: Any) -> Any:
+def _linear_and_relu(*arrays: Any) -> Any:
+    out = _linear_relu(*arrays)
     if out is NotImplemented:
         raise Declined
     return out
 
 
-def _normed(xp: Any, x: Any, w: Any, b: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float,
-            **settings: Any) -> Any:
-    return _taken(_conv_then(x, w, b, **settings, norm=(mean, var, weight, bias, eps)))
+def _conv_and_relu(x: Any, w: Any, b: Any, **settings: Any) -> Any:
+    out = _conv_then(x, w, b, **settings, norm=None, relu=True)
+    if out is NotImplemented:
+        raise Declined
+    return out
 
 
-_linear_relu_op = _Joined("linear_relu", "x w b", lambda xp, *arrays: _taken(_linear_relu(*arrays)),
-                          linear_op)
-_conv_relu_op = _Joined("conv_relu", "x w b", lambda xp, *arrays, **settings: _taken(
-    _conv_then(*arrays, **settings, norm=None, relu=True)), conv)
-_conv_norm_op = Op("conv_norm", "x w b mean var weight bias eps", kernel=_normed,
-                   loose_from=conv.loose_from)
+def _conv_and_norm(x: Any, w: Any, b: Any, *norm: Any, **settings: Any) -> Any:
+    out = _conv_then(x, w, b, **settings, norm=norm)
+    if out is NotImplemented:
+        raise Declined
+    return out
+
+
+_linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_and_relu, linear_op)
+_conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv)
+_conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv)
 
 
 def _joined(op: Op, inputs: tuple, found: tuple[list, bool], settings: dict) -> Tensor | None:

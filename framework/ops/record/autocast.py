@@ -41,7 +41,7 @@ def choosing(function: Callable, policy: Policy) -> Callable:
     def call(*args: Any, **settings: Any) -> Any:
         if used and (choose := thread.choose) is not None:
             return choose(policy, function, args, settings)
-        return function(*args, **settings)
+        return function(*args, **settings) if settings else function(*args)
     call.plain = function  # type: ignore[attr-defined]
     return call
 

@@ -93,11 +93,14 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
     dtype, shape = array.dtype, array.shape
     if dtype.kind not in op.writes:
         return None
-    if len(inputs) == 2 and type(inputs[1]) is Tensor and inputs[0]._array is array:  # the common case
-        other, b = inputs[1], inputs[1]._array
-        if b.dtype is dtype and b.shape == shape and type(b) is type(array) is np.ndarray \
-                and (other._node is None or not state.enabled):
-            return [array, b]
+    if len(inputs) == 2 and type(array) is np.ndarray:  # the common case
+        x, y = inputs
+        if type(x) is type(y) is Tensor:
+            a, b = x._array, y._array
+            alike = a.dtype is b.dtype is dtype and a.shape == b.shape == shape
+            if alike and type(a) is type(b) is np.ndarray \
+                    and (x._node is None and y._node is None or not state.enabled):
+                return [a, b]
     operands: list[Any] = []
     whole = False
     for other in inputs:

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.forward import is_recorded, replace_tangents
 from ...autograd.mode import state
+from ...autograd.places import move_to, replay_views
 from ...backends import array_module
 from ...dtypes import INEXACT, can_cast
 from ...errors import DTypeError, ShapeError
-from ...node import Leaf, Node
+from ...node import Node
 from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted
-from ...tensor import Tensor, bump, counter_of, place, wrap
+from ...tensor import Tensor, bump, counter_of, wrap
 from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
 from ..language.program import native_kernel
@@ -97,7 +97,7 @@ def adopt(x: Tensor, node: Any) -> None:
         if node is None and x._node is None:
             return
         base = x
-        _move(x, node)
+        move_to(x, node)
     else:
         if node is None and base._node is None:
             return
@@ -108,33 +108,8 @@ def adopt(x: Tensor, node: Any) -> None:
             result = wrap(base._array)
             put_view.record((base, wrap(x._array, node=node)), [base._array, x._array], result, settings)
             node = result._node
-        _move(base, node)
-    _replay_views(base)
-
-
-def _move(x: Tensor, node: Any) -> None:
-    """Put ``x`` at another node; a retained gradient goes with it, other hooks stay where they were."""
-    if not state.recording and is_recorded(x._node):  # only tangents are written
-        replace_tangents(x._node, node)
-        return
-    hooks = None if x._node is None else x._node.hooks
-    if hooks and node is not None:
-        retained = [h for h in hooks if getattr(h, "retains", False)]
-        if retained:
-            hooks[:] = [h for h in hooks if h not in retained]
-            node.hooks = [*(node.hooks or ()), *retained]
-    place(x, node)
-
-
-def _replay_views(base: Tensor) -> None:
-    for ref in (base._more.views if base._more is not None else None) or ():
-        view = ref()
-        if view is None or type(view._node) is Leaf:
-            continue
-        t = wrap(base._array, node=base._node)
-        for op, settings in view._more.chain:
-            t = op.run(t, **settings)
-        _move(view, t._node)
+        move_to(base, node)
+    replay_views(base)
 
 
 # -- a view's new values, seen from its base -----------------------------------------------------

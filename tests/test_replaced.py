@@ -1,0 +1,88 @@
+"""What users replace is called, and what goes wrong in their code is what they see."""
+
+import dataclasses
+
+import pytest
+
+import framework as fw
+
+nn, F = fw.nn, fw.nn.functional
+MODEL, X = nn.Sequential(nn.Linear(4, 5), nn.ReLU()), fw.randn(3, 4)
+IMAGES = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval(), fw.randn(2, 3, 6, 6)
+REPLACED = {
+    "Linear.forward": (nn.Linear, "forward", MODEL, X), "ReLU.forward": (nn.ReLU, "forward", MODEL, X),
+    "F.linear": (F, "linear", MODEL, X), "F.relu": (F, "relu", MODEL, X),
+    "Module.__call__": (nn.Module, "__call__", MODEL, X),
+    "Conv2d.forward": (nn.Conv2d, "forward", *IMAGES), "F.conv2d": (F, "conv2d", *IMAGES),
+    "BatchNorm2d.forward": (nn.BatchNorm2d, "forward", *IMAGES), "F.batch_norm": (F, "batch_norm", *IMAGES),
+}
+
+
+@pytest.mark.parametrize("name", REPLACED)
+def test_replaced_methods_and_functions_are_called(name, monkeypatch):
+    """Joining layers is not to go around them."""
+    home, attribute, model, x = REPLACED[name]
+    own, calls = getattr(home, attribute), []
+
+    def mine(*args, **settings):
+        calls.append(args)
+        return own(*args, **settings)
+    with fw.no_grad():
+        wanted = model(x)
+        monkeypatch.setattr(home, attribute, mine)
+        got = model(x)
+    assert calls
+    assert fw.allclose(got, wanted, atol=1e-5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    code: int
+
+
+def test_an_error_that_takes_no_notes_comes_as_it_is():
+    class Failing(nn.Module):
+        def forward(self, x):
+            raise Frozen(3)
+    with pytest.raises(Frozen) as caught:
+        nn.Sequential(nn.Sequential(Failing()))(X)
+    assert caught.value.code == 3
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_a_graph_whose_backward_was_interrupted_says_so(kind):
+    x = fw.ones(2, requires_grad=True)
+    y = x * 2
+
+    def interrupt(g):
+        raise kind
+    y.register_hook(interrupt)
+    loss = (y + 1).sum()
+    with pytest.raises(kind):
+        loss.backward()
+    with pytest.raises(fw.errors.AutogradError, match=f"interrupted by {kind.__name__}"):
+        loss.backward()
+
+
+def test_a_view_that_became_a_leaf_stays_one_and_a_retained_gradient_goes_along():
+    class Double(fw.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.mul_(2)
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+    base = fw.ones(4)
+    leaf, kept = base[:2], base[2:]
+    leaf.requires_grad_()
+    w = fw.ones(4, requires_grad=True)
+    y = w * 1
+    part = y[2:]
+    part.retain_grad()
+    Double.apply(y)
+    (part * 3).sum().backward()
+    assert part.grad is not None and fw.equal(part.grad, fw.full((2,), 3.0))
+    assert leaf.is_leaf and not kept.requires_grad
