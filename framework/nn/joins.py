@@ -19,8 +19,9 @@ from .linear import Linear
 from .module import Module
 from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
-_FUNCTIONS: dict[Any, str] = {Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
-              **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
+_FUNCTIONS: dict[Any, str] = {
+    Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
+    **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
 _OWN: dict[Any, tuple] = {kind: (kind.forward, name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
 _CALL = Module.__call__
 _NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}

@@ -1,9 +1,9 @@
 """Layers and what follows them as one native call: linear or convolution, batch norm in evaluation, relu.
 
-The numbers are those of the calls one by one (with a norm, which is folded into the weights, up to
-rounding), and so is the graph: a node of the product, one of relu behind it, with the derivatives they have; a norm is only
-joined where nothing is recorded. Every function returns None where it cannot be done: the caller then calls one
-after the other, which also says what is wrong.
+The numbers are those of the calls one by one (with a norm, which is folded into the weights, up to rounding),
+and so is the graph: a node of the product, one of relu behind it, with the derivatives they have; a norm is
+only joined where nothing is recorded. Every function returns None where it cannot be done: the caller then
+calls one after the other, which also says what is wrong.
 """
 
 from collections.abc import Callable
