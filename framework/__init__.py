@@ -571,6 +571,7 @@ _LAZY = (
     "distributions",
     "fft",
     "func",
+    "fx",
     "hub",
     "jit",
     "library",

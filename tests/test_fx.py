@@ -1,0 +1,144 @@
+"""fx: modules traced into graphs, graphs changed and run again, beside PyTorch's node by node."""
+
+import copy
+import math
+import operator
+
+import pytest
+
+import framework as fw
+import framework.nn.functional as F
+
+
+def size_of(x):
+    return len(x.shape)
+
+
+fw.fx.wrap("size_of")
+
+
+class Block(fw.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.ReLU())
+        self.scale = fw.nn.Parameter(fw.full((4,), 2.0))
+        self.register_buffer("shift", fw.ones(4))
+
+    def forward(self, x, y=1.0):
+        z = self.inner(x) * self.scale + self.shift
+        z = F.softplus(z) - y
+        return {"out": (fw.relu(z), z.mean(dim=1)[0]), "size": z.shape[0]}
+
+
+def test_a_module_traced_gives_the_same():
+    fw.manual_seed(0)
+    m = Block()
+    before = F.softplus
+    traced = fw.fx.symbolic_trace(m)
+    assert F.softplus is before  # put back
+    x = fw.randn(2, 3)
+    got, want = traced(x, 0.5), m(x, 0.5)
+    for a, b in zip(got["out"], want["out"]):
+        assert a.tolist() == b.tolist()
+    assert got["size"] == 2 and traced(x)["size"] == 2
+    assert [n.op for n in traced.graph.nodes if n.op == "get_attr"] == ["get_attr"] * 2
+    assert {n.target for n in traced.graph.find_nodes(op="call_module")} == {"inner.0", "inner.1"}
+    assert set(traced.state_dict()) == set(m.state_dict())
+    got["out"][0].sum().backward()
+    assert m.scale.grad is not None  # the parameters are shared
+    again = fw.fx.Interpreter(traced).run(x, 0.5)
+    assert again["out"][0].tolist() == want["out"][0].tolist()
+    other = copy.deepcopy(traced)
+    assert other(x)["out"][0].tolist() == m(x)["out"][0].tolist() and other.scale is not traced.scale
+    assert "def forward(self, x, y = 1.0)" in traced.code
+    traced.graph.lint()
+
+
+def test_graphs_are_those_of_torch():
+    torch = pytest.importorskip("torch")
+
+    def steps(M):
+        def f(x, y):
+            a = M.relu(x) + y * 2
+            b = a[:, 1:].transpose(0, 1).reshape(-1)
+            return M.cat([b, -b]).sum() + math.sqrt(2.0)
+        graph = M.fx.symbolic_trace(f).graph
+        return [(n.op, n.name, n.target if isinstance(n.target, str) else n.target.__name__, len(n.users))
+                for n in graph.nodes]
+    assert steps(fw) == steps(torch)
+
+
+def test_changes():
+    traced = fw.fx.symbolic_trace(lambda x: fw.relu(x) + 1)
+    graph = traced.graph
+    relu = graph.find_nodes(op="call_function", target=fw.relu)[0]
+    with graph.inserting_after(relu):
+        new = graph.call_function(fw.tanh, (relu.args[0],))
+    relu.replace_all_uses_with(new)
+    graph.erase_node(relu)
+    traced.recompile()
+    assert traced(fw.tensor(-1.0)).item() == pytest.approx(math.tanh(-1) + 1)
+    add = graph.find_nodes(op="call_function", target=operator.add)[0]
+    with pytest.raises(RuntimeError, match="still used"):
+        graph.erase_node(add)
+    with graph.inserting_before(add):
+        graph.call_method("exp", (new,))
+    assert graph.eliminate_dead_code() and not graph.eliminate_dead_code()
+    add.update_arg(1, 5)
+    traced.recompile()
+    assert traced(fw.tensor(0.0)).item() == 5
+    assert list(add.all_input_nodes) == [new] and new.next is add and add.prev is new
+    with pytest.raises(RuntimeError, match="another graph"):
+        fw.fx.Graph().call_function(abs, (add,))
+    with pytest.raises(TypeError, match="state_dict"):
+        copy.copy(traced)
+
+
+def test_what_depends_on_values_cannot_be_traced():
+    with pytest.raises(fw.fx.TraceError, match="branch"):
+        fw.fx.symbolic_trace(lambda x: 1 if x.sum() > 0 else 2)
+    with pytest.raises(fw.fx.TraceError, match="parts"):
+        fw.fx.symbolic_trace(lambda x: list(x))
+    with pytest.raises(fw.fx.TraceError, match="named"):
+        fw.fx.symbolic_trace(lambda *x: x)
+    assert fw.relu(fw.tensor(-1.0)).item() == 0  # everything is put back after a failure
+    given = fw.fx.symbolic_trace(lambda x, flag: x + 1 if flag else x, concrete_args={"flag": True})
+    assert given(fw.tensor(1.0)).item() == 2
+
+
+def test_wrapped_functions_are_one_step():
+    traced = fw.fx.symbolic_trace(lambda x: size_of(x) + 1)
+    assert [n.name for n in traced.graph.nodes] == ["x", "size_of", "add", "output"]
+    assert traced(fw.ones(2, 3)) == 3 and size_of(fw.ones(1)) == 1
+
+
+def test_interpreters_and_transformers_can_be_changed():
+    class Negative(fw.fx.Transformer):
+        def call_function(self, target, args, kwargs):
+            return super().call_function(fw.sigmoid if target is fw.relu else target, args, kwargs)
+
+    traced = fw.fx.symbolic_trace(Block())
+    assert Negative(traced).transform().graph.find_nodes(op="call_function", target=fw.sigmoid)
+
+    class Counting(fw.fx.Interpreter):
+        count = 0
+
+        def run_node(self, n):
+            self.count += 1
+            return super().run_node(n)
+
+    counting = Counting(traced)
+    counting.run(fw.ones(2, 3))
+    assert counting.count == len(traced.graph.nodes)
+
+
+def test_leaves_can_be_chosen():
+    class Whole(fw.fx.Tracer):
+        def is_leaf_module(self, m, name):
+            return name == "inner"
+
+    m = Block()
+    graph = Whole().trace(m)
+    assert [n.target for n in graph.find_nodes(op="call_module")] == ["inner"]
+    x = fw.ones(1, 3)
+    assert fw.fx.GraphModule(m, graph)(x)["out"][0].tolist() == m(x)["out"][0].tolist()
