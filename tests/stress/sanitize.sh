@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# The kernels under sanitizers: builds them into build/sanitized (ten minutes of one core the first time), then makes
+# random calls of every function (tests/stress/fuzz_native.py). With an ordinary build in use:
+#
+#   tests/stress/sanitize.sh                       20,000 calls, address and undefined behaviour
+#   tests/stress/sanitize.sh address,undefined 100000
+#   tests/stress/sanitize.sh thread                races
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+sanitizers=${1:-address,undefined} calls=${2:-20000} python=${PYTHON:-python} build=${BUILD:-build/sanitized}
+cmake -S framework/_native -B "$build" -G Ninja -DPython_EXECUTABLE="$(command -v "$python")" -DFW_SANITIZE="$sanitizers" > /dev/null
+cmake --build "$build"
+module=$(ls "$build"/avx512.*.so "$build"/avx2.*.so "$build"/baseline.*.so 2> /dev/null | head -1)
+recorder=$("$python" -c 'from framework import _native; print(_native.module.__file__)')
+library=$([ "$sanitizers" = thread ] && echo libtsan.so || echo libasan.so)
+export ASAN_OPTIONS=detect_leaks=0,allocator_may_return_null=1,max_allocation_size_mb=512,abort_on_error=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 TSAN_OPTIONS=halt_on_error=1
+LD_PRELOAD="$(${CXX:-g++} -print-file-name=$library) $(${CXX:-g++} -print-file-name=libstdc++.so)" \
+    "$python" tests/stress/fuzz_native.py --module "$module" --recorder "$recorder" --calls "$calls"
