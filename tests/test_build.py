@@ -14,7 +14,7 @@ import build_backend
 
 
 def test_the_reason_is_what_the_compiler_said_first():
-    log = "-- The CXX compiler is GNU\n[3/60] Building x.cpp\nx.cpp:7:1: fatal error: no file\nninja: stopped\n"
+    log = "-- Compiler found\n[3/60] Building x.cpp\nx.cpp:7:1: fatal error: no file\nninja: stopped\n"
     assert build_backend.reason(log, ValueError()).splitlines()[0] == "x.cpp:7:1: fatal error: no file"
     assert build_backend.reason("", OSError("no room")) == "OSError: no room"
 
