@@ -51,6 +51,11 @@ def test_cuda_amp_is_amp_of_cuda():
     assert isinstance(scaler, fw.amp.GradScaler) and not scaler.is_enabled()
 
 
+def test_cpu_amp_is_amp_of_the_cpu():
+    with fw.cpu.amp.autocast(dtype=fw.float16):
+        assert (fw.ones(2, 2) @ fw.ones(2, 2)).dtype is fw.float16
+
+
 def test_types_of_cuda():
     assert not isinstance(fw.ones(1), fw.cuda.FloatTensor) and fw.cuda.FloatTensor.place == "cuda"
     assert repr(fw.cuda.LongTensor) == "<class 'framework.cuda.LongTensor'>"

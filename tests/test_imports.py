@@ -40,7 +40,7 @@ LEVELS = [
     ["optim"],
     ["distributed.norms", "distributed.optim", "distributed.fsdp"],
     ["amp"],
-    ["cuda"],
+    ["cuda", "cpu"],
     ["accelerator", "xpu", "mps", "hub"],
     ["func", "utils"],
     ["autograd.functional"],
