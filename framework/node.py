@@ -62,6 +62,38 @@ def notes_of(node: Any) -> dict:
         return node.notes
 
 
+class GraphOp:
+    """What backward, forward mode and those who look at a graph may ask of a node's op.
+
+    Records (``Op``) are the usual kind; others stand for a call of a user's ``Function``, of a checkpointed
+    function, for the pieces of a tensor, and the like. name: for people. arguments: names of the inputs.
+    differentiable: how many outputs carry a gradient; with more than one, ``pull`` gets a list of gradients,
+    with None for outputs that were not used. keeps_nothing: that backward may come by a node of it twice.
+    has_vjp: whether there is a derivative. jvp, infer: as of a record, None where there is none.
+    """
+
+    __slots__ = ()
+    name: str = "op"
+    arguments: tuple[str, ...] = ()
+    differentiable: int = 1
+    keeps_nothing: bool = True
+    has_vjp: bool = True
+    jvp: Any = None
+    infer: Any = None
+
+    def pull(self, node: Any, g: Any, edges: tuple, live: bool) -> Any:
+        """The gradient, or None, of each input, from that of the output.
+
+        edges: the inputs' places, None for those whose gradient is not wanted. live: gradients are tensors,
+        to be recorded, otherwise arrays.
+        """
+        raise NotImplementedError
+
+    def _source(self, name: str) -> tuple[str, str, int] | None:
+        """Where a kept value comes from: (name, "in" or "out", position); None for other values."""
+        return None
+
+
 class Node(_Call):
     """One recorded call of an op.
 

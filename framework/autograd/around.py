@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import AutogradError, ShapeError
-from ..node import Node, Pick, next_seq
+from ..node import GraphOp, Node, Pick, next_seq
 from ..tensor import Tensor, as_tensor, wrap
 from .mode import no_grad, state
 
@@ -146,12 +146,10 @@ class _Stand(Node):
         self.seq = next_seq()
 
 
-class _HandOn:
+class _HandOn(GraphOp):
     """The op of a node that stood in for another."""
 
     name = "hand_on"
-    keeps_nothing = has_vjp = True
-    jvp = infer = None
 
     def __init__(self, differentiable: int) -> None:
         self.differentiable = differentiable

@@ -16,7 +16,7 @@ from ..backends import backend_for
 from ..device import Device
 from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
-from ..node import Leaf, Node, Pick
+from ..node import GraphOp, Leaf, Node, Pick
 from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
 from .around import opened, packed
 from .forward import is_recorded, only, push_function
@@ -253,15 +253,13 @@ def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
     node.op.keeps_nothing = False
 
 
-class _Call:
+class _Call(GraphOp):
     """One call of a Function, with the part of a record's face that the engine uses."""
-
-    has_vjp = True
-    jvp = infer = None
 
     def __init__(self, cls: Any, ctx: FunctionCtx, args: tuple, outputs: tuple,
                  results: tuple) -> None:
         self.function = cls
+        self.name = cls.__name__
         self.ctx = ctx
         self.keeps_nothing = True
         self.differentiable = len(outputs)
@@ -270,10 +268,6 @@ class _Call:
         # the tensors forward returned, should the user have put one on ctx; never kept alive here
         self.raw = [weakref.ref(x) if isinstance(x, Tensor) and x is not r else None
                     for x, r in zip(outputs, results)]
-
-    @property
-    def name(self) -> str:
-        return self.function.__name__
 
     def __repr__(self) -> str:
         return f"<function {self.name}>"
@@ -401,12 +395,8 @@ def _sum_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return x.sum(dims, keepdim=True).reshape(shape)  # type: ignore[attr-defined]
 
 
-class _Once:
+class _Once(GraphOp):
     """Stands after the gradients of a once-differentiable function: pulling through it is an error."""
-
-    differentiable = 1
-    keeps_nothing = has_vjp = True
-    jvp = infer = None
 
     def __init__(self, name: str) -> None:
         self.name = f"{name}, once differentiable"

@@ -17,18 +17,15 @@ from ..autograd.mode import state
 from ..backends import move
 from ..creation import zeros
 from ..errors import AutogradError, ShapeError
-from ..node import PlainNode
+from ..node import GraphOp, PlainNode
 from ..tensor import Tensor, counter_of, wrap
 from .tree import Spec, flatten
 
 
-class _Variable:
+class _Variable(GraphOp):
     """The op of a variable's place: gradients pass."""
 
     name = "variable"
-    keeps_nothing = has_vjp = True
-    differentiable = 1
-    jvp = infer = None
 
     def pull(self, node: Any, g: Any, edges: tuple, live: bool) -> list:
         """The gradient as it is."""

@@ -16,7 +16,7 @@ from ..autograd.mode import enable_grad, state
 from ..errors import AutogradError
 from ..func.core import Frame
 from ..func.tree import Spec, flatten
-from ..node import Leaf, Node, Pick, next_seq
+from ..node import GraphOp, Leaf, Node, Pick, next_seq
 from ..random import default_states, fork_rng
 from ..tensor import Tensor, as_tensor, counter_of, wrap
 
@@ -143,12 +143,10 @@ class _Run:
         self.trace = [n.name() for n in calls] + [f"output {y.dtype}{list(y.shape)}" for y in self.own]
 
 
-class _Call:
+class _Call(GraphOp):
     """The op of a checkpointed call's node, with the part of a record's face that the engine uses."""
 
-    has_vjp = True
     keeps_nothing = False
-    jvp = infer = None
     check = debug = False
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, context: Any, rng: Any) -> None:

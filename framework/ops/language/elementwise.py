@@ -50,7 +50,7 @@ class Elementwise(Op):
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
-                 onnx: Any = None, arguments: str | None = None) -> None:
+                 arguments: str | None = None) -> None:
         self.expr = expr
         self.result = result
         self.complex = complex
@@ -64,7 +64,7 @@ class Elementwise(Op):
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
-        super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp, onnx=onnx,
+        super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments,
                          loose_from=NEVER, bare=True)  # the result lies as the inputs do
         # a sum hands its gradient on as it is: no rule needs to be called

@@ -23,7 +23,7 @@ from ...autograd.mode import masked_walks, state
 from ...backends import cuda
 from ...backends.native import native_or
 from ...errors import AutogradError, DeviceError
-from ...node import Node, Pick
+from ...node import GraphOp, Node, Pick
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from .meta import Meta as Meta
@@ -60,7 +60,7 @@ class NoDerivative(Rule):
         super().__init__(refuse)
 
 
-class Op:
+class Op(GraphOp):
     """One operation: kernels, derivative, shape rule. See the module docstring.
 
     name: public name. inputs: names of the array arguments ("x w", "*xs" for any number).
@@ -99,7 +99,7 @@ class Op:
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
                  infer: Callable | None = None, outputs: str = "out", differentiable: int | None = None,
                  view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
-                 masks: bool = False, native: str | None = None, onnx: Any = None,
+                 masks: bool = False, native: str | None = None,
                  arguments: str | None = None, rounds: str | None = None,
                  loose_from: int | None = None, bare: bool = False) -> None:
         self.name = name
@@ -123,7 +123,6 @@ class Op:
         self.masks = masks
         self.loose_from = loose_from or (NEVER if self.moves else 2)
         self.bare = bare
-        self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
 

@@ -6,7 +6,7 @@ from typing import Any
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module
 from ...errors import ShapeError
-from ...node import Node, Pick
+from ...node import GraphOp, Node, Pick
 from ...tensor import Tensor, wrap
 from ..record.args import one_dim, tensor_arg
 from ..record.public import public
@@ -20,7 +20,7 @@ def _dim_of(x: Tensor, dim: Any, op: str) -> int:
     return one_dim(dim, x.ndim, op)
 
 
-class _Cut:
+class _Cut(GraphOp):
     """The op of a node whose outputs are the pieces of a tensor.
 
     As slices, each piece would give back zeros of the whole tensor's size, and backward add them all up.
@@ -28,7 +28,6 @@ class _Cut:
 
     name = "split"
     arguments = ("input",)
-    keeps_nothing = True
 
     def __init__(self, dim: int, join: Any, pieces: tuple[Tensor, ...]) -> None:
         self.dim, self.join, self.shapes = dim, join, [x.shape for x in pieces]
