@@ -70,17 +70,17 @@ class Distribution:
     # -- shapes ----------------------------------------------------------------------------------
 
     @property
-    def batch_shape(self) -> tuple[int, ...]:
+    def batch_shape(self) -> fw.Size:
         """The shape of the batch of distributions."""
         return self._batch_shape
 
     @property
-    def event_shape(self) -> tuple[int, ...]:
+    def event_shape(self) -> fw.Size:
         """The shape of one sample of one of them."""
         return self._event_shape
 
     def _extended_shape(self, sample_shape: Any = ()) -> tuple[int, ...]:
-        return (*_size(sample_shape), *self._batch_shape, *self._event_shape)
+        return fw.Size((*_size(sample_shape), *self._batch_shape, *self._event_shape))
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         """The same distribution with its batch broadcast to ``batch_shape``; parameters are views.
@@ -208,10 +208,10 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
-def _size(shape: Any) -> tuple[int, ...]:
+def _size(shape: Any) -> fw.Size:
     if isinstance(shape, int):
         raise TypeError(f"a shape must be a tuple of ints, got {shape}; write ({shape},)")
-    return tuple(shape)
+    return fw.Size(shape)
 
 
 def _owner(cls: type, name: str) -> type:
