@@ -476,6 +476,8 @@ def main():
         sys.path.insert(0, str(TESTS.parent))
         from framework import _native
 
+        if _native.module is None:
+            return print(f"no native kernels here ({_native.isa}), nothing to call")
         args.module = _native.module.__file__
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
