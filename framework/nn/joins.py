@@ -23,7 +23,7 @@ _FUNCTIONS: dict[Any, str] = {
     Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
     **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
 _OWN: dict[Any, tuple] = {kind: (kind.forward, name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
-_CALL = Module.__call__
+_CALL, _HOME = Module.__call__, vars(F)
 _NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
 
 
@@ -39,7 +39,7 @@ def _is(items: list, at: int, kind: Any) -> bool:
 def _is_own(kind: Any) -> bool:
     """Whether the class and the function behind it are as this package made them."""
     forward, name, function = _OWN[kind]
-    return kind.forward is forward and getattr(F, name) is function and kind.__call__ is _CALL
+    return kind.forward is forward and _HOME[name] is function and kind.__call__ is _CALL
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
