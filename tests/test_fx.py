@@ -3,6 +3,8 @@
 import copy
 import math
 import operator
+import subprocess
+import sys
 
 import pytest
 
@@ -142,3 +144,11 @@ def test_leaves_can_be_chosen():
     assert [n.target for n in graph.find_nodes(op="call_module")] == ["inner"]
     x = fw.ones(1, 3)
     assert fw.fx.GraphModule(m, graph)(x)["out"][0].tolist() == m(x)["out"][0].tolist()
+
+
+def test_programs_that_import_torch_can_be_traced():
+    program = ("import torch; g = torch.fx.symbolic_trace(lambda x: torch.tanh(x)); "
+               "print([n.op for n in g.graph.nodes], g(torch.zeros(1)).item())")
+    done = subprocess.run([sys.executable, "-m", "framework.as_torch", "-c", program], capture_output=True,
+                          text=True)
+    assert done.stdout.split() == ["['placeholder',", "'call_function',", "'output']", "0.0"], done.stderr

@@ -62,6 +62,8 @@ def _patched(places: list[dict]) -> Iterator[None]:
     functions = {id(p.function): p.function for p in PUBLIC if p.namespace}
     wrappers = {key: _stands_for(function) for key, function in functions.items()}
     homes = [vars(m) for m in (fw, fw.nn.functional, fw.special, fw.linalg, fw.fft)]
+    if "torch" in sys.modules:  # under as_torch a module of its own, with the same functions
+        homes.append(vars(sys.modules["torch"]))
     changed: list[tuple[dict, str, Any]] = []
     try:
         for place in [*homes, *places]:
