@@ -186,3 +186,65 @@ def test_launch_takes_lambdas_and_brings_results_and_errors_home():
         dist.launch(fails, 2)
     assert len(dist.launch(lambda: b"x" * 3_000_000, 2)[1]) == 3_000_000  # more than a pipe holds
     assert not dist.is_initialized()
+
+
+class Tall(nn.Module):
+    """Two blocks and a head, a buffer, a frozen parameter."""
+
+    def __init__(self):
+        super().__init__()
+        fw.manual_seed(0)
+        self.blocks = nn.ModuleList([nn.Sequential(nn.Linear(5, 5), nn.Tanh()) for _ in range(2)])
+        self.norm, self.head = nn.BatchNorm1d(5), nn.Linear(5, 2)
+        self.scale = nn.Parameter(fw.ones(2), requires_grad=False)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x)) * self.scale
+
+
+def sharded(rank, n, path, own):
+    if own:  # the way of backends without shared memory
+        type(dist.GroupMember.WORLD.backend).symmetric = None
+    whole, parts = Tall(), Tall()
+    if rank:
+        with fw.no_grad():
+            for p in parts.parameters():
+                p.mul_(2)
+    dist.fsdp.fully_shard(parts, units=list(parts.blocks))
+    frozen = [p for p in parts.parameters() if not p.requires_grad]
+    assert len(frozen) == 1 and len(list(parts.parameters())) == 4
+    if rank:
+        parts.scale.copy_(whole.scale)
+    a = fw.optim.Adam(whole.parameters(), lr=0.01)
+    b = fw.optim.Adam(parts.parameters(), lr=0.01)
+    g = fw.Generator().manual_seed(5)
+    for _ in range(3):
+        x, y = fw.randn(6, 5, generator=g), fw.randn(6, 2, generator=g)
+        for net, optimizer in ((whole, a), (parts, b)):
+            optimizer.zero_grad()
+            F.mse_loss(net(x), y).backward()
+            optimizer.step()
+    full = dist.fsdp.full_state_dict(parts)
+    assert set(full) == set(whole.state_dict())
+    for name, value in whole.state_dict().items():
+        np.testing.assert_allclose(full[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+    for unit in parts._sharded.units:
+        assert unit.shard.numel() == unit.part and (unit.row is None) == own
+    if rank == 0:
+        fw.save(full, f"{path}.{own}")
+    dist.barrier()
+    again = dist.fsdp.fully_shard(Tall())  # one unit, and what was saved by several
+    dist.fsdp.load_full_state_dict(again, fw.load(f"{path}.{own}"))
+    back = dist.fsdp.full_state_dict(again)
+    assert all(np.asarray(back[k]).tobytes() == np.asarray(full[k]).tobytes() for k in full)
+    with pytest.raises(ValueError, match="missing, or of another shape: head.bias"):
+        dist.fsdp.load_full_state_dict(again, {k: v for k, v in full.items() if k != "head.bias"})
+    with pytest.raises(ValueError, match="sharded already"):
+        dist.fsdp.fully_shard(again)
+
+
+@pytest.mark.parametrize("n, own", [(1, False), (2, False), (3, False), (2, True)])
+def test_a_sharded_model_trains_as_the_whole(n, own, tmp_path):
+    on_ranks(n, sharded, os.fspath(tmp_path / "m"), own)

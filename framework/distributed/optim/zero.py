@@ -150,6 +150,8 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def state_dict(self) -> dict[str, Any]:
         """The state of the optimizer as if it were one; after ``consolidate_state_dict``, on its rank."""
+        if self._whole is None and not self.optim.state:  # before the first step there is nothing to gather
+            return self._full().state_dict()
         if self._whole is None:
             raise RuntimeError("ZeroRedundancyOptimizer.state_dict: the state lies on all ranks; call "
                                "consolidate_state_dict(to=rank) on every rank first, and state_dict() on "
