@@ -114,11 +114,14 @@ def _finish_many(op: Any, inputs: tuple, arrays: Any, outs: Iterable, settings: 
 
 def _after(error: Exception, op: Any, inputs: tuple, arrays: Any, settings: dict) -> Any:
     """What the kernel gives where it only was called within another one; else raise what was wrong."""
-    if is_interrupted(error):
-        return unsaved(op.kernel_for(arrays), *arrays, **settings)
-    if isinstance(error, Declined) or isinstance(error, TypeError) and "out" in settings:
-        raise error  # a kernel that cannot write into memory, say: who asked for it knows another way
-    raise explained(error, op, inputs, settings) from None
+    try:
+        if is_interrupted(error):
+            return unsaved(op.kernel_for(arrays), *arrays, **settings)
+        if isinstance(error, Declined) or isinstance(error, TypeError) and "out" in settings:
+            raise error  # a kernel that cannot write into memory, say: who asked for it knows another way
+        raise explained(error, op, inputs, settings) from None
+    finally:
+        del error  # its traceback leads here
 
 
 def explained(error: Exception, op: Any, inputs: tuple, settings: dict) -> Exception:
@@ -136,7 +139,10 @@ def explained(error: Exception, op: Any, inputs: tuple, settings: dict) -> Excep
     except (FrameworkError, TypeError, ValueError, IndexError) as better:
         error = better
     error.add_note(f"while running {call}")
-    return error
+    try:
+        return error
+    finally:
+        del error  # its traceback leads here
 
 
 def _check_countable(op: Any, results: Any) -> None:
