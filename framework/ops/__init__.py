@@ -33,20 +33,29 @@ def namespace(name: str) -> dict[str, Any]:
     return {p.name: p.function for p in PUBLIC if p.namespace == name}
 
 
+# functions with an in-place form -> the operator that calls it
+_OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
+              "remainder": "mod", "pow": "pow", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
+              "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}
+
+
 def _bind() -> None:
     for p in PUBLIC:
         function = bare(p.function)
+        operator = getattr(p.function, "operator", function)
         for method in p.methods:
-            setattr(Tensor, method, property(function) if p.property else function)
+            own = operator if method.startswith("__") else function
+            setattr(Tensor, method, property(own) if p.property else own)
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
                     form = inplace(function, method, p.op, p.call)
                     setattr(Tensor, f"{method}_", form if p.autocast is None else never(form))
-    for name, symbol in (("add", "iadd"), ("sub", "isub"), ("mul", "imul"), ("div", "itruediv"),
-                         ("floor_divide", "ifloordiv"), ("remainder", "imod"), ("pow", "ipow"),
-                         ("bitwise_and", "iand"), ("bitwise_or", "ior"), ("bitwise_xor", "ixor")):
-        setattr(Tensor, f"__{symbol}__", getattr(Tensor, f"{name}_"))
+    for p in PUBLIC:
+        if p.name in _OPERATORS and p.inplace:
+            symbol = _OPERATORS[p.name]
+            form = inplace(getattr(Tensor, f"__{symbol}__"), p.name, p.op, p.call)
+            setattr(Tensor, f"__i{symbol}__", form)
 
 
 _bind()

@@ -20,6 +20,7 @@ from ...node import Node
 from ...quiet import readable
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
+from ..record.args import is_foreign
 from ..record.meta import describe_call
 from ..record.op import Meta, Op
 from ..record.public import check_out, given_out, public
@@ -32,6 +33,7 @@ OPS_BY_NAME["cast"] = cast  # rules may name it like the elementwise ops
 ndarray = np.ndarray
 _NO_SETTINGS: dict = {}
 _WEAK = (float, int)  # Python numbers that take the dtype of a floating array
+_NO_OPERANDS = frozenset((type(None), str, bytes, list, tuple, dict, set))  # none of them knows of tensors
 
 
 class Elementwise(Op):
@@ -305,8 +307,11 @@ def unary(op: Elementwise) -> Callable:
     return function
 
 
-def binary(op: Elementwise) -> Callable:
-    """The public function of a two-input op; the quick path is for equal dtypes and weak scalars."""
+def binary(op: Elementwise, *, operator: bool = False) -> Callable:
+    """The public function of a two-input op; the quick path is for equal dtypes and weak scalars.
+
+    operator: the function behind Python's operator, which leaves what it does not know to the other operand.
+    """
     kinds = {"float": "f", "integer": "iub"}.get(op.result, "" if op.complex else "fiubV")
     if kinds and op.complex:
         kinds += "c"
@@ -325,8 +330,36 @@ def binary(op: Elementwise) -> Callable:
                     return pair(op, input, other, a, b, input._node is not None or other._node is not None)
             elif type(other) in _WEAK and a.dtype.kind in weak:
                 return pair(op, input, other, a, other, input._node is not None)
-        return op.run(input, other)
+        if not operator:
+            return op.run(input, other)
+        try:
+            return op.run(input, other)
+        except TypeError:
+            if is_foreign(input, other) and not _without_hope(op, input, other):
+                return NotImplemented
+            raise
     return function
+
+
+def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:
+    """Whether Python has nothing to try: then the op's own message is the better one.
+
+    It compares by identity what nobody compares, extends a list by ``+=`` and repeats one by ``*``.
+    """
+    asked = type(other) in _NO_OPERANDS and isinstance(input, Tensor)
+    return asked and op.name not in ("eq", "ne", "add", "mul")
+
+
+def reflected(function: Callable, name: str, symbol: str) -> None:
+    """Bind ``__rsub__`` and the like, from the function behind ``__sub__``."""
+    operator = function.operator  # type: ignore[attr-defined]
+
+    def swapped(input: Tensor, other: Any) -> Tensor:
+        return operator(other, input)
+    swapped.__doc__ = f"``other {symbol} input``."
+    swapped.__name__ = swapped.__qualname__ = name
+    swapped.__module__ = sys._getframe(1).f_globals["__name__"]
+    public("", method=f"__{name}__")(swapped)
 
 
 def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str = "framework",
@@ -339,6 +372,9 @@ def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str =
     """
     op = Elementwise(name, inputs, expr, **record)
     function = (unary if len(op.inputs) == 1 else binary)(op)
+    if len(op.inputs) == 2 and isinstance(method, str) and "__" in method:
+        function.operator = operator = binary(op, operator=True)  # type: ignore[attr-defined]
+        operator.__name__ = operator.__qualname__ = name
     summary, _, example = doc.partition("\n")
     takes = {"float": "floating; integers become the default float dtype",
              "integer": "integer or bool", "bool": "any; the result is bool"}

@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
 from ..record import autocast
-from ..record.args import one_dim, tensor_arg
+from ..record.args import is_foreign, one_dim, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
@@ -105,7 +105,7 @@ matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_
 
 
 @public("linalg", op=matmul_op)
-@public(method="matmul __matmul__", op=matmul_op, autocast="lower", asks=False)
+@public(method=True, op=matmul_op, autocast="lower", asks=False)
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product ``input @ other``.
 
@@ -127,6 +127,21 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     return result if out is None else check_out(out, result, "matmul")
 
 
+@public("", method="__matmul__", name="__matmul__", op=matmul_op, autocast="lower", asks=False)
+def _matmul(input: Tensor, other: Tensor) -> Tensor:
+    """``input @ other``, left to ``other`` if that is no tensor.
+
+    >>> fw.tensor([[1.0, 2.0]]) @ fw.tensor([3.0, 4.0])
+    tensor([11.])
+    """
+    if isinstance(other, Tensor):
+        if input._array.dtype is other._array.dtype and not autocast.used:
+            return matmul_op.run(input, other)
+    elif is_foreign(other):
+        return NotImplemented
+    return matmul(input, other)
+
+
 @public("", method="__rmatmul__", name="rmatmul")
 def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
     """``other @ input``.
@@ -134,7 +149,7 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
     >>> fw.tensor([[1.0, 2.0]]).__rmatmul__(fw.tensor([[3.0]]))
     tensor([[3., 6.]])
     """
-    return matmul(other, input)
+    return NotImplemented if is_foreign(other) else matmul(other, input)
 
 
 def _product(op: str, **pair: Any) -> Tensor:

@@ -9,8 +9,8 @@ from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
 from ...errors import DTypeError
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
-from ..language.elementwise import Elementwise, elementwise
-from ..record.args import tensor_arg
+from ..language.elementwise import Elementwise, elementwise, reflected
+from ..record.args import is_foreign, tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import check_out, computed, public
 from .elementary import sqrt
@@ -162,7 +162,7 @@ def sub(input: Any, other: Any, *, alpha: Any = 1, out: Tensor | None = None) ->
     return _minus(input, _times(other, alpha), out=out) if call is None else computed(call, out, "sub")
 
 
-@public(method="__rsub__", name="rsub")
+@public()
 def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     """``other - alpha * input``.
 
@@ -191,28 +191,16 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
     raise ValueError(f"div: rounding_mode must be None, 'floor' or 'trunc', got {rounding_mode!r}")
 
 
-@public("", method="__rtruediv__", name="rtruediv")
-def _rdiv(input: Any, other: Any) -> Tensor:
-    """``other / input``."""
-    return _quotient(other, input)
-
-
-@public("", method="__rfloordiv__", name="rfloordiv")
-def _rfloordiv(input: Any, other: Any) -> Tensor:
-    """``other // input``."""
-    return floor_divide(other, input)
-
-
-@public("", method="__rmod__", name="rmod")
-def _rmod(input: Any, other: Any) -> Tensor:
-    """``other % input``."""
-    return remainder(other, input)
+reflected(_minus, "rsub", "-")
+reflected(_quotient, "rtruediv", "/")
+reflected(floor_divide, "rfloordiv", "//")
+reflected(remainder, "rmod", "%")
 
 
 @public("", method="__rpow__", name="rpow")
 def _rpow(input: Any, other: Any) -> Tensor:
     """``other ** input``."""
-    return _power(_base(other, input), input)
+    return NotImplemented if is_foreign(other) else _power(_base(other, input), input)
 
 
 def _base(x: Any, y: Any) -> Any:
@@ -231,30 +219,41 @@ def _pow_call(input: Any, exponent: Any) -> Call | None:
     return _power.op, (input, exponent), {}
 
 
-@public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)
-def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
-    """``input ** exponent``. Shapes broadcast; dtypes are promoted.
+def _power_function(operator: bool) -> Callable:
+    """``pow``, or the function behind ``**``, which leaves what it does not know to the other operand."""
 
-    Raises ValueError for an integer tensor to a negative integer power, which has no integer result.
+    def pow(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tensor:
+        """``input ** exponent``. Shapes broadcast; dtypes are promoted.
 
-    >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
-    tensor([1., 4., 9.])
-    """
-    if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
-        if exponent == 2 and input._array.dtype.kind in "fciV":
-            return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
-        if exponent == 0.5:
-            return sqrt(input, out=out)
-        if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
-            raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
-                             f"convert it first, e.g. input.float()")
-    try:
-        return _power(_base(input, exponent), exponent, out=out)
-    except ValueError as error:
-        if "negative integer powers" not in str(error):
-            raise
-        raise ValueError("pow: the exponents hold a negative integer, and such a power of an integer is no "
-                         "integer; convert one tensor first, e.g. input.float()") from None
+        Raises ValueError for an integer tensor to a negative integer power, which has no integer result.
+
+        >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
+        tensor([1., 4., 9.])
+        """
+        if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
+            if exponent == 2 and input._array.dtype.kind in "fciV":
+                return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
+            if exponent == 0.5:
+                return sqrt(input, out=out)
+            if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
+                raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
+                                 f"convert it first, e.g. input.float()")
+        elif operator and is_foreign(exponent):
+            return NotImplemented
+        try:
+            return _power(_base(input, exponent), exponent, out=out)
+        except ValueError as error:
+            if "negative integer powers" not in str(error):
+                raise
+            raise ValueError("pow: the exponents hold a negative integer, and such a power of an integer is "
+                             "no integer; convert one tensor first, e.g. input.float()") from None
+    return pow
+
+
+pow = _power_function(operator=False)
+pow.operator = _power_function(operator=True)  # type: ignore[attr-defined]
+pow.__qualname__ = "pow"
+pow = public(method="pow __pow__", inplace=True, op=_power.op, call=_pow_call)(pow)
 
 
 def _at_least_float(x: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any
 from ...dtypes import bool_
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..language.elementwise import elementwise
+from ..language.elementwise import elementwise, reflected
 from ..record.args import tensor_arg
 from ..record.public import public
 from .arithmetic import abs as abs_
@@ -136,6 +136,8 @@ bitwise_right_shift = elementwise("bitwise_right_shift", "x y", "right_shift(x, 
     >>> fw.bitwise_right_shift(fw.tensor([8, -3]), 1)
     tensor([ 4, -2])
     """, ufunc="right_shift", result="integer", method="__rshift__")
+reflected(bitwise_left_shift, "rlshift", "<<")
+reflected(bitwise_right_shift, "rrshift", ">>")
 isposinf = elementwise("isposinf", "x", "isinf(x) & (x > 0)", """Whether the element is +inf.
     >>> fw.isposinf(fw.tensor([1.0, float("inf"), -float("inf")]))
     tensor([False,  True, False])

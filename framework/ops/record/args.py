@@ -17,6 +17,14 @@ def tensor_arg(x: Any, op: str, name: str = "input") -> Tensor:
                     f"with framework.tensor(...)")
 
 
+_OPERANDS = (Tensor, bool, int, float, complex, np.generic, np.ndarray)
+
+
+def is_foreign(*operands: Any) -> bool:
+    """Whether one of an operator's operands is none that tensors know: Python asks the other one then."""
+    return not all([isinstance(x, _OPERANDS) for x in operands])
+
+
 def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
     """``tensor_arg``, and a DTypeError for complex tensors: what needs an order means nothing for them."""
     if tensor_arg(x, op, name)._array.dtype.kind == "c":

@@ -304,7 +304,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
             source = wrap(clone_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])
             kwargs = {k: source if a is x else a for k, a in kwargs.items()}
-        return write(x, function(source, *args, **kwargs), method)
+        result = function(source, *args, **kwargs)
+        return result if result is NotImplemented else write(x, result, method)
 
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."

@@ -39,8 +39,10 @@ row("matmul",
             ("batch", lambda M: M.matmul(M.ones(2, 1, 3), M.ones(3, 3, 1)), ShapeError, "2 and 3"),
             ("number", lambda M: M.matmul(M.tensor(1.0), M.ones(2)), ShapeError, "at least 1 dimension"),
             ("not a tensor", lambda M: M.matmul(M.ones(2), 3), TypeError, "must be a Tensor")])
+row("__matmul__", Sample("operator", lambda M, x, y: x @ y, (normal(2, 3), normal(3, 2)), np.matmul),
+    namespace="", errors=[("list", lambda M: M.ones(1, 1) @ [[1.0]], TypeError, "'Tensor' and 'list'")])
 row("rmatmul", Sample("method", lambda M, x, y: y.__rmatmul__(x), (normal(2, 3), normal(3, 2)), np.matmul),
-    namespace="", errors=[("list", lambda M: [[1.0]] @ M.ones(1, 1), TypeError, "must be a Tensor")])
+    namespace="", errors=[("list", lambda M: [[1.0]] @ M.ones(1, 1), TypeError, "'list' and 'Tensor'")])
 row("mm", _product("mm", "matrices", (2, 3), (3, 4)), _product("mm", "empty", (0, 3), (3, 0)),
     errors=[("vector", lambda M: M.mm(M.ones(2), M.ones(2, 2)), ShapeError, "a matrix"),
             ("sizes", lambda M: M.mm(M.ones(2, 3), M.ones(2, 3)), ShapeError, "is 3")])

@@ -88,6 +88,9 @@ row("sub", Sample("operator", lambda M, x, y: x - y, (A, V), _sub),
 row("rsub", *_samples(lambda M, x, y: M.rsub(x, y), lambda x, y: y - x),
     Sample("operator", lambda M, x: 2.5 - x, (A,), lambda x: 2.5 - x),
     errors=_errors(lambda M, x, y: M.rsub(x, y)))
+row("rsub", Sample("number", lambda M, x: 2.5 - x, (A,), lambda x: 2.5 - x),
+    Sample("int", lambda M, x: 6 - x, (J,), lambda x: 6 - x), namespace="",
+    errors=[("word", lambda M: "x" - M.ones(2), TypeError, "str")])
 row("mul", *_samples(lambda M, x, y: M.mul(x, y), _mul), *_inplace("mul", _mul),
     Sample("operator", lambda M, x, y: x * y, (A, V), _mul),
     Sample("number left", lambda M, x: 2.5 * x, (A,), lambda x: 2.5 * x),

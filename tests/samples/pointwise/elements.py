@@ -72,3 +72,12 @@ row("float_power",
     Sample("base", lambda M, y: M.float_power(2, y), (B,), lambda y: 2.0 ** y),
     Sample("method", lambda M, x: x.float_power(3), (A,), lambda x: x ** 3),
     errors=[("numbers", lambda M: M.float_power(2, 3), TypeError, "must be a Tensor")])
+
+for _name, _symbol in (("rlshift", "<<"), ("rrshift", ">>")):
+    def _left(M: Any, x: Any, symbol: str = _symbol) -> Any:
+        return eval(f"37 {symbol} x", {"x": x})
+
+    def _left_ref(x: Any, symbol: str = _symbol) -> Any:
+        return eval(f"37 {symbol} x", {"x": x})
+    row(_name, Sample("number", _left, (K,), _left_ref), namespace="",
+        errors=[("word", lambda M, f=_left: f(M, M.ones(2)), Exception, "integer")])

@@ -1,0 +1,131 @@
+"""Operators between tensors and things that are none: each side gets its turn, as PyTorch and Python say."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import framework as fw
+
+ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
+COMPARISONS = "lt le gt ge".split()
+FUNCTIONS = {name: getattr(operator, {"and": "and_", "or": "or_"}.get(name, name))
+             for name in (*ARITHMETIC, *COMPARISONS)}
+SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+class Stranger:
+    """Answers each operator with its name, on either side."""
+
+
+for _name in ARITHMETIC:
+    setattr(Stranger, f"__{_name}__", lambda self, other, name=_name: ("left", name, other))
+    setattr(Stranger, f"__r{_name}__", lambda self, other, name=_name: ("right", name, other))
+for _name in COMPARISONS:
+    setattr(Stranger, f"__{_name}__", lambda self, other, name=_name: ("left", name, other))
+
+
+class Deaf:
+    """Knows no operators."""
+
+    def __repr__(self):
+        return "Deaf()"
+
+
+@pytest.fixture(params=[fw.tensor([1, 2]), fw.tensor(2), fw.tensor([1.5], requires_grad=True)], ids=str)
+def x(request):
+    return request.param
+
+
+@pytest.mark.parametrize("name", ARITHMETIC)
+def test_strangers_get_their_turn(name, x):
+    function = FUNCTIONS[name]
+    side, called, other = function(x, Stranger())
+    assert (side, called) == ("right", name) and other is x
+    assert function(Stranger(), x)[:2] == ("left", name)
+    if name != "matmul":
+        y = x.detach().clone()
+        in_place = getattr(operator, f"i{name}")
+        assert in_place(y, Stranger())[:2] == ("right", name)  # nothing was written
+        assert fw.equal(y, x)
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+def test_strangers_are_asked_to_compare(name, x):
+    assert FUNCTIONS[name](x, Stranger())[:2] == ("left", SWAPPED[name])
+
+
+@pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
+@pytest.mark.parametrize("thing", [None, "a", {"a": 1}, {1}, Deaf(), slice(1)], ids=str)
+def test_nobody_knows_what_it_means(name, thing, x):
+    function = FUNCTIONS[name]
+    if name == "mul" and isinstance(thing, str):
+        return  # Python repeats it
+    with pytest.raises(TypeError):
+        function(x, thing)
+    if not (name == "mod" and isinstance(thing, str)):  # the string's own operator
+        with pytest.raises(TypeError):
+            function(thing, x)
+
+
+def test_message_names_the_op_where_python_has_nothing_to_try():
+    with pytest.raises(TypeError, match="sub: argument 'other' must be a Tensor or a number, got list"):
+        fw.ones(2) - [1.0, 2.0]
+    with pytest.raises(TypeError, match="lt: .*NoneType"):
+        fw.ones(2) < None  # noqa: B015
+
+
+@pytest.mark.parametrize("thing", [None, "a", [1, 2], (1, 2), {"a": 1}, {1}, Deaf(), slice(1), int], ids=str)
+def test_equal_by_identity(thing, x):
+    assert (x == thing) is False and (thing == x) is False
+    assert (x != thing) is True and (thing != x) is True
+    assert thing not in [x] and x not in [thing]
+    with pytest.raises(TypeError, match="eq: argument 'other'"):
+        fw.eq(x, thing)
+    with pytest.raises(TypeError, match="ne: argument 'other'"):
+        fw.ne(x, thing)
+
+
+def test_containers_that_hold_tensors_compare():
+    x, y = fw.ones(2), fw.zeros(2)
+    assert {"x": x, "n": None} == {"x": x, "n": None}
+    assert {"x": x} != {"x": None} and (x, "a") != ("a", x) and [x, 1] != [x]
+    assert [None, x].index(x) == 1 and [x, None].count(None) == 1
+    assert {x: 1}[x] == 1 and y not in {x: 1}
+
+
+def test_equality_of_a_strangers_choosing():
+    class Any:
+        def __eq__(self, other):
+            return "equal"
+
+        def __ne__(self, other):
+            return "unequal"
+        __hash__ = None
+
+    assert (fw.ones(2) == Any()) == "equal" and (fw.ones(2) != Any()) == "unequal"
+
+
+def test_lists_are_extended_and_repeated():
+    rows = [0]
+    rows += fw.tensor([1, 2])
+    assert [int(r) for r in rows] == [0, 1, 2]
+    assert [1, 2] * fw.tensor(2) == fw.tensor(2) * [1, 2] == [1, 2, 1, 2]
+
+
+@pytest.mark.parametrize("name", [n for n in ARITHMETIC if n != "matmul"])
+def test_numbers_on_the_left(name):
+    x, function = np.array([1, 2, 3]), FUNCTIONS[name]
+    y = function(7, fw.tensor(x))
+    assert isinstance(y, fw.Tensor)
+    np.testing.assert_allclose(y.numpy(), function(7, x))
+
+
+def test_arrays_on_either_side():
+    x = np.array([1.0, 2.0])
+    for y in (fw.tensor(x) - x[::-1], x - fw.tensor(x[::-1].copy())):
+        assert isinstance(y, fw.Tensor) and y.tolist() == [-1.0, 1.0]
+    y = fw.tensor([4, 8])
+    y >>= 1
+    y <<= fw.tensor([0, 2])
+    assert y.tolist() == [2, 16]
