@@ -7,8 +7,9 @@ import pytest
 
 import framework as fw
 
-ARITHMETIC = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift".split()
-COMPARISONS = "lt le gt ge".split()
+ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
+              "lshift", "rshift"]
+COMPARISONS = ["lt", "le", "gt", "ge"]
 FUNCTIONS = {name: getattr(operator, {"and": "and_", "or": "or_"}.get(name, name))
              for name in (*ARITHMETIC, *COMPARISONS)}
 SWAPPED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}

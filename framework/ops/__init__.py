@@ -35,8 +35,8 @@ def namespace(name: str) -> dict[str, Any]:
 
 # functions with an in-place form -> the operator that calls it
 _OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
-              "remainder": "mod", "pow": "pow", "bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor",
-              "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}
+              "remainder": "mod", "pow": "pow", "bitwise_and": "and", "bitwise_or": "or",
+              "bitwise_xor": "xor", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}
 
 
 def _bind() -> None:

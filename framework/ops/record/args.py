@@ -22,7 +22,7 @@ _OPERANDS = (Tensor, bool, int, float, complex, np.generic, np.ndarray)
 
 def is_foreign(*operands: Any) -> bool:
     """Whether one of an operator's operands is none that tensors know: Python asks the other one then."""
-    return not all([isinstance(x, _OPERANDS) for x in operands])
+    return not all(isinstance(x, _OPERANDS) for x in operands)
 
 
 def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
