@@ -90,11 +90,6 @@ def test_bad_input_changes_nothing():
         assert x.tolist() == before and x._version == version
 
 
-def test_tensor_is_no_constructor():
-    with pytest.raises(TypeError, match=r"framework.tensor\(data\)"):
-        fw.Tensor([1.0])
-
-
 @pytest.mark.parametrize("call, kind, text", [
     (lambda: bool(fw.ones(2)), errors.ShapeError, "any()"),
     (lambda: fw.ones(2).item(), errors.ShapeError, "tolist()"),

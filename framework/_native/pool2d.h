@@ -38,10 +38,11 @@ inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const 
         a = {x[x.size() - d + i], out[i], kernel[i], stride[i], padding[i], dilation[i]};
         if (a.in < 1 || a.out < 1 || a.kernel < 1 || a.stride < 1 || a.dilation < 1 || a.padding < 0)
             return false;
-        // windows that fit, the last of which may begin behind the end; and no more padding than is sensible
+        // windows that fit, or leave the image by less than a stride (ceil_mode); the last may begin behind the
+        // end; and no more padding than is sensible
         int64_t reach, last;
         if (a.padding > a.in + 64 || __builtin_mul_overflow(a.kernel - 1, a.dilation, &reach) ||
-            reach >= a.in + 2 * a.padding || __builtin_mul_overflow(a.out - 1, a.stride, &last) ||
+            reach >= a.in + 2 * a.padding + std::min(a.stride, a.in + 2 * a.padding + 64) - 1 || __builtin_mul_overflow(a.out - 1, a.stride, &last) ||
             last >= a.in + 2 * a.padding)
             return false;
         a.stride = std::min(a.stride, a.in + 2 * a.padding);

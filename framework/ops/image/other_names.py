@@ -91,21 +91,39 @@ def _old(name: str) -> None:
 @public("nn.functional")
 def upsample(input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest",
              align_corners: bool | None = None) -> Tensor:
-    """The old name of ``interpolate``, with a FutureWarning."""
+    """The old name of ``interpolate``, with a FutureWarning.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     fw.nn.functional.upsample(fw.ones(1, 1, 2), 3)
+    tensor([[[1., 1., 1.]]])
+    """
     _old("upsample")
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @public("nn.functional")
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with mode="nearest", with a FutureWarning."""
+    """``interpolate`` with mode="nearest", with a FutureWarning.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     fw.nn.functional.upsample_nearest(fw.ones(1, 1, 2), scale_factor=2)
+    tensor([[[1., 1., 1., 1.]]])
+    """
     _old("upsample_nearest")
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
 @public("nn.functional")
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """``interpolate`` with mode="bilinear" and ``align_corners=True``, with a FutureWarning."""
+    """``interpolate`` with mode="bilinear" and ``align_corners=True``, with a FutureWarning.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     fw.nn.functional.upsample_bilinear(fw.tensor([[[[0.0, 1.0]]]]), (1, 3))
+    tensor([[[[0.0000, 0.5000, 1.0000]]]])
+    """
     _old("upsample_bilinear")
     return interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)
 

@@ -30,7 +30,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
     if outputs and x.ndim != 2:
         raise ShapeError(f"{op}: a weight of {w.ndim} dimensions wants input (n, features), got "
                          f"{list(x.shape)}")
-    b: Any = linear_bias
+    b: Any = None if linear_bias is None else tensor_arg(linear_bias, op, "linear_bias")
     scores: Any = linear(x, w.reshape(-1, w.shape[-1]), None if b is None else b.reshape(-1))
     if outputs:
         scores = scores.reshape(x.shape[0], w.shape[0], *outputs)
