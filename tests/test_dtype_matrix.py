@@ -61,9 +61,9 @@ DELIBERATE = {
         "bool",
         "PyTorch's norm of bools is cut to a bool on the way",
     ),
-    "nn.functional.interpolate": (
-        "uint8",
-        "images are converted first: PyTorch's uint8 path rounds its weights",
+    **dict.fromkeys(
+        ("nn.functional.interpolate", "nn.functional.upsample_bilinear"),
+        ("uint8", "images are converted first: PyTorch's uint8 path rounds its weights"),
     ),
     "einsum": ("uint8 bool", "a sum in einsum keeps the dtype, as products do"),
     "where": ("uint8", "-2 is no uint8; PyTorch takes 254"),

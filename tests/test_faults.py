@@ -262,7 +262,7 @@ def test_a_training_step_that_runs_out_of_memory():
         assert bits(*run)[0] == before
         step(*run)
         assert all(p.isfinite().all() for p in model.parameters())
-    assert fault.n > 20
+    assert fault.n > 15  # each op of a step, forward and backward, layers that run joined as one
 
 
 def test_an_optimizer_step_that_runs_out_of_memory():
