@@ -304,3 +304,28 @@ def twice(rank, n):
 def test_the_error_of_the_rank_that_failed_comes_home():
     with pytest.raises(ProcessRaisedException, match="KeyError: 'mine'"):
         on_ranks(2, twice)
+
+
+def long(rank, n, direct):
+    backend = dist.GroupMember.WORLD.backend
+    backend._direct = direct  # None: find out; False: as where reading others' memory is forbidden
+    for dtype in ("float32", "bfloat16", "int64"):
+        xs = [numbers(r, dtype, 2_500_001) for r in range(n)]
+        x = wrap(xs[rank].copy())
+        for op in (ReduceOp.SUM, ReduceOp.MAX):
+            x._array[...] = xs[rank]
+            dist.all_reduce(x, op)
+            same(x, reduced(op, xs))
+    f = np.random.default_rng(rank).standard_normal(1_500_000).astype(np.float32)
+    x = wrap(f.copy())
+    dist.all_reduce(x, ReduceOp.AVG)
+    fs = [np.random.default_rng(r).standard_normal(1_500_000).astype(np.float32) for r in range(n)]
+    same(x, (sum(fs[1:], fs[0]) / n).astype(np.float32))  # in the order of ranks, to the bit
+    assert direct is None or backend._direct is False
+
+
+@pytest.mark.parametrize("direct", [None, False])
+def test_long_tensors_by_reading_others_memory_or_through_slots(direct):
+    pytest.importorskip("ml_dtypes")
+    on_ranks(2, long, direct)
+    on_ranks(3, long, False)

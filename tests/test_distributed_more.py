@@ -173,6 +173,21 @@ def test_meeting_by_a_store_and_by_url(tmp_path):
     assert out.tolist() == [2.0, 2.0]
 
 
+def seeded():
+    dist.manual_seed(3)
+    first = fw.rand(4).tolist()
+    dist.manual_seed(3)
+    assert fw.rand(4).tolist() == first
+    return first
+
+
+def test_each_rank_has_random_numbers_of_its_own():
+    both = dist.launch(seeded, 2)
+    assert both[0] != both[1] and both == dist.launch(seeded, 2)
+    fw.manual_seed(3)
+    assert fw.rand(4).tolist() == both[0]  # rank 0's are those of one process
+
+
 def test_launch_takes_lambdas_and_brings_results_and_errors_home():
     x = fw.ones(3)
     assert dist.launch(lambda t: (dist.get_rank(), dist.get_world_size(), t.sum().item()), 2, x) == [

@@ -48,6 +48,7 @@ from .groups import is_initialized as is_initialized
 from .groups import is_mpi_available as is_mpi_available
 from .groups import is_nccl_available as is_nccl_available
 from .groups import is_torchelastic_launched as is_torchelastic_launched
+from .groups import manual_seed as manual_seed
 from .groups import new_group as new_group
 from .groups import new_subgroups as new_subgroups
 from .groups import new_subgroups_by_enumeration as new_subgroups_by_enumeration
