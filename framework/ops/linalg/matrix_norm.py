@@ -5,7 +5,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..record.args import many_dims, one_dim, tensor_arg
+from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.norms import vector_norm
 from ..shape.view import permute_op, reshape_op
@@ -48,6 +48,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     >>> fw.linalg.matrix_norm(fw.tensor([[3.0, 0.0], [4.0, 0.0]]))
     tensor(5.)
     """
+    ord = number_arg(ord, "matrix_norm", "ord")
     if dtype is not None:
         input = input.to(dtype)  # type: ignore[attr-defined]
     matrix(input, "matrix_norm", square=False)

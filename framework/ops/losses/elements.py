@@ -15,7 +15,7 @@ from ..language.elementwise import Elementwise
 from ..pointwise.activations import logsigmoid_op
 from ..pointwise.choose import _where
 from ..pointwise.elementary import exp, log
-from ..record.args import tensor_arg
+from ..record.args import number_arg, tensor_arg
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
 from ..reduce.total import Total
@@ -146,6 +146,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     tensor(1.)
     """
     input, target = _paired("smooth_l1_loss", input, target)
+    beta = number_arg(beta, "smooth_l1_loss", "beta")
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     if beta == 0:
@@ -164,6 +165,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     tensor(1.)
     """
     input, target = _paired("huber_loss", input, target)
+    delta = number_arg(delta, "huber_loss", "delta")
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     _check_weight(weight, input.shape, "huber_loss")
@@ -296,7 +298,8 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
                       reduction: str = "mean") -> Tensor:
     """``(log(v) + (input - t)**2 / v) / 2`` with ``v = max(var, eps)``.
 
-    var: a number, or a tensor of the input's shape, or that with some sizes 1 or without the last dimension.
+    target broadcasts to input. var: a number, or a tensor of the input's shape, or that with some sizes 1 or
+    without the last dimension.
     full: add ``log(2 pi) / 2``. The limit ``eps`` does not stop the gradient of var.
     Raises ShapeError for other shapes, ValueError for a negative variance.
 
@@ -304,7 +307,11 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     tensor(1.1931)
     """
     op = "gaussian_nll_loss"
-    _alike(op, input=input, target=target)
+    tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
+    if broadcast_shape((input.shape, target.shape), op) != input.shape:
+        raise ShapeError(f"{op}: target has shape {list(target.shape)}, which does not broadcast to the "
+                         f"input's {list(input.shape)}")
+    eps = number_arg(eps, op, "eps")
     if isinstance(var, (int, float)) and not isinstance(var, bool):
         var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
     if tensor_arg(var, op, "var").shape == input.shape[:-1] and input.ndim and var.shape != input.shape:

@@ -16,7 +16,7 @@ from ...tensor import Tensor
 from ..convert.cast import cast, clone_op
 from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
-from ..record.args import floating, real_arg, size_args, tensor_arg
+from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
@@ -325,6 +325,7 @@ def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
 def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
     """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
     if running is not None:
+        momentum = number_arg(momentum, op, "momentum")
         with no_grad():
             write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
 

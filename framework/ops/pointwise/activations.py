@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
-from ..record.args import one_dim, tensor_arg
+from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.public import public
 from ..shape.view import reshape_op, slice_along
@@ -27,6 +27,9 @@ def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "f
 
 def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
     tensor_arg(x, name or op.name, "input")
+    for setting, value in settings.items():
+        if isinstance(value, Tensor):
+            settings[setting] = number_arg(value, name or op.name, setting)
     if not inplace:
         return op.run(x, **settings)
     if computed_into(x, (op, (x,), settings), f"{name or op.name}_"):
@@ -64,6 +67,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0,
     >>> fw.nn.functional.hardtanh(fw.tensor([-3.0, 0.5, 3.0]))
     tensor([-1.0000,  0.5000,  1.0000])
     """
+    min_val, max_val = number_arg(min_val, "hardtanh", "min_val"), number_arg(max_val, "hardtanh", "max_val")
     if min_val > max_val:
         raise ValueError(f"hardtanh: min_val={min_val} is above max_val={max_val}; swap them")
     if tensor_arg(input, "hardtanh", "input")._array.dtype.kind in "iu":
@@ -106,6 +110,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     >>> fw.nn.functional.celu(fw.tensor([-1.0, 2.0]), alpha=2.0)
     tensor([-0.7869,  2.0000])
     """
+    alpha = number_arg(alpha, "celu", "alpha")
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
     return _apply(_elu, input, inplace, "celu", alpha=alpha, scale=1.0, rate=1.0 / alpha)
@@ -132,7 +137,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
     >>> fw.nn.functional.leaky_relu(fw.tensor([-1.0, 2.0]), 0.1)
     tensor([-0.1000,  2.0000])
     """
-    return _apply(_leaky, input, inplace, slope=negative_slope)
+    return _apply(_leaky, input, inplace, slope=number_arg(negative_slope, "leaky_relu", "negative_slope"))
 
 
 _prelu = Elementwise("prelu", "x weight", "where(x > 0, x, weight * x)", result="float",

@@ -10,7 +10,7 @@ from ...tensor import Tensor, wrap
 from ..index.scatter import scatter
 from ..pointwise.activations import leaky_relu
 from ..pointwise.arithmetic import mul
-from ..record.args import floating, one_dim, real_arg
+from ..record.args import floating, number_arg, one_dim, real_arg
 from ..record.public import public
 from ..reduce.softmax import softmax
 from ..write.inplace import inplace as in_place_form
@@ -34,6 +34,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     tensor([-0.5000,  2.0000])
     """
     floating(real_arg(input, "rrelu"), "rrelu")
+    lower, upper = number_arg(lower, "rrelu", "lower"), number_arg(upper, "rrelu", "upper")
     if not lower <= upper:
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
     if not training:

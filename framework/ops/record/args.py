@@ -33,6 +33,16 @@ def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
     return x
 
 
+def number_arg(x: Any, op: str, name: str) -> Any:
+    """A setting as a number: a 0-dim tensor counts as the number in it, if no gradient is to flow there."""
+    if not isinstance(x, Tensor):
+        return x
+    if x.ndim or x.requires_grad:
+        raise TypeError(f"{op}: {name} must be a number, or a tensor of one without a gradient; got "
+                        f"shape {list(x.shape)}, requires_grad={x.requires_grad}; pass {name}.item()")
+    return x.item()
+
+
 def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
     if isinstance(dim, (bool, np.ndarray)) or not hasattr(dim, "__index__"):

@@ -10,7 +10,7 @@ from ...tensor import Tensor
 from ..language.expression import OPS_BY_NAME
 from ..pointwise.complex_numbers import complex
 from ..pointwise.elementary import sqrt
-from ..record.args import floating, many_dims, tensor_arg
+from ..record.args import floating, many_dims, number_arg, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from .sums import count, gate, in_dtype, mean, mean_op, over, reduced, spread, where_op, wide_sum
@@ -73,6 +73,7 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
         raise TypeError(f"{op.name}: give unbiased or correction, not both (unbiased=True is "
                         f"correction=1)")
     floating(tensor_arg(x, op.name), op.name)
+    correction = number_arg(correction, op.name, "correction")
     if correction is None:
         correction = 1 if unbiased is None else int(unbiased)
     return op.run(x, dims=many_dims(dim, x.ndim, op.name), correction=correction, keepdim=keepdim)

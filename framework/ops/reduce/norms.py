@@ -10,7 +10,7 @@ from ..convert.cast import cast
 from ..language.expression import OPS_BY_NAME
 from ..pointwise.arithmetic import abs as abs_
 from ..pointwise.arithmetic import sign
-from ..record.args import floating, many_dims, one_dim, tensor_arg
+from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
 from ..record.op import Op
 from ..record.public import public
 from .extremes import amax, amin, need_elements
@@ -64,6 +64,7 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
     """The norm of order ``ord``, for the public function ``name``."""
+    ord = number_arg(ord, name, "ord")
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(f"{name}: the order must be a number, got {ord!r}")
     floating(tensor_arg(x, name), name)

@@ -5,7 +5,7 @@ from typing import Any
 from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..record.args import many_dims, one_dim, tensor_arg
+from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.scan import cumsum
 from ..shape.join import cat
@@ -76,6 +76,7 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
         raise ValueError(f"gradient: edge_order must be 1 or 2, got {edge_order!r}")
     if x.dtype.category < FLOAT:
         x = x.to(float)
+    dim = number_arg(dim, "gradient", "dim")
     given = (dim,) if isinstance(dim, int) else dim
     dims = many_dims(None, x.ndim, "gradient") if given is None else tuple(
         [one_dim(d, x.ndim, "gradient") for d in given])

@@ -17,7 +17,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj, real_op
-from ..record.args import many_dims, one_dim, tensor_arg
+from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -390,6 +390,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
 
 
 def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor:
+    n, d = number_arg(n, name, "n"), number_arg(d, name, "d")
     if n < 1 or d == 0:
         raise ValueError(f"{name}: n must be at least 1 and d not 0, got n={n}, d={d}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)

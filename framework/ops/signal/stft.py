@@ -14,14 +14,14 @@ from ..convert.cast import from_array
 from ..image.pad import pad
 from ..index.index import index_add
 from ..pointwise.complex_numbers import view_as_real
-from ..record.args import floating, tensor_arg
+from ..record.args import floating, number_arg, tensor_arg
 from ..record.public import public
 from .fft import fft, ifft, irfft, rfft
 
 
 def _framing(op: str, n_fft: int, hop: int | None, win: int | None, window: Any, like: Any) -> tuple:
     """Hop, and the window with zeros around it to n_fft."""
-    hop = n_fft // 4 if hop is None else hop
+    hop = n_fft // 4 if hop is None else number_arg(hop, op, "hop_length")
     win = n_fft if win is None else win
     if n_fft < 1 or hop < 1 or not 0 < win <= n_fft:
         raise ValueError(f"{op}: n_fft={n_fft} and hop_length={hop} must be positive, and win_length={win} "

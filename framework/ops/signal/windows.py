@@ -10,6 +10,7 @@ from ...backends import move
 from ...device import as_device
 from ...errors import DTypeError
 from ...tensor import Tensor, made
+from ..record.args import number_arg
 from ..record.public import public
 
 
@@ -54,6 +55,7 @@ def hamming_window(window_length: int, periodic: bool = True, alpha: float = 0.5
     >>> fw.hamming_window(4)
     tensor([0.0800, 0.5400, 1.0000, 0.5400])
     """
+    alpha, beta = number_arg(alpha, "hamming_window", "alpha"), number_arg(beta, "hamming_window", "beta")
     return _window("hamming_window", lambda n, m: alpha - beta * np.cos(2 * math.pi / m * n),
                    window_length, periodic, dtype, device, requires_grad)
 
@@ -101,6 +103,8 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     >>> fw.kaiser_window(4, beta=2.0)
     tensor([0.4387, 0.8348, 1.0000, 0.8348])
     """
+    beta = number_arg(beta, "kaiser_window", "beta")
+
     def formula(n: Any, m: float) -> Any:
         return np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0))) / np.i0(beta)
     return _window("kaiser_window", formula, window_length, periodic, dtype, device, requires_grad)
