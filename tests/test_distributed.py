@@ -186,6 +186,7 @@ def together(rank, n):
         dist.recv(x, 0, tag=5)
         assert x.tolist() == [5.0, 5.0]
         dist.send(fw.full((1,), float(rank)), 0)
+    dist.barrier()  # what comes next must not be taken for what rank 0 still waits for
     big = [fw.full((200_000,), float(rank)), fw.zeros(200_000)]
     for w in dist.batch_isend_irecv([dist.P2POp(dist.isend, big[0], (rank + 1) % n),
                                      dist.P2POp(dist.irecv, big[1], (rank - 1) % n)]):
