@@ -236,7 +236,8 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
             array.fill(fill)
-    return made(name, array, *(() if fill is None else (fill,))).requires_grad_(requires_grad)
+    result = made(name, array) if fill is None else made(name, array, fill)
+    return result.requires_grad_(True) if requires_grad else result
 
 
 def _is_negative(number: Any) -> bool:

@@ -42,18 +42,18 @@ def both(layer, x, *others):
 
 @pytest.fixture
 def joined_calls(monkeypatch):
-    """The names of the native functions that were called."""
+    """The names of the joined records whose kernel was called."""
     names = []
 
-    def watched(name):
-        function = getattr(fused, name)
+    def watched(op):
+        function = op.cpu
 
         def call(*args, **settings):
-            names.append(name)
+            names.append(op.name)
             return function(*args, **settings)
-        return call if function else None
-    for name in ("_linear_relu", "_conv_then"):
-        monkeypatch.setattr(fused, name, watched(name))
+        return call
+    for op in (fused._linear_relu_op, fused._conv_relu_op, fused._conv_norm_op):
+        monkeypatch.setattr(op, "cpu", watched(op))
     return names
 
 
@@ -82,7 +82,7 @@ def test_layers_are_joined(joined_calls):
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5),
                           nn.ReLU(inplace=True), nn.Linear(5, 2))
     model(fw.ones(2, 3, 8, 8)).sum().backward()
-    assert joined_calls == ["_conv_then", "_linear_relu"]
+    assert joined_calls == ["conv_relu", "linear_relu"]
     assert all(p.grad is not None for p in model.parameters())
 
 
@@ -124,7 +124,7 @@ def test_a_norm_in_evaluation(name, affine, active, joined_calls):
             got, wanted = both(layer, fw.randn(*shape, dtype=dtype), *others)
         np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=places, atol=places * 10)
     if fused._conv_then and "mirrored" not in name:
-        assert joined_calls == ["_conv_then"] * 2
+        assert joined_calls == ["conv_norm"] * 2
 
 
 def test_a_norm_far_from_zero():

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any, NamedTuple
+from weakref import ref
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from .mode import masked_walks, set_recording, state
 LARGE = 1 << 17  # numbers of gradients whose memory is worth reusing
 
 _age = attrgetter("seq")
+_interrupted: set[ref] = set()  # nodes that an interrupted backward started from
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
 
 
@@ -118,11 +120,8 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
         if root._node is not None:
             _add(pending, heap, root._node, seed, set())
     starts = list(pending)
-    for start in starts:
-        if "interrupted" in getattr(start, "notes", ()):
-            raise AutogradError(f"backward from {start.name()}: an earlier one was interrupted by "
-                                f"{start.notes['interrupted']}, after which some gradients are added up and "
-                                f"some kept values gone; compute the values anew")
+    if _interrupted:
+        _refuse_interrupted(starts)
     needed = None if targets is None else inside or _needed(starts, set(targets))
     caught: dict[Any, Any] = {}
     watch = state.anomaly
@@ -141,9 +140,9 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
             end()
     except BaseException as error:
         if not isinstance(error, Exception) and not retain:
-            for start in starts:
-                if type(start) is not Pick:
-                    notes_of(start)["interrupted"] = type(error).__name__
+            for node in map(_source, starts):
+                notes_of(node)["interrupted"] = type(error).__name__
+                _interrupted.add(ref(node, _interrupted.discard))
         raise
     finally:
         if recording is not create_graph:
@@ -161,6 +160,20 @@ def pull_back(roots: Sequence, seeds: Sequence, ends: list, inside: set, create_
     For an op that recomputes part of a graph: backward stops at ``ends`` and comes by nodes ``inside`` only.
     """
     return _walk(roots, seeds, create_graph, create_graph, ends, inside.union(ends))
+
+
+def _source(start: Any) -> Any:
+    """The node that a place in the graph is an output of."""
+    return start.edges[0] if type(start) is Pick else start
+
+
+def _refuse_interrupted(starts: list) -> None:
+    """Raise if a backward from one of these was interrupted (by Ctrl-C, say) before its end."""
+    for node in map(_source, starts):
+        if ref(node) in _interrupted:
+            raise AutogradError(f"backward from {node.name()}: an earlier one was interrupted by "
+                                f"{node.notes['interrupted']}, after which some gradients are added up and "
+                                f"some kept values gone; compute the values anew")
 
 
 def _live(create_graph: bool) -> bool:

@@ -14,7 +14,6 @@ from ..ops.image.fused import conv_then, linear_relu
 from . import functional as F
 from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
-from .hooks import EVERYWHERE
 from .linear import Linear
 from .module import Module
 from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -32,13 +31,9 @@ def _is(items: list, at: int, kind: Any) -> bool:
     if at >= len(items):
         return False
     module = items[at]
-    return type(module) is kind and module._hooks is None and "forward" not in module.__dict__ \
-        and not EVERYWHERE.on and _is_own(kind)
-
-
-def _is_own(kind: Any) -> bool:
-    """Whether the class and the function behind it are as this package made them."""
-    forward, name, function = _OWN[kind]
+    if type(module) is not kind or module._hooks is not None or "forward" in module.__dict__:
+        return False
+    forward, name, function = _OWN[kind]  # those of this package; hooks of all modules replace ``__call__``
     return kind.forward is forward and _HOME[name] is function and kind.__call__ is _CALL
 
 

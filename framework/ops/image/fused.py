@@ -30,16 +30,15 @@ _KERNELS = {op: op.cpu for op in (linear_op, conv)}
 class _Joined(Op):
     """Several ops as one function of the CPU's kernels, which may decline."""
 
-    def __init__(self, name: str, inputs: str, native: Callable, layer: Op, **record: Any) -> None:
-        super().__init__(name, inputs, kernel=lambda xp, *arrays, **settings: native(*arrays, **settings),
-                         loose_from=layer.loose_from, **record)
-        self.cpu = native
+    def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op, **record: Any) -> None:
+        super().__init__(name, inputs, kernel=lambda xp, *arrays, **settings: NotImplemented, cpu=native,
+                          loose_from=layer.loose_from, **record)
 
 
 class _WithRelu(_Joined):
     """A layer and relu; two nodes, that of relu behind the layer's."""
 
-    def __init__(self, name: str, inputs: str, native: Callable, layer: Op) -> None:
+    def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op) -> None:
         self.layer = layer
         super().__init__(name, inputs, native, layer, vjp=lambda g: None, infer=layer.infer)
 
@@ -48,28 +47,15 @@ class _WithRelu(_Joined):
         return _relu_op.node((between,), [between._array], results, {})
 
 
-def _linear_and_relu(*arrays: Any) -> Any:
-    out = _linear_relu(*arrays)
-    if out is NotImplemented:
-        raise Declined
-    return out
-
-
 def _conv_and_relu(x: Any, w: Any, b: Any, **settings: Any) -> Any:
-    out = _conv_then(x, w, b, **settings, norm=None, relu=True)
-    if out is NotImplemented:
-        raise Declined
-    return out
+    return _conv_then(x, w, b, **settings, norm=None, relu=True)
 
 
 def _conv_and_norm(x: Any, w: Any, b: Any, *norm: Any, **settings: Any) -> Any:
-    out = _conv_then(x, w, b, **settings, norm=norm)
-    if out is NotImplemented:
-        raise Declined
-    return out
+    return _conv_then(x, w, b, **settings, norm=norm)
 
 
-_linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_and_relu, linear_op)
+_linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_relu, linear_op)
 _conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv)
 _conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv)
 
@@ -99,10 +85,12 @@ def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None) -> tuple[list, bool] 
 
 def linear_relu(x: Any, w: Tensor, b: Tensor | None) -> Tensor | None:
     """``relu(linear(x, w, b))``"""
-    found = None if _linear_relu is None else _operands(linear_op, x, w, b)
-    if found is None:
+    if _linear_relu is None or (found := _operands(linear_op, x, w, b)) is None:
         return None
-    return _joined(_linear_relu_op, (x, w, b), found, {})
+    try:
+        return road(_linear_relu_op, (x, w, b), found[0], {}, found[1])
+    except Declined:
+        return None
 
 
 def conv_then(x: Any, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple, dilation: tuple,

@@ -47,20 +47,22 @@ class Elementwise(Op):
 
     complex: whether complex numbers are taken; without it they are refused, as NumPy orders them, say,
         where mathematics does not.
+    writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
+        the result can have); to be given where a kernel can fail in the middle.
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
-                 arguments: str | None = None) -> None:
+                 arguments: str | None = None, writes: str | None = None) -> None:
         self.expr = expr
         self.result = result
         self.complex = complex
         # NumPy's kinds of dtype that it computes in as they come
         self.kinds = {"float": "f", "integer": "iub", "number": "fiu"}.get(result, "fiub") + "c" * complex
-        # those that its result can be written into, since it has the dtype of the inputs
         like_inputs = "fiub" if result == "real" else self.kinds
-        self.writes = "" if result in ("bool", "integer") else like_inputs + "V"
+        self.writes = writes if writes is not None else \
+            "" if result in ("bool", "integer") else like_inputs + "V"
         self.ufunc = ufunc
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
@@ -68,12 +70,10 @@ class Elementwise(Op):
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments,
-                         loose_from=NEVER, bare=True)  # the result lies as the inputs do
+                         loose_from=NEVER, bare=True,  # the result lies as the inputs do
+                         cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
-        self.cpu = self._first_cpu
-        if _native.module is not None:
-            self.rounded = lambda *arrays, **settings: self.cpu(*arrays, **settings)
         OPS_BY_NAME.setdefault(name, self)
 
     def _rule(self, text: str) -> Any:
@@ -84,6 +84,9 @@ class Elementwise(Op):
                       else array_function(self.expr, self._parameters, np))
         self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain,
                                  self.settings)
+        return self.cpu(*arrays, **settings)
+
+    def _rounded(self, *arrays: Any, **settings: Any) -> Any:
         return self.cpu(*arrays, **settings)
 
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:

@@ -96,25 +96,21 @@ def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
     return (g - where_op(size < eps, 0.0, turned)) / divisor
 
 
-class _Unit(Op):
-    """x / max(|x|, eps), of large arrays in one pass over memory."""
-
-    def __init__(self) -> None:
-        super().__init__("normalize", "x", kernel=_unit_kernel, infer=lambda x, *, dim, eps: x,
-                         vjp={"x": _unit_vjp})
-        self._divide = native_kernel("x / size", ("x", "size"), np.divide)
-        self.cpu = self._cpu
-
-    def _cpu(self, x: Any, *, dim: int, eps: float) -> Any:
-        def size(x: Any, dim: int) -> Any:
-            return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
-        dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
-        if _native.module is None or not dense or x.size <= SLICES:
-            return x / size(x, dim)
-        return in_slices(lambda rows: size(rows, 1), self._divide, x)
+_divide = native_kernel("x / size", ("x", "size"), np.divide)
 
 
-_unit = _Unit()
+def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
+    """The kernel, which comes by the memory of large arrays once."""
+    def size(x: Any, dim: int) -> Any:
+        return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
+    dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
+    if _native.module is None or not dense or x.size <= SLICES:
+        return x / size(x, dim)
+    return in_slices(lambda rows: size(rows, 1), _divide, x)
+
+
+_unit = Op("normalize", "x", kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x,
+           vjp={"x": _unit_vjp})
 
 
 @public("nn.functional", op=_unit, out=True)

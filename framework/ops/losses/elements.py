@@ -67,6 +67,8 @@ def _alike(op: str, **tensors: Any) -> None:
 
 def _paired(op: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     """Both, of one shape. For programs of PyTorch they are broadcast, with its warning."""
+    if isinstance(input, Tensor) and isinstance(target, Tensor) and input._array.shape == target._array.shape:
+        return input, target
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if input.shape != target.shape and names.package == "torch":
         warnings.warn(f"{op}: target of shape {list(target.shape)} and input of shape {list(input.shape)} "
@@ -77,11 +79,11 @@ def _paired(op: str, input: Any, target: Any) -> tuple[Tensor, Tensor]:
     return input, target
 
 
-def _check_weight(weight: Any, shape: tuple[int, ...], op: str) -> None:
+def _check_weight(weight: Any, input: Tensor, op: str) -> None:
     if weight is not None and broadcast_shape(
-            (tensor_arg(weight, op, "weight").shape, shape), op) != shape:
+            (tensor_arg(weight, op, "weight").shape, input.shape), op) != input.shape:
         raise ShapeError(f"{op}: weight of shape {list(weight.shape)} does not broadcast to the losses' "
-                         f"shape {list(shape)}")
+                         f"shape {list(input.shape)}")
 
 
 # -- pointwise -----------------------------------------------------------------------------------
@@ -116,7 +118,7 @@ def mse_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     tensor(2.)
     """
     input, target = _paired("mse_loss", input, target)
-    _check_weight(weight, input.shape, "mse_loss")
+    _check_weight(weight, input, "mse_loss")
     return _pointwise(_mse, _mse_total, input, target, reduction, "mse_loss", weight)
 
 
@@ -129,7 +131,7 @@ def l1_loss(input: Tensor, target: Tensor, *, reduction: str = "mean",
     tensor(1.)
     """
     input, target = _paired("l1_loss", input, target)
-    _check_weight(weight, input.shape, "l1_loss")
+    _check_weight(weight, input, "l1_loss")
     if input.is_complex():
         return _reduced(abs(input - target), reduction, "l1_loss", weight)  # type: ignore[operator]
     return _pointwise(_l1, _l1_total, input, target, reduction, "l1_loss", weight)
@@ -168,7 +170,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     delta = number_arg(delta, "huber_loss", "delta")
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
-    _check_weight(weight, input.shape, "huber_loss")
+    _check_weight(weight, input, "huber_loss")
     return _pointwise(_huber, _huber_total, input, target, reduction, "huber_loss", weight, delta=delta)
 
 
@@ -198,7 +200,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """
     op = "binary_cross_entropy"
     _alike(op, input=input, target=target)
-    _check_weight(weight, input.shape, op)
+    _check_weight(weight, input, op)
     array = input._array
     if array.size and bool(((array < 0) | (array > 1)).any()):
         raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
@@ -222,11 +224,11 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
     """
     op = "binary_cross_entropy_with_logits"
     _alike(op, input=input, target=target)
-    _check_weight(weight, input.shape, op)
+    _check_weight(weight, input, op)
     if pos_weight is None:
         losses = _bce_logits.run(input, target)
     else:
-        _check_weight(pos_weight, input.shape, op)
+        _check_weight(pos_weight, input, op)
         factor = 1 + (pos_weight - 1) * target  # type: ignore[operator]
         losses = (1 - target) * input - factor * logsigmoid_op.run(input)  # type: ignore[operator]
     return _reduced(losses if weight is None else losses * weight, reduction, op)

@@ -123,7 +123,7 @@ def multilabel_soft_margin_loss(input: Tensor, target: Tensor, weight: Tensor | 
     op = "multilabel_soft_margin_loss"
     _alike(op, input=input, target=target)
     floating(input, op)
-    _check_weight(weight, input.shape, op)
+    _check_weight(weight, input, op)
     x, t = input, target
     losses = -(t * logsigmoid_op.run(x) + (1 - t) * logsigmoid_op.run(-x))  # type: ignore[operator]
     if weight is not None:

@@ -70,9 +70,9 @@ _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the powe
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
     """, ufunc="power", namespace="", complex=True, method=False, arguments="input exponent",
+    writes="fcV",  # of whole numbers it can fail in the middle
     vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
          "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
-_power.op.writes = "fcV"  # of whole numbers it can fail in the middle
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])

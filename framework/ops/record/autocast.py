@@ -46,6 +46,12 @@ def choosing(function: Callable, policy: Policy) -> Callable:
     return call
 
 
+def without_choosing(function: Callable) -> Callable:
+    """What ``choosing`` asks around, to be called while ``used`` is false; or the function itself."""
+    plain = getattr(function, "plain", None)  # ``wraps`` hands it on: only the outermost layer may go
+    return plain if plain is not None and function.__wrapped__ is plain else function  # type: ignore
+
+
 def recurrent(forward: Callable) -> Callable:
     """``forward`` of a recurrent layer or cell: its input has the weights' dtype until its record runs."""
     return choosing(forward, "recurrent")

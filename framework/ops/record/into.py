@@ -13,7 +13,7 @@ from ...node import Leaf
 from ...quiet import quiet, quietly
 from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump
-from .road import road
+from .road import road_into
 from .views import overlaps_itself
 
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
@@ -69,7 +69,7 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
     if type(memory) is not np.ndarray or not memory.flags.writeable:
         memory = memory_of(x, name)
     try:
-        road(op, inputs, operands, {**settings, "out": memory} if settings else {"out": memory}, False, run)
+        road_into(op, inputs, operands, memory, settings, run)
     except TypeError:
         return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
     bump(x, name)

@@ -87,6 +87,8 @@ class Op(GraphOp):
     bare: that the kernel's result is the call's as it comes: neither a view nor to be brought into rows.
     rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
         must end in such records, too; then the CPU needs no float32 to compute in.
+    cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
+        ``rounds`` and ``kernel``.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -101,7 +103,8 @@ class Op(GraphOp):
                  view: bool | str = False, adjoint: bool | None = None, moves: bool = False,
                  masks: bool = False, native: str | None = None,
                  arguments: str | None = None, rounds: str | None = None,
-                 loose_from: int | None = None, bare: bool = False) -> None:
+                 loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
+                 rounded: Callable | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -111,9 +114,9 @@ class Op(GraphOp):
         self.differentiable = len(self.outputs) if differentiable is None else differentiable
         self.kernel = kernel
         self.plain: Callable = partial(kernel, np)
-        self.cpu: Callable = (native_or if moves or view else native_or_wide)(native, self.plain)
+        self.cpu: Callable = cpu or (native_or if moves or view else native_or_wide)(native, self.plain)
         self.native = native
-        self.rounded = rounded_or(rounds, self.cpu)
+        self.rounded = rounded or rounded_or(rounds, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel
         self.jvp = jvp
         self.infer = infer

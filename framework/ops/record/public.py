@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 from ...dtypes import can_cast
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
-from .autocast import Policy, choosing, unless_out
+from . import autocast
+from .autocast import Policy, choosing, unless_out, without_choosing
 from .into import Call, computed_into, run_call
 from .op import Op
 
@@ -181,10 +182,12 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
     if "reduction" not in (*leading, *others) or "size_average" in (*leading, *others):
         return function
 
+    plain = without_choosing(function)
+
     @wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
         try:
-            return function(*args, **settings)
+            return function(*args, **settings) if autocast.used else plain(*args, **settings)
         except TypeError:
             if settings.keys().isdisjoint(("size_average", "reduce")):
                 raise

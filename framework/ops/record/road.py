@@ -29,7 +29,7 @@ _new = object.__new__
 
 
 class Declined(Exception):
-    """What a kernel raises that leaves a call to other ops."""
+    """What a call raises whose kernel leaves it to other ops: it has answered NotImplemented."""
 
 
 def road(op: Any, inputs: tuple, arrays: Any, settings: dict, recorded: bool,
@@ -50,6 +50,8 @@ def road(op: Any, inputs: tuple, arrays: Any, settings: dict, recorded: bool,
     if type(out) is not ndarray:
         if len(op.outputs) > 1:
             return _finish_many(op, inputs, arrays, out, settings, recorded)
+        if out is NotImplemented:
+            raise Declined
         out = as_array(out)
     bare = op.bare
     if not bare and out.ndim >= op.loose_from and not out.flags.c_contiguous:
@@ -93,6 +95,23 @@ def pair(op: Any, input: Any, other: Any, a: Any, b: Any, recorded: bool) -> Ten
     return result
 
 
+def road_into(op: Any, inputs: tuple, arrays: list, memory: Any, settings: dict, run: Callable) -> None:
+    """``road`` where the kernel writes its result into ``memory`` and nothing is recorded.
+
+    A TypeError of the kernel, which may have no such argument, comes as it is.
+    """
+    try:
+        kernel = op.cpu if dtypes.plain else op.kernel_for(arrays)
+        if settings:
+            run(kernel, *arrays, **settings, out=memory)
+        else:
+            run(kernel, *arrays, out=memory)
+    except TypeError:
+        raise
+    except Exception as error:
+        _after(error, op, inputs, arrays, {**settings, "out": memory})
+
+
 def _finish_many(op: Any, inputs: tuple, arrays: Any, outs: Iterable, settings: dict,
                  recorded: bool) -> tuple:
     rows = in_rows if op.loose_from < NEVER else as_array
@@ -117,8 +136,6 @@ def _after(error: Exception, op: Any, inputs: tuple, arrays: Any, settings: dict
     try:
         if is_interrupted(error):
             return unsaved(op.kernel_for(arrays), *arrays, **settings)
-        if isinstance(error, Declined) or isinstance(error, TypeError) and "out" in settings:
-            raise error  # a kernel that cannot write into memory, say: who asked for it knows another way
         raise explained(error, op, inputs, settings) from None
     finally:
         del error  # its traceback leads here

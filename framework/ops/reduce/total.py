@@ -47,8 +47,7 @@ class Total(Op):
         self._fold: Callable | None = None
         rules = {name: rule for name, rule in zip(op.inputs, op.rules) if rule is not None}
         super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules,
-                         infer=self._shape, arguments=" ".join(op.arguments))
-        self.cpu = self._cpu
+                         infer=self._shape, arguments=" ".join(op.arguments), cpu=self._cpu)
 
     def _rule(self, function: Any) -> Any:
         return TotalRule(function)

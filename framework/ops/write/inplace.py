@@ -177,16 +177,17 @@ def overwrite(x: Tensor, key: Any, value: Any, op: Op, inputs: tuple, settings: 
     if x._node is not None or x._base is not None:
         guard(x, name)
     if quiet.run is None:
-        return intercepted(Event(WRITE, op, inputs, settings, x), partial(_overwritten, key, op, name))
-    return _overwritten(key, op, name, *inputs, **settings)
+        return intercepted(Event(WRITE, op, inputs, settings, x), lambda *inputs, **settings: _overwritten(
+            inputs[1], key, op, name, inputs, settings))
+    return _overwritten(value, key, op, name, inputs, settings)
 
 
-def _overwritten(key: Any, op: Op, name: str, *inputs: Any, **settings: Any) -> Tensor:
-    """``overwrite`` where it is allowed; the value is ``inputs[1]``."""
-    x, value = inputs[:2]
+def _overwritten(value: Any, key: Any, op: Op, name: str, inputs: tuple, settings: dict) -> Tensor:
+    """``overwrite`` where it is allowed."""
+    x = inputs[0]
     node = None
-    if state.enabled and x._array.dtype.kind in INEXACT and any(
-            isinstance(i, Tensor) and i._node is not None for i in inputs):
+    if state.enabled and x._array.dtype.kind in INEXACT and (x._node is not None or any(
+            isinstance(i, Tensor) and i._node is not None for i in inputs[1:])):
         arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
         result = wrap(x._array)
         result._counter = counter_of(x)
