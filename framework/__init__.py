@@ -581,6 +581,7 @@ _LAZY = (
     "multiprocessing",
     "nn",
     "optim",
+    "overrides",
     "profiler",
     "special",
     "testing",
@@ -597,7 +598,7 @@ _FROM_LAZY = {"vmap": "func", **dict.fromkeys((
 
 def __getattr__(name: str) -> _Any:
     """The sub-packages, imported when first named, and what they have under the package's own name."""
-    if name in _LAZY:
+    if name in _LAZY or name == "_C":
         return _import_module(f"{__name__}.{name}")
     if name in _FROM_LAZY:
         return getattr(_import_module(f"{__name__}.{_FROM_LAZY[name]}"), name)

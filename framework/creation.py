@@ -15,6 +15,7 @@ from .errors import DTypeError, RangeError, ShapeError
 from .layouts import MemoryFormat, back, checked, need_dims, order
 from .ops.convert.memory_format import made_like
 from .ops.record.args import size_args
+from .ops.record.arming import FURTHER
 from .ops.record.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
 from .tensor import Tensor, made, wrap
@@ -494,3 +495,8 @@ def is_floating_point(input: Tensor) -> bool:
     True
     """
     return input.is_floating_point()
+
+
+FURTHER.extend(value for name, value in list(globals().items())
+               if callable(value) and getattr(value, "__module__", "") == __name__
+               and not name.startswith("_") and name not in ("from_numpy", "is_tensor"))

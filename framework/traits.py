@@ -6,7 +6,9 @@ from typing import Any
 from .errors import AutogradError, DeviceError, ShapeError
 from .layouts import Layout, strided
 from .ops.record.args import size_args
-from .tensor import Tensor, bump, wrap
+from .ops.record.arming import subclass
+from .ops.record.torch_function import default
+from .tensor import Tensor, bump
 
 
 def _never(name: str, what: str) -> property:
@@ -56,10 +58,20 @@ def as_subclass(self: Tensor, cls: type) -> Any:
     """
     if not (isinstance(cls, type) and issubclass(cls, Tensor)):
         raise TypeError(f"as_subclass: wanted a subclass of Tensor, got {cls!r}")
-    made = self.__copy__()
-    result = wrap(made._array, cls, made._node)
-    result._counter, result._more = made._counter, made._more
-    return result
+    return subclass(self, cls)
+
+
+def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+    """A tensor of class ``cls`` over the memory of ``data``, outside its graph.
+
+    >>> class Mine(fw.Tensor):
+    ...     pass
+    >>> type(fw.Tensor._make_subclass(Mine, fw.ones(2)) * 2).__name__
+    'Mine'
+    """
+    if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+        raise TypeError(f"_make_subclass: wanted a subclass of Tensor, got {cls!r}")
+    return subclass(data.detach(), cls).requires_grad_(require_grad)
 
 
 def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
@@ -108,6 +120,8 @@ def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
 
 for _method in (as_subclass, resize_, resize_as_, record_stream, module_load):
     setattr(Tensor, _method.__name__, _method)
+Tensor.__torch_function__ = classmethod(default)  # type: ignore[attr-defined]
+Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
 
 
 def typename(obj: Any) -> str:

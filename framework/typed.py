@@ -12,6 +12,7 @@ from .device import Device, as_device, set_default_device
 from .errors import DTypeError, ShapeError
 from .ops.convert.cast import to
 from .ops.record.args import size_args
+from .ops.record.arming import arm_for
 from .size import Size
 from .tensor import Tensor, counter_of, wrap
 
@@ -148,6 +149,8 @@ def set_default_tensor_type(t: Any) -> None:
 
 def _new_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)`` is uninitialised, ``Tensor([1, 2])`` copies numbers, ``Tensor(x)`` shares memory."""
+    if cls is not Tensor:
+        arm_for(cls)
     return made(cls.__name__, None, as_device(device), args, cls)
 
 

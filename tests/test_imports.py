@@ -31,7 +31,7 @@ LEVELS = [
     ["ops.further_homes", "ops.inplace_functions"],
     ["ops.__init__"],
     ["creation", "printing", "protocols", "storage", "traits"],
-    ["typed", "absent", "version"],
+    ["typed", "absent", "version", "overrides", "_C"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],
     ["distributed"],

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ..ops.image.fused import conv_then, linear_relu
+from ..ops.record.torch_function import modes_open
+from ..tensor import Tensor
 from . import functional as F
 from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
@@ -41,6 +43,8 @@ def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     if at + 1 == len(items) or type(items[at + 1]) is not ReLU:
         return None  # the common case
     layer = items[at]
+    if type(input) is not Tensor or modes_open[0]:  # it may do functions itself
+        return None
     if not (_is(items, at + 1, ReLU) and _is(items, at, Linear)):
         return None
     out = linear_relu(input, layer.weight, layer.bias)
@@ -49,6 +53,8 @@ def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
 
 def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     layer, end, norm = items[at], at + 1, None
+    if type(input) is not Tensor or modes_open[0]:  # it may do functions itself
+        return None
     if _is(items, end, _NORMS[type(layer)]):
         n = items[end]
         if not n.training and n.running_mean is not None:

@@ -3,6 +3,8 @@
 from typing import Any
 
 from ..creation import empty
+from ..ops.record.arming import arm
+from ..ops.record.torch_function import PLAIN, disabled
 from ..tensor import Tensor, counter_of, wrap
 
 
@@ -13,6 +15,8 @@ def _over(data: Any, cls: type) -> Any:
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: argument 'data' must be a Tensor, got {type(data).__name__}; "
                         f"convert it with framework.tensor(...)")
+    if cls.__torch_function__ is not disabled:  # type: ignore[attr-defined]
+        arm()
     made = wrap(data._array, cls)
     made._counter = counter_of(data)
     return made
@@ -29,6 +33,8 @@ class Parameter(Tensor):
     Parameter containing:
     tensor([0., 0.], requires_grad=True)
     """
+
+    __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
         return _over(data, cls).requires_grad_(requires_grad)
@@ -51,6 +57,7 @@ class Buffer(Tensor):
     ['count']
     """
 
+    __torch_function__ = disabled
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> "Buffer":
@@ -60,6 +67,9 @@ class Buffer(Tensor):
 
     def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
         pass
+
+
+PLAIN.update((Parameter, Buffer))
 
 
 class _Pending:
@@ -175,6 +185,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
     __slots__ = ()
     cls_to_become = Tensor
     persistent = True
+    __torch_function__ = disabled
 
     def __new__(cls, requires_grad: bool = False, device: Any = None,
                 dtype: Any = None) -> "UninitializedBuffer":

@@ -23,8 +23,9 @@ from ..convert.cast import cast, from_array
 from ..record.args import is_foreign
 from ..record.meta import describe_call
 from ..record.op import Meta, Op
-from ..record.public import check_out, given_out, public
+from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, pair, road
+from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
 from .program import folding, native_kernel
@@ -175,6 +176,9 @@ class Elementwise(Op):
         try:
             ready = self.promote(inputs)
         except (FrameworkError, TypeError) as error:
+            face = next((p.function for p in PUBLIC if p.name == self.name and p.namespace), None)
+            if face is not None and (asked := asked_late(face, inputs, settings)) is not NotImplemented:
+                return asked
             error.add_note(f"while running {describe_call(self, inputs, settings)}")
             raise
         return super().run(*ready, **settings)

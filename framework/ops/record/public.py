@@ -13,6 +13,7 @@ from . import autocast
 from .autocast import Policy, choosing, unless_out, without_choosing
 from .into import Call, computed_into, run_call
 from .op import Op
+from .torch_function import asked_late
 
 
 class Public(NamedTuple):
@@ -95,6 +96,8 @@ def with_out(function: Callable[..., T], name: str | None = None,
                 return direct(*args, **settings)
             except TypeError:
                 if names.keys().isdisjoint(settings):
+                    if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                        return asked
                     raise
         elif plan is not None and names.keys().isdisjoint(settings) and given_out(
                 out, plan(*args, **settings), name):
@@ -166,6 +169,8 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
             return function(*args, **settings)
         except TypeError:
             if names.keys().isdisjoint(settings):
+                if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                    return asked
                 raise
         args, settings = renamed(args, settings)
         return function(*args, **settings)
@@ -190,6 +195,8 @@ def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:
             return function(*args, **settings) if autocast.used else plain(*args, **settings)
         except TypeError:
             if settings.keys().isdisjoint(("size_average", "reduce")):
+                if (asked := asked_late(call, args, settings)) is not NotImplemented:
+                    return asked
                 raise
         average, reduce = settings.pop("size_average", None), settings.pop("reduce", None)
         if average is not None or reduce is not None:

@@ -1,0 +1,104 @@
+"""Functions that ask the classes of their arguments (``torch_function.py``), once one may answer.
+
+A function asks nobody while no tensor of a class with ``__torch_function__`` was ever made: the first one
+arms the functions of the package. Each keeps its identity (programs compare ``func is torch.add``, and hold
+functions in tables) and gets another code, which looks at the classes of its arguments and then goes on as
+before. So a program of plain tensors pays nothing, not even a test.
+"""
+
+import threading
+import weakref
+from types import CodeType, FunctionType
+from typing import Any
+
+from ...tensor import Tensor, counter_of, place, wrap
+from .public import PUBLIC, bare
+from .torch_function import PLAIN, ask, at_first, disabled, modes_open
+
+FURTHER: list[Any] = []  # functions that are made public elsewhere (``creation.py``)
+SPECIAL = frozenset((  # methods of Python's own names that ask, too
+    "__len__", "__float__", "__int__", "__complex__", "__index__", "__bool__", "__repr__", "__format__",
+    "__iter__", "__reversed__", "__contains__", "__getitem__", "__setitem__", "__deepcopy__", "__array__"))
+armed: list[bool] = []
+_lock = threading.Lock()
+
+
+def _template(*args: Any, **settings: Any) -> Any:
+    plain: Any = "<plain>"  # constants, which ``_coded`` replaces
+    modes: Any = "<modes>"
+    original: Any = "<original>"
+    hand: Any = "<hand>"
+    if settings or modes[0]:
+        return hand(args, settings)
+    for x in args:
+        if type(x) not in plain:
+            return hand(args, settings)
+    return original(*args)
+
+
+def _coded(function: FunctionType, original: FunctionType) -> CodeType:
+    def hand(args: tuple, settings: dict) -> Any:
+        result = ask(function, (*args, *settings.values()), args, settings)
+        return original(*args, **settings) if result is NotImplemented else result
+
+    values = {"<plain>": PLAIN, "<modes>": modes_open, "<original>": original, "<hand>": hand}
+    own, code = function.__code__, _template.__code__
+    constants = tuple(values.get(c, c) if isinstance(c, str) else c for c in code.co_consts)
+    return code.replace(co_consts=constants, co_freevars=own.co_freevars, co_name=own.co_name,
+                        co_filename=own.co_filename, co_firstlineno=own.co_firstlineno)
+
+
+def _arm(function: FunctionType) -> None:
+    original = FunctionType(function.__code__, function.__globals__, function.__name__,
+                            function.__defaults__, function.__closure__)
+    original.__kwdefaults__ = function.__kwdefaults__
+    original.__dict__.update(function.__dict__)
+    original.__qualname__, original.__module__ = function.__qualname__, function.__module__
+    original.__doc__, original.__annotations__ = function.__doc__, function.__annotations__
+    function.__code__ = _coded(function, original)
+    if not hasattr(function, "__wrapped__"):
+        function.__wrapped__ = original  # type: ignore[attr-defined]  # where inspect finds the arguments
+
+
+def arm() -> None:
+    """Let the functions ask the classes of their arguments from here on."""
+    if not armed:
+        with _lock:
+            for function in {} if armed else functions():
+                _arm(function)
+            armed.append(True)
+
+
+at_first.append(arm)
+
+
+def arm_for(cls: type) -> None:
+    """``arm`` if tensors of this class do functions themselves."""
+    if not armed and getattr(cls, "__torch_function__", disabled) is not disabled:
+        arm()
+
+
+def functions() -> list[FunctionType]:
+    """All functions and methods that ask the classes of their arguments, once each."""
+    found: list[Any] = []
+    for p in PUBLIC:
+        found += [p.function, bare(p.function)]
+    for name, value in vars(Tensor).items():
+        if not name.startswith("_") or name in SPECIAL:
+            found.append(value)
+    return list({id(f): f for f in [*found, *FURTHER] if type(f) is FunctionType}.values())
+
+
+def subclass(x: Tensor, cls: type) -> Any:
+    """``x`` as a tensor of ``cls``: the same memory, place in the graph, and knowledge of its base."""
+    arm_for(cls)
+    result = wrap(x._array, cls)
+    result._counter = counter_of(x)
+    place(result, x._node)
+    more = x._more
+    if more is not None and more.base is not None:
+        result._more = more
+        views = more.base._extras().views
+        if views is not None:
+            views.append(weakref.ref(result))
+    return result

@@ -1,0 +1,157 @@
+"""``__torch_function__``: functions handed to the class of an argument that wants to do them itself.
+
+Who is asked, and in which order. That functions ask at all is in ``arming.py``.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ...tensor import Tensor
+
+PLAIN = {Tensor, np.ndarray, int, float, bool, complex, str, type(None), type(Ellipsis), slice}
+SEQUENCES = (list, tuple)
+
+
+class _State(threading.local):
+    """The modes that the thread is in, and how many blocks without handing over."""
+
+    def __init__(self) -> None:
+        self.modes: list[Any] = []
+        self.off = 0
+        self.modes_off = 0
+
+
+state = _State()
+at_first: list[Callable] = []  # what lets functions ask, see ``arming.py``
+modes_open = [0]  # in all threads: what is cheap to ask
+
+
+class Disabled:
+    """What ``__torch_function__`` of a class is whose tensors are treated as plain ones."""
+
+    def __call__(self, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+        with DisableTorchFunctionSubclass():
+            return func(*args, **kwargs or {})
+
+
+disabled = Disabled()
+
+
+class DisableTorchFunctionSubclass:
+    """In the block functions do not ask the classes of their arguments; modes go on.
+
+    >>> class Mine(fw.Tensor):
+    ...     pass
+    >>> with fw.overrides.DisableTorchFunctionSubclass():
+    ...     type(Mine([1.0]) + 1).__name__
+    'Tensor'
+    """
+
+    def __enter__(self) -> "DisableTorchFunctionSubclass":
+        state.off += 1
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        state.off -= 1
+
+
+class DisableTorchFunction(DisableTorchFunctionSubclass):
+    """In the block functions ask neither the classes of their arguments nor modes."""
+
+    def __enter__(self) -> "DisableTorchFunction":
+        state.modes_off += 1
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        state.modes_off -= 1
+
+
+def overrides(x: Any) -> bool:
+    """Whether the class of ``x`` does functions itself."""
+    kind = type(x)
+    return kind not in PLAIN and getattr(kind, "__torch_function__", disabled) is not disabled
+
+
+def overriding(args: Any) -> list:
+    """One argument of each class that does functions itself, subclasses before their bases."""
+    found: list = []
+    for x in _flat(args):
+        if overrides(x) and type(x) not in map(type, found):
+            at = next((i for i, other in enumerate(found) if issubclass(type(x), type(other))), len(found))
+            found.insert(at, x)
+    return found
+
+
+def _flat(args: Any) -> Iterator[Any]:
+    for x in args:
+        if type(x) in SEQUENCES:
+            yield from x
+        else:
+            yield x
+
+
+def ask(function: Callable, relevant: Any, args: tuple, settings: dict) -> Any:
+    """What the modes, then the classes of the ``relevant`` arguments make of a call; NotImplemented if none.
+
+    Raises TypeError where all of them decline.
+    """
+    found = overriding(relevant) if not state.off else []
+    types = tuple(type(x) for x in found)
+    if state.modes and not state.modes_off:
+        mode = state.modes.pop()
+        modes_open[0] -= 1
+        try:
+            result = mode.__torch_function__(function, types, args, settings)
+        finally:
+            state.modes.append(mode)
+            modes_open[0] += 1
+        if result is not NotImplemented:
+            return result
+    for x in found:
+        result = x.__torch_function__(function, types, args, settings)
+        if result is not NotImplemented:
+            return result
+    if found:
+        names = ", ".join(kind.__name__ for kind in types)
+        raise TypeError(f"{function.__name__}: no class of the arguments does it: __torch_function__ of "
+                        f"{names} returned NotImplemented")
+    return NotImplemented
+
+
+def default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
+    """``Tensor.__torch_function__``: the function itself, its new tensors as ones of the subclass."""
+    if not all(issubclass(cls, kind) for kind in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        result = func(*args, **kwargs or {})
+        return result if cls is Tensor else of_class(result, cls)
+
+
+def of_class(result: Any, cls: type) -> Any:
+    """The tensors of a result as ones of ``cls``, if they are none."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else result.as_subclass(cls)  # type: ignore[attr-defined]
+    if type(result) in SEQUENCES:
+        return type(result)(of_class(x, cls) for x in result)
+    if isinstance(result, tuple) and hasattr(result, "_fields"):
+        return type(result)(*[of_class(x, cls) for x in result])
+    return result
+
+
+def asked_late(function: Callable, args: tuple, settings: dict) -> Any:
+    """``ask`` for a call that failed, before functions ask: objects that are no tensors may do functions.
+
+    NotImplemented if there are none. From here on functions ask first.
+    """
+    found = overriding((*args, *settings.values()))
+    if not found:
+        return NotImplemented
+    for let_ask in at_first:
+        let_ask()
+    return ask(function, found, args, settings)

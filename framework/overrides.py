@@ -1,0 +1,178 @@
+"""Functions that objects do themselves: what PyTorch's programs ask about ``__torch_function__``.
+
+A class, a subclass of Tensor or not, with ``__torch_function__(cls, func, types, args=(), kwargs=None)`` is
+handed every function and method that gets one of its objects: ``func`` is the public function, ``types`` the
+classes that do functions. Results of functions on a subclass without one of its own are of the subclass.
+Properties (``x.shape``, ``x.grad``) and operators that Python resolves on the class are the class's own.
+"""
+
+import sys
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType, TracebackType
+from typing import Any
+
+from . import creation as creation
+from .ops.record.arming import arm, functions
+from .ops.record.public import PUBLIC
+from .ops.record.torch_function import DisableTorchFunction as DisableTorchFunction
+from .ops.record.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from .ops.record.torch_function import ask, modes_open, overriding, state
+from .tensor import Tensor
+
+
+def has_torch_function(relevant_args: Any) -> bool:
+    """Whether a mode is open, or one of the arguments is of a class that does functions itself.
+
+    >>> fw.overrides.has_torch_function((fw.ones(1), 2))
+    False
+    """
+    if state.modes and not state.modes_off:
+        return True
+    return not state.off and bool(overriding(relevant_args))
+
+
+def has_torch_function_unary(obj: Any) -> bool:
+    """``has_torch_function((obj,))``."""
+    return has_torch_function((obj,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """``has_torch_function(args)``."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api: Callable, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the classes of ``relevant_args`` make of ``public_api(*args, **kwargs)``.
+
+    Raises TypeError where all of them return NotImplemented.
+
+    >>> class Two:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return 2
+    >>> fw.overrides.handle_torch_function(fw.add, (Two(),), Two(), 1)
+    2
+    """
+    result = ask(public_api, relevant_args, args, kwargs)
+    if result is NotImplemented:
+        raise TypeError(f"handle_torch_function: no argument of {public_api.__name__} has __torch_function__")
+    return result
+
+
+def wrap_torch_function(dispatcher: Callable) -> Callable:
+    """Decorate a function of one's own, so that it asks the classes of what ``dispatcher(...)`` gives.
+
+    >>> @fw.overrides.wrap_torch_function(lambda x: (x,))
+    ... def twice(x):
+    ...     return x * 2
+    >>> twice(fw.ones(1))
+    tensor([2.])
+    """
+    def register(function: Callable) -> Callable:
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                result = ask(call, relevant, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            return function(*args, **kwargs)
+        return call
+    return register
+
+
+def is_tensor_like(inp: Any) -> bool:
+    """Whether it is a tensor or an object that does functions itself.
+
+    >>> fw.overrides.is_tensor_like(fw.ones(1)), fw.overrides.is_tensor_like([1.0])
+    (True, False)
+    """
+    return type(inp) is Tensor or hasattr(type(inp), "__torch_function__")
+
+
+def get_default_nowrap_functions() -> set:
+    """The accessors whose results stay plain tensors on a subclass: of ``grad`` and ``_base``."""
+    return {getattr(Tensor, name).__get__ for name in ("_base", "grad")}
+
+
+def get_overridable_functions() -> dict[Any, list[Callable]]:
+    """The functions that ask the classes of their arguments, by the module or class they are found in."""
+    asking = set(functions())
+    found: dict[Any, list[Callable]] = {}
+    for home in (*sorted({p.namespace for p in PUBLIC if p.namespace}), Tensor):
+        place = home if home is Tensor else sys.modules.get(
+            home if home == "framework" else f"framework.{home}")
+        if place is not None:
+            found[place] = [f for name, f in vars(place).items()
+                            if type(f) is FunctionType and f in asking and not name.startswith("__")]
+    return found
+
+
+def is_tensor_method_or_property(func: Callable) -> bool:
+    """Whether it is a method or the accessor of a property of Tensor.
+
+    >>> fw.overrides.is_tensor_method_or_property(fw.Tensor.add)
+    True
+    """
+    owner = getattr(func, "__self__", None)
+    return any(func is value or owner is value and owner is not None for value in vars(Tensor).values())
+
+
+def resolve_name(f: Callable) -> str | None:
+    """The name under which programs find a function: "framework.Tensor.add"; None if it is none of ours.
+
+    >>> fw.overrides.resolve_name(fw.nn.functional.gelu)
+    'framework.nn.functional.gelu'
+    """
+    for p in PUBLIC:
+        if p.function is f and p.namespace:
+            return f"framework.{p.namespace}.{p.name}".replace("framework.framework.", "framework.")
+    for name, value in vars(Tensor).items():
+        if value is f:
+            return f"framework.Tensor.{name}"
+    return next((f"framework.{name}" for name, value in vars(creation).items() if value is f), None)
+
+
+class TorchFunctionMode:
+    """In the block each function of the thread goes to the mode's ``__torch_function__``.
+
+    For plain tensors, too.
+
+    While that runs, the mode is closed. Functions that make tensors of none (``zeros``) come as well.
+
+    >>> class Names(fw.overrides.TorchFunctionMode):
+    ...     def __torch_function__(self, func, types, args=(), kwargs=None):
+    ...         print(func.__name__)
+    ...         return func(*args, **(kwargs or {}))
+    >>> with Names():
+    ...     fw.ones(2) + 1
+    ones
+    add
+    tensor([2., 2.])
+    """
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (),
+                           kwargs: dict | None = None) -> Any:
+        raise NotImplementedError(f"{type(self).__name__}: a mode must define __torch_function__")
+
+    def __enter__(self) -> Any:
+        arm()
+        state.modes.append(self)
+        modes_open[0] += 1
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        state.modes.pop()
+        modes_open[0] -= 1
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that lets every function run as it is."""
+
+    def __torch_function__(self, func: Callable, types: Any, args: tuple = (),
+                           kwargs: dict | None = None) -> Any:
+        return func(*args, **kwargs or {})
+
+
+arm()  # who imports this asks for it
