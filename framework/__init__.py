@@ -583,6 +583,7 @@ _LAZY = (
     "optim",
     "overrides",
     "profiler",
+    "signal",
     "special",
     "testing",
     "utils",

@@ -44,6 +44,18 @@ from .ops.special.normal import erfinv as erfinv
 from .ops.special.normal import log_ndtr as log_ndtr
 from .ops.special.normal import ndtr as ndtr
 from .ops.special.normal import ndtri as ndtri
+from .ops.special.polynomials import chebyshev_polynomial_t as chebyshev_polynomial_t
+from .ops.special.polynomials import chebyshev_polynomial_u as chebyshev_polynomial_u
+from .ops.special.polynomials import chebyshev_polynomial_v as chebyshev_polynomial_v
+from .ops.special.polynomials import chebyshev_polynomial_w as chebyshev_polynomial_w
+from .ops.special.polynomials import hermite_polynomial_h as hermite_polynomial_h
+from .ops.special.polynomials import hermite_polynomial_he as hermite_polynomial_he
+from .ops.special.polynomials import laguerre_polynomial_l as laguerre_polynomial_l
+from .ops.special.polynomials import legendre_polynomial_p as legendre_polynomial_p
+from .ops.special.polynomials import shifted_chebyshev_polynomial_t as shifted_chebyshev_polynomial_t
+from .ops.special.polynomials import shifted_chebyshev_polynomial_u as shifted_chebyshev_polynomial_u
+from .ops.special.polynomials import shifted_chebyshev_polynomial_v as shifted_chebyshev_polynomial_v
+from .ops.special.polynomials import shifted_chebyshev_polynomial_w as shifted_chebyshev_polynomial_w
 from .ops.special.sinc import sinc as sinc
 
 # end of the functions

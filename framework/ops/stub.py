@@ -17,6 +17,7 @@ from .record.public import PUBLIC
 INIT = Path(__file__).parents[1] / "__init__.py"
 FILES = {"framework": INIT, "linalg": INIT.parent / "linalg.py",
          "fft": INIT.parent / "fft.py", "special": INIT.parent / "special.py",
+         "signal.windows": INIT.parent / "signal" / "windows.py",
          "nn.functional": INIT.parent / "nn" / "functional.py"}
 BEGIN, END = "# functions of the rooms, written by framework.ops.stub", "# end of the functions"
 PATH = Path(__file__).parents[1] / "tensor.pyi"

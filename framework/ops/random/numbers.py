@@ -20,7 +20,7 @@ from ...random import Generator, integers_array, normal_array, permutation_array
 from ...tensor import Tensor, made, wrap
 from ..convert.memory_format import made_like
 from ..pointwise.complex_numbers import view_as_real
-from ..record.args import floating, size_args, tensor_arg
+from ..record.args import floating, number_arg, size_args, tensor_arg
 from ..record.into import guard
 from ..record.op import Op
 from ..record.public import check_out, public
@@ -474,6 +474,69 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
         u = np.maximum(u, np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
         return _moved(-np.log1p(-u) / float(lambd), input)
     return _fill(input, "exponential_", draw)
+
+
+@public("", method=True)
+def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
+            generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of density ``sigma / (pi * (sigma**2 + (t - median)**2))``.
+
+    Raises DTypeError for a dtype that is not floating, ValueError unless sigma > 0.
+
+    >>> fw.zeros(3).cauchy_().shape
+    (3,)
+    """
+    _real(input, "cauchy_")
+    median, sigma = number_arg(median, "cauchy_", "median"), number_arg(sigma, "cauchy_", "sigma")
+    if not sigma > 0:
+        raise ValueError(f"cauchy_: sigma must be positive, got {sigma}")
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, _wide(input), input.device, generator, host=True)
+        return _moved(float(median) + float(sigma) * np.tan(math.pi * (u - 0.5)), input)
+    return _fill(input, "cauchy_", draw)
+
+
+@public("", method=True)
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
+                generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithms are normal, of that mean and that standard deviation.
+
+    Raises DTypeError for a dtype that is not floating, ValueError unless std > 0.
+
+    >>> bool((fw.zeros(100).log_normal_() > 0).all())
+    True
+    """
+    _real(input, "log_normal_")
+    mean, std = number_arg(mean, "log_normal_", "mean"), number_arg(std, "log_normal_", "std")
+    if not std > 0:
+        raise ValueError(f"log_normal_: std must be positive, got {std}")
+
+    def draw() -> Any:
+        standard = normal_array(input.shape, _wide(input), input.device, generator, host=True)
+        return _moved(np.exp(standard * float(std) + float(mean)), input)
+    return _fill(input, "log_normal_", draw)
+
+
+@public("", method=True)
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of the first success, 1, 2, ..., in trials of probability ``p``.
+
+    Probability of k: ``(1 - p)**(k - 1) * p``. Takes integers, too. Raises ValueError unless 0 < p < 1.
+
+    >>> bool((fw.zeros(100).geometric_(0.5) >= 1).all())
+    True
+    """
+    p = number_arg(p, "geometric_", "p")
+    if not 0 < p < 1:
+        raise ValueError(f"geometric_: p must be between 0 and 1, got {p}")
+    if tensor_arg(input, "geometric_").dtype.category == 0 or input.is_complex():
+        raise DTypeError(f"geometric_: wanted a real tensor of numbers, this one is {input.dtype}")
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, np.dtype("f8"), input.device, generator, host=True)
+        return _moved(np.maximum(np.ceil(np.log1p(-u) / math.log1p(-p)), 1.0), input)
+    return _fill(input, "geometric_", draw)
 
 
 @public("", method=True)

@@ -6,4 +6,5 @@ from . import entropy as entropy
 from . import gamma as gamma
 from . import normal as normal
 from . import numbers as numbers
+from . import polynomials as polynomials
 from . import sinc as sinc

@@ -115,6 +115,18 @@ row("exponential_",
     namespace="",
     errors=[("lambda", lambda M: M.zeros(2).exponential_(0.0), ValueError, "lambd"),
             ("leaf", lambda M: M.zeros(2, requires_grad=True).exponential_(), RuntimeError, "leaf")])
+row("cauchy_",
+    Sample("finite", lambda M, x: M.zeros_like(x).cauchy_(1.0, 2.0).isfinite(), (M23,),
+           lambda x: np.ones((2, 3), bool), **OFF),
+    namespace="", errors=[("sigma", lambda M: M.zeros(2).cauchy_(0.0, 0.0), ValueError, "sigma")])
+row("log_normal_",
+    Sample("positive", lambda M, x: M.zeros_like(x).log_normal_(0.0, 0.5) > 0, (M23,),
+           lambda x: np.ones((2, 3), bool), **OFF),
+    namespace="", errors=[("std", lambda M: M.zeros(2).log_normal_(0.0, -1.0), ValueError, "std")])
+row("geometric_",
+    Sample("whole", lambda M, x: (M.zeros_like(x).geometric_(0.3) % 1) == 0, (M23,),
+           lambda x: np.ones((2, 3), bool), **OFF),
+    namespace="", errors=[("p", lambda M: M.zeros(2).geometric_(1.5), ValueError, "p must be")])
 row("bernoulli_",
     Sample("number", lambda M, x: M.zeros_like(x).bernoulli_(1.0), (M23,),
            lambda x: np.ones((2, 3)), **OFF),

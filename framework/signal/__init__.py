@@ -1,0 +1,3 @@
+"""Signal processing: ``framework.signal``."""
+
+from . import windows as windows
