@@ -87,8 +87,6 @@ from .dtypes import uint16 as uint16
 from .dtypes import uint32 as uint32
 from .dtypes import uint64 as uint64
 from .errors import OutOfMemoryError as OutOfMemoryError
-from .io import load as load
-from .io import save as save
 from .layouts import Layout as layout
 from .layouts import MemoryFormat as memory_format
 from .layouts import channels_last as channels_last
@@ -573,6 +571,7 @@ _LAZY = (
     "func",
     "fx",
     "hub",
+    "io",
     "jit",
     "library",
     "linalg",
@@ -590,7 +589,7 @@ _LAZY = (
     "version",
     "xpu",
 )
-_FROM_LAZY = {"vmap": "func", **dict.fromkeys((
+_FROM_LAZY = {"load": "io", "save": "io", "vmap": "func", **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",
@@ -606,7 +605,7 @@ def __getattr__(name: str) -> _Any:
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
 
 
-_MODULES = ("backends", "config", "errors", "io", "random")  # public beside the sub-packages
+_MODULES = ("backends", "config", "errors", "random")  # public beside the sub-packages
 
 
 def __dir__() -> list[str]:

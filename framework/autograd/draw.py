@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..errors import AutogradError
@@ -59,7 +58,8 @@ def draw(loss: Tensor | Sequence[Tensor], file: str | os.PathLike | None = None,
     _place(layers)
     text = _svg(layers)
     if file is not None:
-        Path(file).write_text(text, encoding="utf-8")
+        with open(file, "w", encoding="utf-8") as stream:
+            stream.write(text)
     return text
 
 

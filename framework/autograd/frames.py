@@ -1,10 +1,10 @@
 """Frames of the user's program, below which this package stands."""
 
+import os
 import sys
-from pathlib import Path
 from types import FrameType
 
-_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + "/"
 _ours = {"<expression>": True}  # file name -> whether it is of this package; rules made of text have none
 
 

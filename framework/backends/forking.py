@@ -8,7 +8,6 @@ which leaves the pool alone, and those under way are waited for: a thread of the
 import os
 import threading
 import time
-from glob import glob
 
 from .threads import get_num_threads, set_num_threads
 
@@ -36,11 +35,11 @@ def _before() -> None:
 def _busy() -> bool:
     """Whether a thread that Python does not know is at work."""
     known = {t.native_id for t in threading.enumerate()}
-    for path in glob("/proc/self/task/*/stat"):
-        if int(path.split("/")[4]) in known:
+    for thread in os.listdir("/proc/self/task"):
+        if int(thread) in known:
             continue
         try:
-            with open(path) as file:
+            with open(f"/proc/self/task/{thread}/stat") as file:
                 state = file.read().rpartition(")")[2].split()[0]
         except (OSError, IndexError):  # it ended
             continue

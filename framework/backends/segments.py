@@ -11,7 +11,6 @@ import errno
 import math
 import mmap
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 from weakref import WeakValueDictionary
@@ -209,6 +208,7 @@ def _system() -> Any:
 
 
 def _anonymous_file(directory: str | None) -> int:
+    import tempfile  # takes a while to import, and few programs share memory
     _system()
     try:
         if directory is None and hasattr(os, "memfd_create"):

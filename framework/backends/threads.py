@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable
 from functools import cache
-from glob import glob
 
 import numpy as np
 
@@ -133,7 +132,8 @@ def _paths() -> list[str]:
             return sorted(set(re.findall(r"(/\S*(?:openblas|mkl_rt)\S*)$", file.read(), re.MULTILINE)))
     except OSError:  # no /proc: where NumPy's wheels keep theirs
         home = os.path.dirname(np.__file__)
-        return glob(f"{home}.libs/*openblas*") + glob(f"{home}/.dylibs/*openblas*")
+        folders = [folder for folder in (f"{home}.libs", f"{home}/.dylibs") if os.path.isdir(folder)]
+        return [f"{folder}/{name}" for folder in folders for name in os.listdir(folder) if "openblas" in name]
 
 
 def _first_number() -> None:

@@ -82,6 +82,23 @@ def bare(function: Callable) -> Callable:
     return getattr(function, "without_out", function)
 
 
+class _Outlined:
+    """Stands between a function and its form with ``out=``, for those who ask for that one's signature.
+
+    It is made when somebody asks: to make all of them would take a twentieth of the import.
+    """
+
+    def __init__(self, function: Callable) -> None:
+        self.__wrapped__ = function
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        signature = inspect.signature(self.__wrapped__)
+        annotation = Tensor | None if signature.return_annotation is Tensor else Any
+        given = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        return signature.replace(parameters=[*signature.parameters.values(), given])
+
+
 def with_out(function: Callable[..., T], name: str | None = None,
              plan: Callable | None = None) -> Callable[..., T]:
     """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
@@ -112,11 +129,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
         results = [check_out(o, r, name) for o, r in zip(out, result)]
         return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
 
-    signature = inspect.signature(function)
-    annotation = Tensor | None if signature.return_annotation is Tensor else Any
-    given = inspect.Parameter("out", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), given])
+    call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined]
     call.without_out = function  # type: ignore[attr-defined]
     call.also = names  # type: ignore[attr-defined]
     return call
