@@ -231,6 +231,15 @@ from .ops.linalg.matmul import outer as outer
 from .ops.linalg.matmul import tensordot as tensordot
 from .ops.linalg.matmul import vdot as vdot
 from .ops.linalg.norm import norm as norm
+from .ops.linalg.older_names import geqrf as geqrf
+from .ops.linalg.older_names import lu as lu
+from .ops.linalg.older_names import lu_solve as lu_solve
+from .ops.linalg.older_names import ormqr as ormqr
+from .ops.linalg.older_names import pca_lowrank as pca_lowrank
+from .ops.linalg.older_names import qr as qr
+from .ops.linalg.older_names import svd as svd
+from .ops.linalg.older_names import svd_lowrank as svd_lowrank
+from .ops.linalg.older_names import triangular_solve as triangular_solve
 from .ops.linalg.powers import matrix_exp as matrix_exp
 from .ops.linalg.powers import matrix_power as matrix_power
 from .ops.linalg.rank import pinverse as pinverse

@@ -13,6 +13,7 @@ from . import made_matrices as made_matrices
 from . import matmul as matmul
 from . import matrix_norm as matrix_norm
 from . import norm as norm
+from . import older_names as older_names
 from . import powers as powers
 from . import rank as rank
 from . import systems as systems
