@@ -94,6 +94,11 @@ from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
 from .layouts import contiguous_format as legacy_contiguous_format
 from .layouts import preserve_format as preserve_format
+from .layouts import sparse_bsc as sparse_bsc
+from .layouts import sparse_bsr as sparse_bsr
+from .layouts import sparse_coo as sparse_coo
+from .layouts import sparse_csc as sparse_csc
+from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
 
 # functions of the rooms, written by framework.ops.stub
@@ -592,6 +597,7 @@ _LAZY = (
     "overrides",
     "profiler",
     "signal",
+    "sparse",
     "special",
     "testing",
     "utils",
@@ -599,6 +605,8 @@ _LAZY = (
     "xpu",
 )
 _FROM_LAZY = {"load": "io", "save": "io", "vmap": "func", **dict.fromkeys((
+    "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
+    "sparse_compressed_tensor"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",

@@ -17,6 +17,10 @@ class DTypeError(FrameworkError, TypeError, RuntimeError):
     """An element type that an operation does not take."""
 
 
+class LayoutError(FrameworkError, NotImplementedError):
+    """A sparse tensor where only dense ones are taken."""
+
+
 class RangeError(FrameworkError, OverflowError, RuntimeError):
     """A Python number that the element type of a tensor cannot hold."""
 

@@ -27,7 +27,9 @@ class MemoryFormat:
 
 
 class Layout:
-    """How the elements of a tensor are stored: ``strided``, each at its place in one piece of memory."""
+    """How the elements of a tensor are stored: ``strided``, each at its place in one piece of memory, or, of
+    a sparse tensor, by what stands beside its values: coordinates, or rows (columns) of elements or blocks.
+    """
 
     __slots__ = ("name",)
 
@@ -42,6 +44,8 @@ class Layout:
 
 
 strided = Layout("strided")
+sparse_coo, sparse_csr, sparse_csc = Layout("sparse_coo"), Layout("sparse_csr"), Layout("sparse_csc")
+sparse_bsr, sparse_bsc = Layout("sparse_bsr"), Layout("sparse_bsc")
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last", 4)

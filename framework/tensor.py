@@ -441,10 +441,10 @@ def as_tensor(value: Any) -> Tensor:
 
 def check_fits(value: Tensor, t: Tensor, what: str) -> None:
     """Raise unless ``value``, a gradient or tangent of ``t``, has its shape, dtype and device."""
-    if value._array.shape != t._array.shape:
+    if value.shape != t.shape:
         raise ShapeError(f"{what} of shape {list(value.shape)} does not fit a tensor of shape "
                          f"{list(t.shape)}")
-    if value._array.dtype != t._array.dtype:
+    if value.dtype is not t.dtype:
         raise DTypeError(f"{what} of {value.dtype} does not fit a tensor of {t.dtype}")
     if not dtypes.plain and value.device != t.device:
         raise DeviceError(f"{what} on {value.device} does not fit a tensor on {t.device}")

@@ -8,6 +8,7 @@ from .layouts import Layout, strided
 from .ops.record.args import size_args
 from .ops.record.arming import subclass
 from .ops.record.torch_function import default
+from .sparse_door import sparse
 from .tensor import Tensor, bump
 
 
@@ -122,6 +123,38 @@ for _method in (as_subclass, resize_, resize_as_, record_stream, module_load):
     setattr(Tensor, _method.__name__, _method)
 Tensor.__torch_function__ = classmethod(default)  # type: ignore[attr-defined]
 Tensor._make_subclass = staticmethod(_make_subclass)  # type: ignore[attr-defined]
+
+
+def _to_sparse(name: str, doc: str) -> Any:
+    def convert(self: Tensor, *args: Any, **settings: Any) -> Tensor:
+        return getattr(sparse(), name)(self, *args, **settings)
+    convert.__name__ = convert.__qualname__ = name
+    convert.__doc__ = doc
+    return convert
+
+
+for _name, _what in (
+        ("to_sparse", "What is not 0, in a sparse layout: to_sparse(sparse_dim) in COO, or layout=, "
+                      "blocksize=."),
+        ("to_sparse_coo", "What is not 0, in the sparse layout COO."),
+        ("to_sparse_csr", "What is not 0 in a matrix, in the sparse layout CSR."),
+        ("to_sparse_csc", "What is not 0 in a matrix, in the sparse layout CSC."),
+        ("to_sparse_bsr", "What is not 0 in a matrix, in blocks of the given size: layout BSR."),
+        ("to_sparse_bsc", "What is not 0 in a matrix, in blocks of the given size: layout BSC."),
+        ("sparse_mask", "The elements at the places of a sparse tensor, as a sparse tensor.")):
+    setattr(Tensor, _name, _to_sparse(_name, _what))
+
+
+def to_dense(self: Tensor, dtype: Any = None, *, masked_grad: bool = True) -> Tensor:
+    """All elements as a dense tensor: of a dense one itself, in ``dtype`` if that is given.
+
+    >>> fw.ones(2).to_dense()
+    tensor([1., 1.])
+    """
+    return self if dtype is None else self.to(dtype)  # type: ignore[attr-defined]
+
+
+setattr(Tensor, "to_dense", to_dense)  # noqa: B010
 
 
 def typename(obj: Any) -> str:

@@ -16,10 +16,11 @@ import numpy as np
 
 from ..backends import cuda, move
 from ..backends.native import add, copied
-from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
+from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted
+from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
 
@@ -65,7 +66,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     if targets is not None:
         for t, g in zip(wanted, found):
             if g is not None:
-                _store(t, as_tensor(g), _live(create_graph))
+                _store(getattr(t, "_entries", t), as_tensor(g), _live(create_graph))
 
 
 def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
@@ -102,7 +103,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                                 f"outputs; pass allow_unused=True to get None for it")
         if g is None and materialize_grads and isinstance(t, Tensor):
             g = move(np.zeros(t.shape, t._array.dtype), t.device)
-        results.append(None if g is None else as_tensor(g))
+        found_g = None if g is None else as_tensor(g)
+        results.append(sparse().like(t, found_g) if found_g is not None and is_sparse(t) else found_g)
     return tuple(results)
 
 
@@ -277,7 +279,7 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool =
         if fresh:
             owned.add(node)
         heappush(heap, (-node.seq, node))
-    elif node in owned and isinstance(pending[node], np.ndarray):
+    elif node in owned and isinstance(pending[node], np.ndarray) and not isinstance(g, Tensor):
         add(pending[node], g, out=pending[node])
     else:
         pending[node] = _plus(pending[node], g)
@@ -295,7 +297,11 @@ def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
 
 
 def _plus(a: Any, b: Any) -> Any:
-    return add(a, b) if type(a) is np.ndarray and type(b) is np.ndarray else a + b
+    if type(a) is np.ndarray and type(b) is np.ndarray:
+        return add(a, b)
+    if type(a) is Tensor and type(b) is Tensor:
+        return a + b  # type: ignore[operator]
+    return sparse().plus(a, b) if is_sparse(a) or is_sparse(b) else a + b
 
 
 def _needed(starts: Sequence, targets: set) -> set:
@@ -333,9 +339,10 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
                              f"{result.dtype}; convert it back with .to({before.dtype})")
         if result.device != before.device:
             raise DeviceError(f"a gradient hook moved a gradient from {before.device} to {result.device}")
-        g = result if live else result._array
+        g = result if live or is_sparse(result) else result._array
     if type(node) is Leaf and node.hooks and not live:
-        g = copied(g)  # a hook may have kept it, or given a tensor of its own
+        # a hook may have kept it, or given a tensor of its own
+        g = _own(g, False) if isinstance(g, Tensor) else copied(g)
     return g
 
 
@@ -345,7 +352,7 @@ def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
         if leaf.grad is not None:
             leaf.grad = _sum(leaf.grad, new, live)
         else:  # live, the same tensor may be on its way to another leaf
-            leaf.grad = place(wrap(new._array.copy()), new._node) if live else new
+            leaf.grad = _own(new, True) if live else new
     for hook in leaf.after or ():
         hook()
 
@@ -355,7 +362,7 @@ def _store(t: Tensor, g: Tensor, live: bool) -> None:
         if t.grad is not None:
             g = _sum(t.grad, g, live)
         else:
-            g = place(wrap(g._array.copy()), g._node if live else None)
+            g = _own(g, live)
         if type(t._node) is Leaf:
             t._node.grad = g
         else:
@@ -365,10 +372,21 @@ def _store(t: Tensor, g: Tensor, live: bool) -> None:
             hook()
 
 
+def _own(g: Tensor, live: bool) -> Tensor:
+    """A copy for one leaf alone, recorded if gradients are."""
+    try:
+        return place(wrap(g._array.copy()), g._node if live else None)
+    except LayoutError:  # a sparse gradient, which has no array
+        return sparse().owned(g, live)
+
+
 def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
     if live or old._node is not None:
         return old + new  # type: ignore[operator]
-    old._array += new._array
+    try:
+        old._array += new._array
+    except LayoutError:  # a sparse gradient, which has no array
+        return sparse().accumulate(old, new)
     if old._counter is not None:
         old._counter[0] += 1
         old._counter[1] = "backward"

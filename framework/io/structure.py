@@ -17,6 +17,7 @@ from ..device import CPU, Device
 from ..dtypes import BY_NAME, DType
 from ..errors import CheckpointError, DeviceError, MissingExtraError
 from ..size import Size
+from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, counter_of, wrap
 from .memory import Window, array_over, lay_out, lies_inside
 from .places import Places
@@ -57,6 +58,7 @@ class _Encoder:
         self._references: list[dict[str, Any]] = []
         self._objects: dict[int, dict] = {}  # tensor object -> its reference
         self._open: set[int] = set()
+        self._kept: list = []
 
     def encode(self, x: Any, path: str, name: str, depth: int) -> Any:
         kind = type(x)
@@ -68,6 +70,8 @@ class _Encoder:
             return x if -(1 << 63) <= x < 1 << 63 else {"int": hex(x)}
         if kind is float:
             return _float(x)
+        if is_sparse(x):
+            return self._sparse(x, path, name, depth)
         if isinstance(x, Tensor):
             return self._tensor(x, path, name)
         if kind in (list, tuple, dict, OrderedDict, Size):
@@ -106,6 +110,13 @@ class _Encoder:
             return {"tuple": items} if type(x) in (tuple, Size) else items
         finally:
             self._open.discard(id(x))
+
+    def _sparse(self, x: Any, path: str, name: str, depth: int) -> dict:
+        """A sparse tensor: plain data, and the dense tensors of its values and indices."""
+        told, tensors = sparse().taken_apart(x)
+        self._kept.append(tensors)  # an object's number is its own while it lives
+        return {"sparse": {**told, **{part: self._tensor(t, path, _join(name, part))
+                                      for part, t in tensors.items()}}}
 
     def _member(self, x: Any, path: str, depth: int) -> Any:
         if not isinstance(x, (*_MEMBERS, tuple)):
@@ -281,6 +292,8 @@ class Decoder:
             return self._container(kind, value, depth)
         if kind in ("array", "number"):
             return self._numpy(kind, value)
+        if kind == "sparse":
+            return self._sparse(value)
         read = _LEAVES.get(kind)
         if read is None:
             raise self.fail(f"an object of unknown kind {kind!r}")
@@ -330,6 +343,17 @@ class Decoder:
         if kind == "number" and array.ndim:
             raise self.fail("a bad number (it has dimensions)")
         return array if kind == "array" else array[()]
+
+    def _sparse(self, value: Any) -> Tensor:
+        if not isinstance(value, dict):
+            raise self.fail("a bad sparse tensor")
+        parts = {part: self._tensor(v) if isinstance(v, dict) and "tensor" in v else v
+                 for part, v in value.items()}
+        try:
+            return sparse().put_together(**parts)
+        except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError,
+                NotImplementedError) as error:
+            raise self.fail(f"a bad sparse tensor ({error})") from None
 
     def _tensor(self, reference: dict) -> Tensor:
         name, alias = reference["tensor"], reference.get("alias")

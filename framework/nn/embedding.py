@@ -52,7 +52,8 @@ class Embedding(_Table):
     """``y[...] = weight[x[...]]``: x (...) of integers, weight (num, dim) from N(0, 1), y (..., dim).
 
     padding_idx: a row that starts at 0 and receives no gradient. max_norm: rows looked up are scaled
-    down in place to that norm. sparse is accepted, gradients are dense.
+    down in place to that norm. sparse: the gradient of weight is a sparse tensor of the rows looked up, for
+    SparseAdam, SGD or Adagrad.
 
     >>> fw.nn.Embedding(10, 3)(fw.tensor([[1, 2], [4, 5]])).shape
     (2, 2, 3)

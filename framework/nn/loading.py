@@ -14,6 +14,7 @@ import numpy as np
 from .. import dtypes
 from ..autograd.mode import no_grad
 from ..errors import CheckpointError
+from ..sparse_door import is_sparse
 from ..tensor import Tensor, wrap
 from .parameter import Parameter, is_lazy
 
@@ -219,6 +220,8 @@ def _problem(target: Tensor, value: Any, assign: bool) -> str:
         return "shape differs"
     if value.dtype.category != target.dtype.category:  # another width of the same kind is converted
         return "dtype differs"
+    if is_sparse(target) or is_sparse(value):
+        return "" if target.layout is value.layout else "layout differs"  # type: ignore[attr-defined]
     if not assign and not getattr(target._array.flags, "writeable", True):
         return "the model's memory is read-only"
     return ""

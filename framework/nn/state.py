@@ -12,6 +12,7 @@ from ..creation import zeros_like
 from ..device import Device, as_device
 from ..layouts import MemoryFormat, checked
 from ..ops.convert.share import share
+from ..sparse_door import is_sparse
 from ..tensor import Tensor
 from .parameter import is_lazy
 
@@ -32,7 +33,7 @@ def convert(modules: Iterable[Any], function: Callable[[Tensor], Tensor]) -> Non
     for t, new, grad in ready:
         if is_lazy(t):
             t.become(new)  # type: ignore[attr-defined]
-        elif new._array is not t._array or grad is not None:
+        elif is_sparse(t) or new._array is not t._array or grad is not None:
             if grad is not None:
                 t.grad = None
             t.data = new

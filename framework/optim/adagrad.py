@@ -61,6 +61,14 @@ class Adagrad(Optimizer):
         u *= group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
         p -= u
 
+    def update_where(self, p: Any, indices: tuple, values: Any, state: dict[str, Any],
+                     group: dict[str, Any]) -> None:
+        """One step of one parameter at ``p[indices]``, whose gradient is ``values``; no place twice."""
+        s = state["sum"][indices] + values * values
+        state["sum"][indices] = s
+        rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
+        p[indices] -= rate * values / denominator(s, group["eps"], group["eps_inside"])
+
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         return Fused("adagrad_step", ("sum",), {

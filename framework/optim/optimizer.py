@@ -28,7 +28,8 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
+from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved
 from .arrays import as_kept, number, on_device, real_view, zeros_like
@@ -328,6 +329,9 @@ class Optimizer:
                 if set_to_none or g is None:
                     p.grad = None
                     continue
+                if is_sparse(g):
+                    p.grad = (g.detach() * 0).detach()  # type: ignore[operator]
+                    continue
                 with on_device(g._array):
                     if g._node is not None:
                         p.grad = wrap(zeros_like(g._array))
@@ -353,6 +357,10 @@ class Optimizer:
         work = [(group, self._ready(i, group)) for i, group in enumerate(self.param_groups)]
         with no_grad(), np.errstate(all="ignore"):
             for group, params in work:
+                few = [p for p in params if is_sparse(p.grad)]
+                if few:
+                    self._update_rows(few, group)
+                    params = [p for p in params if not is_sparse(p.grad)]
                 if params:
                     self.update_group(params, group)
         return loss
@@ -360,12 +368,19 @@ class Optimizer:
     def _ready(self, index: int, group: dict[str, Any]) -> list[Tensor]:
         """The parameters of a group that have a gradient; raises for one that does not fit."""
         ready = [p for p in group["params"] if p.grad is not None]
-        if gradients_fit(ready, [p.grad for p in ready]):
-            return ready
+        try:
+            if gradients_fit(ready, [p.grad for p in ready]):
+                return ready
+        except LayoutError:  # of a sparse gradient, which has no array
+            pass
         ready = []
         for i, p in enumerate(group["params"]):
             g = p.grad
             if g is None:
+                continue
+            if is_sparse(g):
+                self._check_sparse(p, g, group, self._label(index, i))
+                ready.append(p)
                 continue
             a, b = p._array, g._array
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b):
@@ -375,6 +390,39 @@ class Optimizer:
                                  f"read-only; clone() it before optimizing it")
             ready.append(p)
         return ready
+
+    def _check_sparse(self, p: Tensor, g: Any, group: dict[str, Any], label: str) -> None:
+        """Raise for a sparse gradient that does not fit, or that this optimizer does not take."""
+        kind = type(self).__name__
+        if not hasattr(self, "update_where"):
+            raise LayoutError(f"{kind}.step: the gradient of {label} is sparse, which SparseAdam, SGD and "
+                              f"Adagrad "
+                              f"take and {kind} does not; use one of them for it, or sparse=False in its "
+                              f"layer")
+        if group.get("weight_decay"):
+            raise ValueError(f"{kind}.step: weight_decay={group['weight_decay']} would change all rows of "
+                             f"{label}, "
+                             f"whose gradient is sparse; set it to 0, or use sparse=False in its layer")
+        if p.shape != g.shape or p.dtype is not g.dtype or p.device != g.device or not g.is_sparse:
+            self._misfit(p, g, label)
+
+    def _update_rows(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        """Update parameters whose gradients are sparse, by ``update_where``."""
+        group = self.numbers_of(group)
+        for p in params:
+            kept = self.state[p]
+            if not kept:
+                kept.update(self.first_state(p, group), step=0)
+            places, values = sparse().rows_of(p.grad)
+            given = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
+            state = {**given, "step": kept["step"] + 1}
+            with on_device(p._array):
+                self.update_where(  # type: ignore[attr-defined]
+                    p._array, places, -values if group.get("maximize") else values, state, group)
+            for key, value in state.items():
+                if value is not given.get(key):
+                    kept[key] = as_kept(value, p._array)
+            bump(p, f"{type(self).__name__}.step")
 
     def _misfit(self, p: Tensor, g: Tensor, label: str) -> None:
         error = (ShapeError if p.shape != g.shape else DTypeError if p.dtype is not g.dtype

@@ -65,6 +65,19 @@ class SGD(Optimizer):
             g = g + momentum * b if group["nesterov"] else b
         p -= group["lr"] * g
 
+    def update_where(self, p: Any, indices: tuple, values: Any, state: dict[str, Any],
+                     group: dict[str, Any]) -> None:
+        """One step of one parameter at ``p[indices]``, whose gradient is ``values``; no place twice.
+
+        With momentum the other rows move, too, and the step is that of a dense gradient.
+        """
+        if group["momentum"]:
+            g = zeros_like(p)
+            g[indices] = values
+            self.update(p, g, state, group)
+        else:
+            p[indices] -= group["lr"] * values
+
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
         momentum, dampening = group["momentum"], group["dampening"]

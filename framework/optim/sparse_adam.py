@@ -19,13 +19,13 @@ class SparseAdam(Optimizer):
         p = p - lr * sqrt(1 - b2 ** t) / (1 - b1 ** t) * m / (sqrt(v) + eps)
 
     The other rows keep their means as they are, which makes it cheap for large embeddings of which a
-    step sees few rows. There are no sparse tensors here yet: of a dense gradient [n, *], the rows are
-    taken that are not all 0, as an embedding's are that was not looked up. (PyTorch wants a sparse
-    gradient, in which a row may be there that is 0.) A row is an index of the first dimension.
+    step sees few rows. The gradient is sparse, as of an embedding with ``sparse=True``. Of a dense gradient
+    [n, *], which PyTorch refuses here, the rows are taken that are not all 0; a row is an index of the first
+    dimension.
 
     >>> table = fw.ones(3, 2, requires_grad=True)
     >>> optimizer = fw.optim.SparseAdam([table], lr=0.5)
-    >>> fw.nn.functional.embedding(fw.tensor([0, 2]), table).sum().backward()
+    >>> fw.nn.functional.embedding(fw.tensor([0, 2]), table, sparse=True).sum().backward()
     >>> optimizer.step()
     >>> table.detach()
     tensor([[0.5000, 0.5000],

@@ -13,6 +13,7 @@ from ...backends import array_module
 from ...creation import zeros
 from ...errors import ShapeError
 from ...ops.shape.join import cat
+from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, wrap
 
 
@@ -25,7 +26,12 @@ def _gradients(parameters: Any, op: str) -> list[Tensor]:
     for p in items:
         if not isinstance(p, Tensor):
             raise TypeError(f"{op}: parameters must be Tensors, found {type(p).__name__}")
-    return [p.grad for p in items if p.grad is not None]
+    return [_plain(p.grad) for p in items if p.grad is not None]
+
+
+def _plain(g: Tensor) -> Tensor:
+    """The values of a sparse gradient, each place once; a dense one as it is."""
+    return sparse().merged_values(g) if is_sparse(g) else g
 
 
 @no_grad()
@@ -76,7 +82,7 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
     >>> fw.nn.utils.get_total_norm([fw.tensor([3.0]), fw.tensor([4.0])])
     tensor(5.)
     """
-    items = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+    items = [_plain(g) for g in ([tensors] if isinstance(tensors, Tensor) else tensors)]
     if not items:
         return zeros(())
     total = _checked_norm("get_total_norm", items, norm_type, error_if_nonfinite)

@@ -7,6 +7,7 @@ from ...backends import array_module
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
+from ...sparse_door import sparse as sparse_tensors
 from ...tensor import Tensor, bump
 from ..record.args import tensor_arg
 from ..record.op import Meta, Op
@@ -29,7 +30,7 @@ def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by
     return factor[..., None]
 
 
-_factor = Op("embedding_factor", "indices", kernel=_factor_kernel,
+factor = Op("embedding_factor", "indices", kernel=_factor_kernel,
              infer=lambda indices, *, dtype, padding, by_frequency: Meta(
                  (*indices.shape, 1), as_dtype(dtype)))
 
@@ -37,7 +38,7 @@ _factor = Op("embedding_factor", "indices", kernel=_factor_kernel,
 def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, indices: Any,
                    padding: int | None, by_frequency: bool) -> Any:
     if padding is not None or by_frequency:
-        g = g * _factor(indices, dtype=weight_dtype, padding=padding, by_frequency=by_frequency)
+        g = g * factor(indices, dtype=weight_dtype, padding=padding, by_frequency=by_frequency)
     return add_rows(g, indices, rows=weight_shape[0])
 
 
@@ -46,6 +47,12 @@ embedding_op = Op(
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
+sparse_embedding = Op(  # its gradient is a sparse tensor
+    "sparse_embedding", "weight indices", native="embedding", moves=True, adjoint=True, jvp="linear",
+    kernel=embedding_op.kernel, infer=embedding_op.infer,
+    vjp={"weight": lambda g, weight_shape, weight_dtype, indices, padding,
+         by_frequency: sparse_tensors().of_rows(
+        g, indices, weight_shape, weight_dtype, padding, by_frequency)})
 add_rows = Op(
     "add_rows", "x indices", kernel=_add_rows, native="add_rows",
     infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
@@ -76,7 +83,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     padding_idx: a row that gets no gradient. max_norm: rows that are looked up are first shrunk, in
     place, to that norm (of order ``norm_type``). scale_grad_by_freq: divide each row's gradient by how
     often it was looked up. Raises IndexError for an index outside the table, DTypeError for indices
-    that are no integers, ValueError for ``sparse=True``: gradients are always dense here.
+    that are no integers. sparse: the gradient of ``weight`` is a sparse tensor that holds the rows that were
+    looked up, if ``weight`` is a leaf; that of a computed weight is dense.
 
     >>> table = fw.tensor([[0.0, 0.1], [1.0, 1.1], [2.0, 2.1]])
     >>> fw.nn.functional.embedding(fw.tensor([2, 0]), table)
@@ -86,8 +94,6 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     _whole_numbers(input, "embedding")
     if tensor_arg(weight, "embedding", "weight").ndim != 2:
         raise ShapeError(f"embedding: weight must be a table (V, D), got shape {list(weight.shape)}")
-    if sparse:
-        raise ValueError("embedding: sparse=True is not offered, gradients are dense; leave it out")
     rows = weight.shape[0]
     _check_indices(input._array, rows, "embedding", f"the table has {rows} rows")
     if padding_idx is not None:
@@ -96,7 +102,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
         padding_idx %= rows
     if max_norm is not None:
         _shrink_rows(weight, input._array, float(max_norm), float(norm_type))
-    return embedding_op.run(weight, input, padding=padding_idx, by_frequency=scale_grad_by_freq)
+    op = sparse_embedding if sparse and type(weight._node) is Leaf else embedding_op
+    return op.run(weight, input, padding=padding_idx, by_frequency=scale_grad_by_freq)
 
 
 def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda
-from ...errors import DTypeError, FrameworkError
+from ...errors import DTypeError, FrameworkError, LayoutError
 from ...node import Node
 from ...quiet import readable
+from ...sparse_door import sparse
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
 from ..record.args import is_foreign
@@ -171,10 +172,12 @@ class Elementwise(Op):
                         f"got {type(x).__name__}")
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
-        if self._are_ready(inputs):
-            return super().run(*inputs, **settings)
         try:
+            if self._are_ready(inputs):
+                return super().run(*inputs, **settings)
             ready = self.promote(inputs)
+        except LayoutError:  # a sparse tensor, which has no array
+            return sparse().dispatch(self, inputs, settings)
         except (FrameworkError, TypeError) as error:
             face = next((p.function for p in PUBLIC if p.name == self.name and p.namespace), None)
             if face is not None and (asked := asked_late(face, inputs, settings)) is not NotImplemented:
@@ -308,8 +311,11 @@ def unary(op: Elementwise) -> Callable:
         if out is not None:
             given = given_out(out, (op, (input,), {}), op.name)
             return out if given else check_out(out, op.run(input), op.name)
-        if isinstance(input, Tensor) and input._array.dtype.kind in kinds:
-            return road(op, (input,), (input._array,), _NO_SETTINGS, input._node is not None)
+        try:
+            if isinstance(input, Tensor) and input._array.dtype.kind in kinds:
+                return road(op, (input,), (input._array,), _NO_SETTINGS, input._node is not None)
+        except LayoutError:  # a sparse tensor, which has no array
+            pass
         return op.run(input)
     return function
 
@@ -328,15 +334,19 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
         if out is not None:
             given = given_out(out, (op, (input, other), {}), op.name)
             return out if given else check_out(out, op.run(input, other), op.name)
-        if isinstance(input, Tensor):
-            a = input._array
-            if isinstance(other, Tensor):
-                b = other._array
-                if (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
-                        and (dtypes.plain or type(a) is type(b))):  # a 0-dim one may have to move
-                    return pair(op, input, other, a, b, input._node is not None or other._node is not None)
-            elif type(other) in _WEAK and a.dtype.kind in weak:
-                return pair(op, input, other, a, other, input._node is not None)
+        try:
+            if isinstance(input, Tensor):
+                a = input._array
+                if isinstance(other, Tensor):
+                    b = other._array
+                    if (a.dtype is b.dtype and (not kinds or a.dtype.kind in kinds)
+                            and (dtypes.plain or type(a) is type(b))):  # a 0-dim one may have to move
+                        return pair(op, input, other, a, b,
+                                    input._node is not None or other._node is not None)
+                elif type(other) in _WEAK and a.dtype.kind in weak:
+                    return pair(op, input, other, a, other, input._node is not None)
+        except LayoutError:  # a sparse tensor, which has no array
+            pass
         if not operator:
             return op.run(input, other)
         try:

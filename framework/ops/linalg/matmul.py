@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import promote_types
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, LayoutError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
@@ -118,11 +118,14 @@ def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor
     """
     if autocast.used and out is None and (choose := autocast.thread.choose) is not None:
         return choose("lower", matmul, (input, other), {})
-    if not (isinstance(input, Tensor) and isinstance(other, Tensor)
-            and input._array.dtype is other._array.dtype):
-        if isinstance(other, np.ndarray):
-            return np.matmul(input, other)  # by the NumPy protocol, as other @ input is
-        input, other = same_dtype("matmul", input=input, other=other)
+    try:
+        if not (isinstance(input, Tensor) and isinstance(other, Tensor)
+                and input._array.dtype is other._array.dtype):
+            if isinstance(other, np.ndarray):
+                return np.matmul(input, other)  # by the NumPy protocol, as other @ input is
+            input, other = same_dtype("matmul", input=input, other=other)
+    except LayoutError:  # a sparse matrix, which has no array
+        pass
     result = matmul_op.run(input, other)
     return result if out is None else check_out(out, result, "matmul")
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
-from ...errors import DTypeError
+from ...errors import DTypeError, LayoutError
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected
@@ -231,11 +231,15 @@ def _power_function(operator: bool) -> Callable:
         tensor([1., 4., 9.])
         """
         if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
-            if exponent == 2 and input._array.dtype.kind in "fciV":
+            try:
+                kind = input._array.dtype.kind
+            except LayoutError:  # a sparse tensor, which has no array
+                return _power.op.run(input, exponent)
+            if exponent == 2 and kind in "fciV":
                 return square(input if isinstance(exponent, int) else _at_least_float(input), out=out)
             if exponent == 0.5:
                 return sqrt(input, out=out)
-            if exponent < 0 and isinstance(exponent, int) and input._array.dtype.kind in "iub":
+            if exponent < 0 and isinstance(exponent, int) and kind in "iub":
                 raise ValueError(f"pow: an integer tensor to the power {exponent} has no integer result; "
                                  f"convert it first, e.g. input.float()")
         elif operator and is_foreign(exponent):

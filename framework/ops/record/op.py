@@ -22,9 +22,10 @@ from ...autograd.forward import track
 from ...autograd.mode import masked_walks, state
 from ...backends import cuda
 from ...backends.native import native_or
-from ...errors import AutogradError, DeviceError
+from ...errors import AutogradError, DeviceError, LayoutError
 from ...node import GraphOp, Node, Pick
 from ...quiet import quiet
+from ...sparse_door import sparse
 from ...tensor import Tensor, counter_of, wrap
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
@@ -175,15 +176,18 @@ class Op(GraphOp):
         """On tensors and numbers: compute, wrap, and record if an input requires grad."""
         arrays = []
         recorded = False
-        for x in inputs:
-            if isinstance(x, Tensor):
-                arrays.append(x._array)
-                if x._node is not None:
-                    recorded = True
-            elif isinstance(x, NUMBERS):
-                arrays.append(x)
-            else:
-                raise self._not_a_tensor(inputs)
+        try:
+            for x in inputs:
+                if isinstance(x, Tensor):
+                    arrays.append(x._array)
+                    if x._node is not None:
+                        recorded = True
+                elif isinstance(x, NUMBERS):
+                    arrays.append(x)
+                else:
+                    raise self._not_a_tensor(inputs)
+        except LayoutError:  # a sparse tensor, which has no array
+            return sparse().dispatch(self, inputs, settings)
         return road(self, inputs, arrays, settings, recorded)
 
     def passed(self, *inputs: Any, **settings: Any) -> Any:
