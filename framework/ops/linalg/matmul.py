@@ -138,8 +138,11 @@ def _matmul(input: Tensor, other: Tensor) -> Tensor:
     tensor([11.])
     """
     if isinstance(other, Tensor):
-        if input._array.dtype is other._array.dtype and not autocast.used:
-            return matmul_op.run(input, other)
+        try:
+            if input._array.dtype is other._array.dtype and not autocast.used:
+                return matmul_op.run(input, other)
+        except LayoutError:  # a sparse matrix, which has no array
+            pass
     elif is_foreign(other):
         return NotImplemented
     return matmul(input, other)
