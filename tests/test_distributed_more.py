@@ -2,6 +2,8 @@
 
 import datetime
 import os
+import socket
+import time
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ import framework.distributed as dist
 import framework.distributed.nn.functional as DF
 import framework.nn as nn
 import framework.nn.functional as F
+from framework.distributed import meeting
 from framework.distributed.optim import ZeroRedundancyOptimizer
+from framework.errors import DistributedError
 from framework.multiprocessing import ProcessRaisedException
 
 
@@ -263,3 +267,14 @@ def sharded(rank, n, path, own):
 @pytest.mark.parametrize("n, own", [(1, False), (2, False), (3, False), (2, True)])
 def test_a_sharded_model_trains_as_the_whole(n, own, tmp_path):
     on_ranks(n, sharded, os.fspath(tmp_path / "m"), own)
+
+
+def test_what_another_user_hands_out_is_not_read(monkeypatch):
+    """Anybody on the machine may listen under the name of a meeting."""
+    name = f"meeting-{os.getpid()}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(meeting._address(name))
+        listener.listen(1)
+        monkeypatch.setattr(meeting, "_user", lambda conn: os.getuid() + 1)
+        with pytest.raises(DistributedError, match=r"another user \(\d+\).*MASTER_PORT"):
+            meeting.fetch(name, "here", 1, 2, 0, time.monotonic() + 5)

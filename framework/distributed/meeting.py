@@ -2,7 +2,7 @@
 
 The socket's name lives in the kernel and goes with the socket: no port is taken and nothing is left behind.
 The first rank listens, the others come, say who they are, and get a message that carries the descriptor of a
-segment. Only processes of the same user are let in.
+segment. Only processes of the same user are let in, and listened to.
 """
 
 import contextlib
@@ -22,6 +22,11 @@ _PAUSE = 0.002
 
 def _address(name: str) -> str:
     return f"\0framework-{os.getuid()}-{name}"
+
+
+def _user(conn: socket.socket) -> int:
+    """The user whose process is at the other end, as the kernel says."""
+    return _PEER.unpack(conn.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))[1]
 
 
 def hand_out(name: str, what: str, ranks: list[int], check: int, deadline: float, make: Any) -> Any:
@@ -66,8 +71,7 @@ def hand_out(name: str, what: str, ranks: list[int], check: int, deadline: float
 
 def _welcome(conn: socket.socket, ranks: list[int], check: int, there: dict, deadline: float) -> str:
     """Let one in; what is wrong with it, or nothing."""
-    _, uid, _ = _PEER.unpack(conn.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size))
-    if uid != os.getuid():
+    if _user(conn) != os.getuid():
         conn.close()
         return ""
     conn.settimeout(max(deadline - time.monotonic(), 0.001))
@@ -100,6 +104,11 @@ def fetch(name: str, what: str, rank: int, size: int, check: int, deadline: floa
         conn = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             conn.connect(_address(name))
+            other = _user(conn)
+            if other != os.getuid():  # anybody may listen under the name, and what comes is unpickled
+                conn.close()
+                raise DistributedError(f"{what}: rank {rank} found a process of another user ({other}) where "
+                                       f"the first rank should be; choose another MASTER_PORT")
             conn.sendall(_HELLO.pack(rank, size, os.getpid(), check))
             break
         except (ConnectionRefusedError, FileNotFoundError, BrokenPipeError, ConnectionResetError):
