@@ -20,6 +20,9 @@ _LINE = 1 << 16  # more than any name or number in text takes
 _MARK = object()
 _DICTS = (dict, OrderedDict, defaultdict, Counter)
 _SCALARS = (str, int, float, complex, bool, bytes, type(None))
+_SIZED = (list, tuple, dict, str, bytes, bytearray)
+_COPIES = 16  # how often the calls of a file may copy what it holds; those of a sound one do it once
+_KEY = 1000  # parts of a key that is a tuple, those in its tuples included
 
 
 class Call:
@@ -105,6 +108,8 @@ class _Machine:
         self.stack: list[Any] = []
         self.memo: dict[int, Any] = {}
         self.refused: dict[str, None] = {}
+        self.places: dict[int, list[int]] = {}  # where the memo has what a call made, by its id
+        self.room = _COPIES * source.left + (1 << 16)  # items and bytes that calls may still copy
 
     def run(self) -> Any:
         take = self.source.take
@@ -173,7 +178,16 @@ class _Machine:
         refused = next((x for x in (function, *args) if isinstance(x, Refused)), None)
         if refused is None and not isinstance(function, Call):
             raise ValueError("a call of what is no function")
-        self.push(refused or function.function(*args))
+        self.pay(args)
+        made = refused or function.function(*args)
+        self.places[id(made)] = []
+        self.push(made)
+
+    def pay(self, values: Any) -> None:
+        """For what a call is about to copy: a short file may call for one long list again and again."""
+        self.room -= sum(len(v) for v in values if type(v) in _SIZED)
+        if self.room < 0:
+            raise ValueError("calls that make much more than the file holds")
 
     def reduce(self) -> None:
         args = self.pop()
@@ -192,13 +206,18 @@ class _Machine:
         give = next((f for kind, f in self.states.items() if isinstance(made, kind)), None)
         if give is None:
             raise ValueError(f"a state for a {type(made).__name__}")
+        self.pay(state if type(state) is tuple else (state,))
         given = give(made, state)
         if given is not made:  # it could not be changed, so another one stands for it
             self.stack[-1] = given
-            self.memo.update({k: given for k, v in self.memo.items() if v is made})
+            for place in self.places.pop(id(made), ()):
+                if self.memo[place] is made:
+                    self.memo[place] = given
 
     def remember(self, place: int) -> None:
-        self.memo[place] = self.top()
+        value = self.memo[place] = self.top()
+        if id(value) in self.places:
+            self.places[id(value)].append(place)
 
     # -- containers ------------------------------------------------------------------------------
 
@@ -237,12 +256,13 @@ class _Machine:
 
 def hashable(values: Any) -> list[Any]:
     """Values that a dict or set may hold; hashing deeply nested ones would take for ever."""
-    return [_key(v, 3) for v in values]
+    return [_key(v, 3, [_KEY]) if type(v) is tuple else _key(v, 0, []) for v in values]
 
 
-def _key(value: Any, depth: int) -> Any:
-    if type(value) is tuple and depth and len(value) < 1000:
-        return tuple(_key(v, depth - 1) for v in value)
+def _key(value: Any, depth: int, room: list[int]) -> Any:
+    if type(value) is tuple and depth and len(value) <= room[0]:
+        room[0] -= len(value)
+        return tuple(_key(v, depth - 1, room) for v in value)
     if isinstance(value, _SCALARS) or type(value) in (DType, Device) or isinstance(value, np.generic):
         return value
     raise ValueError(f"a key of type {type(value).__name__}")

@@ -115,6 +115,11 @@ class _Archive:
                     f"{self.what}: {entry.filename[:200]!r} is compressed or encrypted, "
                     f"which torch.save never does; unpack it and pack it with 'zip -0'"
                 )
+        if sum(entry.file_size for entry in found) > self.end - self.start:  # nothing in it is compressed
+            raise CheckpointError(
+                f"{self.what}: the entries of the zip archive lie over each other or leave the file, "
+                f"which is cut short or damaged; use an earlier copy"
+            )
         return entries
 
     def _begin(self, entry: Any) -> int:
@@ -170,10 +175,13 @@ def _load_legacy(source: Source, places: Places, what: str) -> Any:
     machine = read_pickle(raw, {}, {}, _no_storage)
     big = isinstance(machine, dict) and machine.get("little_endian") is False
     sizes: dict[str, int] = {}
+    total = 0
 
     def room(key: str, size: int) -> np.ndarray:
+        nonlocal total
         sizes[key] = size
-        if sum(sizes.values()) > source.size:
+        total += size
+        if total > source.size:
             raise ValueError(f"storage {key!r} of {size} bytes is more than the file holds")
         return np.zeros(size, np.uint8)
 

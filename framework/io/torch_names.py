@@ -197,10 +197,17 @@ class Storages:
         if not lies_inside(whole._array.nbytes, kind.itemsize, shape, start, steps):
             raise ValueError(f"a tensor of shape {list(shape)} that leaves its storage {storage.name!r}")
         array = array_over(whole._array, kind, shape, start, steps)
-        if kind.kind == "b" and array.size and bool((array.view(np.uint8) > 1).any()):
+        repeated = array.nbytes > whole._array.nbytes  # its elements share memory
+        once = whole._array if repeated else array
+        if kind.kind == "b" and bool((once.view(np.uint8) > 1).any()):
             raise ValueError(f"storage {storage.name!r} is of bools and holds bytes other than 0 and 1")
         if extra is not None and type(extra) is not dict:
             raise ValueError("a tensor with settings that are no dict")
+        if extra and repeated:
+            raise ValueError(
+                f"a tensor of shape {list(shape)}, larger than its storage, that is to be conjugated or "
+                f"negated; save it as contiguous()"
+            )
         for name, turn in (("conj", np.conj), ("neg", np.negative)):
             if extra and extra.get(name):
                 array = turn(array)
