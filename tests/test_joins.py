@@ -251,3 +251,16 @@ def test_models_are_copied_and_changed():
     model[1] = nn.Identity()
     assert fw.equal(model(x), model[0](x))
     assert set(joins.JOINS) == {nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d}
+
+
+def test_modules_whose_hooks_were_removed_are_joined_again(joined_calls):
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU())
+    x = fw.randn(2, 3)
+    handle = model[0].register_forward_hook(lambda *_: None)
+    model(x)
+    assert not joined_calls
+    handle.remove()
+    nn.utils.summary(model, (2, 3))
+    joined_calls.clear()
+    model(x)
+    assert joined_calls

@@ -36,6 +36,10 @@ class Hooks:
         self.backward: dict[int, Callable] = {}
         self.full: bool | None = None  # whether backward hooks were registered as full ones
 
+    def __bool__(self) -> bool:
+        """Whether there are any: they may all have been removed."""
+        return bool(self.before or self.after or self.backward or self.backward_before)
+
 
 class StateHooks:
     """The hooks of one module around saving and loading its state, by number."""
@@ -66,8 +70,7 @@ EVERYWHERE = _Everywhere()
 
 def watched() -> bool:
     """Whether there are hooks of all modules."""
-    own = EVERYWHERE
-    return bool(own.before or own.after or own.backward or own.backward_before)
+    return bool(EVERYWHERE)
 
 
 def add(hooks: dict[int, Callable], hook: Callable, prepend: bool = False,

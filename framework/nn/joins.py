@@ -33,7 +33,7 @@ def _is(items: list, at: int, kind: Any) -> bool:
     if at >= len(items):
         return False
     module = items[at]
-    if type(module) is not kind or module._hooks is not None or "forward" in module.__dict__:
+    if type(module) is not kind or module._hooks or "forward" in module.__dict__:
         return False
     forward, name, function = _OWN[kind]  # those of this package; hooks of all modules replace ``__call__``
     return kind.forward is forward and _HOME[name] is function and kind.__call__ is _CALL

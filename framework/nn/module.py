@@ -75,7 +75,7 @@ class Module(Hookable):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if self._hooks is None:
+            if not self._hooks:
                 return self.forward(*args, **kwargs)
             return _hooks.call(self, self._hooks, args, kwargs)
         except Exception as error:
