@@ -281,3 +281,31 @@ def test_norms_of_gradients(kind: float) -> None:
     with pytest.raises(RuntimeError, match="nan"):
         nn.utils.get_total_norm([fw.tensor([float("nan")])], error_if_nonfinite=True)
     assert nn.utils.get_total_norm([]).item() == 0.0
+
+
+def test_a_parametrization_that_is_refused_leaves_the_tensor() -> None:
+    class Step(nn.Module):
+        def __init__(self, forward, right_inverse) -> None:
+            super().__init__()
+            self.f, self.g = forward, right_inverse
+
+        def forward(self, x):
+            return self.f(x)
+
+        def right_inverse(self, x):
+            return self.g(x)
+
+    layer = nn.Linear(2, 2)
+    weight, before = layer.weight, layer.weight.tolist()
+    with pytest.raises(ValueError, match="must not change the shape"):
+        nn.utils.parametrize.register_parametrization(layer, "weight", Step(lambda x: x[:1], lambda x: 2 * x))
+    assert layer.weight is weight and weight.tolist() == before and type(layer) is nn.Linear
+    nn.utils.parametrize.register_parametrization(layer, "weight", Step(lambda x: x, lambda x: x))
+
+    def fail(x):
+        raise RuntimeError("no inverse of this")
+
+    for inverse, kind in ((lambda x: x.double(), ValueError), (fail, RuntimeError)):
+        with pytest.raises(kind):
+            nn.utils.parametrize.register_parametrization(layer, "weight", Step(lambda x: 2 * x, inverse))
+        assert layer.weight.tolist() == before and len(layer.parametrizations.weight) == 1

@@ -8,7 +8,7 @@ several).
 
 import copy
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 from ...autograd.mode import no_grad
@@ -62,6 +62,17 @@ class ParametrizationList(ModuleList):
                              f"sequence of "
                              f"Tensors, got {type(start).__name__}")
         self.ntensors = 1 if self.is_tensor else len(start)
+        before = original.data if isinstance(original, Parameter) else None
+        try:
+            self._start_from(start, original)
+            if not unsafe:
+                self._compare(original, before)
+        except BaseException:
+            if before is not None:
+                original.data = before
+            raise
+
+    def _start_from(self, start: Any, original: Tensor) -> None:
         if self.is_tensor:
             if start.dtype != original.dtype:
                 raise ValueError(f"right_inverse gives {start.dtype}, but the tensor is {original.dtype}")
@@ -78,15 +89,16 @@ class ParametrizationList(ModuleList):
                     raise ValueError(f"right_inverse gives {part.dtype} at {i}, but the tensor is "
                                      f"{original.dtype}")
                 self._take(f"original{i}", _like(part, original))
-        if not unsafe:
-            made = self()
-            if not isinstance(made, Tensor):
-                raise ValueError(f"a parametrization must give a Tensor, got {type(made).__name__}")
-            for what in ("dtype", "shape"):
-                if getattr(made, what) != getattr(original, what):
-                    raise ValueError(f"a parametrization must not change the {what} of its tensor: it gives "
-                                     f"{getattr(made, what)} for {getattr(original, what)}; "
-                                     f"unsafe=True allows it")
+
+    def _compare(self, original: Tensor, before: Tensor | None) -> None:
+        made, wanted = self(), original if before is None else before
+        if not isinstance(made, Tensor):
+            raise ValueError(f"a parametrization must give a Tensor, got {type(made).__name__}")
+        for what in ("dtype", "shape"):
+            if getattr(made, what) != getattr(wanted, what):
+                raise ValueError(f"a parametrization must not change the {what} of its tensor: it gives "
+                                 f"{getattr(made, what)} for {getattr(wanted, what)}; "
+                                 f"unsafe=True allows it")
 
     def _take(self, name: str, value: Tensor) -> None:
         if isinstance(value, Parameter):
@@ -114,6 +126,7 @@ class ParametrizationList(ModuleList):
             for old, part in zip(self._originals(), parts):
                 if part.dtype != old.dtype:
                     raise ValueError(f"right_inverse gives {part.dtype}, but the original is {old.dtype}")
+            for old, part in zip(self._originals(), parts):
                 if part.shape != old.shape:
                     old.data = part.detach().clone()
                 else:
@@ -208,12 +221,15 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
                     raise ValueError(f"register_parametrization: the tensor '{tensor_name}' must keep its "
                                      f"shape "
                                      f"{list(now.shape)} and dtype {now.dtype}; unsafe=True allows otherwise")
-        if hasattr(parametrization, "right_inverse"):
+        if all(hasattr(step, "right_inverse") for step in (*chain, parametrization)):
             value = getattr(module, tensor_name).detach()
             chain.append(parametrization)
-            with suppress(RuntimeError):  # an earlier one has no inverse: the value changes, as without any
+            try:
                 chain.right_inverse(value)
-        else:
+            except BaseException:
+                chain.pop(len(chain) - 1)
+                raise
+        else:  # the value changes
             chain.append(parametrization)
         chain.unsafe |= unsafe
     elif tensor_name in module._parameters or tensor_name in module._buffers:
