@@ -98,7 +98,7 @@ def custom_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (
     """An operator ``"space::name"`` of a function; without one, a decorator.
 
     mutates_args: the arguments that it changes in place; schema: taken and not checked. Raises ValueError for
-    a name without a space, or one that is taken.
+    a name without a space; the operator of a name that is taken is replaced.
 
     >>> @fw.library.custom_op("examples::double", mutates_args=())
     ... def double(x: fw.Tensor) -> fw.Tensor:

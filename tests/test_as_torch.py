@@ -158,4 +158,5 @@ def test_pytest_plugin(tmp_path):
 def test_versions_compare():
     version = TorchVersion("2.13.0+framework")
     assert version > "2.9" and version >= (2, 13) and version < "3" and version == "2.13"
-    assert version != "2.12" and version <= "2.13.1" and str(version).split("+")[0] == "2.13.0"
+    assert version != "2.12" and version != None and version != 2  # noqa: E711
+    assert version <= "2.13.1" and str(version).split("+")[0] == "2.13.0"

@@ -278,3 +278,14 @@ def test_what_another_user_hands_out_is_not_read(monkeypatch):
         monkeypatch.setattr(meeting, "_user", lambda conn: os.getuid() + 1)
         with pytest.raises(DistributedError, match=r"another user \(\d+\).*MASTER_PORT"):
             meeting.fetch(name, "here", 1, 2, 0, time.monotonic() + 5)
+
+
+def test_a_late_answer_is_not_taken_for_another_ones():
+    store = dist.TCPStore("127.0.0.1", 0, 1, True)
+    store.set("a", "of a")
+    held = store._table.lock
+    store._conn.settimeout(0.05)
+    with held, pytest.raises(DistributedError, match="gives no answer"):
+        store.get("a")
+    with pytest.raises(DistributedError, match="gives no answer"):
+        store.get("b")

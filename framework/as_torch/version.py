@@ -38,6 +38,8 @@ class TorchVersion(str):
         return _parts(self) >= _parts(other)
 
     def __eq__(self, other: Any) -> bool:
+        if not isinstance(other, (str, tuple, list)) and not hasattr(other, "release"):
+            return NotImplemented
         return str.__eq__(self, other) if isinstance(other, str) and "+" in other else (
             _parts(self) == _parts(other))
 

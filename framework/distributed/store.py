@@ -196,8 +196,15 @@ class TCPStore(Store):
 
     def _ask(self, what: bytes, key: str, value: bytes) -> bytes | None:
         with self._lock:
-            _put(self._conn, what, key.encode(), value)
-            return _take(self._conn)
+            try:
+                _put(self._conn, what, key.encode(), value)
+                return _take(self._conn)
+            except BaseException as error:
+                self._conn.close()  # an answer that comes late would be taken for that of the next question
+                if not isinstance(error, OSError):
+                    raise
+                raise DistributedError(f"TCPStore: {self.host}:{self.port} gives no answer ({error}); this "
+                                       f"store cannot be used any more") from error
 
     def __del__(self) -> None:
         for end in (getattr(self, "_conn", None), getattr(self, "_listener", None)):
@@ -212,13 +219,13 @@ def _put(conn: socket.socket, what: bytes, key: bytes, value: bytes) -> None:
 
 
 def _exactly(conn: socket.socket, size: int) -> bytes:
-    data = b""
+    data = bytearray()
     while len(data) < size:
-        piece = conn.recv(size - len(data))
+        piece = conn.recv(min(size - len(data), 1 << 20))
         if not piece:
             raise ConnectionError("the store's other end is closed")
         data += piece
-    return data
+    return bytes(data)
 
 
 def _take(conn: socket.socket) -> bytes | None:

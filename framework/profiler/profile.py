@@ -74,7 +74,7 @@ class profile:
         if unknown:
             raise TypeError(f"profile: unknown arguments {sorted(unknown)}")
         if with_flops:
-            raise ValueError("profile: with_flops is not there; count them with framework.utils.flop_counter")
+            raise ValueError("profile: with_flops is not there; nn.utils.summary counts those of layers")
         self.schedule = schedule or always
         self.on_trace_ready = on_trace_ready
         self.step_num = 0
