@@ -167,6 +167,10 @@ def install() -> None:
                           "import torch")
     sys.meta_path.insert(0, Finder())
     names.package = "torch"
+    _name_classes(True)
+
+
+_HOMES: dict[type, tuple[str, str]] = {}  # of classes, while they are called PyTorch's
 
 
 def uninstall() -> None:
@@ -182,3 +186,18 @@ def uninstall() -> None:
             else:
                 vars(module)["__getattr__"] = explained.asks
     names.package = "framework"
+    _name_classes(False)
+
+
+def _name_classes(as_torch: bool) -> None:
+    """What classes of tensors say they are and from where: libraries ask which package a tensor is of."""
+    nn = framework.nn
+    for path, kind in {"Tensor": framework.Tensor, "nn.parameter.Parameter": nn.Parameter,
+                       "nn.parameter.Buffer": nn.Buffer, "dtype": framework.dtype, "device": framework.device,
+                       "Size": framework.Size}.items():
+        if as_torch:
+            _HOMES.setdefault(kind, (kind.__module__, kind.__name__))
+            home, _, name = f"torch.{path}".rpartition(".")
+        else:
+            home, name = _HOMES.pop(kind, (kind.__module__, kind.__name__))
+        kind.__module__, kind.__name__, kind.__qualname__ = home, name, name

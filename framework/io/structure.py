@@ -7,6 +7,7 @@ tables here.
 import base64
 import importlib
 import struct
+import sys
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -140,7 +141,8 @@ class _Encoder:
         reference: dict[str, Any] = {"tensor": ""}
         kind = type(x)
         if kind is not Tensor:
-            if kind.__module__ != _PARAMETERS or kind.__name__ not in _CLASSES:
+            home = sys.modules.get(_PARAMETERS)
+            if kind.__name__ not in _CLASSES or getattr(home, kind.__name__, None) is not kind:
                 raise TypeError(f"save: {path} is a {kind_name(x)}, a tensor of a class of your own, which "
                                 f"cannot be saved as data; save x.detach().data")
             reference["class"] = kind.__name__
