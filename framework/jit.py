@@ -10,7 +10,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-__all__ = ["Attribute", "Final", "annotate", "export", "fork", "ignore", "interface", "is_scripting",
+from .nn import Module
+
+__all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
+           "TopLevelTracedModule", "annotate", "export", "fork", "ignore", "interface", "is_scripting",
            "is_tracing", "isinstance", "script", "script_if_tracing", "script_method", "unused", "wait"]
 
 T = TypeVar("T")
@@ -113,6 +116,27 @@ _is = builtins.isinstance
 
 def _all_are(values: Any, kind: Any) -> bool:
     return all(isinstance(value, kind) for value in values)
+
+
+class ScriptModule(Module):
+    """The class of scripted modules: libraries ask for it with ``isinstance``, and nothing is one here.
+
+    A subclass is a module that runs as it is, with ``script_method`` and ``Attribute`` as what they hold.
+
+    >>> isinstance(fw.nn.Linear(1, 1), fw.jit.ScriptModule)
+    False
+    """
+
+
+class ScriptFunction:
+    """The class of scripted functions, of which there are none: making one raises TypeError."""
+
+    def __new__(cls, *args: Any, **settings: Any) -> "ScriptFunction":
+        raise TypeError("jit.ScriptFunction: functions are not scripted here; jit.script gives them back as "
+                        "they are")
+
+
+RecursiveScriptModule, TopLevelTracedModule = ScriptModule, ScriptModule
 
 
 class Attribute:

@@ -1,6 +1,9 @@
 """What published libraries lean on, found by running their own tests under ``framework.as_torch``."""
 
+import pytest
 from test_as_torch import run
+
+import framework as fw
 
 
 def test_classes_say_that_they_are_of_torch(tmp_path):
@@ -16,6 +19,85 @@ import framework.as_torch
 framework.as_torch.uninstall()
 print(framework.Tensor.__module__, framework.nn.Parameter.__module__, framework.dtype.__name__)
 """, cwd=tmp_path)
-    assert out.split("\n")[:8] == ["torch Tensor", "torch.nn.parameter Parameter", "torch dtype", "torch device",
+    assert out.split("\n")[:8] == ["torch Tensor", "torch.nn.parameter Parameter", "torch dtype",
+                                   "torch device",
                                    "torch Size", "True", "True",
                                    "framework.tensor framework.nn.parameter DType"]
+
+
+def test_old_calls_with_the_number_in_front():
+    out = run("""
+import warnings
+import torch
+warnings.simplefilter("ignore")
+a, b = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
+print(torch.ones(2).add_(10, a).tolist(), torch.ones(2).addcmul_(2, a, b).tolist(), a.sub(2, b).tolist())
+print(torch.add(a, 2, b).tolist(), torch.addcdiv(a, 2, b, a).tolist(), a.add(b, alpha=2).tolist())
+m = torch.eye(2)
+print(torch.addmm(2, m, 3, m, m).tolist(), m.addmm(2, 3, m, m).tolist(), m.clone().addmm_(2, m, m).tolist())
+for wrong in (lambda: a.add_(1, 2), lambda: a.addcmul_(1), lambda: a.add(a, b, a)):
+    try:
+        wrong()
+    except TypeError as error:
+        print("refused")
+print(a.tolist())
+warnings.simplefilter("error")
+try:
+    a.add_(1, b)
+except UserWarning as warning:
+    print(warning)
+import framework.as_torch
+framework.as_torch.uninstall()
+try:
+    a.add_(1, b)
+except TypeError:
+    print("plain")
+""")
+    assert out.split("\n")[:-1] == [
+        "[11.0, 21.0] [7.0, 21.0] [-5.0, -8.0]", "[7.0, 12.0] [7.0, 7.0] [7.0, 12.0]",
+        "[[5.0, 0.0], [0.0, 5.0]] [[5.0, 0.0], [0.0, 5.0]] [[3.0, 0.0], [0.0, 3.0]]",
+        "refused", "refused", "refused", "[1.0, 2.0]",
+        "add_: the number in front is PyTorch's old way; write alpha= at the end", "plain"]
+
+
+def test_adagrad_has_its_sums_before_the_first_step():
+    w = fw.ones(2, requires_grad=True)
+    optimizer = fw.optim.Adagrad([w], initial_accumulator_value=0.5)
+    assert optimizer.state[w]["step"] == 0 and optimizer.state[w]["sum"].tolist() == [0.5, 0.5]
+    lazy = fw.nn.LazyLinear(2)
+    assert not fw.optim.Adagrad(lazy.parameters()).state[lazy.weight]
+
+
+def test_lists_among_the_options_of_a_loaded_optimizer_are_its_own():
+    kept = fw.optim.SGD([{"params": [fw.ones(1)], "buffer": [[0]]}], lr=0.1).state_dict()
+    optimizer = fw.optim.SGD([{"params": [fw.ones(1)], "buffer": [[1]]}], lr=0.1)
+    optimizer.load_state_dict(kept)
+    optimizer.param_groups[0]["buffer"][0][0] = 5
+    assert kept["param_groups"][0]["buffer"] == [[0]]
+
+
+def test_a_parameter_may_stand_behind_a_property_that_cannot_be_set():
+    class Base(fw.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.k = fw.nn.Parameter(fw.ones(1))
+
+    class Hyperbolic(Base):
+        @property
+        def k(self):
+            return -self._parameters["k"] if "k" in self._parameters else super().k
+
+    module = Hyperbolic()
+    assert module.k.tolist() == [-1.0] and [n for n, _ in module.named_parameters()] == ["k"]
+
+
+def test_nothing_is_a_script_module():
+    assert not isinstance(fw.nn.Linear(1, 1), (fw.jit.ScriptModule, fw.jit.ScriptFunction))
+    assert issubclass(fw.jit.ScriptModule, fw.nn.Module)
+    with pytest.raises(TypeError, match="jit.ScriptFunction: functions are not scripted here"):
+        fw.jit.ScriptFunction()
+
+
+def test_negative_repeats_are_a_runtime_error():
+    with pytest.raises(RuntimeError, match="repeat"):
+        fw.tensor(1).repeat(-1)

@@ -16,6 +16,7 @@ import framework
 
 from ..config import names
 from .missing import MissingModule, MissingName
+from .old_calls import OLD_CALLS
 from .version import VERSION
 
 SITE = str(Path(__file__).with_name("site"))  # what other processes find on their path
@@ -31,6 +32,7 @@ class Torch(ModuleType):
         self.__version__ = VERSION
         self.torch = self
         self.__dict__.update({k: v for k, v in vars(framework).items() if not k.startswith("_")})
+        OLD_CALLS.install(self.__dict__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -187,6 +189,7 @@ def uninstall() -> None:
                 vars(module)["__getattr__"] = explained.asks
     names.package = "framework"
     _name_classes(False)
+    OLD_CALLS.uninstall()
 
 
 def _name_classes(as_torch: bool) -> None:

@@ -93,7 +93,9 @@ class Module(Hookable):
                                      f"super().__init__() was called; call it first in __init__")
         elif kind is not None:
             known = _of(self, name)
-            if known is None and kind == PARAMETER and hasattr(getattr(type(self), name, None), "__set__"):
+            home = getattr(type(self), name, None)
+            if known is None and kind == PARAMETER and hasattr(home, "__set__") and (
+                    getattr(home, "fset", True) is not None):
                 object.__setattr__(self, name, value)  # a property that takes it
                 return
             self._register(name, value, kind)

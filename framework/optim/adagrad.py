@@ -42,14 +42,24 @@ class Adagrad(Optimizer):
         """The sum of squares."""
         return {"sum": array_module(p).full_like(p, group["initial_accumulator_value"])}
 
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Take further parameters, whose sums are there from now on, as in PyTorch: libraries read them."""
+        super().add_param_group(param_group)
+        group = self.param_groups[-1]
+        for p in group["params"]:
+            self._start(p, group)
+
+    def _start(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
+        kept = self.state[p]
+        if not kept and not getattr(p, "cls_to_become", None):  # a lazy layer's has no shape yet
+            kept.update(self.first_state(p, group), step=0)
+        return kept
+
     def share_memory(self) -> None:
         """Move the sums to memory that processes share; the number of steps stays each process's own."""
         for group in self.param_groups:
             for p in group["params"]:
-                kept = self.state[p]
-                if not kept:
-                    kept.update(self.first_state(p, group), step=0)
-                share([kept["sum"]])
+                share([self._start(p, group)["sum"]])
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""

@@ -5,6 +5,7 @@ with that first. A class with a ``step`` of its own keeps what it likes: that is
 """
 
 from collections import defaultdict
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ def _compare_groups(optimizer: Any, saved: list[dict]) -> list[str]:
 def _groups(optimizer: Any, saved: list[dict]) -> list[dict[str, Any]]:
     groups = []
     for group, theirs in zip(optimizer.param_groups, saved):
-        options = {k: v for k, v in theirs.items() if k not in _NOT_OPTIONS}
+        options = {k: deepcopy(v) for k, v in theirs.items() if k not in _NOT_OPTIONS}  # may be a list
         own = {k: group[k] for k in _NOT_OPTIONS if k in group}
         groups.append({**optimizer.defaults, **options, **own})
     return groups

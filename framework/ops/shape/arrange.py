@@ -121,7 +121,7 @@ tile_op = Op("tile", "x", kernel=lambda xp, x, *, reps: xp.tile(x, reps) if reps
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """A copy repeated so many times along each dimension; further numbers add dimensions in front.
 
-    Raises ShapeError if there are fewer numbers than dimensions.
+    Raises ShapeError if there are fewer numbers than dimensions, or one is negative.
 
     >>> fw.tensor([1, 2]).repeat(2, 2)
     tensor([[1, 2, 1, 2],
@@ -132,7 +132,7 @@ def repeat(input: Tensor, *repeats: Any) -> Tensor:
         raise ShapeError(f"repeat: {len(reps)} numbers for a tensor of {input.ndim} dimensions; one for each "
                          f"is wanted")
     if any(r < 0 for r in reps):
-        raise ValueError(f"repeat: the numbers must not be negative, got {list(reps)}")
+        raise ShapeError(f"repeat: the numbers must not be negative, got {list(reps)}")
     return tile_op.run(input, reps=reps)
 
 
