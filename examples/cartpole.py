@@ -1,8 +1,8 @@
 """Actor and critic learn to balance a pole on a cart; many carts run at once as rows of one tensor.
 
-Source of the physics: Barto, Sutton and Anderson, Neuronlike adaptive elements that can solve difficult learning
-control problems, IEEE SMC 1983; of the method: Mnih et al., Asynchronous methods for deep reinforcement learning,
-ICML 2016.
+Source of the physics: Barto, Sutton and Anderson, Neuronlike adaptive elements that can solve difficult
+learning control problems, IEEE SMC 1983; of the method: Mnih et al., Asynchronous methods for deep
+reinforcement learning, ICML 2016.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from framework.models import MLP
 
 
 class Carts:
-    """Carts with poles: state is (position, speed, angle, angular speed); an episode has at most 200 steps."""
+    """Carts with poles: state is (position, speed, angle, turning speed); an episode has up to 200 steps."""
 
     LIMIT = 200
 
@@ -32,7 +32,7 @@ class Carts:
         pull = (force + 0.05 * turning ** 2 * sine) / 1.1
         bend = (9.8 * sine - cosine * pull) / (0.5 * (4 / 3 - 0.1 * cosine ** 2 / 1.1))
         pushed = pull - 0.05 * bend * cosine / 1.1
-        self.state = fw.stack([x + 0.02 * speed, speed + 0.02 * pushed, angle + 0.02 * turning, turning + 0.02 * bend], 1)
+        self.state = self.state + 0.02 * fw.stack([speed, pushed, turning, bend], 1)
         self.age += 1
         fell = (self.state[:, 0].abs() > 2.4) | (self.state[:, 2].abs() > 12 * fw.pi / 180)
         over = fell | (self.age >= self.LIMIT)

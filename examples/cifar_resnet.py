@@ -41,7 +41,7 @@ def accuracy(model: nn.Module, loader: DataLoader, device: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", required=True, help="folder of the binary files data_batch_*.bin, test_batch.bin")
+    parser.add_argument("--data", required=True, help="folder of data_batch_*.bin and test_batch.bin")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--lr", type=float, default=0.1)
@@ -73,7 +73,8 @@ def main() -> None:
     for epoch in range(first, epochs):
         model.train()
         for x, y in (bar := tqdm(loader, desc=f"epoch {epoch + 1}/{epochs}")):
-            loss = nn.functional.cross_entropy(model(x.to(args.device)), y.to(args.device), label_smoothing=0.1)
+            logits = model(x.to(args.device))
+            loss = nn.functional.cross_entropy(logits, y.to(args.device), label_smoothing=0.1)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -27,7 +27,7 @@ class Stripes(Dataset):
         generator = fw.Generator().manual_seed(self.seed * 1_000_003 + i)  # the same picture every time
         standing = int(fw.randint(0, 2, (), generator=generator))
         line = fw.arange(16)[:, None] if not standing else fw.arange(self.widths[i])[None, :]
-        pattern = ((line + fw.randint(0, 4, (), generator=generator)) // 2 % 2).float().expand(16, self.widths[i])
+        pattern = ((line + fw.randint(0, 4, (), generator=generator)) // 2 % 2).float()
         return (pattern + fw.randn(16, self.widths[i], generator=generator))[None], standing
 
 
@@ -46,7 +46,8 @@ class SameWidth(Sampler):
         groups: dict[int, list[int]] = {}
         for i in fw.randperm(len(self.widths), generator=generator).tolist():
             groups.setdefault(self.widths[i], []).append(i)
-        found = [group[k:k + self.batch_size] for group in groups.values() for k in range(0, len(group), self.batch_size)]
+        found = [group[k:k + self.batch_size] for group in groups.values()
+                 for k in range(0, len(group), self.batch_size)]
         return [found[i] for i in fw.randperm(len(found), generator=generator).tolist()]
 
     def __iter__(self) -> Iterator[list[int]]:

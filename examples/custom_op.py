@@ -1,4 +1,4 @@
-"""An operation of one's own with its derivative: checked by differences, used in training, differentiable twice.
+"""An operation of one's own with its derivative: checked by differences, trained with, differentiable twice.
 
 The operation is a bent identity, sqrt(x^2 + 1) - 1, whose slope is x / sqrt(x^2 + 1).
 """
@@ -11,7 +11,7 @@ from framework.autograd import Function, gradcheck, gradgradcheck
 
 
 class Bend(Function):
-    """sqrt(x^2 + 1) - 1 of each element. The rule of the derivative consists of operations, so it has one, too."""
+    """sqrt(x^2 + 1) - 1 of each element. Its rule consists of operations, so it has a derivative, too."""
 
     @staticmethod
     def forward(ctx, x: fw.Tensor) -> fw.Tensor:
@@ -40,7 +40,8 @@ def main() -> None:
     args = parser.parse_args()
     fw.manual_seed(args.seed)
     x = fw.randn(3, 4, dtype=fw.float64, requires_grad=True)
-    print("derivative right:", gradcheck(Bend.apply, (x,)), " second derivative right:", gradgradcheck(Bend.apply, (x,)))
+    print("derivative right:", gradcheck(Bend.apply, (x,)))
+    print("second derivative right:", gradgradcheck(Bend.apply, (x,)))
     points = fw.linspace(-3, 3, 200)[:, None]
     wanted = points.abs()
     model = nn.Sequential(nn.Linear(1, 16), BendLayer(), nn.Linear(16, 1))

@@ -15,7 +15,7 @@ from framework.models import MLP
 
 
 class Coupling(nn.Module):
-    """Scales and shifts one coordinate by functions of the other, so it can be undone and its volume is known."""
+    """Scales and shifts one coordinate by functions of the other: it can be undone, its volume is known."""
 
     def __init__(self, kept: int, width: int = 32) -> None:
         super().__init__()
@@ -92,8 +92,8 @@ def main() -> None:
     with fw.no_grad():
         found, plain = -flow.log_prob(test).mean().item(), -normal.log_prob(test).mean().item()
         near = (fw.cdist(flow.sample(1000), test).amin(1) < 0.1).float().mean().item()
-    print(f"held-out {found:.3f} nats per point (one normal distribution: {plain:.3f}); {near:.1%} of its own points "
-          f"lie on the moons")
+    print(f"held-out {found:.3f} nats per point (one normal distribution: {plain:.3f}); {near:.1%} of its "
+          f"own points lie on the moons")
 
 
 if __name__ == "__main__":

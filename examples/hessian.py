@@ -1,4 +1,4 @@
-"""Second derivatives of a trained network: the sharpest directions of its loss, and a picture of the landscape.
+"""Second derivatives of a trained network: the sharpest directions of its loss, a picture of the landscape.
 
 The Hessian is never built: power iteration needs only its products with vectors.
 """
@@ -52,7 +52,8 @@ def main() -> None:
     x, y = (x - x.mean(0)) / x.std(0), fw.tensor(kinds).long()
     model = MLP(4, [16], 3, activation=nn.Tanh).double()
     parameters = list(model.parameters())
-    loss_of = lambda: nn.functional.cross_entropy(model(x), y) + 1e-3 * sum((p * p).sum() for p in parameters)
+    squares = lambda: sum((p * p).sum() for p in parameters)
+    loss_of = lambda: nn.functional.cross_entropy(model(x), y) + 1e-3 * squares()
     optimizer = fw.optim.Adam(parameters, lr=0.02)
     for _ in range(steps):
         optimizer.zero_grad()
@@ -73,7 +74,8 @@ def main() -> None:
         from PIL import Image
         args.out.mkdir(parents=True, exist_ok=True)
         levels = heights.log()
-        levels = ((levels - levels.min()) / (levels.max() - levels.min()) * 16).floor() / 16  # lines of equal height
+        levels = (levels - levels.min()) / (levels.max() - levels.min())
+        levels = (levels * 16).floor() / 16  # steps, to see heights
         picture = Image.fromarray((255 * levels).to(fw.uint8).numpy())
         picture.resize((400, 400), Image.Resampling.NEAREST).save(args.out / "landscape.png")
     except ImportError:

@@ -31,7 +31,8 @@ def adapted(model: nn.Module, weights: Weights, x: fw.Tensor, y: fw.Tensor, step
             create_graph: bool) -> Weights:
     """The weights after some steps of gradient descent on one task."""
     for _ in range(steps):
-        grads = fw.autograd.grad(loss_of(model, weights, x, y), list(weights.values()), create_graph=create_graph)
+        loss = loss_of(model, weights, x, y)
+        grads = fw.autograd.grad(loss, list(weights.values()), create_graph=create_graph)
         weights = {name: w - lr * g for (name, w), g in zip(weights.items(), grads)}
     return weights
 
@@ -70,7 +71,7 @@ def main() -> None:
         (total / args.tasks).backward()
         optimizer.step()
     before, after = score(model, args.inner_lr)
-    print(f"new waves: error {before:.2f}, after five steps {after:.2f} (from an untrained start: {untrained:.2f})")
+    print(f"new waves: error {before:.2f}, after five steps {after:.2f} (untrained start: {untrained:.2f})")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""From which language is a name? An LSTM over letters, in batches of names of different lengths without padding.
+"""From which language is a name? An LSTM over letters, in batches of different lengths without padding.
 
     python examples/names.py --data ../shared/data/names     # one file of names for each language
 """
@@ -65,7 +65,7 @@ class Classifier(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="folder with one .txt of names for each language")
+    parser.add_argument("--data", type=Path, required=True, help="folder with one .txt for each language")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="fewer names, in seconds")

@@ -1,4 +1,4 @@
-"""SciPy's optimisers drive a model: its parameters as one vector, its loss and gradient as NumPy sees them."""
+"""SciPy's optimisers drive a model: its parameters as one vector, its loss and gradient as arrays."""
 
 import argparse
 
@@ -13,7 +13,7 @@ from framework.nn.utils import parameters_to_vector, vector_to_parameters
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--method", default="L-BFGS-B", help="any of scipy.optimize.minimize that takes a gradient")
+    parser.add_argument("--method", default="L-BFGS-B", help="any of scipy's that takes a gradient")
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--quick", action="store_true", help="fewer steps")

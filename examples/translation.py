@@ -28,7 +28,8 @@ class Vocabulary:
 
     def __init__(self, sentences: list[list[str]]) -> None:
         counts = Counter(word for sentence in sentences for word in sentence)
-        self.words = ["<pad>", "<start>", "<end>", "<unknown>", *sorted(w for w, n in counts.items() if n > 1)]
+        self.words = ["<pad>", "<start>", "<end>", "<unknown>",
+                      *sorted(word for word, n in counts.items() if n > 1)]
         self.number = {word: i for i, word in enumerate(self.words)}
 
     def __call__(self, sentence: list[str]) -> fw.Tensor:
@@ -51,7 +52,8 @@ class Translator(nn.Module):
         memory, last = self.encoder(self.read(x))
         return memory, last.transpose(0, 1).reshape(1, len(x), -1)
 
-    def decode(self, y: fw.Tensor, state: fw.Tensor, memory: fw.Tensor, mask: fw.Tensor) -> tuple[fw.Tensor, fw.Tensor]:
+    def decode(self, y: fw.Tensor, state: fw.Tensor, memory: fw.Tensor,
+               mask: fw.Tensor) -> tuple[fw.Tensor, fw.Tensor]:
         hidden, state = self.decoder(self.write(y), state)
         scores = self.query(hidden) @ memory.transpose(1, 2) / hidden.shape[-1] ** 0.5
         weights = scores.masked_fill(~mask[:, None], float("-inf")).softmax(-1)
@@ -71,7 +73,7 @@ class Translator(nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", type=Path, required=True, help="file of pairs of sentences, a tab between them")
+    parser.add_argument("--data", type=Path, required=True, help="pairs of sentences, a tab between them")
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
@@ -79,7 +81,8 @@ def main() -> None:
     args = parser.parse_args()
     epochs, width = (3, 48) if args.quick else (args.epochs, args.width)
     fw.manual_seed(args.seed)
-    pairs = [tuple(map(words_of, line.split("\t")[:2])) for line in args.data.read_text(encoding="utf-8").splitlines()]
+    lines = args.data.read_text(encoding="utf-8").splitlines()
+    pairs = [tuple(map(words_of, line.split("\t")[:2])) for line in lines]
     order = fw.randperm(len(pairs)).tolist()
     pairs = [pairs[i] for i in order]
     train, test = (pairs[:1500], pairs[-200:]) if args.quick else (pairs[:-500], pairs[-500:])

@@ -62,8 +62,9 @@ def main() -> None:
     try:
         from PIL import Image
         args.out.mkdir(parents=True, exist_ok=True)
-        sheet = drawn.reshape(5, 12, 8, 8).transpose(1, 2).reshape(40, 96).repeat_interleave(4, 0).repeat_interleave(4, 1)
-        Image.fromarray((255 - 255 * sheet).to(fw.uint8).numpy()).save(args.out / "drawn.png")
+        sheet = drawn.reshape(5, 12, 8, 8).transpose(1, 2).reshape(40, 96)
+        picture = Image.fromarray((255 - 255 * sheet).to(fw.uint8).numpy())
+        picture.resize((384, 160), Image.Resampling.NEAREST).save(args.out / "drawn.png")
     except ImportError:
         print("install pillow to see the digits that it draws")
     print(f"held-out bound {bound:.2f} nats per image")

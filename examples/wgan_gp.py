@@ -36,25 +36,26 @@ def covered(points: fw.Tensor) -> tuple[int, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--critic-steps", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--critic-steps", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
-    steps = 500 if args.quick else args.steps
+    steps = 250 if args.quick else args.steps
     fw.manual_seed(args.seed)
     generator, critic = MLP(4, [64, 64], 2).to(args.device), MLP(2, [64, 64], 1).to(args.device)
-    adam = {"lr": 2e-3, "betas": (0.0, 0.9)}
-    for_generator, for_critic = fw.optim.Adam(generator.parameters(), **adam), fw.optim.Adam(critic.parameters(), **adam)
-    noise = lambda: fw.randn(128, 4, device=args.device)
+    adam = {"lr": 3e-3, "betas": (0.5, 0.9)}
+    for_generator = fw.optim.Adam(generator.parameters(), **adam)
+    for_critic = fw.optim.Adam(critic.parameters(), **adam)
+    noise = lambda: fw.randn(256, 4, device=args.device)
     bar = tqdm(range(steps))
     for _ in bar:
         for _ in range(args.critic_steps):
-            real, made = ring(128).to(args.device), generator(noise()).detach()
+            real, made = ring(256).to(args.device), generator(noise()).detach()
             distance = critic(real).mean() - critic(made).mean()
             for_critic.zero_grad()
-            (10 * penalty(critic, real, made) - distance).backward()
+            (penalty(critic, real, made) - distance).backward()
             for_critic.step()
         for_generator.zero_grad()
         (-critic(generator(noise())).mean()).backward()

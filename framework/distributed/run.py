@@ -21,7 +21,7 @@ from ..backends import cuda
 from ..backends.threads import VARIABLES, usable_cores
 from . import job
 
-_GRACE = 0.5  # seconds in which the other ranks may fail by themselves, with messages of their own
+_GRACE = 2.0  # seconds in which the other ranks may fail by themselves, with messages of their own
 _TERM = 3.0  # seconds between SIGTERM and SIGKILL
 _KEPT = 400  # lines of each rank's errors
 _PR_SET_PDEATHSIG = 1

@@ -131,4 +131,4 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
                          f"{list(input2.shape)} do not fit a weight of shape {list(weight.shape)}; "
                          f"wanted (*, i), (*, j), (o, i, j)")
     out = einsum("...i,oij,...j->...o", input1, weight, input2)
-    return out if bias is None else out + bias  # type: ignore[operator]
+    return out if bias is None else out + tensor_arg(bias, "bilinear", "bias")

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -92,6 +94,9 @@ def _slope(x: Any, dim: int, space: Any, edge_order: int) -> Any:
     if n < edge_order + 1:
         raise ShapeError(f"gradient: dimension {dim} has {n} samples, edge_order={edge_order} needs at least "
                          f"{edge_order + 1}")
+    if not isinstance(space, (int, float, complex, np.generic, Tensor)):
+        raise TypeError(f"gradient: argument 'spacing' must be a number, or numbers or coordinates per "
+                        f"dimension, got {type(space).__name__}")
     if isinstance(space, Tensor) and space.ndim:
         if space.shape != (n,):
             raise ShapeError(f"gradient: the coordinates of dimension {dim} must have shape [{n}], got "
