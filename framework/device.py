@@ -1,4 +1,4 @@
-"""Where a tensor lives: ``cpu``, or ``cuda:N``."""
+"""Where a tensor lives: ``cpu``, ``cuda:N``, or ``meta``, where it has a shape and no memory."""
 
 import re
 import threading
@@ -28,16 +28,16 @@ class Device:
             return
         if isinstance(type, int) and not isinstance(type, bool):
             type = f"cuda:{type}"
-        match = re.fullmatch(r"(cpu|cuda)(?::(\d+))?", type) if isinstance(type, str) else None
+        match = re.fullmatch(r"(cpu|cuda|meta)(?::(\d+))?", type) if isinstance(type, str) else None
         if match is None:
-            raise DeviceError(f"device {type!r} is not known; use 'cpu', 'cuda' or 'cuda:N'")
+            raise DeviceError(f"device {type!r} is not known; use 'cpu', 'cuda', 'cuda:N' or 'meta'")
         if match[2] is not None and index is not None:
             raise DeviceError(f"device {type!r} already has an index; drop index={index}")
         number = int(match[2]) if match[2] is not None else index
-        if match[1] == "cpu" and number not in (None, 0):
-            raise DeviceError(f"device 'cpu:{number}' is not there; the only CPU device is 'cpu'")
+        if match[1] != "cuda" and number not in (None, 0):
+            raise DeviceError(f"device '{match[1]}:{number}' is not there; the only one is '{match[1]}'")
         self.type = match[1]
-        self.index = None if match[1] == "cpu" else number
+        self.index = number if match[1] == "cuda" else None
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, Device) and (self.type, self.index) == (other.type, other.index)

@@ -107,21 +107,24 @@ def _lines(array: Any, form: Any, indent: int, cut: bool) -> str:
     return "[" + ("," + "\n" * (array.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
+_NOTHING = np.empty(0)  # what is shown of a tensor without values
+
+
 def tensor_repr(x: Tensor, name: str = "tensor") -> str:
     """The text of a tensor, e.g. ``tensor([1., 2.], requires_grad=True)``."""
-    array = move(x._array, CPU)
+    array = _NOTHING if x.device.type == "meta" else move(x._array, CPU)
     if x.dtype is bfloat16:
         array = array.astype(np.float32)
     cut = array.size > options.threshold
     prefix = f"{name}("
     if array.size == 0:
-        body = "[]"
+        body = "..." if array is _NOTHING else "[]"
     else:
         body = _lines(array, _formatter(_shown(array) if cut else array), len(prefix), cut)
     notes = []
-    if array.size == 0 and array.ndim != 1:
+    if array.size == 0 and array.ndim != 1 or array is _NOTHING:
         notes.append(f"size={x.shape}")
-    if x.is_cuda:
+    if x.device.type != "cpu":
         notes.append(f"device='{x.device}'")
     told = array.size and x.dtype.name in ("int64", "bool", "complex64")
     if x.dtype is not get_default_dtype() and not told:

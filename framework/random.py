@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
-from .backends import backend_for, cuda, move
+from .backends import backend_for, cuda, meta, move
 from .device import CPU, Device, as_device
 from .errors import DeviceError
 from .philox import normal_of, state_of, state_words
@@ -223,7 +223,7 @@ if hasattr(os, "register_at_fork"):
 
 def generator_of(device: Device) -> Generator:
     """The default generator of a device; those of the CUDA devices start from the CPU's seed."""
-    if device.type == "cpu":
+    if device.type != "cuda":
         return _own.generator or default_generator
     index = cuda.index_of(device)
     with _lock:
@@ -328,6 +328,8 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if device.type == "meta":
+        return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
         if dtype.kind == "c":
@@ -376,6 +378,8 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if device.type == "meta":
+        return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
         if dtype.kind == "c":
@@ -402,6 +406,8 @@ def _normal(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
 def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any, device: Device,
                    generator: Generator | None = None) -> Any:
     """An array of integers uniform in [low, high), drawn as int64 and cast to the dtype."""
+    if device.type == "meta":
+        return meta.of(shape, np.dtype(numpy_dtype))
     source = _source(device, generator)
     with source._lock:
         array = _integers(source, low, high, shape)
@@ -417,6 +423,8 @@ def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any
 
 def permutation_array(n: int, device: Device, generator: Generator | None = None) -> Any:
     """The numbers 0 to n - 1 in a uniformly random order, int64."""
+    if device.type == "meta":
+        return meta.of((n,), np.dtype(np.int64))
     source = _source(device, generator)
     with source._lock:
         array = source._draw.permutation(n)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .backends import backend_of, move
+from .backends import backend_of, cuda, meta, move
 from .backends.capsule import export_bfloat16
 from .device import Device, as_device
 from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
@@ -103,7 +103,7 @@ class Tensor:
 
     @property
     def is_cuda(self) -> bool:
-        return not isinstance(self._array, np.ndarray)
+        return not isinstance(self._array, np.ndarray) and backend_of(self._array) is cuda
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the length of one dimension."""
@@ -145,6 +145,8 @@ class Tensor:
         """The address of the first element."""
         if self.is_cuda:
             return int(self._array.data.ptr)
+        if type(self._array) is meta.MetaArray:
+            return 0
         return int(self._array.__array_interface__["data"][0])
 
     def is_floating_point(self) -> bool:
@@ -277,8 +279,8 @@ class Tensor:
             what = "requires grad" if self.requires_grad else "has a tangent"
             raise AutogradError(f"this tensor {what}, and NumPy would not record what happens to it; use "
                                 f"x.detach().numpy()")
-        if self.is_cuda:
-            if not force:
+        if not isinstance(self._array, np.ndarray):
+            if not force and self.is_cuda:
                 raise DeviceError(f"this tensor is on {self.device}; use x.cpu().numpy()")
             return move(self._array, as_device("cpu"))
         return self._array

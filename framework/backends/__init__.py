@@ -1,4 +1,4 @@
-"""The two backends behind one face: which one holds an array, and how arrays move between them."""
+"""The backends behind one face: which one holds an array, and how arrays move between them."""
 
 from importlib import import_module
 from types import ModuleType
@@ -9,17 +9,22 @@ import numpy as np
 from ..device import Device
 from . import cpu as cpu
 from . import cuda as cuda
+from . import meta as meta
 
 
 def backend_of(array: Any) -> ModuleType:
-    """The backend module (``cpu`` or ``cuda``) that owns ``array``."""
-    return cpu if isinstance(array, (np.ndarray, np.generic)) else cuda
+    """The backend module (``cpu``, ``cuda`` or ``meta``) that owns ``array``."""
+    if isinstance(array, (np.ndarray, np.generic)):
+        return cpu
+    return meta if type(array) is meta.MetaArray else cuda
 
 
 def backend_for(device: Device) -> ModuleType:
     """The backend module for a device; raises DeviceError when the device is not usable."""
     if device.type == "cpu":
         return cpu
+    if device.type == "meta":
+        return meta
     cuda.require(device)
     return cuda
 
@@ -32,13 +37,15 @@ def move(array: Any, device: Device) -> Any:
     if source is cpu and device.type == "cpu":
         return array
     if device.type == "cpu":
-        return cuda.to_numpy(array)
+        return source.to_numpy(array)
+    if source is meta and device.type != "meta":
+        meta.to_numpy(array)
     return backend_for(device).from_any(array, device)
 
 
 def array_module(array: Any) -> Any:
     """numpy or cupy, whichever ``array`` belongs to."""
-    return np if isinstance(array, (np.ndarray, np.generic)) else cuda.cupy()
+    return np if isinstance(array, (np.ndarray, np.generic, meta.MetaArray)) else cuda.cupy()
 
 
 _SETTINGS = ("cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")

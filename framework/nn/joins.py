@@ -10,6 +10,7 @@ bits differ.
 from collections.abc import Callable
 from typing import Any
 
+from ..backends import meta
 from ..ops.image.fused import conv_then, linear_relu
 from ..ops.record.torch_function import modes_open
 from ..tensor import Tensor
@@ -39,11 +40,16 @@ def _is(items: list, at: int, kind: Any) -> bool:
     return kind.forward is forward and _HOME[name] is function and kind.__call__ is _CALL
 
 
+def _is_plain(input: Any) -> bool:
+    """Whether it is a tensor with values whose class does no functions itself."""
+    return type(input) is Tensor and not modes_open[0] and type(input._array) is not meta.MetaArray
+
+
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     if at + 1 == len(items) or type(items[at + 1]) is not ReLU:
         return None  # the common case
     layer = items[at]
-    if type(input) is not Tensor or modes_open[0]:  # it may do functions itself
+    if not _is_plain(input):
         return None
     if not (_is(items, at + 1, ReLU) and _is(items, at, Linear)):
         return None
@@ -53,7 +59,7 @@ def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
 
 def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     layer, end, norm = items[at], at + 1, None
-    if type(input) is not Tensor or modes_open[0]:  # it may do functions itself
+    if not _is_plain(input):
         return None
     if _is(items, end, _NORMS[type(layer)]):
         n = items[end]

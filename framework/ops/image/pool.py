@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dtypes import int32, int64, uint8
 from ...errors import ShapeError
 from ...layouts import for_images
 from ...tensor import Tensor
@@ -173,7 +174,9 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
 max_pool = Op("max_pool", "x", kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
               vjp={"x": _max_vjp}, loose_from=NEVER)
-max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y")
+max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y",
+                  infer=lambda x, *, out, kernel, **settings: Meta(
+                      _pool_infer(x, out=out).shape, uint8 if math.prod(kernel) < 256 else int32))
 max_spread = Op("max_spread", "y where", kernel=_spread_kernel, native="max_spread", outputs="x",
                 jvp="linear", infer=lambda y, where, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, where, kernel, stride, padding, dilation, out: max_collect(
@@ -199,7 +202,9 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
     return index
 
 
-flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y")
+flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y",
+                infer=lambda where, **settings: Meta(where.shape, int64))
+
 
 # -- the mean element ----------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module
+from ...backends import array_module, meta
 from ...backends.native import native_or
 from ...backends.precision import check_deterministic
 from ...errors import DTypeError, ShapeError
@@ -163,7 +163,8 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
 
 
 # the smallest and the largest of some positions
-extremes = native_or("index_range", lambda array: (int(array.min()), int(array.max())))
+extremes = native_or("index_range", lambda array: (
+    (0, 0) if type(array) is meta.MetaArray else (int(array.min()), int(array.max()))))
 
 
 def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, negative: bool = True) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
-from ...backends import array_module, cuda
+from ...backends import array_module, cuda, meta
 from ...errors import DTypeError, FrameworkError, LayoutError
 from ...node import Node
 from ...quiet import readable
@@ -294,6 +294,8 @@ def _mended(x: Any, g: Any) -> Any:
     elements are left alone, so that derivatives with respect to ``g`` stay what they are.
     """
     array, incoming = getattr(x, "_array", x), getattr(g, "_array", g)
+    if type(array) is meta.MetaArray:
+        return x
     xp = array_module(array)
     if all_finite(array) if xp is np else bool(xp.isfinite(array).all()):
         return x

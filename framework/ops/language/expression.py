@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda
+from ...backends import cuda, meta
 from ...tensor import Tensor
 from . import erf as erf_
 from .program import native_kernel
@@ -162,6 +162,8 @@ class ExpressionRule:
             if self._ops is None:
                 self._ops = tensor_function(self.text, self._parameters())
             return self._ops
+        if type(g) is meta.MetaArray:
+            return meta.alike
         if self._cupy is None:
             self._cupy = array_function(self.text, self._parameters(), cuda.cupy())
         return self._cupy

@@ -234,7 +234,8 @@ def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int,
 fixed_norm = Op("batch_norm_eval", "x mean var weight bias", kernel=_fixed_kernel, native="batch_norm_eval",
                 infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
 running_average = Op("running_average", "x new", kernel=lambda xp, x, new, *, momentum, factor: (
-    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)))
+    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
+    infer=lambda x, new, **_: x)
 
 
 def _run(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:

@@ -129,7 +129,7 @@ def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
     return _result(drawn(backend_of(x).device_of(x), generator, lambda rng: rng.poisson(wide)), x)
 
 
-poisson_op = Op("poisson", "x", kernel=_poisson)
+poisson_op = Op("poisson", "x", kernel=_poisson, infer=lambda x, **_: x)
 
 
 @public()

@@ -17,12 +17,12 @@ from ...dtypes import FLOATING, DType, as_dtype, finfo, float32, get_default_dty
 from ...errors import DTypeError, ShapeError
 from ...layouts import MemoryFormat
 from ...random import Generator, integers_array, normal_array, permutation_array, uniform_array
-from ...tensor import Tensor, made, wrap
+from ...tensor import Tensor, bump, made, wrap
 from ..convert.memory_format import made_like
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, size_args, tensor_arg
 from ..record.into import guard
-from ..record.op import Op
+from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..write.inplace import write
 
@@ -238,13 +238,16 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
 def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, place: Device,
              generator: Generator | None) -> Any:
     m, s = (move(v, CPU) if hasattr(v, "dtype") else v for v in (mean, std))
+    if place.type == "meta":
+        return normal_array(shape, kind, place)
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
     draw = normal_array(shape, kind, place, generator, host=True)
     return move(np.asarray(draw * s + m).astype(kind), place)
 
 
-normal_op = Op("normal", "mean std", kernel=_normals)
+normal_op = Op("normal", "mean std", kernel=_normals,
+               infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
 
 
 def _broadcast(shapes: list) -> tuple[int, ...]:
@@ -283,7 +286,8 @@ def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
 
 
 bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(
-    x, x if p is None else p, generator, "bernoulli"))
+    x, x if p is None else p, generator, "bernoulli"),
+    infer=lambda x, p, *, generator: x)
 
 
 @public(method=True)
@@ -353,6 +357,9 @@ def _with_replacement(weights: np.ndarray, k: int, device: Device,
 def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     """Draw only when the write will be allowed, so a rejected call moves no generator."""
     guard(x, name)
+    if x.device.type == "meta":  # nothing is drawn, for there is nowhere to put it
+        bump(x, name)
+        return x
     return write(x, wrap(draw()), name)
 
 

@@ -16,9 +16,9 @@ from .public import PUBLIC, bare
 from .torch_function import PLAIN, ask, at_first, disabled, modes_open
 
 FURTHER: list[Any] = []  # functions that are made public elsewhere (``creation.py``)
-SPECIAL = frozenset((  # methods of Python's own names that ask, too
-    "__len__", "__float__", "__int__", "__complex__", "__index__", "__bool__", "__repr__", "__format__",
-    "__iter__", "__reversed__", "__contains__", "__getitem__", "__setitem__", "__deepcopy__", "__array__"))
+ITS_OWN = frozenset((  # what Python and other libraries ask of any object is the class's own
+    "__new__", "__hash__", "__reduce_ex__", "__copy__", "__array_namespace__", "__array_ufunc__",
+    "__array_function__", "__dlpack__", "__dlpack_device__"))
 armed: list[bool] = []
 _lock = threading.Lock()
 
@@ -84,7 +84,7 @@ def functions() -> list[FunctionType]:
     for p in PUBLIC:
         found += [p.function, bare(p.function)]
     for name, value in vars(Tensor).items():
-        if not name.startswith("_") or name in SPECIAL:
+        if not name.startswith("_") or name.startswith("__") and name not in ITS_OWN:
             found.append(value)
     return list({id(f): f for f in [*found, *FURTHER] if type(f) is FunctionType}.values())
 

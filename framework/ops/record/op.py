@@ -21,6 +21,7 @@ from ... import backends, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import masked_walks, state
 from ...backends import cuda
+from ...backends import meta as shapes
 from ...backends.native import native_or
 from ...errors import AutogradError, DeviceError, LayoutError
 from ...node import GraphOp, Node, Pick
@@ -32,6 +33,8 @@ from .road import NEVER, NUMBERS, road
 from .rounded import in_bfloat16, in_float32, is_rounded, native_or_wide, rounded_or, widen
 
 ndarray = np.ndarray
+TAKES_REAL_INDICES = ("index", "masked_select", "index_put")
+_ARRAYS = (ndarray, shapes.MetaArray)
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
 
 
@@ -324,8 +327,10 @@ class Op(GraphOp):
 
     def kernel_for(self, arrays: Iterable) -> Callable:
         """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
-        if cuda._cupy is None and (self.moves or _have_no_bfloat16(arrays)):
+        if cuda._cupy is None and (self.moves and not shapes.used or _have_no_bfloat16(arrays)):
             return self.cpu
+        if shapes.used and any(type(a) is shapes.MetaArray for a in arrays):
+            return self.inferred
         kernel = self.cpu
         if cuda._cupy is not None:
             for a in arrays:
@@ -335,6 +340,27 @@ class Op(GraphOp):
             on_cpu = kernel is self.cpu
             return self.rounded if self.rounded and on_cpu else partial(in_float32, kernel)
         return kernel
+
+    def inferred(self, *arrays: Any, **settings: Any) -> Any:
+        """What stands for a kernel where an array has no memory: the shape rule."""
+        for a in arrays:
+            if isinstance(a, ndarray) and a.ndim and self.name not in TAKES_REAL_INDICES:
+                raise DeviceError(f"{self.name}: the operands are on different devices (cpu, meta); move "
+                                  f"them to one with .to(device)")
+        if type(settings.get("out")) is shapes.MetaArray:
+            return settings["out"]
+        if self.name == "transfer" and settings["device"].type != "meta":
+            shapes.to_numpy(arrays[0])
+        if self.view and (self.view is True or arrays[0].flags.c_contiguous):
+            return shapes.MetaArray(self.plain(arrays[0].ghost, **settings), arrays[0])
+        if self.infer is None:
+            raise DeviceError(f"{self.name}: no shape without values, on the meta device: it depends on "
+                              f"them, or there is no rule for it yet")
+        found = self.infer(*[Meta(a.shape, dtypes.BY_NUMPY[a.dtype]) if isinstance(a, _ARRAYS) else a
+                             for a in arrays], **settings)
+        if isinstance(found, Meta):
+            return shapes.of(found.shape, found.dtype.numpy)
+        return [shapes.of(one.shape, one.dtype.numpy) for one in found]
 
     def _not_a_tensor(self, inputs: tuple) -> TypeError:
         position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))
