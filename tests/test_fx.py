@@ -152,3 +152,12 @@ def test_programs_that_import_torch_can_be_traced():
     done = subprocess.run([sys.executable, "-m", "framework.as_torch", "-c", program], capture_output=True,
                           text=True)
     assert done.stdout.split() == ["['placeholder',", "'call_function',", "'output']", "0.0"], done.stderr
+
+
+def test_arguments_keep_their_names():
+    def f(input, x_1=2, *, add, scale=1.0):
+        return fw.add(input * x_1, add) * scale
+    traced = fw.fx.symbolic_trace(f)
+    for g in (traced, copy.deepcopy(traced)):
+        assert g(input=fw.ones(1), x_1=3, add=1, scale=2.0).item() == 8.0
+        assert g(fw.ones(1), add=1).item() == 3.0

@@ -217,8 +217,11 @@ class Graph:
         heads, lines = [root_module], []
         for node in self._nodes:
             if node.op == "placeholder":
-                star = "*" * (len(node.target) - len(node.target.lstrip("*")))
-                heads.append(star + node.name + (f" = {show(node.args[0])}" if node.args else ""))
+                if not node.args and "=" in heads[-1]:
+                    heads.append("*")  # it was one that is given by name only
+                heads.append(node.target + (f" = {show(node.args[0])}" if node.args else ""))
+                if (argument := node.target.lstrip("*")) != node.name:  # callers know it by that name
+                    lines.append(f"{node.name} = {argument}")
             elif node.op == "get_attr":
                 lines.append(f"{node.name} = {path(node.target)}")
             elif node.op == "call_module":

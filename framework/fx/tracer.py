@@ -184,7 +184,7 @@ class Tracer:
         else:
             self.root, function = Module(), root
         self.graph = Graph(tracer_cls=type(self))
-        arguments = self._arguments(function, isinstance(root, Module), concrete_args or {})
+        arguments, named = self._arguments(function, isinstance(root, Module), concrete_args or {})
         places = [function.__globals__] if hasattr(function, "__globals__") else []
         places += [type(m).forward.__globals__ for m in self.root.modules()  # type: ignore[attr-defined]
                    if hasattr(type(m).forward,
@@ -199,14 +199,14 @@ class Tracer:
         Module.__call__ = traced  # type: ignore[method-assign, assignment]
         try:
             with _patched(list(own.values())):
-                result = function(*arguments)
+                result = function(*arguments, **named)
         finally:
             Module.__call__ = call  # type: ignore[method-assign]
         self.graph.output(self.create_arg(result))
         return self.graph
 
-    def _arguments(self, function: Callable, method: bool, concrete: dict[str, Any]) -> list:
-        found: list = [self.root] if method else []
+    def _arguments(self, function: Callable, method: bool, concrete: dict[str, Any]) -> tuple[list, dict]:
+        found, named = [self.root] if method else [], {}  # type: list, dict[str, Any]
         for i, (name, p) in enumerate(inspect.signature(function).parameters.items()):
             if method and i == 0:
                 continue
@@ -214,12 +214,13 @@ class Tracer:
                 raise TraceError(f"trace: *{name} of {getattr(function, '__name__', function)} cannot be "
                                  "traced; "
                                  f"give it named arguments")
-            if name in concrete:
-                found.append(concrete[name])
+            value = concrete[name] if name in concrete else self.proxy(self.graph.placeholder(
+                name, default_value=... if p.default is p.empty else p.default))
+            if p.kind is p.KEYWORD_ONLY:
+                named[name] = value
             else:
-                found.append(self.proxy(self.graph.placeholder(name, default_value=... if p.default is p.empty
-                                                               else p.default)))
-        return found
+                found.append(value)
+        return found, named
 
 
 def symbolic_trace(root: Any, concrete_args: dict[str, Any] | None = None) -> GraphModule:
