@@ -1,5 +1,6 @@
 """The native engine: elementwise programs against NumPy, layouts, threads, memory, choice of module."""
 
+import ast
 import itertools
 import math
 import os
@@ -17,6 +18,7 @@ from framework import _native
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.language.expression import ExpressionRule, array_function
 from framework.ops.language.program import NoProgram, compile_program, native_kernel
+from framework.ops.language.words import OPERATORS, WORDS
 from framework.ops.record.op import OPS
 
 module = _native.module
@@ -487,3 +489,22 @@ def test_the_module_can_be_chosen():
     assert told(FRAMEWORK_NATIVE=_native.isa).stdout.startswith(f"{_native.isa} 8.15")
     wrong = told(FRAMEWORK_NATIVE="mmx")
     assert wrong.returncode and "FRAMEWORK_NATIVE must be 'off' or one of" in wrong.stderr
+
+
+def test_the_words_are_those_of_the_engine_and_of_the_records():
+    """One table of the language: what it says of the engine is so, and nothing in either is out of use."""
+    made_by_the_compiler = {"copy", "mul_add", "sub_mul", "mul_mul", "limit",
+                            "bit_and", "bit_or", "bit_xor", "bit_not"}
+    named = {w.program for w in WORDS.values() if isinstance(w.program, str)} | set(OPERATORS.values())
+    assert named | made_by_the_compiler == set(_native.module.instructions())
+
+
+def test_every_word_of_the_records_is_in_the_table():
+    used = set()
+    for op in OPS:
+        if isinstance(op, Elementwise):
+            texts = [op.expr, *[rule.text for rule in op.rules or [] if rule is not None]]
+            used |= {node.func.id for text in texts for node in ast.walk(ast.parse(text.strip(), mode="eval"))
+                     if isinstance(node, ast.Call)}
+    for_engines = {name for name, w in WORDS.items() if w.array is None}
+    assert used == set(WORDS) - for_engines

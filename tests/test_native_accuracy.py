@@ -89,7 +89,7 @@ def test_two_arguments(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("name", [*FUNCTIONS, "floor", "ceil", "trunc", "rint", "sign"])
+@pytest.mark.parametrize("name", [*FUNCTIONS, "floor", "ceil", "trunc", "round", "sign"])
 def test_special_values_are_numpys(name, dtype):
     x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 2, -2, 1e30, -1e30, 0.5, 2.5, -1.5], dtype)
     own = {"softplus_rest": lambda x: np.log1p(np.exp(-np.abs(x))),

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
-from ..ops.language.expression import all_finite
+from ..ops.language.words import all_finite
 from ..ops.record.rounded import is_rounded
 from ..quiet import quietly
 from ..tensor import Tensor, bump, wrap

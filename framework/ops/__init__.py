@@ -1,5 +1,6 @@
 """The ops. Importing this binds every record's function to its home and its methods to Tensor."""
 
+import operator
 from typing import Any
 
 from ..tensor import Tensor
@@ -33,29 +34,25 @@ def namespace(name: str) -> dict[str, Any]:
     return {p.name: p.function for p in PUBLIC if p.namespace == name}
 
 
-# functions with an in-place form -> the operator that calls it
-_OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv", "floor_divide": "floordiv",
-              "remainder": "mod", "pow": "pow", "bitwise_and": "and", "bitwise_or": "or",
-              "bitwise_xor": "xor", "bitwise_left_shift": "lshift", "bitwise_right_shift": "rshift"}
-
-
 def _bind() -> None:
     for p in PUBLIC:
         function = bare(p.function)
-        operator = getattr(p.function, "operator", function)
+        of_operator = getattr(p.function, "operator", function)
         for method in p.methods:
-            own = operator if method.startswith("__") else function
+            own = of_operator if method.startswith("__") else function
             setattr(Tensor, method, property(own) if p.property else own)
         if p.inplace:
             for method in p.methods:
                 if not method.startswith("__"):
                     form = inplace(function, method, p.op, p.call)
                     setattr(Tensor, f"{method}_", form if p.autocast is None else never(form))
+    # ``x += y`` for those that are an operator, have an in-place form, and of which Python knows one
+    symbols = {p.name: m for p in PUBLIC for m in p.methods if hasattr(operator, f"__i{m[2:]}")}
     for p in PUBLIC:
-        if p.name in _OPERATORS and p.inplace:
-            symbol = _OPERATORS[p.name]
-            form = inplace(getattr(Tensor, f"__{symbol}__"), p.name, p.op, p.call)
-            setattr(Tensor, f"__i{symbol}__", form)
+        if p.name in symbols and p.inplace:
+            symbol = symbols[p.name]
+            form = inplace(getattr(Tensor, symbol), p.name, p.op, p.call)
+            setattr(Tensor, f"__i{symbol[2:]}", form)
 
 
 _bind()

@@ -7,7 +7,7 @@ import numpy as np
 
 from ..backends import array_module, move
 from ..dtypes import INEXACT
-from ..ops.pointwise.complex_numbers import as_complex_op, as_real_op
+from ..ops.shape.complex_parts import as_complex_op, as_real_op
 from ..tensor import Tensor, wrap
 
 _NOWHERE: AbstractContextManager = nullcontext()

@@ -18,7 +18,7 @@ from ...tensor import Tensor, wrap
 from ..convert.cast import from_array, to
 from ..index.scatter import gather
 from ..linalg.matmul import matmul
-from ..pointwise.choose import _where
+from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
 from ..record.op import Op
 from ..record.public import public
@@ -168,7 +168,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         position, inside, weight = corner[0]
         for s, (p, i, w) in zip(size[1:], corner[1:]):
             position, inside, weight = position * s + p, inside & i, weight * w
-        weight = _where.run(wrap(inside), weight, 0.0)
+        weight = where_op.run(wrap(inside), weight, 0.0)
         index: Any = wrap(array_module(position).broadcast_to(position[:, None], (n, c, count)))
         part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
         total = part if total is None else total + part

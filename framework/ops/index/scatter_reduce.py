@@ -4,7 +4,8 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..language.expression import OPS_BY_NAME
+from ..pointwise.arithmetic import over
+from ..pointwise.choose import where_op
 from ..record.args import one_dim, real_arg, tensor_arg
 from ..record.constants import like
 from ..record.op import Op
@@ -28,13 +29,12 @@ def _extreme_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int, largest:
 
 def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tuple:
     """Equal ones share the gradient."""
-    choose = OPS_BY_NAME["where"]
     ones, own = like(g, lambda xp, dtype: xp.ones(out.shape, dtype)), x == out
     won = src == gather_op(out, index, dim=dim)
-    winners = choose(own, ones, 0.0) + ungather(
-        choose(won, gather_op(ones, index, dim=dim), 0.0), index, dim=dim, shape=out.shape)
-    share = OPS_BY_NAME["over"](g, winners)
-    return choose(own, share, 0.0), choose(won, gather_op(share, index, dim=dim), 0.0)
+    winners = where_op(own, ones, 0.0) + ungather(
+        where_op(won, gather_op(ones, index, dim=dim), 0.0), index, dim=dim, shape=out.shape)
+    share = over(g, winners)
+    return where_op(own, share, 0.0), where_op(won, gather_op(share, index, dim=dim), 0.0)
 
 
 extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,

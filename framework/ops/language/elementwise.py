@@ -28,10 +28,12 @@ from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, pair, road
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
-from .expression import OPS_BY_NAME, ExpressionRule, all_finite, array_function
+from ..shape.complex_parts import real_op
+from .expression import ExpressionRule, array_function, tensor_function
 from .program import folding, native_kernel
+from .words import OPS_BY_NAME, all_finite
 
-OPS_BY_NAME["cast"] = cast  # rules may name it like the elementwise ops
+OPS_BY_NAME["real"] = real_op  # a view, and a word of the rules all the same
 ndarray = np.ndarray
 _NO_SETTINGS: dict = {}
 _WEAK = (float, int)  # Python numbers that take the dtype of a floating array
@@ -301,7 +303,7 @@ def _mended(x: Any, g: Any) -> Any:
         return x
     masked = (incoming == 0) & ~xp.isfinite(array)
     if isinstance(x, Tensor):
-        return OPS_BY_NAME["where"].run(wrap(masked), 0.0, x)
+        return tensor_function("where(masked, 0.0, x)", "masked, x")(wrap(masked), x)
     return xp.where(masked, xp.zeros_like(array), array)
 
 

@@ -8,7 +8,6 @@ The native engine runs it in one pass over memory. A program is made in microsec
 """
 
 import ast
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,34 +15,8 @@ import numpy as np
 
 from ... import _native
 from ..record.rounded import by_float32
+from .words import NUMBERS, OPERATORS, WORDS
 
-# the language of ``expression.py``; what is not here (functions of complex numbers, say) has no program
-_OPERATORS: dict[type, str] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
-}
-_FUNCTIONS = {"round": "rint", "sgn": "sign"}
-# functions that are expressions themselves
-_MACROS = {
-    "square": ("x", "x * x"),
-    "fmax": ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))"),
-    "fmin": ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))"),
-    "logaddexp": ("x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))"),
-    "logaddexp2": ("x y", "where(x == y, x + 1, maximum(x, y)"
-                          " + 1.4426950408889634 * log1p(exp2(-abs(x - y))))"),
-    # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
-    "floor_divide": ("x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
-                            "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"),
-    "_whole": ("q like", "where(q == 0, copysign(0.0, like),"
-                         " where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))"),
-    "conj": ("x", "x"),  # of real numbers, as all are here
-    "real": ("x", "x"),
-    "logical_and": ("x y", "(x != 0) & (y != 0)"),
-    "logical_or": ("x y", "(x != 0) | (y != 0)"),
-    "logical_xor": ("x y", "(x != 0) ^ (y != 0)"),
-    "logical_not": ("x", "x == 0"),
-}
 # operations that are one instruction with that which made an operand: (that, {place of the operand: both})
 _PAIRS: dict[str, tuple[str, dict[int, str]]] = {
     "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
@@ -117,17 +90,17 @@ class _Compiler:
             return self.named(node.id)
         if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             return self.constant(node.value)
-        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
-            return self.apply(_OPERATORS[type(node.op)], self.visit(node.left), self.visit(node.right))
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return self.apply(OPERATORS[type(node.op)], self.visit(node.left), self.visit(node.right))
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
             left, right = self.visit(node.left), self.visit(node.comparators[0])
-            return self.apply(_OPERATORS[type(node.ops[0])], left, right)
+            return self.apply(OPERATORS[type(node.ops[0])], left, right)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             if isinstance(node.operand, ast.Constant):
                 return self.constant(-float(node.operand.value))  # type: ignore[arg-type]
-            return self.apply("neg", self.visit(node.operand))
+            return self.apply(OPERATORS[ast.USub], self.visit(node.operand))
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert):
-            return self.apply("not", self.visit(node.operand))
+            return self.apply(OPERATORS[ast.Invert], self.visit(node.operand))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             return self.called(node.func.id, node.args)
         raise NoProgram(ast.dump(node))
@@ -135,15 +108,18 @@ class _Compiler:
     def named(self, name: str) -> int:
         if name in self.names:
             return self.names[name]
-        if name == "inf":
-            return self.constant(math.inf)
+        if name in NUMBERS:
+            return self.constant(NUMBERS[name])
         raise NoProgram(name)
 
     def called(self, name: str, arguments: list[ast.expr]) -> int:
+        word = WORDS.get(name)
+        if word is None or word.program is None:
+            raise NoProgram(name)
         places = [self.visit(a) for a in arguments]
-        if name not in _MACROS:
-            return self.apply(_FUNCTIONS.get(name, name), *places)
-        parameters, text = _MACROS[name]
+        if isinstance(word.program, str):
+            return self.apply(word.program, *places)
+        parameters, text = word.program
         outer, self.names = self.names, dict(zip(parameters.split(), places))
         result = self.visit(ast.parse(text, mode="eval").body)
         self.names = outer

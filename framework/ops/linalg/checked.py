@@ -7,15 +7,13 @@ import numpy as np
 from ...dtypes import int32
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
-from ..language.expression import OPS_BY_NAME
+from ..pointwise.choose import where_op
 from ..record.public import public
 from .decompositions import cholesky
 from .factor import LinAlgError, column, eye, matrix
 from .lu import lu_factor
 from .matmul import promoted
 from .systems import inv, solve
-
-where_op = OPS_BY_NAME["where"]
 
 
 class InvEx(NamedTuple):

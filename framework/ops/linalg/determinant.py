@@ -4,11 +4,12 @@ import math
 from typing import Any, NamedTuple
 
 from ...tensor import Tensor
-from ..language.expression import OPS_BY_NAME
-from ..pointwise.complex_numbers import imag_op
+from ..pointwise.choose import where_op
+from ..pointwise.elementary import log
 from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.complex_parts import imag_op
 from ..shape.view import slice_op
 from .factor import column, inv_op, matrix, mirror, svd_op, turned
 from .matmul import swap_last
@@ -112,5 +113,5 @@ def logdet(input: Tensor) -> Tensor:
     """
     sign, logabsdet = slogdet(input)
     if sign.is_complex():
-        return logabsdet + OPS_BY_NAME["log"].run(sign)  # type: ignore[operator]
-    return OPS_BY_NAME["where"].run(sign < 0, math.nan, logabsdet)  # type: ignore[operator]
+        return logabsdet + log.op.run(sign)  # type: ignore[operator]
+    return where_op.run(sign < 0, math.nan, logabsdet)  # type: ignore[operator]

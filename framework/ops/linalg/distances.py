@@ -10,9 +10,8 @@ from ...dtypes import float16, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
-from ..language.expression import OPS_BY_NAME
 from ..language.program import SLICES, in_slices, native_kernel
-from ..pointwise.choose import clamp_min
+from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.op import Op
@@ -23,8 +22,6 @@ from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
 from .matmul import promoted
-
-clamp_op, where_op = OPS_BY_NAME["clamp_min"], OPS_BY_NAME["where"]
 
 
 def _p_norm(x: Any, p: float, dim: int, keepdim: bool) -> Any:
@@ -90,7 +87,7 @@ def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
 
 def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
     size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
-    divisor = clamp_op(size, low=eps)
+    divisor = clamp_min_op(size, low=eps)
     unit = x / divisor
     turned = sum_op(g * unit, dims=(dim,), keepdim=True) * unit
     return (g - where_op(size < eps, 0.0, turned)) / divisor

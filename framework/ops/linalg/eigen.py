@@ -6,10 +6,10 @@ import numpy as np
 
 from ...dtypes import BY_NUMPY
 from ...tensor import Tensor
-from ..pointwise.complex_numbers import real_op
+from ..pointwise.arithmetic import over
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..reduce.sums import over
+from ..shape.complex_parts import real_op
 from ..shape.view import diagonal_op
 from .factor import check_phase, column, eigh_op, eye, imaginary_diagonal, matrix, row, solve_op, turned
 

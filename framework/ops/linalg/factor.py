@@ -15,12 +15,12 @@ import numpy as np
 
 from ...errors import AutogradError, FrameworkError, ShapeError
 from ...tensor import Tensor
-from ..language.expression import OPS_BY_NAME
-from ..pointwise.complex_numbers import imag_op
+from ..pointwise.arithmetic import over
 from ..record.args import floating, tensor_arg
 from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.complex_parts import imag_op
 from ..shape.view import diagonal_op, put_slice, reshape_op, slice_op
 from .matmul import swap_last
 
@@ -72,7 +72,7 @@ def columns(x: Any, start: int, stop: int) -> Any:
 
 
 def _over(x: Any, y: Any) -> Any:
-    return OPS_BY_NAME["over"](x, y)
+    return over(x, y)
 
 
 def is_complex(x: Any) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..linalg.distances import pairwise_distance
-from ..pointwise.choose import _where, clamp_min
+from ..pointwise.choose import clamp_min, where_op
 from ..pointwise.elementary import sqrt
 from ..record.args import tensor_arg
 from ..record.public import public
@@ -41,7 +41,7 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
     """
     _alike("hinge_embedding_loss", input=input, target=target)
     far = clamp_min(margin - input, 0)  # type: ignore[operator]
-    losses = _where.run(target != 1, far, 0.0) + _where.run(target != -1, input, 0.0)  # type: ignore
+    losses = where_op.run(target != 1, far, 0.0) + where_op.run(target != -1, input, 0.0)  # type: ignore
     return _reduced(losses, reduction, "hinge_embedding_loss")
 
 
@@ -68,8 +68,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     tiny = 1e-12  # inside the root: the cosine of a zero vector is 0, with finite derivatives
     size = sqrt((product(input1, input1) + tiny) * (product(input2, input2) + tiny))
     cos = product(input1, input2) / size
-    losses = (_where.run(target == 1, 1 - cos, 0.0)
-              + _where.run(target == -1, clamp_min(cos - margin, 0), 0.0))  # type: ignore[operator]
+    losses = (where_op.run(target == 1, 1 - cos, 0.0)
+              + where_op.run(target == -1, clamp_min(cos - margin, 0), 0.0))  # type: ignore[operator]
     return _reduced(losses, reduction, op)
 
 

@@ -13,7 +13,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..language.elementwise import Elementwise
 from ..pointwise.activations import logsigmoid_op
-from ..pointwise.choose import _where
+from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp, log
 from ..record.args import number_arg, tensor_arg
 from ..record.public import public
@@ -289,9 +289,9 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     _alike("poisson_nll_loss", input=input, target=target)
     losses = exp(x) - t * x if log_input else x - t * log(x + eps)
     if full:
-        many = _where.run(t > 1, t, 1.0)
+        many = where_op.run(t > 1, t, 1.0)
         stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
-        losses = losses + _where.run(t > 1, stirling, 0.0)
+        losses = losses + where_op.run(t > 1, stirling, 0.0)
     return _reduced(losses, reduction, "poisson_nll_loss")
 
 

@@ -35,6 +35,7 @@ _minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
     tensor([0., 1.])
     """, ufunc="subtract", complex=True, vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
     method="__sub__")
+sub_op = _minus.op
 mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by element.
     >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
     tensor([3., 6.])

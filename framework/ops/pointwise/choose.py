@@ -10,22 +10,22 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ...tensor import wrap as as_tensor
 from ..language.elementwise import Elementwise
-from ..language.expression import OPS_BY_NAME
 from ..record.args import tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import public
+from ..shape.complex_parts import as_complex_op, as_real_op
 from ..write.inplace import inplace
 
-_where = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
+where_op = Elementwise("where", "condition x y", "where(condition, x, y)", result="select",
                      vjp={"x": "where(condition, g, 0.0)", "y": "where(condition, 0.0, g)"},
                      jvp="linear", complex=True, masks=True)
 
 
 def _where_call(condition: Any, input: Any = None, other: Any = None) -> Call | None:
-    return (_where, (condition, input, other), {}) if other is not None else None
+    return (where_op, (condition, input, other), {}) if other is not None else None
 
 
-@public(op=_where, out=True, call=_where_call)
+@public(op=where_op, out=True, call=_where_call)
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """``input`` where the condition holds, else ``other``; with the condition alone, where it holds.
 
@@ -42,7 +42,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
                          f"comparison, e.g. condition != 0")
     if condition._array.dtype.kind == "u":
         condition = condition.bool()  # type: ignore[attr-defined]
-    return _where.run(condition, input, other)
+    return where_op.run(condition, input, other)
 
 
 @public("", method="where", name="where")
@@ -52,7 +52,7 @@ def _where_method(input: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 def _masked_fill_call(input: Any, mask: Any, value: Any) -> Call | None:
-    return (_where, (mask, value, input), {}) if type(value) in (int, float) else None
+    return (where_op, (mask, value, input), {}) if type(value) in (int, float) else None
 
 
 @public(method=True, inplace=True, call=_masked_fill_call)
@@ -77,10 +77,10 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
         value = bool(value)
     elif input._array.dtype.kind in "iu":
         value = int(value)
-    return _where.run(mask, value, input)
+    return where_op.run(mask, value, input)
 
 
-_clamp_low = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric", masks=True,
+clamp_min_op = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric", masks=True,
                          vjp={"x": "where(x < low, 0.0, g)"})
 _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
                           vjp={"x": "where(x > high, 0.0, g)"})
@@ -110,7 +110,7 @@ def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
         return (_clamp_both, (input,), {"low": min, "high": max})
     if min is None:
         return _limit_call(input, max, numbers, _clamp_high, _limit_high, "high")
-    return _limit_call(input, min, numbers, _clamp_low, _limit_low, "low") if max is None else None
+    return _limit_call(input, min, numbers, clamp_min_op, _limit_low, "low") if max is None else None
 
 
 def _limit_call(x: Tensor, limit: Any, numbers: tuple, of_number: Elementwise, of_tensor: Elementwise,
@@ -120,7 +120,7 @@ def _limit_call(x: Tensor, limit: Any, numbers: tuple, of_number: Elementwise, o
     return (of_number, (x,), {setting: limit}) if type(limit) in numbers else None
 
 
-@public(method="clamp clip", inplace=True, alias="clip", op=_clamp_low, out=True, call=_clamp_call)
+@public(method="clamp clip", inplace=True, alias="clip", op=clamp_min_op, out=True, call=_clamp_call)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """The element limited to [min, max]; each a number, a tensor or None.
 
@@ -138,7 +138,7 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     result = input
     min, max = _python(min), _python(max)
     if min is not None:
-        result = _limit(result, min, _clamp_low, _limit_low, "low")
+        result = _limit(result, min, clamp_min_op, _limit_low, "low")
     if max is not None:
         result = _limit(result, max, _clamp_high, _limit_high, "high")
     return result
@@ -202,8 +202,8 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
     if tensor_arg(input, "nan_to_num")._array.dtype.kind not in FLOATING:
         if not input.is_complex():
             return input.clone()  # type: ignore[attr-defined]
-        parts = OPS_BY_NAME["view_as_real"].run(input)
-        return OPS_BY_NAME["view_as_complex"].run(nan_to_num(parts, nan, posinf, neginf))
+        parts = as_real_op.run(input)
+        return as_complex_op.run(nan_to_num(parts, nan, posinf, neginf))
     info = finfo(input.dtype)
     return _nan_to_num.run(input, nan=_replacement(nan, 0.0, "nan"),
                            high=_replacement(posinf, info.max, "posinf"),

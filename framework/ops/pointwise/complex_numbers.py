@@ -13,34 +13,23 @@ import numpy as np
 from ...dtypes import float32, float64
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
-from ..convert.cast import cast
 from ..language.elementwise import Elementwise, elementwise
-from ..language.expression import OPS_BY_NAME
 from ..record.args import tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.complex_parts import as_complex_op, as_real_op, imag_op, part_infer, real_op
 from ..shape.view import transpose
 from .arithmetic import over
+from .choose import where_op
 from .elementary import cos, sin
 from .rounding import NOTHING
-
-where_op = OPS_BY_NAME["where"]
 
 # -- parts -----------------------------------------------------------------------------------------
 
 _conj = Elementwise("conj", "x", "conj(x)", ufunc="conjugate", vjp={"x": "conj(g)"}, jvp="linear",
                     complex=True)
 
-
-def _part_infer(x: Meta) -> Meta:
-    return Meta(x.shape, x.dtype.to_real())
-
-
-real_op = Op("real", "x", kernel=lambda xp, x: x.real, infer=_part_infer, view=True, jvp="linear",
-             vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
-imag_op = Op("imag", "x", kernel=lambda xp, x: x.imag, infer=_part_infer, view=True, jvp="linear",
-             vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype) * 1j})
 
 
 @public(method=True)
@@ -169,11 +158,10 @@ def _angle_vjp(g: Any, x: Any) -> Any:
     return where_op(zero, 0.0, over(g, squared)) * (x * 1j)
 
 
-angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=_part_infer, adjoint=True,
+angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=part_infer, adjoint=True,
               vjp={"x": _angle_vjp})
 _angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.141592653589793, where(x != x, x, 0.0))",
                              result="float", vjp={"x": NOTHING}, jvp="symmetric")
-OPS_BY_NAME["real"] = real_op
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
     >>> fw.sgn(fw.tensor([3 + 4j]))
     tensor([0.6000+0.8000j])
@@ -240,34 +228,6 @@ def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """
     _pair("polar", abs=abs, angle=angle)
     return join_op.run(abs * cos(angle), abs * sin(angle))  # type: ignore[operator]
-
-
-def _as_real_kernel(xp: Any, x: Any) -> Any:
-    x = xp.asarray(x)  # the parts of a NumPy scalar would be copies, with other memory after them
-    parts = xp.asarray(x).real  # a NumPy scalar has no memory beside its real part
-    return xp.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*parts.strides, parts.itemsize))
-
-
-as_real_op = Op("view_as_real", "x", kernel=_as_real_kernel, view=True, jvp="linear",
-                infer=lambda x: Meta((*x.shape, 2), x.dtype.to_real()),
-                vjp={"x": lambda g: as_complex_op(g)})
-
-
-def _as_complex_kernel(xp: Any, x: Any) -> Any:
-    if x.strides[-1] != x.itemsize:
-        x = xp.ascontiguousarray(x)  # a gradient may lie in memory as it likes
-    return x.view(xp.result_type(x.dtype, xp.complex64))[..., 0]
-
-
-def _as_complex_infer(x: Meta) -> Meta:
-    return Meta(x.shape[:-1], x.dtype.to_complex())
-
-
-as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe",
-                   jvp="linear", vjp={"x": lambda g: as_real_op(g)})
-
-
-OPS_BY_NAME.update(view_as_real=as_real_op, view_as_complex=as_complex_op)
 
 
 @public(op=as_real_op)

@@ -5,11 +5,11 @@ from typing import Any
 from ...dtypes import int32
 from ...tensor import Tensor
 from ..language.elementwise import elementwise
-from ..language.expression import OPS_BY_NAME
 from ..record import return_types
 from ..record.args import floating, real_arg
 from ..record.op import Meta, Op
 from ..record.public import public
+from .elementary import exp2
 
 nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
     """The next number of its dtype after the first operand, towards the second.
@@ -17,7 +17,7 @@ nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
     tensor([1.1921e-07])
     """, ufunc="nextafter", result="float",
     vjp={"x": "where(x == y, 0.0, g)", "y": "where(x == y, g, 0.0)"})
-exp2_op = OPS_BY_NAME["exp2"]
+exp2_op = exp2.op
 frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), outputs="mantissa exponent",
               differentiable=1, infer=lambda x: (x, Meta(x.shape, int32)),
               vjp={"x": lambda g, exponent: ldexp.op(g, -exponent)})

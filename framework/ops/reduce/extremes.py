@@ -6,14 +6,14 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..pointwise.arithmetic import maximum, minimum
+from ..pointwise.arithmetic import maximum, minimum, over
 from ..record import return_types
 from ..record.args import many_dims, one_dim, real_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
 from .along import kept_shape, to_chosen
-from .sums import over, reduced, sum_op
+from .sums import reduced, sum_op
 
 
 def need_elements(x: Any, dims: tuple[int, ...], op: str) -> None:

@@ -7,15 +7,14 @@ from ... import dtypes
 from ...dtypes import FLOAT
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..language.expression import OPS_BY_NAME
+from ..pointwise.arithmetic import gate, over, sub_op
+from ..pointwise.choose import where_op
 from ..pointwise.complex_numbers import complex
 from ..pointwise.elementary import sqrt
 from ..record.args import floating, many_dims, number_arg, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from .sums import count, gate, in_dtype, mean, mean_op, over, reduced, spread, where_op, wide_sum
-
-sub_op = OPS_BY_NAME["sub"]
+from .sums import count, in_dtype, mean, mean_op, reduced, spread, wide_sum
 
 
 def squared(x: Any) -> Any:

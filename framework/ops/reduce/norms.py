@@ -7,15 +7,15 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..language.expression import OPS_BY_NAME
 from ..pointwise.arithmetic import abs as abs_
-from ..pointwise.arithmetic import sign
+from ..pointwise.arithmetic import gate, over, sign
+from ..pointwise.choose import where_op
 from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
 from ..record.op import Op
 from ..record.public import public
 from .extremes import amax, amin, need_elements
 from .moments import _real, _wide, squared
-from .sums import gate, in_dtype, over, reduced, spread, where_op, wide_sum
+from .sums import in_dtype, reduced, spread, wide_sum
 from .sums import sum as sum_
 
 # d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
@@ -103,5 +103,5 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     at = one_dim(dim, x.ndim, "renorm")
     norm: Any = vector_norm(x, p, tuple(d for d in range(x.ndim) if d != at), True)
     # PyTorch's guard against 0, kept so that results agree
-    factor = OPS_BY_NAME["where"].run(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
+    factor = where_op.run(norm > maxnorm, maxnorm / (norm + 1e-7), 1.0)
     return x * factor

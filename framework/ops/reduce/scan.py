@@ -9,6 +9,8 @@ from ... import dtypes
 from ...backends import array_module
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..pointwise.arithmetic import gate
+from ..pointwise.choose import where_op
 from ..pointwise.compare import ne
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
@@ -17,7 +19,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import permute_op, put_slice, reshape_op, slice_along
 from .along import put_along
-from .sums import as_summed, exp_op, gate, in_dtype, one_replaced, sum_op, where_op
+from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
 
 # -- sums ----------------------------------------------------------------------------------------
 

@@ -7,7 +7,9 @@ from ... import dtypes
 from ...backends import array_module
 from ...tensor import Tensor
 from ..convert.cast import cast
-from ..language.expression import OPS_BY_NAME
+from ..pointwise.arithmetic import gate
+from ..pointwise.choose import where_op
+from ..pointwise.elementary import exp
 from ..record.args import floating, many_dims, one_dim, tensor_arg
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
@@ -16,8 +18,7 @@ from ..shape.broadcast import expand
 from ..shape.view import permute_op, reshape_op
 from .along import kept_shape
 
-gate, over, where_op = OPS_BY_NAME["gate"], OPS_BY_NAME["over"], OPS_BY_NAME["where"]
-exp_op = OPS_BY_NAME["exp"]
+exp_op = exp.op
 
 
 def reduced(x: Meta, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Meta:

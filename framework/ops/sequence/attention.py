@@ -16,7 +16,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
 from ..convert.cast import cast
 from ..linalg.matmul import matmul_op, same_dtype, swap_last
-from ..pointwise.choose import _where
+from ..pointwise.choose import where_op
 from ..random.dropout import dropout_op
 from ..record.args import floating, tensor_arg
 from ..record.op import Meta, Op
@@ -44,11 +44,11 @@ def weights_of(scores: Any, mask: Any) -> Tensor:
     empty = closed.all(axis=-1, keepdims=True)
     some_empty = bool(empty.any())
     if boolean:
-        scores = _where.run(wrap(array | empty) if some_empty else mask, scores, below)
+        scores = where_op.run(wrap(array | empty) if some_empty else mask, scores, below)
     else:
-        scores = scores + (_where.run(wrap(empty), 0.0, mask) if some_empty else mask)
+        scores = scores + (where_op.run(wrap(empty), 0.0, mask) if some_empty else mask)
     weights = softmax_op.run(scores, dim=scores.ndim - 1)
-    return _where.run(wrap(empty), 0.0, weights) if some_empty else weights
+    return where_op.run(wrap(empty), 0.0, weights) if some_empty else weights
 
 
 def _composite(q: Any, k: Any, v: Any, mask: Any = None, *, causal: bool, scale: float, p: float,

@@ -8,7 +8,7 @@ from ...tensor import Tensor
 from ..convert.cast import to
 from ..image.pad import pad
 from ..linalg.matmul import linear, matmul
-from ..pointwise.choose import _where
+from ..pointwise.choose import where_op
 from ..random.dropout import dropout
 from ..record.args import floating, tensor_arg
 from ..record.public import public
@@ -71,7 +71,7 @@ def _additive(mask: Tensor | None, name: str, like: Any) -> Any:
                          f"scores), got {mask.dtype}")
     if mask.dtype.category:
         return to(mask, like.dtype)
-    return _where.run(mask, float("-inf"), zero_op.run(to(mask, like.dtype)))
+    return where_op.run(mask, float("-inf"), zero_op.run(to(mask, like.dtype)))
 
 
 def _wanted(mask: Any, name: str, *shapes: tuple[int, ...]) -> None:

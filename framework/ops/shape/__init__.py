@@ -2,6 +2,7 @@
 
 from . import arrange as arrange
 from . import broadcast as broadcast
+from . import complex_parts as complex_parts
 from . import diagonals as diagonals
 from . import grids as grids
 from . import join as join

@@ -16,12 +16,13 @@ from ...device import as_device
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, made
 from ..convert.cast import cast
-from ..pointwise.complex_numbers import conj, real_op
+from ..pointwise.complex_numbers import conj
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.arrange import roll
+from ..shape.complex_parts import real_op
 from ..shape.view import put_slice, slice_along
 
 _OTHER_NORM = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language.expression import FUNCTIONS
+from ..language.words import add_words
 from .numbers import bessel_series, wide
 
 _FAR = 25.0  # from here on Hankel's expansion is exact to double precision
@@ -95,5 +95,5 @@ def _bessel_k(xp: Any, x: Any, n: int) -> Any:
     return xp.exp(-x) * _bessel_ke(xp, x, n)
 
 
-FUNCTIONS.update({"bessel_j": wide(_bessel_j), "bessel_y": wide(_bessel_y), "bessel_k": wide(_bessel_k),
-                  "bessel_ke": wide(_bessel_ke)})
+add_words(bessel_j=wide(_bessel_j), bessel_y=wide(_bessel_y), bessel_k=wide(_bessel_k),
+          bessel_ke=wide(_bessel_ke))

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..language import erf as erf_
-from ..language.expression import FUNCTIONS
+from ..language.words import add_words
 
 # Lanczos' coefficients for g = 607 / 128 (P. Godfrey, "A note on the computation of the convergent
 # Lanczos complex Gamma approximation", 2001)
@@ -314,10 +314,9 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     return xp.where(xp.abs(t) <= reach, series, slope) * math.pi ** n
 
 
-FUNCTIONS.update({
-    "lgamma": wide(_lgamma), "polygamma": wide(_polygamma), "erfcx": wide(_erfcx),
-    "erfinv": wide(_erfinv), "ndtri": wide(_ndtri), "log_ndtr": wide(_log_ndtr),
-    "zeta": _zeta_maker, "gammainc": _incomplete(0), "gammaincc": _incomplete(1),
-    "bessel_i": wide(_bessel_i), "bessel_ie": wide(_bessel_ie),
-    "sinc_slope": wide(_sinc_slope), "sinc": wide(_sinc_slope),
-})
+add_words(
+    lgamma=wide(_lgamma), polygamma=wide(_polygamma), erfcx=wide(_erfcx),
+    erfinv=wide(_erfinv), ndtri=wide(_ndtri), log_ndtr=wide(_log_ndtr),
+    zeta=_zeta_maker, gammainc=_incomplete(0), gammaincc=_incomplete(1),
+    bessel_i=wide(_bessel_i), bessel_ie=wide(_bessel_ie), sinc_slope=wide(_sinc_slope),
+    sinc=wide(_sinc_slope))

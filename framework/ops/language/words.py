@@ -1,0 +1,191 @@
+"""The words of the language: every function that a scalar expression may call, in one table.
+
+A row says how NumPy and CuPy call it, and what the native engine does for it. Words with kernels of their own
+(gamma, Bessel) are added by the rooms that have these (``add_words``); what a word is on tensors, the records
+themselves say as they are made (``OPS_BY_NAME``). ``tests/test_native.py`` holds the table to the engine's
+instructions (``_native/instructions.h``) and to the expressions of all records.
+"""
+
+import ast
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import erf as erf_
+
+
+class Word(NamedTuple):
+    """One function of the language.
+
+    array: its name in the array modules, or what makes it for one of them. program: the engine's instruction,
+    or (parameters, expression) for a word that stands for others, or None where the engine has nothing.
+    """
+
+    array: str | Callable | None
+    program: str | tuple[str, str] | None = None
+
+
+# -- functions that no array module has, or not as they are wanted ----------------------------------
+
+
+def _gate(xp: Any) -> Callable:
+    def gate(x: Any, y: Any) -> Any:
+        return _zero_where_zero(xp, x, x * y)
+    return gate
+
+
+def _over(xp: Any) -> Callable:
+    def over(x: Any, y: Any) -> Any:
+        return _zero_where_zero(xp, x, x / y)
+    return over
+
+
+def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
+    if xp is np and all_finite(result):  # one cheap pass tells that nothing needs mending
+        return result
+    return xp.where(x == 0, xp.zeros_like(result), result)
+
+
+def all_finite(x: Any) -> bool:
+    """Whether no element is inf or nan; False also where a sum of large elements overflows."""
+    if x.dtype.char in "fd":
+        return math.isfinite(np.vdot(x, x))
+    return bool(np.isfinite(np.add.reduce(x, axis=None)))
+
+
+def _trunc_divide(xp: Any) -> Callable:
+    def trunc_divide(x: Any, y: Any) -> Any:
+        quotient = xp.floor_divide(x, y)
+        inexact = quotient * y != x
+        return quotient + (inexact & ((x < 0) != (y < 0))).astype(quotient.dtype)
+    return trunc_divide
+
+
+def _sigmoid(xp: Any) -> Callable:
+    def sigmoid(x: Any) -> Any:
+        return 0.5 * (1 + xp.tanh(0.5 * x))
+    return sigmoid
+
+
+def _silu_slope(xp: Any) -> Callable:
+    def silu_slope(x: Any) -> Any:
+        """The derivative of ``x * sigmoid(x)``, with its limits at inf."""
+        if x.dtype.kind == "c":
+            s = 0.5 * (1 + xp.tanh(0.5 * x))
+            return s * (1 + x * (1 - s))
+        w = xp.clip(x, -800.0, 800.0)
+        e = xp.exp(-xp.abs(w))
+        larger = 1 / (1 + e)
+        smaller = e * larger
+        return xp.where(x < 0, smaller, larger) * (1 + w * xp.where(x < 0, larger, smaller))
+    return silu_slope
+
+
+def _exp2(xp: Any) -> Callable:
+    def exp2(x: Any) -> Any:
+        return xp.exp2(x) if x.dtype.kind != "c" else xp.exp(x * 0.6931471805599453)
+    return exp2
+
+
+def _sgn(xp: Any) -> Callable:
+    """The sign; of a complex number the one of length 1 in its direction. NumPy's own sign is that."""
+    def sgn(x: Any) -> Any:
+        if x.dtype.kind != "c":
+            return xp.sign(x)
+        return xp.where(x == 0, x, x / xp.abs(x))
+    return np.sign if xp is np else sgn
+
+
+def _step(name: str) -> Callable:
+    """floor, ceil or trunc: integers stay what they are, where NumPy 2.0 and CuPy make floats of them."""
+    def make(xp: Any) -> Callable:
+        rounded = getattr(xp, name)
+
+        def step(x: Any) -> Any:
+            return x.copy() if x.dtype.kind in "biu" else rounded(x)
+        return step
+    return make
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+OPERATORS: dict[type, str] = {  # Python's operators, as the engine's instructions
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.USub: "neg",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.Invert: "not",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+}
+NUMBERS = {"inf": math.inf}
+_SHARED = ("abs copysign cos cosh exp expm1 fmod hypot isfinite isinf isnan log log10 log1p log2 maximum "
+           "minimum remainder sign sin sinh sqrt tan tanh where")
+_ARRAYS_ONLY = "gcd lcm left_shift nextafter right_shift signbit"
+WORDS: dict[str, Word] = {
+    **{name: Word(name, name) for name in _SHARED.split()},
+    **{name: Word(name) for name in _ARRAYS_ONLY.split()},
+    **{name: Word(None, name) for name in ("rsqrt", "softplus_rest")},  # the engine's own, for its programs
+    "acos": Word("arccos", "acos"),
+    "acosh": Word("arccosh", "acosh"),
+    "asin": Word("arcsin", "asin"),
+    "asinh": Word("arcsinh", "asinh"),
+    "atan": Word("arctan", "atan"),
+    "atan2": Word("arctan2", "atan2"),
+    "atanh": Word("arctanh", "atanh"),
+    "pow": Word("power", "pow"),
+    "round": Word("rint", "rint"),
+    "floor": Word(_step("floor"), "floor"),
+    "ceil": Word(_step("ceil"), "ceil"),
+    "trunc": Word(_step("trunc"), "trunc"),
+    "exp2": Word(_exp2, "exp2"),
+    "sgn": Word(_sgn, "sign"),
+    "gate": Word(_gate, "gate"),
+    "over": Word(_over, "over"),
+    "sigmoid": Word(_sigmoid, "sigmoid"),
+    "silu_slope": Word(_silu_slope, "silu_slope"),
+    "erf": Word(erf_.erf, "erf"),
+    "erfc": Word(erf_.erfc, "erfc"),
+    "ndtr": Word(erf_.ndtr, "ndtr"),
+    "gelu_slope": Word(erf_.gelu_slope, "gelu_slope"),
+    "trunc_divide": Word(_trunc_divide),
+    # the engine meets real numbers only
+    "conj": Word("conjugate", ("x", "x")),
+    "real": Word("real", ("x", "x")),
+    "square": Word("square", ("x", "x * x")),
+    "logical_and": Word("logical_and", ("x y", "(x != 0) & (y != 0)")),
+    "logical_or": Word("logical_or", ("x y", "(x != 0) | (y != 0)")),
+    "logical_xor": Word("logical_xor", ("x y", "(x != 0) ^ (y != 0)")),
+    "logical_not": Word("logical_not", ("x", "x == 0")),
+    "fmax": Word("fmax", ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))")),
+    "fmin": Word("fmin", ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))")),
+    "logaddexp": Word("logaddexp", (
+        "x y", "where(x == y, x + 0.6931471805599453, maximum(x, y) + log1p(exp(-abs(x - y))))")),
+    "logaddexp2": Word("logaddexp2", (
+        "x y", "where(x == y, x + 1, maximum(x, y) + 1.4426950408889634 * log1p(exp2(-abs(x - y))))")),
+    # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
+    "floor_divide": Word("floor_divide", (
+        "x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
+               "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))")),
+    "_whole": Word(None, (
+        "q like", "where(q == 0, copysign(0.0, like), where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))")),
+}
+
+OPS_BY_NAME: dict[str, Any] = {}  # what a word is on tensors: the record of its name
+
+
+def add_words(**makers: Callable) -> None:
+    """Words that ``make(xp)`` makes for an array module, and that the engine does not have."""
+    assert WORDS.keys().isdisjoint(makers), makers
+    WORDS.update({name: Word(make) for name, make in makers.items()})
+
+
+def of_arrays(name: str, xp: Any) -> Any:
+    """What a word means for the arrays of a module."""
+    if name in NUMBERS:
+        return NUMBERS[name]
+    array = WORDS[name].array
+    return getattr(xp, array) if isinstance(array, str) else array(xp)  # type: ignore[misc]
+
+
+def of_tensors(name: str) -> Any:
+    """What a word means for tensors."""
+    return NUMBERS[name] if name in NUMBERS else OPS_BY_NAME[name]
