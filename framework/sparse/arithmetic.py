@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import LayoutError, ShapeError
 from ..ops.language.elementwise import Elementwise
-from ..ops.language.expression import OPS_BY_NAME
+from ..ops.pointwise.arithmetic import add_op, div_op, mul_op, sub_op
 from ..ops.record.op import Op
 from ..ops.shape.broadcast import broadcast_shape
 from ..tensor import Tensor, wrap
@@ -18,8 +18,6 @@ from .convert import coalesce, coo, merged, to_dense
 from .pattern import Compressed, Coordinates, count_of
 from .products import put, take
 from .tensor import SparseTensor, sparse
-
-_add, _sub, _mul, _div = (OPS_BY_NAME[name] for name in ("add", "sub", "mul", "div"))
 
 
 def dispatch(op: Op, inputs: tuple, settings: dict) -> Any:
@@ -44,9 +42,9 @@ def elementwise(op: Any, inputs: tuple, settings: dict) -> Any:
         return _with_numbers(op, inputs, settings)
     if not tensors and len(operands) == len(inputs) == 2:
         return _of_two(op, *inputs, settings)
-    if len(inputs) == 2 and len(operands) == 1 and op in (_add, _sub):
+    if len(inputs) == 2 and len(operands) == 1 and op in (add_op, sub_op):
         return op.run(*[to_dense(x) if isinstance(x, SparseTensor) else x for x in inputs], **settings)
-    if len(inputs) == 2 and len(operands) == 1 and (op is _mul or op is _div and inputs[0] is operands[0]):
+    if len(inputs) == 2 and len(operands) == 1 and (op is mul_op or op is div_op and inputs[0] is operands[0]):
         return _by_dense(op, operands[0], tensors[0], inputs)
     raise LayoutError(f"{op.name}: sparse and dense operands do not go together here; use x.to_dense()")
 
@@ -54,7 +52,7 @@ def elementwise(op: Any, inputs: tuple, settings: dict) -> Any:
 def _with_numbers(op: Any, inputs: tuple, settings: dict) -> SparseTensor:
     (at,) = (i for i, x in enumerate(inputs) if isinstance(x, SparseTensor))
     x = inputs[at]
-    if op.jvp != "linear" and op not in (_mul, _div):
+    if op.jvp != "linear" and op not in (mul_op, div_op):
         x = merged(x)
     here = list(inputs)
     here[at] = wrap(x._entries._array[:1] * 0 if len(x._pattern) else np.zeros(1, x.dtype.numpy))
@@ -81,7 +79,7 @@ def _of_two(op: Any, x: SparseTensor, y: SparseTensor, settings: dict) -> Sparse
                           f"dimensions, "
                           f"which must be equally many; use x.to_dense()")
     both: Any
-    if op is _mul:
+    if op is mul_op:
         a, b = x._pattern.linear, y._pattern.linear  # type: ignore[union-attr]
         _, mine, theirs = np.intersect1d(a, b, assume_unique=True, return_indices=True)
         both = Coordinates(x._pattern.indices[:, mine], x._pattern.sizes, True)  # type: ignore[union-attr]
@@ -118,7 +116,7 @@ def _by_dense(op: Any, x: SparseTensor, y: Any, inputs: tuple) -> SparseTensor:
         raise ShapeError(f"{op.name}: a dense operand of shape {list(y.shape)} would broadcast the sparse "
                          f"one of "
                          f"shape {list(x._size)}; use x.to_dense()")
-    if op is _div and bool((y._array == 0).any()):
+    if op is div_op and bool((y._array == 0).any()):
         raise LayoutError("div: the dense divisor has zeros, and 0 / 0 is nan where nothing is stored; use "
                           "x.to_dense()")
     places = coo(x)

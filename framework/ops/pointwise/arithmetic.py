@@ -35,7 +35,6 @@ _minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
     tensor([0., 1.])
     """, ufunc="subtract", complex=True, vjp={"x": "g", "y": "-g"}, jvp="linear", namespace="", inplace=False,
     method="__sub__")
-sub_op = _minus.op
 mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by element.
     >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
     tensor([3., 6.])
@@ -67,6 +66,7 @@ fmod = elementwise("fmod", "x y", "fmod(x, y)",
     >>> fw.fmod(fw.tensor([7.0, -7.0]), 3.0)
     tensor([ 1., -1.])
     """, ufunc="fmod", vjp={"x": "g", "y": "-g * trunc(x / y)"})
+add_op, sub_op, mul_op, div_op = _plus.op, _minus.op, mul.op, _quotient.op
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
     tensor([1., 4., 9.])
