@@ -44,7 +44,8 @@ def elementwise(op: Any, inputs: tuple, settings: dict) -> Any:
         return _of_two(op, *inputs, settings)
     if len(inputs) == 2 and len(operands) == 1 and op in (add_op, sub_op):
         return op.run(*[to_dense(x) if isinstance(x, SparseTensor) else x for x in inputs], **settings)
-    if len(inputs) == 2 and len(operands) == 1 and (op is mul_op or op is div_op and inputs[0] is operands[0]):
+    if len(inputs) == 2 and len(operands) == 1 and (
+            op is mul_op or op is div_op and inputs[0] is operands[0]):
         return _by_dense(op, operands[0], tensors[0], inputs)
     raise LayoutError(f"{op.name}: sparse and dense operands do not go together here; use x.to_dense()")
 

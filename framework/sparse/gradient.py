@@ -7,8 +7,8 @@ import numpy as np
 from ..backends import array_module
 from ..errors import ShapeError
 from ..ops.index.embedding import factor
+from ..ops.pointwise.arithmetic import add_op
 from ..tensor import Tensor, bump, wrap
-from .arithmetic import _add
 from .convert import coalesce, to_dense
 from .pattern import Coordinates
 from .products import take
@@ -46,7 +46,7 @@ def plus(a: Any, b: Any) -> Any:
         return joined(x, y)
     dense, rows = (y, x) if isinstance(x, SparseTensor) else (x, y)
     if isinstance(a, Tensor) and isinstance(b, Tensor) and (a._node is not None or b._node is not None):
-        return _add.run(dense, to_dense(rows))  # type: ignore[arg-type]
+        return add_op.run(dense, to_dense(rows))  # type: ignore[arg-type]
     out = dense._array.copy()
     add_into(out, rows)  # type: ignore[arg-type]
     return wrap(out)
