@@ -101,6 +101,19 @@ NewArray new_array(int ndim, const npy_intp* shape, int type);
 NewArray new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
 inline NewArray like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
 
+// An array in row-major order: itself, or a copy (made by all threads, while others run Python) that goes with this.
+struct InRows {
+    nb::object owner;
+    Array a;
+    explicit InRows(const Array& given) : a(given) {
+        if (!given.contiguous()) copy();
+    }
+    template <class T> const T* data() const { return a.data<T>(); }
+
+  private:
+    void copy();
+};
+
 // Work on more than so many bytes is worth letting other Python threads run. While the lock is away, whoever waits
 // for a long kernel may interrupt it between two pieces (`pool.h`), except where it writes into memory that was there
 // before, which must not be left half done.

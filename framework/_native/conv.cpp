@@ -146,7 +146,7 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
         return not_implemented();
     Ending ending;
     if (!ending.take(norm, relu, x.type(), s.rows)) return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.array);
+    InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.a);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
     const bool last = channels_last(x) || channels_last(w);
@@ -154,8 +154,8 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
     by_float(x, [&](auto number) {
         using T = decltype(number);
         std::vector<T> room;
-        const Epilogue<T> end = ending.epilogue<T>(bias.usable() ? &b_rows.array : nullptr, room);
-        forward_of<T>(s, x_rows.array, w_rows.array, end, y);
+        const Epilogue<T> end = ending.epilogue<T>(bias.usable() ? &b_rows.a : nullptr, room);
+        forward_of<T>(s, x_rows.a, w_rows.a, end, y);
     });
     return give_images(y, last);
 }
@@ -330,7 +330,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         return not_implemented();
     InRows y_rows(y), w_rows(w);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.array, w_rows.array, x);
+    (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.a, w_rows.a, x);
     return give_images(x, channels_last(y) || channels_last(w));
 }
 

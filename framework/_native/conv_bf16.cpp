@@ -260,14 +260,14 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
         !conv_shape(s, sizes(x), sizes(w), stride, padding, dilation, groups) ||
         (bias.p && (bias.ndim() != 1 || bias.shape(0) != s.rows)))
         return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.array);
+    InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.a);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
     NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     if (winograd_suits(s, 0) && winograd_wins(s)) {
-        const Widened kernels(w_rows.array), start(b_rows.array);
+        const Widened kernels(w_rows.a), start(b_rows.a);
         const Epilogue<float> end{bias.p ? start.data : nullptr};
-        winograd(s, bf16(x_rows.array), kernels_of(s, kernels.data), end, y.data<Bf16>());
+        winograd(s, bf16(x_rows.a), kernels_of(s, kernels.data), end, y.data<Bf16>());
         return give(y);
     }
     Images images = images_of(s);
@@ -275,14 +275,14 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
     Buffer<int32_t> weights(s.rows * row / 2);
     {
         Release release(s.flops());
-        images.fill(bf16(x_rows.array));
+        images.fill(bf16(x_rows.a));
         auto* to = reinterpret_cast<Bf16*>(weights.data);
         for (int64_t o = 0; o < s.rows; ++o) {
-            std::memcpy(to + o * row, bf16(w_rows.array) + o * k, size_t(k) * sizeof(Bf16));
+            std::memcpy(to + o * row, bf16(w_rows.a) + o * k, size_t(k) * sizeof(Bf16));
             std::memset(to + o * row + k, 0, size_t(row - k) * sizeof(Bf16));
         }
         Product{images, grid_of(s, images), offsets(s, images, s.group_channels()), groups, s.group_rows(),
-                s.group_channels() * Images::plane(images.axis), to, row, bias.p ? bf16(b_rows.array) : nullptr}
+                s.group_channels() * Images::plane(images.axis), to, row, bias.p ? bf16(b_rows.a) : nullptr}
             .run(y.data<Bf16>());
     }
     return give(y);
@@ -305,8 +305,8 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
     InRows y_rows(y), w_rows(w);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
-        const Widened kernels(w_rows.array);
-        winograd(gradient_shape(s), bf16(y_rows.array), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
+        const Widened kernels(w_rows.a);
+        winograd(gradient_shape(s), bf16(y_rows.a), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
         return give(x);
     }
     Images images(s.n, s.rows, a);
@@ -314,9 +314,9 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
     Buffer<int32_t> weights(s.channels * row / 2);
     {
         Release release(s.flops());
-        images.fill(bf16(y_rows.array));
+        images.fill(bf16(y_rows.a));
         auto* to = reinterpret_cast<Bf16*>(weights.data);
-        const Bf16* from = bf16(w_rows.array);
+        const Bf16* from = bf16(w_rows.a);
         parallel(s.channels, 8, [&](int64_t begin, int64_t end) {
             for (int64_t c = begin; c < end; ++c) {
                 Bf16* line = to + c * row;
@@ -441,8 +441,8 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
     Buffer<int32_t> even(length == wide ? 0 : lines * length / 2);
     {
         Release release(s.flops());
-        images.fill(bf16(x_rows.array));
-        const Bf16* gradient = bf16(y_rows.array);
+        images.fill(bf16(x_rows.a));
+        const Bf16* gradient = bf16(y_rows.a);
         if (length != wide) {
             auto* to = reinterpret_cast<Bf16*>(even.data);
             for (int64_t i = 0; i < lines; ++i) {

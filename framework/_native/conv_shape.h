@@ -83,13 +83,6 @@ inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
     return true;
 }
 
-// The array itself, or a row-major copy of it.
-struct InRows {
-    moving::Rows rows;
-    const Array& array;
-    explicit InRows(const Array& a) : rows(a), array(rows.a) {}
-};
-
 // body(a number of the array's type), which is float or double
 template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
 

@@ -217,7 +217,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         return not_implemented();
     InRows x_rows(x), y_rows(y);
     NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
-    (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.array, y_rows.array, w);
+    (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.a, y_rows.a, w);
     return give_images(w, channels_last(x) || channels_last(y));
 }
 

@@ -167,14 +167,6 @@ void copy_array(const Array& x, char* to) {
     if (stride) copy_block(b, bytes, x.data<char>(), to);
 }
 
-Rows::Rows(const Array& x) : a(x) {
-    if (x.contiguous()) return;
-    NewArray made = like(x);
-    a = made;
-    copy = give(made);
-    copy_array(x, a.data<char>());
-}
-
 bool element(nb::handle value, const Array& array, Pair& bits) {
     PyObject* o = value.ptr();
     if (!(PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o))) return false;
@@ -291,7 +283,7 @@ nb::object tile(Array x, nb::handle reps) {
 nb::object triangle(const Array& x, int64_t k, bool lower) {
     int bytes = item_bytes(x);
     if (!bytes || x.ndim() < 2 || !x.size()) return not_implemented();
-    Rows rows(x);
+    InRows rows(x);
     NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
@@ -366,3 +358,20 @@ FW_BIND(m) {
 }
 
 }  // namespace fw::moving
+
+namespace fw {
+
+void InRows::copy() {
+    const Array given = a;
+    const int bytes = moving::item_bytes(given);
+    NewArray made = bytes ? like(given) : NewArray(PyArray_NewCopy(given.p, NPY_CORDER));
+    if (!made.p) throw nb::python_error();
+    if (bytes) {
+        Release release(given.size() * bytes);
+        moving::copy_array(given, made.data<char>());
+    }
+    a = made;
+    owner = give(made);
+}
+
+}  // namespace fw

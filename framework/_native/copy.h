@@ -101,13 +101,6 @@ void copy_bytes(const char* from, char* to, int64_t n);
 void fill_bytes(char* to, int64_t n, int value);
 void copy_array(const Array& from, char* to);  // in row-major order
 
-// An array in row-major order: itself, or a copy that goes with this.
-struct Rows {
-    Array a;
-    nb::object copy;
-    explicit Rows(const Array& x);
-};
-
 // The element that `array[...] = value` would write, for a number; false if it is not one, or does not fit.
 bool element(nb::handle value, const Array& array, Pair& bits);
 

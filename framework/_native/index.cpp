@@ -26,7 +26,7 @@ template <class I> bool read_one(const I* from, int64_t count, int64_t n, bool f
 Places read_places(const Array& index, int dims, const npy_intp* sizes) {
     Places found;
     if (!index.usable() || !(index.is<int64_t>() || index.is<int32_t>())) return found;
-    Rows rows(index);
+    InRows rows(index);
     int64_t count = index.size() / dims;
     found.at.resize(size_t(count));
     for (int k = 0; k < dims; ++k) {
@@ -188,7 +188,7 @@ nb::object taken(const Array& x, const Array& index, const Ints& dims, int skip)
     if (!bytes) return not_implemented();
     Choice c(x.ndim(), x.shape(), index, dims, skip);
     if (!c.good) return not_implemented();
-    Rows rows(x);
+    InRows rows(x);
     NewArray out = new_array(c.ndim, c.shape, x.type());
     nb::object result = give(out);
     Release release(c.size() * bytes);
@@ -200,7 +200,7 @@ nb::object summed(const Array& x, const Array& index, const Ints& dims, int skip
     if (!x.usable()) return not_implemented();
     Choice c(ndim, shape, index, dims, skip);
     if (!c.good || !has_shape(x, c.ndim, c.shape)) return not_implemented();
-    Rows rows(x);
+    InRows rows(x);
     nb::object result;
     bool known = by_number(x.type(), [&](auto number) {
         using T = decltype(number);
@@ -262,8 +262,8 @@ struct Values {
             memcpy(&bits, a.data<char>(), size_t(item_bytes(x)));
             good = true;
         } else if (has_shape(a, ndim, shape)) {
-            Rows row_major(a);
-            own = row_major.a, copy = row_major.copy;
+            InRows row_major(a);
+            own = row_major.a, copy = row_major.owner;
             rows = own.data<char>();
             good = true;
         }

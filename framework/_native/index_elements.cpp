@@ -291,7 +291,7 @@ nb::object ungather(Array x, Array index, int64_t dim, nb::handle shape) {
 nb::object one_hot(Array classes, int64_t count) {
     if (!classes.is<int64_t>() || !classes.size() || count < 1 || classes.ndim() + 1 > NPY_MAXDIMS)
         return not_implemented();
-    Rows rows(classes);
+    InRows rows(classes);
     npy_intp shape[NPY_MAXDIMS];
     std::copy(classes.shape(), classes.shape() + classes.ndim(), shape);
     shape[classes.ndim()] = count;

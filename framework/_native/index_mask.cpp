@@ -109,7 +109,7 @@ nb::object masked_select(Array x, Array mask, int64_t count) {
     if (!chosen.good) return not_implemented();
     chosen.count();
     if (chosen.total() != count) return not_implemented();
-    Rows rows(x);
+    InRows rows(x);
     npy_intp shape[NPY_MAXDIMS] = {npy_intp(count)};
     int rest = x.ndim() - mask.ndim();
     std::copy(x.shape() + mask.ndim(), x.shape() + x.ndim(), shape + 1);
@@ -143,7 +143,7 @@ nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* s
     if (!chosen.good) return not_implemented();
     chosen.count();
     if (chosen.total() != x.shape(0)) return not_implemented();
-    Rows rows(x), old(other ? *other : x);
+    InRows rows(x), old(other ? *other : x);
     NewArray out = new_array(ndim, shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
@@ -184,7 +184,7 @@ nb::object filled(const Array& x, const Pair& bits, const Array& mask) {
     int bytes = item_bytes(x);
     Chosen chosen(mask, x.ndim(), x.shape());
     if (!chosen.good) return not_implemented();
-    Rows rows(x);
+    InRows rows(x);
     NewArray out = like(x);
     nb::object result = give(out);
     Release release(x.size() * bytes);

@@ -62,7 +62,7 @@ nb::object max_place(Array x, const Sizes& out) {
     {
         Release release(x.size() * 8);
         by_float(x, [&](auto t) {
-            places(cut, rows.array.data<decltype(t)>(), planes, index.data<int64_t>());
+            places(cut, rows.a.data<decltype(t)>(), planes, index.data<int64_t>());
         });
     }
     return give(index);
@@ -128,7 +128,7 @@ nb::object pick_places(Array x, Array index, int64_t d) {
         Release release(y.size() * 8);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            good = pick(r, rows.array.data<T>(), index.data<int64_t>(), y.data<T>());
+            good = pick(r, rows.a.data<T>(), index.data<int64_t>(), y.data<T>());
         });
     }
     return good ? give_images(y, channels_last(x)) : not_implemented();
@@ -146,7 +146,7 @@ nb::object put_places(Array y, Array index, int64_t d, const Sizes& x_shape) {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            good = put(r, rows.array.data<T>(), index.data<int64_t>(), x.data<T>());
+            good = put(r, rows.a.data<T>(), index.data<int64_t>(), x.data<T>());
         });
     }
     return good ? give_images(x, channels_last(y)) : not_implemented();

@@ -147,7 +147,7 @@ nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            max_windows<T, uint8_t>(w.shape, rows.array.data<T>(), y.data<T>(), nullptr);
+            max_windows<T, uint8_t>(w.shape, rows.a.data<T>(), y.data<T>(), nullptr);
         });
     }
     return give_images(y, channels_last(x));
@@ -164,7 +164,7 @@ nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const
         by_float(x, [&](auto t) {
             using T = decltype(t);
             by_places(where, [&](auto p) {
-                max_windows(w.shape, rows.array.data<T>(), static_cast<T*>(nullptr), where.data<decltype(p)>());
+                max_windows(w.shape, rows.a.data<T>(), static_cast<T*>(nullptr), where.data<decltype(p)>());
             });
         });
     }
@@ -301,7 +301,7 @@ nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& k
         by_float(y, [&](auto t) {
             using T = decltype(t);
             by_places(where, [&](auto p) {
-                good = spread(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), x.data<T>());
+                good = spread(w.shape, rows.a.data<T>(), places.a.data<decltype(p)>(), x.data<T>());
             });
         });
     }
@@ -320,7 +320,7 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
         by_float(x, [&](auto t) {
             using T = decltype(t);
             by_places(where, [&](auto p) {
-                good = collect(w.shape, rows.array.data<T>(), places.array.data<decltype(p)>(), y.data<T>());
+                good = collect(w.shape, rows.a.data<T>(), places.a.data<decltype(p)>(), y.data<T>());
             });
         });
     }

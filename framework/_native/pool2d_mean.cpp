@@ -158,7 +158,7 @@ nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            mean(s, shares, rows.array.data<T>(), y.data<T>());
+            mean(s, shares, rows.a.data<T>(), y.data<T>());
         });
     }
     return give_images(y, channels_last(x));
@@ -177,7 +177,7 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            spread_mean(s, shares, rows.array.data<T>(), x.data<T>());
+            spread_mean(s, shares, rows.a.data<T>(), x.data<T>());
         });
     }
     return give_images(x, channels_last(y));

@@ -105,14 +105,17 @@ template <class T> struct Run {
         return line % parts == 0 ? line / parts : most;
     }
 
+    // What becomes of a block: its elements [at, at + n) are in `values`.
+    using Use = void (*)(const Run&, const T* values, int64_t at, int64_t n);
+
     void operator()(int64_t begin, int64_t end) const {
         if (program.truth_result) {
-            blocks(begin, end, nullptr, [&](const T* values, int64_t at, int64_t n) {
-                narrow(values, result + at, n);
+            blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
+                narrow(values, run.result + at, n);
             });
         } else if (target) {
-            blocks(begin, end, nullptr, [&](const T* values, int64_t at, int64_t n) {
-                layout.each_run(*target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
+            blocks(begin, end, nullptr, [](const Run& run, const T* values, int64_t at, int64_t n) {
+                run.layout.each_run(*run.target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
                     char* to = const_cast<char*>(p);
                     for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, values + offset + i, sizeof(T));
                 });
@@ -124,11 +127,11 @@ template <class T> struct Run {
 
     // The elements [begin, end), into `to`.
     void compute(int64_t begin, int64_t end, T* to) const {
-        blocks(begin, end, to, [](const T*, int64_t, int64_t) {});
+        blocks(begin, end, to, [](const Run&, const T*, int64_t, int64_t) {});
     }
 
     // Computes the elements [begin, end) block by block: into `to`, or where `use` then finds them.
-    template <class F> void blocks(int64_t begin, int64_t end, T* to, F&& use) const {
+    void blocks(int64_t begin, int64_t end, T* to, Use use) const {
         alignas(64) static thread_local unsigned char memory[SCRATCH_BYTES];
         const int64_t whole = block(), size = (std::min(whole, end - begin) + 63) / 64 * 64;
         T* free = reinterpret_cast<T*>(memory);
@@ -160,7 +163,7 @@ template <class T> struct Run {
                 instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
             }
             if (settled) first_step = program.once;
-            use(slots[slot], at, n);
+            use(*this, slots[slot], at, n);
         }
     }
 

@@ -207,15 +207,19 @@ template <class F> FW_INLINE void take_line(const typename F::T* p, const typena
         step(j, load_part(p + j, width - j), F::shifts ? load_part(shift + j, width - j) : Vec<T>{});
 }
 
+// Vectors leaf(i), leaf(i + W) ... below TOGETHER as a tree; written as one, since -O1 keeps arrays in memory.
+template <class F, int W, class Leaf> FW_INLINE Vec<typename F::T> joined_leaves(Leaf&& leaf, int i) {
+    if constexpr (W == TOGETHER) return leaf(i);
+    else return F::join(joined_leaves<F, 2 * W>(leaf, i), joined_leaves<F, 2 * W>(leaf, i + W));
+}
+
 template <class F> FW_INLINE void take_lines(const typename F::T* const (&p)[TOGETHER],
                                              const typename F::T* shift, int64_t width, typename F::T* sums) {
     using T = typename F::T;
-    auto step = [&](int64_t j, auto&& read) {
-        Vec<T> c = F::shifts ? read(shift + j) : Vec<T>{}, v[TOGETHER];
-        for (int i = 0; i < TOGETHER; ++i) v[i] = F::map(read(p[i] + j), c);
-        for (int w = TOGETHER / 2; w; w /= 2)
-            for (int i = 0; i < w; ++i) v[i] = F::join(v[i], v[i + w]);
-        store<T>(sums + j, F::join(load(sums + j), v[0]));
+    auto step = [&](int64_t j, auto&& read) __attribute__((always_inline)) {
+        const Vec<T> c = F::shifts ? read(shift + j) : Vec<T>{};
+        auto leaf = [&](int i) __attribute__((always_inline)) { return Vec<T>(F::map(read(p[i] + j), c)); };
+        store<T>(sums + j, F::join(load(sums + j), joined_leaves<F, 1>(leaf, 0)));
     };
     int64_t j = 0;
     for (; j + lanes<T> <= width; j += lanes<T>) step(j, [](const T* q) { return load(q); });

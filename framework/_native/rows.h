@@ -22,29 +22,8 @@ struct Part { int64_t n; };    // the first n < lanes numbers
 template <class T> FW_INLINE Vec<T> take(const T* p, Whole, T = T(0)) { return load(p); }
 template <class T> FW_INLINE void put(T* p, Vec<T> v, Whole) { store<T>(p, v); }
 
-#if defined(FW_AVX512)
-FW_INLINE Vec<float> take(const float* p, Part k, float fill = 0) {
-    return (Vec<float>)_mm512_mask_loadu_ps(_mm512_set1_ps(fill), __mmask16((1u << k.n) - 1), p);
-}
-FW_INLINE Vec<double> take(const double* p, Part k, double fill = 0) {
-    return (Vec<double>)_mm512_mask_loadu_pd(_mm512_set1_pd(fill), __mmask8((1u << k.n) - 1), p);
-}
-FW_INLINE void put(float* p, Vec<float> v, Part k) {
-    _mm512_mask_storeu_ps(p, __mmask16((1u << k.n) - 1), (__m512)v);
-}
-FW_INLINE void put(double* p, Vec<double> v, Part k) {
-    _mm512_mask_storeu_pd(p, __mmask8((1u << k.n) - 1), (__m512d)v);
-}
-#else
-template <class T> FW_INLINE Vec<T> take(const T* p, Part k, T fill = T(0)) {
-    Vec<T> v = splat(fill);
-    for (int64_t i = 0; i < k.n; ++i) v[i] = p[i];
-    return v;
-}
-template <class T> FW_INLINE void put(T* p, Vec<T> v, Part k) {
-    for (int64_t i = 0; i < k.n; ++i) p[i] = v[i];
-}
-#endif
+template <class T> FW_INLINE Vec<T> take(const T* p, Part k, T fill = T(0)) { return load_part(p, k.n, fill); }
+template <class T> FW_INLINE void put(T* p, Vec<T> v, Part k) { store_part<T>(p, v, k.n); }
 
 // Past the caches where `p` lies at a multiple of the vector's size; the caller ends with `settle`.
 template <class T> FW_INLINE void put_past(T* p, Vec<T> v, Whole) {
@@ -159,20 +138,6 @@ template <class T> FW_INLINE T largest(const T* x, int64_t n) {
     Vec<T> a = top[0] > top[1] ? top[0] : top[1], b = top[2] > top[3] ? top[2] : top[3];
     return top_of<T>(a > b ? a : b);
 }
-
-// An array in row-major order: itself or a copy, alive as long as this.
-struct InRows {
-    nb::object owner;
-    Array a;
-    explicit InRows(const Array& given) : a(given) {
-        if (given.contiguous()) return;
-        PyObject* copy = PyArray_NewCopy(given.p, NPY_CORDER);
-        if (!copy) throw nb::python_error();
-        owner = nb::steal(copy);
-        a.p = reinterpret_cast<PyArrayObject*>(copy);
-    }
-    template <class T> const T* data() const { return a.data<T>(); }
-};
 
 // An argument that may be None.
 struct Given {

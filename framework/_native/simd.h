@@ -70,6 +70,15 @@ template <class T> FW_INLINE void store(T* p, Vec<T> v) { std::memcpy(p, &v, siz
 
 template <class T> FW_INLINE Vec<T> splat(T x) { return x - Vec<T>{}; }  // x - 0 keeps -0 and nan
 
+#if defined(FW_AVX2)
+alignas(64) inline constexpr int32_t FIRST_LANES[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
+
+// The first n numbers of `bytes` bytes, as the masked loads and stores want it.
+template <int bytes> FW_INLINE __m256i first_numbers(int64_t n) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(FIRST_LANES + 8 - n * (bytes / 4)));
+}
+#endif
+
 // The first n < lanes numbers; the other lanes are `fill`.
 template <class T> FW_INLINE Vec<T> load_part(const T* p, int64_t n, T fill = T(0)) {
     Vec<T> v = splat(fill);
@@ -78,6 +87,13 @@ template <class T> FW_INLINE Vec<T> load_part(const T* p, int64_t n, T fill = T(
         return bits<Vec<T>>(_mm512_mask_loadu_epi32(bits<__m512i>(v), __mmask16((1u << n) - 1), p));
     if constexpr (sizeof(T) == 8)
         return bits<Vec<T>>(_mm512_mask_loadu_epi64(bits<__m512i>(v), __mmask8((1u << n) - 1), p));
+#elif defined(FW_AVX2)
+    if constexpr (sizeof(T) >= 4) {
+        const __m256i first = first_numbers<sizeof(T)>(n);
+        const __m256i some = sizeof(T) == 4 ? _mm256_maskload_epi32(reinterpret_cast<const int*>(p), first)
+                                            : _mm256_maskload_epi64(reinterpret_cast<const long long*>(p), first);
+        return bits<Vec<T>>(_mm256_blendv_epi8(bits<__m256i>(v), some, first));
+    }
 #endif
     std::memcpy(&v, p, size_t(n) * sizeof(T));
     return v;
@@ -89,6 +105,11 @@ template <class T> FW_INLINE void store_part(T* p, Vec<T> v, int64_t n) {
         return _mm512_mask_storeu_epi32(p, __mmask16((1u << n) - 1), bits<__m512i>(v));
     if constexpr (sizeof(T) == 8)
         return _mm512_mask_storeu_epi64(p, __mmask8((1u << n) - 1), bits<__m512i>(v));
+#elif defined(FW_AVX2)
+    const __m256i first = first_numbers<sizeof(T)>(n);
+    if constexpr (sizeof(T) == 4) return _mm256_maskstore_epi32(reinterpret_cast<int*>(p), first, bits<__m256i>(v));
+    if constexpr (sizeof(T) == 8)
+        return _mm256_maskstore_epi64(reinterpret_cast<long long*>(p), first, bits<__m256i>(v));
 #endif
     std::memcpy(p, &v, size_t(n) * sizeof(T));
 }
