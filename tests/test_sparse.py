@@ -244,6 +244,29 @@ def test_selecting():
         x[0] = 1
 
 
+def test_joining():
+    a, b = dense(), dense(seed=4)
+    for layout in LAYOUTS:
+        x, y = as_layout(a, layout), as_layout(b, layout)
+        for dim in (0, 1):
+            made = fw.cat([x, y], dim)
+            assert made.layout is x.layout
+            np.testing.assert_array_equal(made.to_dense().numpy(), np.concatenate([a, b], dim))
+    with pytest.raises(LayoutError, match="cat: sparse and dense"):
+        fw.cat([x, fw.tensor(b)])
+
+
+def test_in_blocks_that_look_or_choose():
+    """Anomaly mode looks at sparse gradients; autocast leaves products with sparse matrices alone."""
+    table = fw.nn.Embedding(4, 2, sparse=True)
+    with fw.autograd.detect_anomaly():
+        table(fw.tensor([1, 1])).sum().backward()
+    assert table.weight.grad.is_sparse
+    x = as_layout(dense().astype(np.float32), "csr")
+    with fw.autocast("cpu", dtype=fw.bfloat16):
+        assert (x @ fw.ones(4, 2)).dtype is fw.float32 and fw.spmm(x, fw.ones(4, 2)).dtype is fw.float32
+
+
 def test_in_place():
     a = dense()
     x = as_layout(a, "csr")

@@ -16,6 +16,7 @@ from ..nn.utils.rnn import PackedSequence
 from ..node import Leaf
 from ..ops.convert.cast import cast
 from ..ops.record.autocast import thread
+from ..sparse_door import is_sparse
 from ..tensor import Tensor, counter_of
 from .state import state
 
@@ -24,7 +25,7 @@ from .state import state
 
 def eligible(x: Any) -> bool:
     """Whether autocast may convert ``x``: a floating tensor on the CPU, but not float64."""
-    if not isinstance(x, Tensor) or x.is_cuda:
+    if not isinstance(x, Tensor) or x.is_cuda or is_sparse(x):
         return False
     dtype = x._array.dtype
     return dtype.kind in dtypes.FLOATING and dtype.itemsize < 8
@@ -84,6 +85,8 @@ def _converted(convert: Callable, function: Callable, args: tuple, settings: dic
 
 
 def _lower(function: Callable, args: tuple, settings: dict) -> Any:
+    if any(map(is_sparse, args)):  # products with sparse matrices run in the dtypes that they get
+        return function(*args, **settings)
     return _converted(lowered, function, args, settings)
 
 

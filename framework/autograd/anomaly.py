@@ -174,7 +174,7 @@ def finite(a: Any) -> bool:
 def kinds(value: Any) -> int:
     """Which of NAN and INF are in a value: a number, an array, a tensor, or a nest of them."""
     if isinstance(value, Tensor):
-        value = value._array
+        value = _bare(value)
     if hasattr(value, "dtype"):
         if finite(value):
             return 0
@@ -310,7 +310,7 @@ class Watch(intercept):
 
 
 def _bare(x: Any) -> Any:
-    return x._array if isinstance(x, Tensor) else x
+    return getattr(x, "_entries", x)._array if isinstance(x, Tensor) else x  # the values of a sparse tensor
 
 
 def _explain(error: Exception, node: Any) -> None:

@@ -29,7 +29,10 @@ from .make import sparse_csc_tensor as sparse_csc_tensor
 from .make import sparse_csr_tensor as sparse_csr_tensor
 from .make import taken_apart as taken_apart
 from .products import addmm as addmm
+from .products import mm as dsmm  # noqa: F401
 from .products import mm as mm
+from .products import mm as smm  # noqa: F401
+from .products import mm as spmm  # noqa: F401
 from .products import product as product
 from .products import sampled_addmm as sampled_addmm
 from .reduce import log_softmax as log_softmax

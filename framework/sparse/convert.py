@@ -10,6 +10,7 @@ from ..config import need
 from ..errors import LayoutError, ShapeError
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from ..ops.record.args import pair
+from ..ops.shape.join import cat, cat_op
 from ..tensor import Tensor, wrap
 from .pattern import Compressed, Coordinates, at_linear, count_of, starts_of
 from .products import put, take
@@ -191,6 +192,33 @@ def _at(x: SparseTensor, linear: Any) -> Any:
     absent = absent.reshape((-1,) + (1,) * (x._entries.ndim - 1))
     found = take(x._entries, at)
     return found.masked_fill(absent, 0)  # type: ignore[union-attr]
+
+
+def _joined(*xs: Any, dim: int) -> SparseTensor:
+    """``cat`` of sparse tensors: the places of each behind those of the ones before."""
+    if not all(isinstance(x, SparseTensor) for x in xs):
+        raise LayoutError("cat: sparse and dense tensors do not join; use x.to_dense()")
+    first, layout = coo(xs[0]), xs[0].layout
+    k = first.sparse_dim()
+    if dim >= k or any(x.sparse_dim() != k for x in xs):
+        raise LayoutError("cat: sparse tensors join along sparse dimensions, of which all have equally many; "
+                          "use x.to_dense()")
+    size, places, offset = list(first._size), [], 0
+    for x in map(coo, xs):
+        if [s for d, s in enumerate(x._size) if d != dim] != [s for d, s in enumerate(size) if d != dim]:
+            raise ShapeError(f"cat: shapes {[list(x.shape) for x in xs]} differ beside dimension {dim}")
+        moved = x._pattern.indices.copy()  # type: ignore[union-attr]
+        moved[dim] += offset
+        offset += x._size[dim]
+        places.append(moved)
+    size[dim] = offset
+    indices = array_module(places[0]).concatenate(places, 1)
+    made = sparse(Coordinates(indices, tuple(size[:k])), cat([coo(x)._entries for x in xs]), tuple(size))
+    block = xs[0]._pattern.block if "bs" in layout.name else None
+    return to_sparse(made, layout=layout, blocksize=block)
+
+
+cat_op.sparse = _joined  # type: ignore[attr-defined]
 
 
 # -- SciPy ---------------------------------------------------------------------------------------

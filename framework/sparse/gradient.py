@@ -8,6 +8,7 @@ from ..backends import array_module
 from ..errors import ShapeError
 from ..ops.index.embedding import factor
 from ..ops.pointwise.arithmetic import add_op
+from ..ops.shape.join import cat
 from ..tensor import Tensor, bump, wrap
 from .convert import coalesce, to_dense
 from .pattern import Coordinates
@@ -60,15 +61,8 @@ def joined(x: SparseTensor, y: SparseTensor) -> SparseTensor:
     both = Coordinates(xp.concatenate([p.indices, q.indices], 1), p.sizes)
     values: Any = x._entries
     if x._node is not None or y._node is not None:
-        return sparse(both, _cat(values, y._entries), x._size)
+        return sparse(both, cat([values, y._entries]), x._size)
     return sparse(both, wrap(xp.concatenate([values._array, y._entries._array])), x._size)
-
-
-def _cat(a: Any, b: Any) -> Any:
-    n, m = a.shape[0], b.shape[0]
-    from_a = a.new_zeros((n + m, *a.shape[1:]))
-    from_a[:n], from_a[n:] = a, b
-    return from_a
 
 
 def add_into(array: Any, x: SparseTensor) -> None:
