@@ -577,3 +577,11 @@ def test_state_goes_on_exactly(tmp_path):
     assert scaler.get_scale() == 8.0
     scaler.update(new_scale=fw.tensor(2.0))
     assert scaler.get_scale() == 2.0
+
+
+def test_a_weight_with_other_memory_is_cast_anew():
+    layer = fw.nn.Linear(2, 2)
+    with fw.autocast("cpu"):
+        layer(fw.ones(1, 2))
+        layer.weight.data, layer.bias.data = fw.zeros(2, 2), fw.ones(2)
+        assert layer(fw.ones(1, 2)).tolist() == [[1.0, 1.0]]

@@ -47,9 +47,14 @@ def lowered(x: Any) -> Any:
         return cast.run(x, dtype=state.dtype)
     counter, key = counter_of(x), (id(x), mode)
     found = state.casts.get(key)
-    if found is None or found[1] != counter[0] or found[2].dtype is not state.dtype:
-        found = state.casts[key] = (x, counter[0], cast.run(x, dtype=state.dtype))
-    return found[2]
+    if (
+        found is None
+        or found[1] is not x._array  # ``x.data`` was given other memory
+        or found[2] != counter[0]
+        or found[3].dtype is not state.dtype
+    ):
+        found = state.casts[key] = (x, x._array, counter[0], cast.run(x, dtype=state.dtype))
+    return found[3]
 
 
 def widened(x: Any) -> Any:

@@ -17,7 +17,7 @@ class _State(threading.local):
     depth = 0
 
     def __init__(self) -> None:
-        self.casts: dict[tuple[int, bool], tuple[Any, int, Any]] = {}
+        self.casts: dict[tuple[int, bool], tuple[Any, Any, int, Any]] = {}
 
 
 state = _State()
