@@ -526,3 +526,16 @@ def test_lbfgs_over_several_devices(cupy):  # noqa: F811
         for _ in range(5):
             optimizer.step(closure)
         assert a.item() == pytest.approx(1.0, abs=1e-5) and b.item() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("saved, pattern", [
+    ({"state": {}, "param_groups": 3}, "a list, got dict and int"),
+    ({"state": [], "param_groups": []}, "a dict"),
+    ({"state": {}, "param_groups": [{"lr": 0.1}]}, "group 0 has no list 'params'"),
+    ({"state": {}, "param_groups": [{"params": [], "param_names": ["a"]}]}, "0 parameters and 1 names"),
+])
+def test_what_is_no_state_of_an_optimizer_is_refused(saved, pattern):
+    optimizer = fw.optim.SGD([("a", fw.nn.Parameter(fw.ones(1)))], lr=0.5)
+    with pytest.raises(fw.errors.CheckpointError, match=pattern):
+        optimizer.load_state_dict(saved)
+    assert optimizer.param_groups[0]["lr"] == 0.5

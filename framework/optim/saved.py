@@ -41,7 +41,8 @@ def unpack(optimizer: Any, saved: dict[str, Any]) -> tuple[defaultdict, list[dic
         got = sorted(map(str, saved)) if isinstance(saved, dict) else type(saved).__name__
         raise CheckpointError(f"{kind}.load_state_dict: wanted a dict with the keys 'state' and "
                               f"'param_groups', got {got}; is it an optimizer's?")
-    problems = _compare_groups(optimizer, saved["param_groups"])
+    problems = _unsound(saved["state"], saved["param_groups"]) or _compare_groups(optimizer,
+                                                                                  saved["param_groups"])
     if not problems:
         groups = _groups(optimizer, saved["param_groups"])
         state = _state(optimizer, saved, groups, problems)
@@ -49,6 +50,21 @@ def unpack(optimizer: Any, saved: dict[str, Any]) -> tuple[defaultdict, list[dic
         raise CheckpointError(f"{kind}.load_state_dict: the checkpoint does not fit this optimizer; nothing "
                               f"was changed:\n  " + "\n  ".join(problems))
     return state, groups
+
+
+def _unsound(state: Any, groups: Any) -> list[str]:
+    """What makes these no state and no groups of any optimizer."""
+    if not isinstance(state, dict) or not isinstance(groups, (list, tuple)):
+        return [f"'state' must be a dict and 'param_groups' a list, got {type(state).__name__} and "
+                f"{type(groups).__name__}"]
+    problems = []
+    for i, group in enumerate(groups):
+        places = group.get("params") if isinstance(group, dict) else None
+        if not isinstance(places, (list, tuple)):
+            problems.append(f"group {i} has no list 'params'")
+        elif len(group.get("param_names") or places) != len(places):
+            problems.append(f"group {i} has {len(places)} parameters and {len(group['param_names'])} names")
+    return problems
 
 
 def _compare_groups(optimizer: Any, saved: list[dict]) -> list[str]:
