@@ -440,3 +440,27 @@ def test_in_anomaly_mode_both_lines_of_a_changed_value_are_told():
 
 def test_repr_names_the_class():
     assert "Exp" in repr(Exp.apply(leaf(1.0)))
+
+
+def test_a_view_that_became_a_leaf_stays_one_when_its_base_is_changed():
+    """What gathers a gradient of its own is not put behind the base, whether a Function or an op writes."""
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            x._array[...] *= w._array
+            ctx.mark_dirty(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, (g * 1.0).sum()
+
+    for write in (Scale.apply, lambda x, w: x.mul_(w)):
+        x, w = fw.ones(2, 3), leaf(2.0).sum()
+        own, other = x[0].requires_grad_(), x[1]
+        place = own.grad_fn, own._node
+        write(x, w)
+        assert own.is_leaf and (own.grad_fn, own._node) == place and own.tolist() == [2.0] * 3
+        assert other.requires_grad and not other.is_leaf
+        (own * 3.0).sum().backward()
+        assert own.grad.tolist() == [3.0] * 3

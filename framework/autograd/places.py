@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from ..dtypes import INEXACT
 from ..node import Leaf
-from ..tensor import Tensor, place, wrap
+from ..quiet import quiet
+from ..tensor import Tensor, counter_of, place, wrap
 from .forward import is_recorded, replace_tangents
 from .mode import state
 
@@ -24,11 +26,25 @@ def move_to(x: Tensor, node: Any) -> None:
 
 def replay_views(base: Tensor) -> None:
     """Put the live views of a tensor that was written at their places behind the tensor's own."""
-    for ref in (base._more.views if base._more is not None else None) or ():
+    refs = base._more.views if base._more is not None else None
+    if not refs:
+        return
+    source = wrap(base._array, node=base._node)  # the base itself would count what is made of it as its views
+    for ref in refs:
         view = ref()
-        if view is None or type(view._node) is Leaf:
-            continue
-        t = wrap(base._array, node=base._node)
-        for op, settings in view._more.chain:
-            t = op.run(t, **settings)
-        move_to(view, t._node)
+        if view is not None and type(view._node) is not Leaf:
+            move_to(view, _place_behind(source, view))
+
+
+def _place_behind(source: Tensor, view: Any) -> Any:
+    """The place of ``view`` where its base is at that of ``source``."""
+    *steps, (op, settings) = view._more.chain
+    for step, its_settings in steps:
+        source = step.run(source, **its_settings)
+    recorded = source._node is not None and state.enabled and view._array.dtype.kind in INEXACT
+    if not recorded or quiet.run is None:
+        return op.run(source, **settings)._node
+    result = wrap(view._array)  # it is there already: only the node is wanted
+    result._counter = counter_of(view)
+    op.record((source,), [source._array], result, settings)
+    return result._node
