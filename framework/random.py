@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import _native
+from .autograd.mode import state
 from .backends import backend_for, cuda, meta, move
 from .device import CPU, Device, as_device
 from .errors import DeviceError
@@ -328,6 +329,9 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if state.batches:
+        return state.batches[-1].drawn(
+            lambda size: uniform_array(size, numpy_dtype, device, generator, host=host), shape)
     if device.type == "meta":
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
@@ -378,6 +382,9 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
     host: leave it in host memory, to be worked on there before it is moved.
     """
+    if state.batches:
+        return state.batches[-1].drawn(
+            lambda size: normal_array(size, numpy_dtype, device, generator, host=host), shape)
     if device.type == "meta":
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
@@ -406,6 +413,9 @@ def _normal(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.nd
 def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any, device: Device,
                    generator: Generator | None = None) -> Any:
     """An array of integers uniform in [low, high), drawn as int64 and cast to the dtype."""
+    if state.batches:
+        return state.batches[-1].drawn(
+            lambda size: integers_array(low, high, size, numpy_dtype, device, generator), shape)
     if device.type == "meta":
         return meta.of(shape, np.dtype(numpy_dtype))
     source = _source(device, generator)
@@ -416,6 +426,8 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
 
 def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:
     """What ``draw`` makes with NumPy's view of the generator of a device, on the host."""
+    if state.batches:
+        return state.batches[-1].repeated(lambda: drawn(device, generator, draw))
     source = _source(device, generator)
     with source._lock:
         return draw(source._draw)
@@ -423,6 +435,8 @@ def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any
 
 def permutation_array(n: int, device: Device, generator: Generator | None = None) -> Any:
     """The numbers 0 to n - 1 in a uniformly random order, int64."""
+    if state.batches:
+        return state.batches[-1].repeated(lambda: permutation_array(n, device, generator))
     if device.type == "meta":
         return meta.of((n,), np.dtype(np.int64))
     source = _source(device, generator)

@@ -115,7 +115,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     inside: the nodes between the roots and the targets; then the walk ends at the targets, whose hooks are
     not called.
     """
-    live = create_graph or bool(state.levels)
+    live = _live(create_graph)
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
@@ -179,8 +179,8 @@ def _refuse_interrupted(starts: list) -> None:
 
 
 def _live(create_graph: bool) -> bool:
-    """Whether gradients travel as tensors: to be recorded, or because they have tangents."""
-    return create_graph or bool(state.levels)
+    """Whether gradients travel as tensors: to be recorded, or because they have tangents or are a batch's."""
+    return create_graph or bool(state.levels) or bool(state.batches)
 
 
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,

@@ -18,6 +18,7 @@ class _State(threading.local):
     inference = False
     levels: tuple = ()
     opened: tuple = ()
+    batches: tuple = ()  # the levels of vmap at work, outermost first
     anomaly: Any = None  # what looks at every backward of this thread for NaN and Inf
     walk: Any = None  # the backward that runs in this thread
     saved_hooks: tuple = ()  # (pack, unpack) of the blocks around, the innermost last

@@ -12,7 +12,7 @@ from ..creation import zeros
 from ..errors import AutogradError
 from ..ops.shape.join import stack
 from ..tensor import Tensor
-from .batch import Draws
+from .batch import Draws, pulled, units
 from .core import Chosen, filled, matching, one_at, tensors_of, with_aux, zeros_for
 from .reverse import Argnums, grad, jacrev
 
@@ -50,11 +50,11 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
 
 def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable:
-    """A function that gives the Jacobian of ``func``, by forward mode: one run per input element.
+    """A function that gives the Jacobian of ``func``, by forward mode: one run per input.
 
     The result is that of ``jacrev``; this is the cheaper way where there are fewer inputs than outputs.
-    randomness: what ``func`` may do with the random generator: "error" (nothing), "same" (every run draws
-    the same numbers) or "different". Nests.
+    randomness: what ``func`` may do with the random generator: "error" (nothing), "same" (all columns
+    see the same numbers) or "different" (one run per column). Nests.
 
     >>> fw.func.jacfwd(lambda x: x ** 2)(fw.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -73,31 +73,36 @@ def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *,
             found[:] = [spec, aux]
             return tuple(ys)
 
-        blocks = columns(listed, chosen.leaves)
+        blocks = columns(listed, chosen.leaves, one_by_one=randomness == "different")
         spec, aux = found
         result = spec.build([chosen.spec.build(parts) for parts in zip(*blocks)])
         return (result, aux) if has_aux else result
     return run
 
 
-def columns(listed: Callable, xs: list[Tensor], strict: bool = False) -> list[list[Tensor]]:
-    """Per input, the Jacobian of each output: of a function of tensors that gives a tuple of them."""
+def columns(listed: Callable, xs: list[Tensor], strict: bool = False,
+            one_by_one: bool = False) -> list[list[Tensor]]:
+    """Per input, the Jacobian of each output: of a function of tensors that gives a tuple of them.
+
+    One run per input, for all of its columns; one_by_one: a run per column, which draw numbers of their own.
+    """
     still = [zeros_for(x) for x in xs]
     blocks = []
     for i, x in enumerate(xs):
-        found = []
-        for place in np.ndindex(*x.shape):
-            found.append(jvp(listed, xs, [*still[:i], one_at(x, place), *still[i + 1:]], strict=strict)[1])
-        ys = found[0] if found else listed(*xs)
-        blocks.append([_side_by_side([moved[k] for moved in found], y, x) for k, y in enumerate(ys)])
+        def pushed(t: Tensor) -> tuple:
+            return jvp(listed, xs, [*still[:i], t, *still[i + 1:]], strict=strict)[1]
+
+        if not x.numel():
+            blocks.append([zeros(y.shape + x.shape, dtype=y.dtype, device=y.device) for y in listed(*xs)])
+            continue
+        if one_by_one or any(t.is_cuda for t in xs):
+            found = [pushed(one_at(x, place)) for place in np.ndindex(*x.shape)]
+            side = [stack(parts, -1) for parts in zip(*found)]
+        else:
+            (whole,) = units(x, x.numel())
+            side = [t.movedim(0, -1) for t in pulled(pushed, whole)]  # type: ignore[attr-defined]
+        blocks.append([t.reshape(t.shape[:-1] + x.shape) for t in side])  # type: ignore[attr-defined]
     return blocks
-
-
-def _side_by_side(parts: list[Tensor], y: Tensor, x: Tensor) -> Tensor:
-    shape = y.shape + x.shape
-    if not parts:
-        return zeros(shape, dtype=y.dtype, device=y.device)
-    return stack(parts, -1).reshape(shape)  # type: ignore[attr-defined]
 
 
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:

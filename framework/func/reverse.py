@@ -9,8 +9,9 @@ import numpy as np
 from ..autograd.mode import enable_grad, state
 from ..creation import zeros
 from ..errors import ShapeError
-from ..ops.shape.join import stack
+from ..ops.shape.join import cat, stack
 from ..tensor import Tensor
+from .batch import pulled, units
 from .core import Chosen, Frame, check_real, filled, matching, one_at, tensors_of, with_aux, zeros_for
 from .tree import mapped
 
@@ -138,11 +139,11 @@ def linearize(func: Callable, *primals: Any) -> tuple:
 
 def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk_size: int | None = None,
            _preallocate_and_copy: bool = False) -> Callable:
-    """A function that gives the Jacobian of ``func``, by reverse mode: one backward per output element.
+    """A function that gives the Jacobian of ``func``, by reverse mode: one backward for all output elements.
 
     For each output y of ``func`` and each input x at ``argnums`` a tensor of shape ``y.shape + x.shape``,
-    nested as the outputs and inside as the inputs. Rows are computed one by one, so ``chunk_size`` and
-    ``_preallocate_and_copy`` change nothing. Nests.
+    nested as the outputs and inside as the inputs. chunk_size: how many rows at a time (default: all of an
+    output); ``_preallocate_and_copy`` changes nothing. Nests.
 
     >>> fw.func.jacrev(lambda x: x ** 2)(fw.tensor([1.0, 2.0]))
     tensor([[2., 0.],
@@ -158,20 +159,29 @@ def jacrev(func: Callable, argnums: Argnums = 0, *, has_aux: bool = False, chunk
             ys, out_spec = tensors_of(out, "jacrev", "the output", differentiable=False)
             check_real(ys, "jacrev")
             again = frame.leads_outside(ys)
-            blocks = [chosen.spec.build([frame.settle(block) for block in rows(frame, y, xs, again)])
+            blocks = [chosen.spec.build([frame.settle(block)
+                                         for block in rows(frame, y, xs, again, chunk_size)])
                       for y in ys]
             result = out_spec.build(blocks)
             return (result, mapped_aux(frame, aux)) if has_aux else result
     return run
 
 
-def rows(frame: Frame, y: Tensor, xs: Sequence[Tensor], again: bool) -> list[Tensor]:
+def rows(frame: Frame, y: Tensor, xs: Sequence[Tensor], again: bool,
+         chunk_size: int | None = None) -> list[Tensor]:
     """Per variable the Jacobian of one output, of shape ``y.shape + x.shape``."""
-    found = [filled(frame.pull([y], xs, [one_at(y, place)], again), xs) for place in np.ndindex(*y.shape)]
-    if not found:
+    count = y.numel()
+    if not count:
         return [zeros(y.shape + x.shape, dtype=x.dtype, device=x.device) for x in xs]
-    return [stack([row[i] for row in found]).reshape(y.shape + x.shape)  # type: ignore[attr-defined]
-            for i, x in enumerate(xs)]
+    if y.is_cuda or any(x.is_cuda for x in xs):
+        found = [filled(frame.pull([y], xs, [one_at(y, place)], again), xs)
+                 for place in np.ndindex(*y.shape)]
+        blocks = [stack([row[i] for row in found]) for i in range(len(xs))]
+    else:
+        parts = [pulled(lambda g: filled(frame.pull([y], xs, [g], again), xs), part)
+                 for part in units(y, chunk_size or count)]
+        blocks = [part[0] if len(parts) == 1 else cat(part) for part in zip(*parts)]
+    return [block.reshape(y.shape + x.shape) for block, x in zip(blocks, xs)]  # type: ignore[attr-defined]
 
 
 def mapped_aux(frame: Frame, aux: Any) -> Any:

@@ -9,6 +9,7 @@ from ...errors import ShapeError
 from ...layouts import for_images
 from ...tensor import Tensor
 from ..record.args import floating, real_arg
+from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -121,11 +122,11 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     return out.reshape(x_shape)
 
 
-max_place = Op("max_place", "x", kernel=_place_kernel, native="max_place", outputs="y")
-pick = Op("pick_places", "x index", kernel=_pick_kernel, native="pick_places", jvp="linear",
+max_place = Op("max_place", "x", batch=merged(), kernel=_place_kernel, native="max_place", outputs="y")
+pick = Op("pick_places", "x index", batch=merged(), kernel=_pick_kernel, native="pick_places", jvp="linear",
           infer=lambda x, index, *, d: Meta(index.shape, x.dtype),
           vjp={"x": lambda g, index, x_shape, d: put(g, index, d=d, x_shape=x_shape)}, loose_from=NEVER)
-put = Op("put_places", "y index", kernel=_put_kernel, native="put_places", jvp="linear",
+put = Op("put_places", "y index", batch=merged(), kernel=_put_kernel, native="put_places", jvp="linear",
          infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
          vjp={"y": lambda g, index, d: pick(g, index, d=d)}, loose_from=NEVER)
 

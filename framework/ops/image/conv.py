@@ -22,6 +22,7 @@ from ...layouts import laid_as
 from ...tensor import Tensor
 from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg
+from ..record.batched import call, front_moved, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -299,13 +300,80 @@ def _weight_grad_y(g: Any, x: Any, stride: tuple, padding: tuple, dilation: tupl
     return conv(x, g, None, **_settings(stride, padding, dilation, groups))
 
 
+# The rules for batches. Where the weights are shared, the batch goes into the images; where each example has
+# its own, it goes into the groups (images that all share stay one group with all weights, if it is one).
+
+
+def _in_images(x: Any) -> Any:
+    """(batch, n, c, ...) as (batch * n, c, ...)."""
+    return x.reshape((x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def _in_channels(x: Any) -> Any:
+    """(batch, n, c, ...) as (n, batch * c, ...)."""
+    size, n, c = x.shape[:3]
+    return front_moved(x, 1).reshape((n, size * c, *x.shape[3:]))
+
+
+def _of_channels(x: Any, size: int) -> Any:
+    """(n, batch * c, ...) as (batch, n, c, ...)."""
+    return to_front(x.reshape((x.shape[0], size, x.shape[1] // size, *x.shape[2:])), 1)
+
+
+def _of_images(x: Any, size: int) -> Any:
+    return x.reshape((size, x.shape[0] // size, *x.shape[1:]))
+
+
+def batch_conv(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, w, b), (images, weights, bias) = arrays, batched
+    if bias and not weights:
+        out = call(op, _in_images(x) if images else x, w, None, **settings)
+        out = _of_images(out, size) if images else out
+        return out + b.reshape((size, 1, b.shape[1], *(1,) * (w.ndim - 2)))
+    if not weights:
+        return _of_images(call(op, _in_images(x), w, b, **settings), size)
+    groups = settings["groups"]
+    if not images and groups == 1:
+        moved = settings
+    else:
+        x = _in_channels(x if images else spread_out(x, size))
+        moved = {**settings, "groups": size * groups}
+    if b is not None:
+        b = (b if bias else spread_out(b, size)).reshape((size * w.shape[1],))
+    return _of_channels(call(op, x, w.reshape((size * w.shape[1], *w.shape[2:])), b, **moved), size)
+
+
+def batch_conv_input_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (y, w), (images, weights) = arrays, batched
+    n, c, *rest = settings["x_shape"]
+    if not weights:
+        return _of_images(call(op, _in_images(y), w, **{**settings, "x_shape": (size * n, c, *rest)}), size)
+    y = _in_channels(y if images else spread_out(y, size))
+    moved = {**settings, "x_shape": (n, size * c, *rest), "groups": size * settings["groups"]}
+    return _of_channels(call(op, y, w.reshape((size * w.shape[1], *w.shape[2:])), **moved), size)
+
+
+def batch_conv_weight_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, y), (images, results) = arrays, batched
+    o, *rest = settings["w_shape"]
+    moved = {**settings, "w_shape": (size * o, *rest)}
+    if images or settings["groups"] != 1:
+        x = _in_channels(x if images else spread_out(x, size))
+        moved["groups"] = size * settings["groups"]
+    y = _in_channels(y if results else spread_out(y, size))
+    return _of_images(call(op, x, y, **moved), size)
+
+
 conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
+          batch=batch_conv,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER)
 conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
+                     batch=batch_conv_input_grad,
                      rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
                      vjp={"y": _input_grad_y, "w": _input_grad_w}, loose_from=NEVER)
 conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
+                      batch=batch_conv_weight_grad,
                       rounds="conv_weight_grad_bf16",
                       jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),
                       vjp={"x": _weight_grad_x, "y": _weight_grad_y}, loose_from=NEVER)

@@ -6,6 +6,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import pair, tensor_arg
+from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
@@ -47,10 +48,10 @@ def _unfold_infer(x: Meta, *, kernel: tuple, stride: tuple, padding: tuple, dila
     return Meta((x.shape[0], x.shape[1] * math.prod(kernel), math.prod(out)), x.dtype)
 
 
-unfold_op = Op("nn_unfold", "x", kernel=_unfold_kernel, infer=_unfold_infer, jvp="linear",
+unfold_op = Op("nn_unfold", "x", batch=merged(), kernel=_unfold_kernel, infer=_unfold_infer, jvp="linear",
                vjp={"x": lambda g, x_shape, kernel, stride, padding, dilation: fold_op(
                    g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})
-fold_op = Op("nn_fold", "y", kernel=_fold_kernel, jvp="linear",
+fold_op = Op("nn_fold", "y", batch=merged(), kernel=_fold_kernel, jvp="linear",
              infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
              vjp={"y": lambda g, kernel, stride, padding, dilation: unfold_op(
                  g, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})

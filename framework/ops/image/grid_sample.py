@@ -20,6 +20,7 @@ from ..index.scatter import gather
 from ..linalg.matmul import matmul
 from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
+from ..record.batched import by_element
 from ..record.op import Op
 from ..record.public import public
 from ..shape.view import permute_op, reshape_op
@@ -58,9 +59,10 @@ def _folded(xp: Any, x: Any, padding: str, size: int, align: bool) -> tuple[Any,
     return x, slope
 
 
-fold_slope = Op("fold_slope", "x", infer=lambda x, **_: x, kernel=lambda xp, x, *, padding, size, align:
+fold_slope = Op("fold_slope", "x",
+                batch=by_element, infer=lambda x, **_: x, kernel=lambda xp, x, *, padding, size, align:
                 _folded(xp, x, padding, size, align)[1])
-fold_into = Op("fold_into", "x", infer=lambda x, **_: x,
+fold_into = Op("fold_into", "x", batch=by_element, infer=lambda x, **_: x,
                kernel=lambda xp, x, *, padding, size, align: _folded(xp, x, padding, size, align)[0],
                vjp={"x": lambda g, x, padding, size, align: g * fold_slope(
                    x, padding=padding, size=size, align=align)})

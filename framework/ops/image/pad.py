@@ -6,6 +6,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
+from ..record.batched import call
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import slice_op
@@ -23,7 +24,12 @@ def _pad_kernel(xp: Any, x: Any, *, pads: tuple, value: Any) -> Any:
     return out
 
 
-pad_op = Op("pad", "x", kernel=_pad_kernel, native="pad",
+def batch_pad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: the batch is not padded."""
+    return call(op, arrays[0], pads=((0, 0), *settings["pads"]), value=settings["value"])
+
+
+pad_op = Op("pad", "x", batch=batch_pad, kernel=_pad_kernel, native="pad",
             infer=lambda x, *, pads, value: Meta(
                 tuple(s + lo + hi for s, (lo, hi) in zip(x.shape, pads)), x.dtype),
             vjp={"x": lambda g, x_shape, pads: slice_op(g, key=_pad_key(x_shape, pads))})

@@ -19,6 +19,7 @@ from ...errors import ShapeError
 from ...layouts import for_images
 from ...tensor import Tensor
 from ..record.args import floating, pair, real_arg
+from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -173,15 +174,19 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
 max_pool = Op("max_pool", "x", kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
+              batch=merged(),
               vjp={"x": _max_vjp}, loose_from=NEVER)
 max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y",
+                  batch=merged(),
                   infer=lambda x, *, out, kernel, **settings: Meta(
                       _pool_infer(x, out=out).shape, uint8 if math.prod(kernel) < 256 else int32))
 max_spread = Op("max_spread", "y where", kernel=_spread_kernel, native="max_spread", outputs="x",
+                batch=merged(),
                 jvp="linear", infer=lambda y, where, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, where, kernel, stride, padding, dilation, out: max_collect(
                     g, where, **_layout(kernel, stride, padding, dilation, out))}, loose_from=NEVER)
 max_collect = Op("max_collect", "x where", kernel=_collect_kernel, native="max_collect", outputs="y",
+                 batch=merged(),
                  jvp="linear", infer=lambda x, where, **settings: Meta(where.shape, x.dtype),
                  vjp={"x": lambda g, where, x_shape, kernel, stride, padding, dilation, out: max_spread(
                      g, where, x_shape=x_shape, **_layout(kernel, stride, padding, dilation, out))},
@@ -203,6 +208,7 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
 
 
 flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y",
+                batch=merged(),
                 infer=lambda where, **settings: Meta(where.shape, int64))
 
 
@@ -277,11 +283,13 @@ def _avg_layout(kernel: tuple, stride: tuple, padding: tuple, out: tuple, includ
 
 
 avg_pool = Op("avg_pool", "x", kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y",
+              batch=merged(),
               jvp="linear",
               vjp={"x": lambda g, x_shape, kernel, stride, padding, out, include, divisor: avg_spread(
                   g, x_shape=x_shape, **_avg_layout(kernel, stride, padding, out, include, divisor))},
               loose_from=NEVER)
 avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread", outputs="x", jvp="linear",
+                batch=merged(),
                 infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, kernel, stride, padding, out, include, divisor: avg_pool(
                     g, **_avg_layout(kernel, stride, padding, out, include, divisor))}, loose_from=NEVER)

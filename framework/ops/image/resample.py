@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..record.batched import merged
 from ..record.op import Meta, Op
 
 
@@ -132,5 +133,5 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
     return Meta(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
 
 
-resample = Op("resample", "x", kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
+resample = Op("resample", "x", batch=merged(), kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...autograd.mode import state
 from ...backends import array_module
 from ...dtypes import INTEGER, as_dtype, int64
@@ -10,6 +12,7 @@ from ...node import Leaf
 from ...sparse_door import sparse as sparse_tensors
 from ...tensor import Tensor, bump
 from ..record.args import tensor_arg
+from ..record.batched import call, everywhere, front_moved, leading, looped, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
 from .index import add_at, extremes
@@ -30,7 +33,39 @@ def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by
     return factor[..., None]
 
 
-factor = Op("embedding_factor", "indices", kernel=_factor_kernel,
+def batch_factor(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches; a frequency is that within an example."""
+    if settings["by_frequency"]:
+        return looped(op, size, arrays, batched, settings)
+    return call(op, arrays[0], **settings)
+
+
+def _in_one_table(size: int, indices: Any, own: bool, rows: int) -> Any:
+    """The indices of each example into the tables of all, one below the other."""
+    indices = indices if own else spread_out(indices, size)
+    return indices + np.arange(size).reshape((size, *(1,) * (indices.ndim - 1))) * rows
+
+
+def batch_embedding(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (weight, indices), (own, other) = arrays, batched
+    if not own:
+        return call(op, weight, indices, **settings)
+    if not other:
+        out = call(op, front_moved(weight, 1), indices, **settings)
+        return to_front(out, indices.ndim)
+    rows = weight.shape[1]
+    table = weight.reshape((size * rows, *weight.shape[2:]))
+    return call(op, table, _in_one_table(size, indices, other, rows), **settings)
+
+
+def batch_add_rows(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, indices), rows = arrays, settings["rows"]
+    x = everywhere(size, [x], batched)[0]
+    out = call(op, x, _in_one_table(size, indices, batched[1], rows), rows=size * rows)
+    return out.reshape((size, rows, *out.shape[1:]))
+
+
+factor = Op("embedding_factor", "indices", batch=batch_factor, kernel=_factor_kernel,
              infer=lambda indices, *, dtype, padding, by_frequency: Meta(
                  (*indices.shape, 1), as_dtype(dtype)))
 
@@ -43,7 +78,7 @@ def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, ind
 
 
 embedding_op = Op(
-    "embedding", "weight indices", vjp={"weight": _embedding_vjp}, native="embedding",
+    "embedding", "weight indices", batch=batch_embedding, vjp={"weight": _embedding_vjp}, native="embedding",
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
@@ -54,7 +89,7 @@ sparse_embedding = Op(  # its gradient is a sparse tensor
          by_frequency: sparse_tensors().of_rows(
         g, indices, weight_shape, weight_dtype, padding, by_frequency)})
 add_rows = Op(
-    "add_rows", "x indices", kernel=_add_rows, native="add_rows",
+    "add_rows", "x indices", batch=batch_add_rows, kernel=_add_rows, native="add_rows",
     infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
     vjp={"x": lambda g, indices: embedding_op(g, indices, padding=None, by_frequency=False)})
 
@@ -149,5 +184,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 
 
 one_hot_op = Op("one_hot", "x", native="one_hot", infer=lambda x, *, count: Meta((*x.shape, count), int64),
+                batch=leading,
                 kernel=lambda xp, x, *, count: (x[..., None] == xp.arange(count)).astype(int64.numpy,
                                                                                          order="C"))

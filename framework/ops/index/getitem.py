@@ -305,7 +305,7 @@ _assign = native_or("index_assign", lambda x, value, index, dims: NotImplemented
 
 def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bool:
     """Write rows where nothing is recorded; False: take the long road."""
-    if _is_recorded(x) or quiet.run is None:
+    if _is_recorded(x) or quiet.run is None or state.batches:
         return False
     if isinstance(value, Tensor):
         if state.enabled and value._node is not None:
@@ -319,7 +319,7 @@ def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bo
 
 def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
     """Write where nothing is recorded and nothing needs conversion; False: take the long road."""
-    if _is_recorded(x) or quiet.run is None:
+    if _is_recorded(x) or quiet.run is None or state.batches:
         return False
     if isinstance(value, Tensor):
         array = value._array

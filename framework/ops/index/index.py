@@ -17,9 +17,11 @@ from ...backends.precision import check_deterministic
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import one_dim, tensor_arg
+from ..record.batched import Batched, aligned, call, everywhere, front_moved, innermost, looped, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
+from ..shape.join import cat_op
 from ..shape.view import reshape_op, slice_along
 from ..write.inplace import scalar_arg
 
@@ -86,10 +88,106 @@ def _unindex_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...],
     return add_at(xp, shape, key, x)
 
 
+# the rules for batches. Positions that all examples share choose behind the batch; positions that each
+# example has its own of get the number of the example beside them, and what they choose then lies right
+# behind the batch.
+
+
+def _by_example(size: int, index: Any) -> Any:
+    """Positions (batch, k, ...) as (k + 1, batch, ...), the first of which are the examples' numbers."""
+    index = front_moved(index, 1)
+    numbers = np.arange(size).reshape((1, size, *(1,) * (index.ndim - 2)))
+    if type(index) is Batched:
+        numbers = numbers + (index[:1] * 0)
+        return call(cat_op, numbers, index, dim=0)
+    return np.concatenate([np.broadcast_to(numbers, (1, *index.shape[1:])), index])
+
+
+def _place(dims: tuple[int, ...]) -> int:
+    return dims[0] if dims[-1] - dims[0] == len(dims) - 1 else 0
+
+
+def _block_moved(a: Any, count: int, start: int, to: int) -> Any:
+    """The array with ``count`` dimensions from ``start`` on moved to begin at ``to``, of the others."""
+    block = list(range(start, start + count))
+    order = [i for i in range(a.ndim) if i not in block]
+    order[to:to] = block
+    return a.transpose(order)
+
+
+def batch_index(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, index), dims = arrays, settings["dims"]
+    moved = tuple([d + 1 for d in dims])
+    count = index.ndim - 1 - batched[1]
+    if not batched[1]:
+        out = call(op, x, index, dims=moved)
+        return out if _place(dims) or _place(moved) else to_front(out, count)
+    if not batched[0]:  # the batch is one more dimension of the positions
+        return to_front(call(op, x, front_moved(index, 1), dims=dims), _place(dims))
+    out = call(op, x, _by_example(size, index), dims=(0, *moved))
+    return _block_moved(out, count, 1, 1 + _place(dims))
+
+
+def batch_unindex(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, index), dims, shape = arrays, settings["dims"], settings["shape"]
+    moved = tuple([d + 1 for d in dims])
+    count = index.ndim - 1 - batched[1]
+    x = everywhere(size, [x], batched)[0]
+    if not batched[1]:
+        if not _place(moved):
+            x = front_moved(x, count)
+        return call(op, x, index, dims=moved, shape=(size, *shape))
+    x = _block_moved(x, count, 1 + _place(dims), 1)
+    return call(op, x, _by_example(size, index), dims=(0, *moved), shape=(size, *shape))
+
+
+def batch_index_put(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    (x, value, index), dims = arrays, settings["dims"]
+    moved = tuple([d + 1 for d in dims])
+    count = index.ndim - 1 - batched[2]
+    x = everywhere(size, [x], batched)[0]
+    if batched[2] or batched[1] or hasattr(value, "ndim") and value.ndim:
+        chosen = indexed_shape(x.shape[1:], index.shape[1 + batched[2]:], dims)
+        value = aligned([value, np.empty((1,) * len(chosen))], (batched[1], False))[0]
+        value = call(expand, value, size=(size, *chosen))
+        if batched[2]:
+            value = _block_moved(value, count, 1 + _place(dims), 1)
+        elif not _place(moved):
+            value = front_moved(value, count)
+    if not batched[2]:
+        return call(op, x, value, index, dims=moved)
+    return call(op, x, value, _by_example(size, index), dims=(0, *moved))
+
+
+def batch_mask(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of choices by a mask, which all examples share: else their results had different sizes."""
+    *values, mask = arrays
+    if batched[-1] or type(mask) is Batched:
+        return looped(op, size, arrays, batched, settings)
+    positions = np.stack(np.nonzero(mask)) if mask.ndim else np.zeros((0, int(mask)), int)
+    if not mask.ndim:
+        return looped(op, size, arrays, batched, settings)
+    dims = tuple(range(mask.ndim))
+    if op is mask_op:
+        return batch_index(index_op, size, [*values, positions], batched, {"dims": dims})
+    if op is unmask:
+        return batch_unindex(unindex, size, [*values, positions], batched,
+                             {"dims": dims, "shape": settings["shape"]})
+    return batch_index_put(index_put_op, size, [*values, positions], batched, {"dims": dims})
+
+
+def batch_isin(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    if batched[1]:
+        return looped(op, size, arrays, batched, settings)
+    return call(op, *arrays, **settings)
+
+
 index_op = Op("index", "x index", masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
+              batch=batch_index,
               native="index",
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
 unindex = Op("unindex", "x index", kernel=_unindex_kernel, jvp="linear", native="unindex",
+             batch=batch_unindex,
              infer=lambda x, index, *, dims, shape: Meta(shape, x.dtype),
              vjp={"x": lambda g, index, dims: index_op(g, index, dims=dims)})
 
@@ -101,6 +199,7 @@ def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[in
 
 
 index_put_op = Op("index_put", "x value index", masks=True, kernel=_index_put_kernel, jvp="linear",
+                  batch=batch_index_put,
                   native="index_put",
                   infer=lambda x, value, index, *, dims: x,
                   vjp={"x": lambda g, index, dims: index_put_op(g, 0.0, index, dims=dims),
@@ -123,14 +222,14 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
-mask_op = Op("masked_select", "x mask", masks=True, jvp="linear", native="masked_select",
+mask_op = Op("masked_select", "x mask", batch=batch_mask, masks=True, jvp="linear", native="masked_select",
               kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
-unmask = Op("unmask", "x mask", kernel=_unmask_kernel, jvp="linear", native="unmask",
+unmask = Op("unmask", "x mask", batch=batch_mask, kernel=_unmask_kernel, jvp="linear", native="unmask",
             infer=lambda x, mask, *, shape: Meta(shape, x.dtype),
             vjp={"x": lambda g, mask, x_shape: mask_op(g, mask, count=x_shape[0])})
-mask_put = Op("mask_put", "x value mask", kernel=_mask_put_kernel, jvp="linear",
+mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_kernel, jvp="linear",
               native="mask_put",
               infer=lambda x, value, mask, *, count: x,
               vjp={"x": lambda g, mask, count: mask_put(g, 0.0, mask, count=count),
@@ -163,8 +262,13 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
 
 
 # the smallest and the largest of some positions
-extremes = native_or("index_range", lambda array: (
+_extremes = native_or("index_range", lambda array: (
     (0, 0) if type(array) is meta.MetaArray else (int(array.min()), int(array.max()))))
+
+
+def extremes(array: Any) -> tuple[int, int]:
+    """The smallest and the largest index, of all examples of a batch."""
+    return _extremes(innermost(array))
 
 
 def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, negative: bool = True) -> None:
@@ -319,7 +423,7 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(tensor_arg(input, "argwhere"))
 
 
-isin_op = Op("isin", "x y", kernel=lambda xp, x, y, **settings: xp.asarray(
+isin_op = Op("isin", "x y", batch=batch_isin, kernel=lambda xp, x, y, **settings: xp.asarray(
     xp.isin(xp.asarray(x), xp.asarray(y), **settings)))
 
 

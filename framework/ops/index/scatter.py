@@ -7,6 +7,7 @@ import numpy as np
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...tensor import Tensor
 from ..record.args import one_dim, tensor_arg
+from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
@@ -47,19 +48,22 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     return out
 
 
-gather_op = Op("gather", "x index", masks=True, jvp="linear", native="gather",
+gather_op = Op("gather", "x index", batch=along("dim"), masks=True, jvp="linear", native="gather",
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
                vjp={"x": lambda g, index, x_shape, dim: ungather(g, index, dim=dim, shape=x_shape)})
 ungather = Op("ungather", "x index", kernel=_ungather_kernel, jvp="linear", native="ungather",
+              batch=along("dim", shapes="shape"),
               infer=lambda x, index, *, dim, shape: Meta(shape, x.dtype),
               vjp={"x": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_op = Op("scatter", "x src index", masks=True, kernel=_scatter_kernel, jvp="linear",
+                batch=along("dim"),
                 native="scatter",
                 infer=lambda x, src, index, *, dim: x,
                 vjp={"x": lambda g, index, dim: scatter_op(g, 0.0, index, dim=dim),
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_multiply = Op("scatter_multiply", "x src index", kernel=_multiply_kernel, native="scatter_multiply",
+                      batch=along("dim"),
                       infer=lambda x, src, index, *, dim: x)
 
 

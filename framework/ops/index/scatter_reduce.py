@@ -7,6 +7,7 @@ from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, real_arg, tensor_arg
+from ..record.batched import along
 from ..record.constants import like
 from ..record.op import Op
 from ..record.public import public
@@ -38,6 +39,7 @@ def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tu
 
 
 extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,
+                batch=along("dim"),
                 infer=lambda x, src, index, *, dim, largest: x, native="scatter_extreme")
 
 

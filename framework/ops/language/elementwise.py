@@ -22,6 +22,7 @@ from ...sparse_door import sparse
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
 from ..record.args import is_foreign
+from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
 from ..record.op import Meta, Op
 from ..record.public import PUBLIC, check_out, given_out, public
@@ -74,7 +75,7 @@ class Elementwise(Op):
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments,
-                         loose_from=NEVER, bare=True,  # the result lies as the inputs do
+                         loose_from=NEVER, bare=True, batch=by_element,  # the result lies as the inputs do
                          cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
@@ -299,7 +300,7 @@ def _mended(x: Any, g: Any) -> Any:
     if type(array) is meta.MetaArray:
         return x
     xp = array_module(array)
-    if all_finite(array) if xp is np else bool(xp.isfinite(array).all()):
+    if all_finite(innermost(array)) if xp is np else bool(xp.isfinite(array).all()):
         return x
     masked = (incoming == 0) & ~xp.isfinite(array)
     if isinstance(x, Tensor):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from ...tensor import Tensor
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import log
+from ..record.batched import leading
 from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -47,7 +48,7 @@ def _products(s: Any, left_out: int) -> Any:
     return total
 
 
-det_op = Op("det", "A", kernel=lambda xp, A: xp.linalg.det(A), vjp={"A": _det_vjp},
+det_op = Op("det", "A", batch=leading, kernel=lambda xp, A: xp.linalg.det(A), vjp={"A": _det_vjp},
             infer=lambda A: Meta(A.shape[:-2], A.dtype))
 
 
@@ -71,8 +72,10 @@ def _complex_slogdet_vjp(g: list, A: Any, sign: Any) -> tuple:
 
 # the sign of a real determinant has no derivative, the direction of a complex one has
 slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign", differentiable=1,
+                batch=leading,
                 infer=_slogdet_infer, vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
 complex_slogdet_op = Op("complex_slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign",
+                        batch=leading,
                         infer=_slogdet_infer, vjp=_complex_slogdet_vjp)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from ...dtypes import BY_NUMPY
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
+from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import real_op
@@ -83,7 +84,8 @@ def _eig_vjp(g: list, A_dtype: Any, eigenvalues: Any, V: Any) -> tuple:
     return (out if A_dtype.kind == "c" else real_op(out),)
 
 
-eig_op = Op("eig", "A", kernel=_eig_kernel, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
+eig_op = Op("eig", "A",
+            batch=leading, kernel=_eig_kernel, outputs="eigenvalues V", infer=_eig_infer, vjp=_eig_vjp)
 
 
 @public("linalg", op=eig_op, out=True, autocast="float32")

@@ -6,6 +6,7 @@ from ...backends import array_module
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
+from ..record.batched import call
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand, sum_to
@@ -70,7 +71,16 @@ def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> An
     return einsum_op(part, *eyes, equation=",".join(names) + "->" + "".join(target))
 
 
+def batch_einsum(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: one more index."""
+    left, _, out = settings["equation"].partition("->")
+    letter = next(c for c in LETTERS if c not in settings["equation"])
+    terms = [letter * own + term for term, own in zip(left.split(","), batched)]
+    return call(op, *arrays, equation=",".join(terms) + "->" + letter + out)
+
+
 einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
+               batch=batch_einsum,
                jvp="multilinear", arguments="operands")
 
 

@@ -17,6 +17,7 @@ from ...errors import AutogradError, FrameworkError, ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..record.args import floating, tensor_arg
+from ..record.batched import leading, rowwise
 from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -107,7 +108,7 @@ def check_phase(turn: Any, op: str, *gradients: Any) -> None:
 
 # -- inverse and solution ------------------------------------------------------------------------
 
-inv_op = Op("inv", "A", infer=lambda A: A,
+inv_op = Op("inv", "A", batch=leading, infer=lambda A: A,
             kernel=checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
             vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
 
@@ -126,7 +127,7 @@ def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
     return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
 
 
-solve_op = Op("solve", "A B", infer=solve_infer, vjp=_solve_vjp, kernel=checked(
+solve_op = Op("solve", "A B", batch=rowwise, infer=solve_infer, vjp=_solve_vjp, kernel=checked(
     "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
         lambda xp, A, B: xp.linalg.solve(A, B)))
 
@@ -141,7 +142,8 @@ def _cholesky_vjp(g: Any, out: Any) -> Any:
     return turned(solve_op(turned(out), turned(middle)))
 
 
-cholesky_op = Op("cholesky", "A", infer=lambda A: A, adjoint=True, vjp={"A": _cholesky_vjp}, kernel=checked(
+cholesky_op = Op("cholesky", "A",
+                 batch=leading, infer=lambda A: A, adjoint=True, vjp={"A": _cholesky_vjp}, kernel=checked(
     "cholesky: the matrix is not positive definite; add a little to its diagonal")(
         lambda xp, A: xp.linalg.cholesky(A)))
 
@@ -200,7 +202,7 @@ def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
     return Meta(q, A.dtype), Meta((*batch, k, n), A.dtype)
 
 
-qr_op = Op("qr", "A", kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp, infer=_qr_infer)
+qr_op = Op("qr", "A", batch=leading, kernel=_qr_kernel, outputs="Q R", vjp=_qr_vjp, infer=_qr_infer)
 
 
 # -- singular values ------------------------------------------------------------------------------
@@ -264,7 +266,7 @@ def _svd_infer(A: Meta, *, full: bool) -> tuple[Meta, Meta, Meta]:
             Meta((*batch, n if full else k, n), A.dtype))
 
 
-svd_op = Op("svd", "A", outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
+svd_op = Op("svd", "A", batch=leading, outputs="U S Vh", vjp=_svd_vjp, infer=_svd_infer,
             kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
                 lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
 
@@ -286,7 +288,7 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
     return (V @ middle @ turned(V),)
 
 
-eigh_op = Op("eigh", "A", outputs="eigenvalues V", vjp=_eigh_vjp,
+eigh_op = Op("eigh", "A", batch=leading, outputs="eigenvalues V", vjp=_eigh_vjp,
              infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
              kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
                  lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))

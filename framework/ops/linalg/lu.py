@@ -8,6 +8,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..index.scatter import take_along_dim
 from ..record.args import tensor_arg
+from ..record.batched import leading
 from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -80,8 +81,9 @@ def _eliminate_vjp(g: Any, out: Any) -> Any:
     return swap_last(solve_op(U, swap_last(solve_op(swap_last(L), phi))))
 
 
-pivot_op = Op("lu_pivots", "A", kernel=_pivot_kernel, outputs="pivots order", infer=_pivot_infer)
-eliminate = Op("lu_eliminate", "A", kernel=_eliminate_kernel, infer=lambda A: A,
+pivot_op = Op("lu_pivots", "A",
+              batch=leading, kernel=_pivot_kernel, outputs="pivots order", infer=_pivot_infer)
+eliminate = Op("lu_eliminate", "A", batch=leading, kernel=_eliminate_kernel, infer=lambda A: A,
                vjp={"A": _eliminate_vjp})
 
 

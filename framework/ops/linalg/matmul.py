@@ -13,6 +13,7 @@ from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
 from ..record import autocast
 from ..record.args import is_foreign, one_dim, tensor_arg
+from ..record.batched import aligned, call, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
@@ -100,8 +101,29 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
     return swap_last(x) if vector else x
 
 
+def batch_matmul(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: one product where a side is shared, and that of batches of matrices otherwise."""
+    (x, y), (own, other) = arrays, batched
+    if own and not other and y.ndim < 3:
+        return call(op, x, y)
+    if other and not own and x.ndim < 3 and (y.ndim == 2 or x.ndim == 1):
+        if y.ndim == 2:
+            return call(op, y, x if x.ndim == 1 else x.transpose(1, 0))
+        if y.ndim == 3:
+            return call(op, x, y)
+    row, column = x.ndim - own == 1, y.ndim - other == 1
+    x = x.reshape((*x.shape[:-1], 1, x.shape[-1])) if row else x
+    y = y.reshape((*y.shape, 1)) if column else y
+    out = call(op, *aligned([x, y], batched))
+    if row or column:
+        shape = out.shape[:-2] + (() if row else out.shape[-2:-1]) + (() if column else out.shape[-1:])
+        out = out.reshape(shape)
+    return out
+
+
 matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_kernel,
-               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3)
+               infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
+               batch=batch_matmul)
 
 
 @public("linalg", op=matmul_op)
@@ -366,8 +388,24 @@ def _linear_w(g: Any, x: Any) -> Any:
     return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
 
 
+def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: itself where the layer is shared, otherwise a product and a sum."""
+    (x, w, b), (own, weights, bias) = arrays, batched
+    if not weights and not bias:
+        return call(op, x, w, b)
+    if not weights:
+        x, b = aligned([call(op, x, w, None), b], (own, True))
+        return x + b
+    lead = x.shape[own:-1]
+    x = x.reshape((*x.shape[:own], math.prod(lead), x.shape[-1]))
+    out = call(matmul_op, x, w.transpose(0, 2, 1))
+    if b is not None:
+        out = out + (b.reshape((size, 1, b.shape[-1])) if bias else b)
+    return out.reshape((size, *lead, out.shape[-1]))
+
+
 linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_linear_kernel,
-               infer=_linear_infer,
+               infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)
 
@@ -438,7 +476,7 @@ def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
     return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
 
 
-cross_op = Op("cross", "x y", kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
+cross_op = Op("cross", "x y", batch=rowwise, kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
               infer=_cross_infer, jvp="multilinear",
               vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})

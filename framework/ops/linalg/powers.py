@@ -6,6 +6,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
+from ..record.batched import leading
 from ..record.op import Op
 from ..record.public import public
 from ..shape.view import put_slice, reshape_op, slice_op
@@ -116,7 +117,8 @@ def _exp_vjp(g: Any, A: Any) -> Any:
     return slice_op(matrix_exp_op(block), key=(Ellipsis, first, second))
 
 
-matrix_exp_op = Op("matrix_exp", "A", kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp})
+matrix_exp_op = Op("matrix_exp", "A",
+                   batch=leading, kernel=_exp_kernel, infer=lambda A: A, vjp={"A": _exp_vjp})
 
 
 @public(method=True, op=matrix_exp_op, out=True)

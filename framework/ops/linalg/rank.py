@@ -6,6 +6,7 @@ import numpy as np
 
 from ...dtypes import int64
 from ...tensor import Tensor
+from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -52,7 +53,7 @@ def _batch(x: Meta, atol: Any, rtol: Any, own: int) -> tuple[int, ...]:
     return broadcast_shape((x.shape[:-own], np.shape(atol), np.shape(rtol)), "tolerances of matrices")
 
 
-pinv_op = Op("pinv", "A", kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
+pinv_op = Op("pinv", "A", batch=leading, kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
              infer=lambda A, *, rtol, atol: Meta(
                  (*_batch(A, atol, rtol, 2), A.shape[-1], A.shape[-2]), A.dtype))
 
@@ -87,6 +88,7 @@ def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
 
 
 rank_op = Op("matrix_rank", "s", infer=lambda s, *, atol, rtol: Meta(_batch(s, atol, rtol, 1), int64),
+             batch=leading,
              kernel=lambda xp, s, *, atol, rtol: (s > _limit(xp, s, atol, rtol)).sum(axis=-1))
 
 

@@ -3,12 +3,15 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ...backends import array_module
 from ...dtypes import DType, float32, int64
 from ...errors import DeviceError, DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast
 from ..record.args import floating, real_arg, tensor_arg
+from ..record.batched import any_batched, call, everywhere, looped, merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.softmax import log_softmax_op, softmax_op
@@ -47,11 +50,11 @@ def _put_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None, classes: in
     return out.reshape(target.shape[0], classes, *target.shape[1:])
 
 
-pick_class = Op("pick_class", "x target", kernel=_pick_kernel,
+pick_class = Op("pick_class", "x target", batch=merged(), kernel=_pick_kernel,
                 infer=lambda x, target, *, ignore: Meta(target.shape, x.dtype),
                 vjp={"x": lambda g, x_shape, target, ignore: put_class(
                     g, target, ignore=ignore, classes=x_shape[1])})
-put_class = Op("put_class", "x target", kernel=_put_kernel,
+put_class = Op("put_class", "x target", batch=merged(), kernel=_put_kernel,
                infer=lambda x, target, *, ignore, classes: Meta(
                    (target.shape[0], classes, *target.shape[1:]), x.dtype),
                vjp={"x": lambda g, target, ignore: pick_class(g, target, ignore=ignore)})
@@ -147,10 +150,52 @@ def _of_backward(h: Any, g: Any, x: Any, target: Any, weight: Any, ignore: int, 
     return [to_g, reshape_op(to_x, shape=x.shape), None, None, None, None]
 
 
+# The rules for batches: examples are merged with the samples, which is right without a reduction; the mean or
+# sum of each example is formed behind (before, backward).
+
+
+def _counts_of_examples(x: Any, target: Any, weight: Any, ignore: int) -> Any:
+    """What the targets of each example count together, (batch,), for the mean."""
+    kept = target != ignore
+    if weight is not None:
+        kept = np.asarray(weight)[np.where(kept, target, 0)] * kept
+    return kept.reshape((kept.shape[0], math.prod(kept.shape[1:]))).sum(axis=1).astype(x.dtype)
+
+
+def batch_cross_entropy(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    x, target, weight = arrays
+    if batched[2] or any_batched(arrays):
+        return looped(op, size, arrays, batched, settings)
+    x, target = everywhere(size, [x, target], batched)
+    loss, top, total = merged(1)(op, size, [x, target, weight], (True, True, False),
+                                 {**settings, "reduction": "none"})
+    if settings["reduction"] != "none":
+        loss = loss.reshape((size, math.prod(loss.shape[1:]))).sum(axis=1, dtype=loss.dtype)
+    if settings["reduction"] == "mean":
+        loss = loss / _counts_of_examples(x, target, weight, settings["ignore"])
+    return loss, top, total
+
+
+def batch_cross_entropy_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    g, x, target, weight, top, total = arrays
+    if batched[3] or any_batched(arrays):
+        return looped(op, size, arrays, batched, settings)
+    g, x, target, top, total = everywhere(size, [g, x, target, top, total], (*batched[:3], *batched[4:]))
+    if settings["reduction"] == "mean":
+        g = g / _counts_of_examples(x, target, weight, settings["ignore"])
+    if settings["reduction"] != "none":
+        g = np.broadcast_to(g.reshape((size, *(1,) * (target.ndim - 1))), target.shape)
+    flat = [a.reshape((size * a.shape[1], *a.shape[2:])) for a in (g, x, target, top, total)]
+    out = call(op, *flat[:3], weight, *flat[3:], **{**settings, "reduction": "none"})
+    return out.reshape(x.shape)
+
+
 cross_entropy_grad = Op("cross_entropy_grad", "g x target weight top total", native="cross_entropy_grad",
+                        batch=batch_cross_entropy_grad,
                         kernel=_cross_entropy_grad_kernel, infer=lambda g, x, *_, **__: x, vjp=_of_backward)
 cross_entropy_op = Op(
-    "cross_entropy", "x target weight", outputs="loss top total", differentiable=1, native="cross_entropy",
+    "cross_entropy", "x target weight", batch=batch_cross_entropy, outputs="loss top total",
+    differentiable=1, native="cross_entropy",
     kernel=_cross_entropy_kernel, infer=lambda x, target, weight, *, reduction, **_: (
         Meta(target.shape if reduction == "none" else (), x.dtype), *[Meta(target.shape, x.dtype)] * 2),
     vjp={"x": lambda g, x, target, weight, top, total, ignore, smoothing, reduction: cross_entropy_grad(

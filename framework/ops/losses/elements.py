@@ -16,6 +16,7 @@ from ..pointwise.activations import logsigmoid_op
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp, log
 from ..record.args import number_arg, tensor_arg
+from ..record.batched import innermost
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
 from ..reduce.total import Total
@@ -201,7 +202,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     op = "binary_cross_entropy"
     _alike(op, input=input, target=target)
     _check_weight(weight, input, op)
-    array = input._array
+    array = innermost(input._array)
     if array.size and bool(((array < 0) | (array > 1)).any()):
         raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
                          f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
@@ -321,7 +322,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if var.ndim != input.ndim or any(v not in (1, n) for v, n in zip(var.shape, input.shape)):
         raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
                          f"{list(input.shape)}; each of its sizes must be the input's or 1")
-    if bool((var._array < 0).any()):
+    if bool((innermost(var._array) < 0).any()):
         raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
     lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))
     v = var + lifted

@@ -5,8 +5,11 @@ and a cotangent g of y gives ``rstd * (g - mean(g) - y * mean(g * y))``.
 """
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from ...autograd.mode import no_grad, state
 from ...dtypes import DType, combine, finfo, float32
@@ -14,9 +17,11 @@ from ...errors import ShapeError
 from ...layouts import back, format_of, order
 from ...tensor import Tensor
 from ..convert.cast import cast, clone_op
+from ..image.conv import _in_channels, _of_channels
 from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
 from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
+from ..record.batched import call, everywhere, merged, spread_out
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
@@ -166,9 +171,78 @@ def _grad_infer(g: Meta, x: Meta, *_: Any, dims: tuple[int, ...], per: tuple[int
     return x if wanted[0] else Meta((0,), x.dtype), weights, weights
 
 
+# The rules for batches: the same dimensions behind the batch. Weights that each example has its own of, and
+# their gradients, are worked out around the record.
+
+
+def _moved(settings: dict, ndim: int) -> dict:
+    return {**settings, "dims": tuple([d % ndim + 1 for d in settings["dims"]])}
+
+
+def _per(a: Any, size: int, ndim: int, per: tuple[int, ...]) -> Any:
+    """Weights of each example, so that they broadcast to the values."""
+    return a.reshape((size, *(1,) * (ndim - len(per)), *per))
+
+
+def _as_channels(size: int, weights: Any, batched: tuple, channels: int) -> list:
+    return [None if a is None else (a if own else spread_out(a, size)).reshape((size * channels,))
+            for a, own in zip(weights, batched)]
+
+
+def _many_channels(settings: dict, size: int) -> dict:
+    per = settings["per"]
+    return {**settings, "per": tuple([s * size if s > 1 or i == 1 - (len(per) < 2) else s
+                                      for i, s in enumerate(per)])}
+
+
+def batch_norm_of(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    x = everywhere(size, arrays[:1], batched)[0]
+    ndim = x.ndim - 1
+    if 0 in settings["dims"]:  # statistics over the samples: the batch is one of channels
+        y, *rest = call(op, _in_channels(x), *_as_channels(size, arrays[1:], batched[1:], x.shape[2]),
+                        **_many_channels(settings, size))
+        return _of_channels(y, size), *[_of_channels(a, size) for a in rest]
+    if not any(batched[1:]):
+        return call(op, x, *arrays[1:], **_moved(settings, ndim))
+    y, *rest = call(op, x, *[None] * (len(arrays) - 1), **_moved(settings, ndim))
+    for a, own, join in zip(arrays[1:], batched[1:], (operator.mul, operator.add)):
+        if a is not None:
+            y = join(y, _per(a if own else spread_out(a, size), size, ndim, settings["per"]))
+    return y, *rest
+
+
+def batch_norm_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    g, x, weight, *rest = arrays
+    g, x, *rest = everywhere(size, [g, x, *rest], (*batched[:2], *batched[3:]))
+    ndim, per, wanted = x.ndim - 1, settings["per"], settings["wanted"]
+    if 0 in settings["dims"]:
+        (weight,) = _as_channels(size, [weight], batched[2:3], x.shape[2])
+        gx, *others = call(op, _in_channels(g), _in_channels(x), weight, *[_in_channels(a) for a in rest],
+                           **_many_channels(settings, size))
+        return (_of_channels(gx, size) if wanted[0] else gx,
+                *[a.reshape((size, a.shape[0] // size)) if wanted[1] else a for a in others])
+    centred = len(rest) == 2
+    found: list = [x.reshape((size, -1))[:, :0]] * (2 + centred)
+    if wanted[0]:
+        scaled = g
+        if weight is not None:
+            scaled = g * _per(weight if batched[2] else spread_out(weight, size), size, ndim, per)
+        found[0] = call(op, scaled, x, None, *rest, **{**_moved(settings, ndim), "wanted": (True, False)})[0]
+    if wanted[1]:
+        y = (x - rest[0] if centred else x) / np.sqrt(rest[-1] + settings["eps"])
+        lead = ndim - len(per)
+        sizes = (*(1,) * lead, *per)
+        shape = _weights(settings["dims"], per)
+        for k, part in enumerate((g * y, g)[:1 + centred]):
+            total = call(sum_to, part, size=(size, *[1 if s == 1 else n for s, n in zip(sizes, x.shape[1:])]))
+            found[1 + k] = total.reshape((size, *shape))
+    return tuple(found)
+
+
 def _normalizing(name: str) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
+              batch=batch_norm_grad,
               native=f"{name}_grad", infer=_grad_infer,
               vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
                   *_of_backward(h, g, x, weight, dims, per, eps, wanted, needs, True), None, None])
@@ -180,12 +254,13 @@ def _normalizing(name: str) -> Op:
         return [part if need else None for part, need in zip(found, needs)]
 
     return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
-              infer=_norm_infer, vjp=pull)
+              infer=_norm_infer, vjp=pull, batch=batch_norm_of)
 
 
 layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "batch_norm", "group_norm"))
 
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
+                   batch=batch_norm_grad,
                    native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
                    vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
                        *_of_backward([*h, None], g, x, weight, dims, per, eps, wanted, needs, False), None])
@@ -198,6 +273,7 @@ def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tupl
 
 
 rms_norm_op = Op("rms_norm", "x weight", outputs="y var", differentiable=1, kernel=_rms_kernel,
+                 batch=batch_norm_of,
                  native="rms_norm", vjp=_rms_norm_pull,
                  infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
 
@@ -231,9 +307,31 @@ def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int,
 
 
 # (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
-fixed_norm = Op("batch_norm_eval", "x mean var weight bias", kernel=_fixed_kernel, native="batch_norm_eval",
+def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    if not any(batched[1:]):
+        return merged(4)(op, size, arrays, batched, settings)
+    x = everywhere(size, arrays[:1], batched)[0]
+    mean, var, weight, bias = [
+        None if a is None else _per(a if own else spread_out(a, size), size, x.ndim - 1, settings["per"])
+        for a, own in zip(arrays[1:], batched[1:])]
+    y = (x - mean) / np.sqrt(var + settings["eps"])
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+fixed_norm = Op("batch_norm_eval", "x mean var weight bias", batch=batch_fixed,
+                kernel=_fixed_kernel, native="batch_norm_eval",
                 infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
-running_average = Op("running_average", "x new", kernel=lambda xp, x, new, *, momentum, factor: (
+def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    x, new = everywhere(size, arrays, batched)
+    count = math.prod(x.shape[1:])
+    values = new.reshape((size, math.prod(new.shape[1:]) // count, *x.shape[1:]))
+    share = call(mean_op, values, dims=(1,), keepdim=False) * (settings["momentum"] * settings["factor"])
+    return x * (1 - settings["momentum"]) + share
+
+
+running_average = Op("running_average", "x new", batch=batch_average,
+                     kernel=lambda xp, x, new, *, momentum, factor: (
     x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
     infer=lambda x, new, **_: x)
 

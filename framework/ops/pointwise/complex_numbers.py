@@ -15,6 +15,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
 from ..record.args import tensor_arg
+from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -159,7 +160,7 @@ def _angle_vjp(g: Any, x: Any) -> Any:
 
 
 angle_op = Op("angle", "x", kernel=lambda xp, x: xp.angle(x), infer=part_infer, adjoint=True,
-              vjp={"x": _angle_vjp})
+              batch=by_element, vjp={"x": _angle_vjp})
 _angle_of_real = Elementwise("angle_of_real", "x", "where(x < 0, 3.141592653589793, where(x != x, x, 0.0))",
                              result="float", vjp={"x": NOTHING}, jvp="symmetric")
 sgn = elementwise("sgn", "x", "sgn(x)", """The sign; of a complex number x / |x|, and 0 of 0.
@@ -195,7 +196,7 @@ def _join_infer(real: Meta, imag: Meta) -> Meta:
     return Meta(broadcast_shape((real.shape, imag.shape), "complex"), real.dtype.to_complex())
 
 
-join_op = Op("complex", "real imag", kernel=_join_kernel, infer=_join_infer, jvp="linear",
+join_op = Op("complex", "real imag", batch=by_element, kernel=_join_kernel, infer=_join_infer, jvp="linear",
              vjp={"real": lambda g, real_shape: sum_to(real_op(g), size=real_shape),
                   "imag": lambda g, imag_shape: sum_to(imag_op(g), size=imag_shape)})
 

@@ -7,6 +7,7 @@ from ...tensor import Tensor
 from ..language.elementwise import elementwise
 from ..record import return_types
 from ..record.args import floating, real_arg
+from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
 from .elementary import exp2
@@ -19,6 +20,7 @@ nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
     vjp={"x": "where(x == y, 0.0, g)", "y": "where(x == y, g, 0.0)"})
 exp2_op = exp2.op
 frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), outputs="mantissa exponent",
+              batch=by_element,
               differentiable=1, infer=lambda x: (x, Meta(x.shape, int32)),
               vjp={"x": lambda g, exponent: ldexp.op(g, -exponent)})
 ldexp = elementwise("ldexp", "x y", "x * exp2(y)", """``input * 2**other``, as ``frexp`` takes it apart.

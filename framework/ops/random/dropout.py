@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ... import random
+from ...autograd.mode import state
 from ...errors import ShapeError
 from ...philox import coins
 from ...tensor import Tensor, wrap
@@ -101,6 +102,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     _check(input, p, "dropout", training)
     if not training or p == 0:
         return input
+    if state.batches:  # masks that are arrays are drawn for each example, or for all
+        return _drop(input, p, training, inplace, input.shape)
     run = _dropout_in_place if inplace else dropout_op.run
     return run(input, p=float(p), key=random.fresh_key(input.device))
 

@@ -28,6 +28,7 @@ from ...node import GraphOp, Node, Pick
 from ...quiet import quiet
 from ...sparse_door import sparse
 from ...tensor import Tensor, counter_of, wrap
+from .batched import any_batched, batched_call
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
 from .rounded import in_bfloat16, in_float32, is_rounded, native_or_wide, rounded_or, widen
@@ -93,6 +94,7 @@ class Op(GraphOp):
         must end in such records, too; then the CPU needs no float32 to compute in.
     cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
         ``rounds`` and ``kernel``.
+    batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -108,7 +110,7 @@ class Op(GraphOp):
                  masks: bool = False, native: str | None = None,
                  arguments: str | None = None, rounds: str | None = None,
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
-                 rounded: Callable | None = None) -> None:
+                 rounded: Callable | None = None, batch: Callable | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -130,6 +132,7 @@ class Op(GraphOp):
         self.masks = masks
         self.loose_from = loose_from or (NEVER if self.moves else 2)
         self.bare = bare
+        self.batch = batch
         self._set_rules(vjp)
         OPS.append(self)
 
@@ -327,6 +330,10 @@ class Op(GraphOp):
 
     def kernel_for(self, arrays: Iterable) -> Callable:
         """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
+        if dtypes.plain:
+            return self.cpu
+        if any_batched(arrays):
+            return partial(batched_call, self)
         if cuda._cupy is None and (self.moves and not shapes.used or _have_no_bfloat16(arrays)):
             return self.cpu
         if shapes.used and any(type(a) is shapes.MetaArray for a in arrays):

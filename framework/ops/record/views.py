@@ -8,7 +8,10 @@ new place in the graph.
 import weakref
 from typing import Any
 
+import numpy as np
+
 from ...tensor import More, Tensor, counter_of
+from .batched import Batched
 
 _PRUNE_FROM = 32
 
@@ -36,6 +39,8 @@ def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
 def _shares(a: Any, b: Any) -> bool:
     if b is a or b.base is a:
         return True
+    if type(b) is Batched:
+        return np.may_share_memory(a, b)
     return b.base is not None and b.base is a.base
 
 

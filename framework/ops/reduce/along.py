@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..record.batched import along
 from ..record.op import Meta, Op
 from ..shape.view import reshape_op
 
@@ -37,11 +38,11 @@ def _put_kernel(xp: Any, x: Any, indices: Any, *, dim: int, shape: tuple[int, ..
 
 
 # unique: no place is named twice, so putting need not add
-take_along = Op("take_along", "x indices", masks=True, kernel=_take_kernel, jvp="linear",
+take_along = Op("take_along", "x indices", batch=along("dim"), masks=True, kernel=_take_kernel, jvp="linear",
                 infer=lambda x, indices, *, dim, unique: Meta(indices.shape, x.dtype),
                 vjp={"x": lambda g, indices, x_shape, dim, unique: put_along(
                     g, indices, dim=dim, shape=x_shape, unique=unique)})
-put_along = Op("put_along", "x indices", kernel=_put_kernel, jvp="linear",
+put_along = Op("put_along", "x indices", batch=along("dim", shapes="shape"), kernel=_put_kernel, jvp="linear",
                infer=lambda x, indices, *, dim, shape, unique: Meta(shape, x.dtype),
                vjp={"x": lambda g, indices, dim, unique: take_along(
                    g, indices, dim=dim, unique=unique)})

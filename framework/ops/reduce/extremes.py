@@ -9,6 +9,7 @@ from ..convert.cast import cast
 from ..pointwise.arithmetic import maximum, minimum, over
 from ..record import return_types
 from ..record.args import many_dims, one_dim, real_arg
+from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
@@ -44,8 +45,10 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
 
 
 amax_op = Op("amax", "x", masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+             batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
 amin_op = Op("amin", "x", masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+             batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
 
 
@@ -121,8 +124,10 @@ def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
 
 
 max_op = Op("max", "x", masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
+            batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 min_op = Op("min", "x", masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
+            batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 
 

@@ -12,6 +12,7 @@ from ..pointwise.choose import where_op
 from ..pointwise.complex_numbers import complex
 from ..pointwise.elementary import sqrt
 from ..record.args import floating, many_dims, number_arg, tensor_arg
+from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from .sums import count, in_dtype, mean, mean_op, reduced, spread, wide_sum
@@ -61,8 +62,12 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
     return gate(spread(g, x.shape, dims), sub_op(x, mean_op(x, dims=dims, keepdim=True)))
 
 
-var_op = Op("var", "x", native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
-std_op = Op("std", "x", native="std", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
+var_op = Op("var", "x",
+            batch=along("dims"),
+            native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
+std_op = Op("std", "x",
+            batch=along("dims"),
+            native="std", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
 
 
 def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Tensor:

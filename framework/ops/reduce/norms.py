@@ -11,6 +11,7 @@ from ..pointwise.arithmetic import abs as abs_
 from ..pointwise.arithmetic import gate, over, sign
 from ..pointwise.choose import where_op
 from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
+from ..record.batched import along
 from ..record.op import Op
 from ..record.public import public
 from .extremes import amax, amin, need_elements
@@ -40,7 +41,7 @@ def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> An
     return gate(spread(scale, x.shape, dims), slope)
 
 
-norm_op = Op("vector_norm", "x", native="vector_norm", kernel=_norm_kernel, adjoint=True,
+norm_op = Op("vector_norm", "x", batch=along("dims"), native="vector_norm", kernel=_norm_kernel, adjoint=True,
              infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
              vjp={"x": _norm_vjp})
 

@@ -11,6 +11,7 @@ from ..index.scatter import gather
 from ..pointwise.choose import where
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.batched import along
 from ..record.op import Op
 from ..record.public import public
 from .along import kept_shape
@@ -135,7 +136,7 @@ def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
     return values.reshape(shape), indices.astype("int64").reshape(shape)
 
 
-mode_op = Op("mode", "x", masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
+mode_op = Op("mode", "x", batch=along("dim"), masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
              outputs="values indices",
              differentiable=1, vjp={"x": chosen_vjp})
 

@@ -14,6 +14,7 @@ from ..pointwise.choose import where_op
 from ..pointwise.compare import ne
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -33,7 +34,7 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     return in_dtype(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
-cumsum_op = Op("cumsum", "x", native="cumsum", kernel=_cumsum_kernel, jvp="linear",
+cumsum_op = Op("cumsum", "x", batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
                infer=lambda x, *, dim, reverse: x,
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 
@@ -87,6 +88,7 @@ def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 
 cumprod_op = Op("cumprod", "x", native="cumprod", infer=lambda x, *, dim: x, vjp={"x": _cumprod_vjp},
+                batch=along("dim"),
                 kernel=lambda xp, x, *, dim: xp.cumprod(x, axis=dim, dtype=x.dtype))
 
 
@@ -149,8 +151,10 @@ def _running_infer(x: Meta, *, dim: int) -> tuple[Meta, Meta]:
 
 
 cummax_op = Op("cummax", "x", native="cummax", kernel=_running_kernel("maximum"), infer=_running_infer,
+               batch=along("dim"),
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 cummin_op = Op("cummin", "x", native="cummin", kernel=_running_kernel("minimum"), infer=_running_infer,
+               batch=along("dim"),
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 
 
@@ -208,6 +212,7 @@ def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _NEAR = 40.0
 logcumsumexp_op = Op("logcumsumexp", "x", native="logcumsumexp", kernel=_logcumsumexp_kernel,
+                     batch=along("dim"),
                      infer=lambda x, *, dim: x, vjp={"x": _logcumsumexp_vjp})
 
 

@@ -1,5 +1,6 @@
 """Places in sorted sequences."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..record.args import real_arg, tensor_arg
+from ..record.batched import call, everywhere
 from ..record.op import Meta, Op
 from ..record.public import public
 from .along import take_along
@@ -25,7 +27,21 @@ def _searchsorted_kernel(xp: Any, a: Any, x: Any, *, right: bool) -> Any:
     return out.reshape(x.shape)
 
 
-searchsorted_op = Op("searchsorted", "sorted_sequence input", native="searchsorted",
+def batch_searchsorted(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: one row that all share takes keys of any shape, else there are rows of keys."""
+    (a, x), (rows, _) = arrays, batched
+    if not rows and a.ndim == 1:
+        return call(op, a, x, **settings)
+    alone = a.ndim - rows == 1
+    a, x = everywhere(size, arrays, batched)
+    shape = x.shape
+    if not math.prod(shape):
+        return np.zeros(shape, np.int64)
+    out = call(op, a, x.reshape((size, math.prod(shape[1:]))) if alone else x, **settings)
+    return out.reshape(shape)
+
+
+searchsorted_op = Op("searchsorted", "sorted_sequence input", batch=batch_searchsorted, native="searchsorted",
                      kernel=_searchsorted_kernel, infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
 
 

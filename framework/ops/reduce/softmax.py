@@ -7,6 +7,7 @@ from ...config import names
 from ...tensor import Tensor
 from ..pointwise.elementary import exp
 from ..record.args import floating, one_dim, tensor_arg
+from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
@@ -69,16 +70,20 @@ def _infer(x: Meta, *, dim: int) -> Meta:
 
 # the backward of softmax, y * (g - sum(g * y)), and that of its logarithm, g - exp(y) * sum(g)
 softmax_grad = Op("softmax_grad", "g y", kernel=_softmax_grad_kernel, native="softmax_grad",
+                  batch=along("dim"),
                   infer=lambda g, y, *, dim: y, vjp={"g": lambda h, y, dim: softmax_grad(h, y, dim=dim),
                                                      "y": _softmax_grad_of_y})
 log_softmax_grad = Op("log_softmax_grad", "g y", kernel=_log_softmax_grad_kernel, native="log_softmax_grad",
+                      batch=along("dim"),
                       infer=lambda g, y, *, dim: y, vjp={
                           "g": _log_softmax_grad_of_g,
                           "y": lambda h, g, y, dim: -h * exp.op(y) * _sum(g, dim)})
 
 softmax_op = Op("softmax", "x", kernel=_softmax_kernel, native="softmax", infer=_infer, jvp="symmetric",
+                batch=along("dim"),
                 vjp={"x": lambda g, out, dim: softmax_grad(g, out, dim=dim)})
 log_softmax_op = Op("log_softmax", "x", kernel=_log_softmax_kernel, native="log_softmax", infer=_infer,
+                    batch=along("dim"),
                     vjp={"x": lambda g, out, dim: log_softmax_grad(g, out, dim=dim)})
 
 

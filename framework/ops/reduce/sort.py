@@ -1,5 +1,6 @@
 """Order: sort, topk, kthvalue, median."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from ...tensor import Tensor
 from ..convert.cast import from_array
 from ..record import return_types
 from ..record.args import one_dim, real_arg
+from ..record.batched import along, call
 from ..record.op import Meta, Op
 from ..record.public import public
 from .along import kept_shape, put_along
@@ -38,6 +40,7 @@ def _put_back(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
 
 
 sort_op = Op("sort", "x", native="sort", kernel=_sort_kernel, outputs="values indices", differentiable=1,
+             batch=along("dim"),
              infer=lambda x, *, dim, descending: (x, Meta(x.shape, dtypes.int64)),
              vjp={"x": _put_back})
 
@@ -104,6 +107,7 @@ def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta
 
 
 topk_op = Op("topk", "x", masks=True, native="topk", kernel=_topk_kernel, infer=_topk_infer,
+             batch=along("dim"),
              outputs="values indices", differentiable=1, vjp={"x": _put_back})
 
 
@@ -143,10 +147,17 @@ def _kth_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: b
     return xp.take_along_axis(x, indices, axis=dim).reshape(shape), indices.reshape(shape)
 
 
-kthvalue_op = Op("kthvalue", "x", masks=True, native="kthvalue", kernel=_kth_kernel,
+kthvalue_op = Op("kthvalue", "x", batch=along("dim"), masks=True, native="kthvalue", kernel=_kth_kernel,
                  infer=chosen_infer("kthvalue"), outputs="values indices", differentiable=1,
                  vjp={"x": chosen_vjp})
+def batch_median(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: along the only dimension behind the batch."""
+    row = arrays[0].reshape((size, math.prod(arrays[0].shape[1:])))
+    return call(kthvalue_op, row, dim=1, keepdim=False, k=(row.shape[1] - 1) // 2, nan_wins=True)[0]
+
+
 median_all = Op("median", "x", masks=True, native="median", infer=lambda x: Meta((), x.dtype),
+                batch=batch_median,
                 kernel=lambda xp, x: _kth_kernel(xp, x.reshape(-1), dim=0, keepdim=False,
                                                  k=(x.size - 1) // 2, nan_wins=True)[0],
                 vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})

@@ -11,6 +11,7 @@ from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp
 from ..record.args import floating, many_dims, one_dim, tensor_arg
+from ..record.batched import along, leading
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
@@ -64,9 +65,11 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim)
 
 
-sum_op = Op("sum", "x", jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
+sum_op = Op("sum", "x", batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
-mean_op = Op("mean", "x", jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
+mean_op = Op("mean", "x",
+             batch=along("dims"),
+             jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
 
 
 @public(method=True, op=sum_op, out=True)
@@ -173,8 +176,10 @@ def _others_vjp(g: Any, x: Any, out: Any) -> Any:
     return sum_op(gate(wide, pairs), dims=(len(pairs.shape) - 1,), keepdim=False)
 
 
-others = Op("prod_others", "x", kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
+others = Op("prod_others", "x",
+            batch=leading, kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
 prod_op = Op("prod", "x", native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
+             batch=leading,
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
 
@@ -216,11 +221,16 @@ def _truth_infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim, _truth(x))
 
 
-all_op = Op("all", "x", native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
+all_op = Op("all", "x",
+            batch=along("dims"),
+            native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
-any_op = Op("any", "x", native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
+any_op = Op("any", "x",
+            batch=along("dims"),
+            native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
 count_op = Op("count_nonzero", "x", infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
+              batch=along("dims"),
               kernel=lambda xp, x, *, dims: (x != 0).sum(axis=dims, dtype="int64"))
 
 
@@ -276,6 +286,7 @@ def _logsumexp_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
 
 
 logsumexp_op = Op("logsumexp", "x", native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
+                  batch=along("dims"),
                   vjp={"x": _logsumexp_vjp})
 
 

@@ -12,9 +12,10 @@ import numpy as np
 from ..language.elementwise import Elementwise
 from ..language.expression import ExpressionRule, array_function
 from ..language.program import folding, native_kernel
+from ..record.batched import aligned, call
 from ..record.op import Meta, Op, Rule
 from ..shape.broadcast import broadcast_shape
-from .sums import in_dtype, wide_sum
+from .sums import in_dtype, sum_op, wide_sum
 
 
 class TotalRule(Rule):
@@ -35,6 +36,15 @@ class TotalRule(Rule):
         return function
 
 
+def batch_total(op: "Total", size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: the expression, and its sum behind the batch."""
+    settings = dict(settings)
+    count = settings.pop("count")
+    each = call(op.op, *aligned(arrays, batched), **settings)
+    total = call(sum_op, each, dims=tuple(range(1, each.ndim)), keepdim=False)
+    return total / count if count != 1 else total
+
+
 class Total(Op):
     """The record of ``sum(expression) / count`` for an elementwise op whose rules all use their input.
 
@@ -47,7 +57,8 @@ class Total(Op):
         self._fold: Callable | None = None
         rules = {name: rule for name, rule in zip(op.inputs, op.rules) if rule is not None}
         super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules,
-                         infer=self._shape, arguments=" ".join(op.arguments), cpu=self._cpu)
+                         infer=self._shape, arguments=" ".join(op.arguments), cpu=self._cpu,
+                         batch=batch_total)
 
     def _rule(self, function: Any) -> Any:
         return TotalRule(function)

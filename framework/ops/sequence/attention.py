@@ -19,6 +19,7 @@ from ..linalg.matmul import matmul_op, same_dtype, swap_last
 from ..pointwise.choose import where_op
 from ..random.dropout import dropout_op
 from ..record.args import floating, tensor_arg
+from ..record.batched import aligned, call, everywhere, rowwise
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -97,11 +98,23 @@ def _attention_vjp(g: Any, q: Any, k: Any, v: Any, mask: Any, out: Any, lse: Any
     return [part if need else None for part, need in zip(found, needs)]
 
 
+def batch_attention_grad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches; each gradient has the shape of one example's input, behind the batch."""
+    whole = everywhere(size, arrays, batched)
+    lse = whole[6]
+    ready = aligned([*whole[:6], lse.reshape((*lse.shape, 1))], [a is not None for a in whole])
+    found = call(op, *ready[:6], ready[6].reshape(ready[6].shape[:-1]), **settings)
+    return tuple([part.reshape(a.shape) if want else part
+                  for part, a, want in zip(found, whole[1:5], settings["wanted"])])
+
+
 attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv gmask", infer=_grad_infer,
+                    batch=batch_attention_grad,
                     kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice,
                     loose_from=NEVER)
 # lse: the logarithm of the sum of each row's exponentials, inf where a row may attend to nothing
 attention = Op("scaled_dot_product_attention", "q k v mask", outputs="out lse", differentiable=1,
+               batch=rowwise,
                infer=_infer, kernel=attention_kernel, native="attention", vjp=_attention_vjp,
                arguments="query key value attn_mask", loose_from=NEVER)
 

@@ -1,10 +1,12 @@
 """Elements in another order or several times: flips, rolls, repeats."""
 
+import math
 from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
+from ..record.batched import along, call
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
@@ -14,8 +16,20 @@ from .view import permute_op, reshape_op
 # -- flips and rolls -----------------------------------------------------------------------------
 
 flip_op = Op("flip", "x", kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
+             batch=along("dims"),
              native="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches; without dims the elements are rolled in one row."""
+    (x,), dims, shifts = arrays, settings["dims"], settings["shifts"]
+    if dims is None or dims == ():
+        row = x.reshape((size, math.prod(x.shape[1:])))
+        shifts = (shifts,) if isinstance(shifts, int) else shifts
+        return call(op, row, shifts=shifts, dims=(1,)).reshape(x.shape)
+    return along("dims")(op, size, arrays, batched, settings)
+
+
 roll_op = Op("roll", "x", kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
+             batch=batch_roll,
              jvp="linear", native="roll", vjp={"x": lambda g, shifts, dims: roll_op(
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
@@ -111,7 +125,16 @@ def _tile_vjp(g: Any, x_shape: tuple[int, ...], reps: tuple[int, ...]) -> Any:
     return reshape_op(sum_to(reshape_op(g, shape=pairs), size=kept), shape=x_shape)
 
 
+def batch_tile(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: between the batch and what is repeated are ones."""
+    (x,), reps = arrays, settings["reps"]
+    lead = max(len(reps) - x.ndim + 1, 0)
+    reps = (1,) * (x.ndim - 1 - len(reps)) + tuple(reps)
+    return call(op, x.reshape((size, *(1,) * lead, *x.shape[1:])), reps=(1, *reps))
+
+
 tile_op = Op("tile", "x", kernel=lambda xp, x, *, reps: xp.tile(x, reps) if reps else x.copy(),
+             batch=batch_tile,
              jvp="linear", native="tile", vjp={"x": _tile_vjp},
              infer=lambda x, *, reps: Meta(tuple(r * s for r, s in zip(
                  reps, (1,) * (len(reps) - x.ndim) + x.shape)), x.dtype))

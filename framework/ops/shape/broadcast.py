@@ -7,6 +7,7 @@ from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
+from ..record.batched import call
 from ..record.op import Meta, Op
 from ..record.public import public
 
@@ -58,10 +59,19 @@ def _sum_to_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
     return Meta(size, x.dtype)
 
 
+def batch_size(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches of sum_to_size and expand: between the batch and what is behind are ones."""
+    (x,), wanted = arrays, settings["size"]
+    most = max(x.ndim - 1, len(wanted))
+    x = x.reshape((size, *(1,) * (most - x.ndim + 1), *x.shape[1:]))
+    out = call(op, x, size=(size, *(1,) * (most - len(wanted)), *wanted))
+    return out if out.ndim == len(wanted) + 1 else out.reshape((size, *wanted))
+
+
 sum_to = Op("sum_to_size", "x", native="sum_to_size", kernel=_sum_to_kernel, infer=_sum_to_infer,
-            jvp="linear", vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
+            batch=batch_size, jvp="linear", vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
 expand = Op("expand", "x", kernel=_expand_kernel, infer=_expand_infer, jvp="linear", view=True,
-            vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
+            batch=batch_size, vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 
 
 @public("", method=True, op=expand, name="expand")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..convert.cast import cast
+from ..record.batched import by_element
 from ..record.op import Meta, Op
 
 
@@ -11,8 +12,10 @@ def part_infer(x: Meta) -> Meta:
 
 
 real_op = Op("real", "x", kernel=lambda xp, x: x.real, infer=part_infer, view=True, jvp="linear",
+             batch=by_element,
              vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
 imag_op = Op("imag", "x", kernel=lambda xp, x: x.imag, infer=part_infer, view=True, jvp="linear",
+             batch=by_element,
              vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype) * 1j})
 
 
@@ -23,6 +26,7 @@ def _as_real_kernel(xp: Any, x: Any) -> Any:
 
 
 as_real_op = Op("view_as_real", "x", kernel=_as_real_kernel, view=True, jvp="linear",
+                batch=by_element,
                 infer=lambda x: Meta((*x.shape, 2), x.dtype.to_real()),
                 vjp={"x": lambda g: as_complex_op(g)})
 
@@ -37,5 +41,5 @@ def _as_complex_infer(x: Meta) -> Meta:
     return Meta(x.shape[:-1], x.dtype.to_complex())
 
 
-as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe",
+as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe", batch=by_element,
                    jvp="linear", vjp={"x": lambda g: as_real_op(g)})

@@ -11,6 +11,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..record.args import one_dim, tensor_arg
+from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
@@ -22,8 +23,10 @@ def _same(x: Meta, **settings: Any) -> Meta:
 
 
 tril_op = Op("tril", "x", masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
+             batch=leading,
              native="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
 triu_op = Op("triu", "x", masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
+             batch=leading,
              native="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
 
 

@@ -7,6 +7,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record.args import one_dim
+from ..record.batched import along, call, everywhere
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .grids import atleast_1d, atleast_2d, atleast_3d
@@ -35,6 +36,7 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
 
 
 cat_op = Op("cat", "*xs", kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
+            batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat")
 
 
@@ -52,7 +54,14 @@ def _stack_vjp(g: Any, needs: tuple, dim: int) -> list:
     return [slice_op(g, key=(*before, i)) if need else None for i, need in enumerate(needs)]
 
 
+def batch_stack(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches: the new dimension lies behind the batch."""
+    arrays = everywhere(size, arrays, batched)
+    return call(op, *arrays, dim=settings["dim"] % arrays[0].ndim + 1)
+
+
 stack_op = Op("stack", "*xs", kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
+              batch=batch_stack,
               vjp=_stack_vjp, jvp="linear", native="stack")
 
 

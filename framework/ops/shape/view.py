@@ -12,9 +12,56 @@ from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
+from ..record.batched import along, call
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.views import link_view
+
+# the rules for batches: the same on the dimensions behind the batch
+
+
+def batch_reshape(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of a record whose setting ``shape`` is that of the result."""
+    return call(op, arrays[0], **{**settings, "shape": (size, *settings["shape"])})
+
+
+def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of permute."""
+    ndim = arrays[0].ndim - 1
+    return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
+
+
+def batch_slice(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of slice and put_slice."""
+    moved = {**settings, "key": (slice(None), *settings["key"])}
+    if "shape" in settings:
+        moved["shape"] = (size, *settings["shape"])
+    return call(op, arrays[0], **moved)
+
+
+def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of put_diagonal, whose dims are of the result."""
+    shape, ndim = settings["shape"], len(settings["shape"])
+    dims = tuple([d % ndim + 1 for d in settings["dims"]])
+    return call(op, arrays[0], shape=(size, *shape), offset=settings["offset"], dims=dims)
+
+
+def batch_windows(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of unfold and fold_windows; a number is one window of one element."""
+    moved, (x,) = dict(settings), arrays
+    if "shape" in settings:
+        ndim, moved["shape"] = len(settings["shape"]), (size, *(settings["shape"] or (1,)))
+        if not ndim:
+            x = x.reshape((size, 1, x.shape[-1]))
+    else:
+        ndim = x.ndim - 1
+        if not ndim:
+            x = x.reshape((size, 1))
+    moved["dim"] = settings["dim"] % max(ndim, 1) + 1
+    out = call(op, x, **moved)
+    if ndim:
+        return out
+    return out.reshape((size,) if "shape" in settings else (size, out.shape[-1]))
 
 
 def _reshape_infer(x: Meta, *, shape: tuple[int, ...]) -> Meta:
@@ -38,7 +85,7 @@ def full_shape(old: tuple[int, ...], new: tuple[int, ...], op: str) -> tuple[int
 
 
 reshape_op = Op("reshape", "x", kernel=lambda xp, x, *, shape: x.reshape(shape), view="maybe",
-                infer=_reshape_infer, jvp="linear",
+                infer=_reshape_infer, jvp="linear", batch=batch_reshape,
                 vjp={"x": lambda g, x_shape: reshape_op(g, shape=x_shape)})
 
 
@@ -56,6 +103,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 
 permute_op = Op("permute", "x", kernel=lambda xp, x, *, dims: x.transpose(dims), view=True,
+                batch=batch_permute,
                 infer=_permute_infer, jvp="linear",
                 vjp={"x": lambda g, dims: permute_op(g, dims=_inverse(dims))})
 
@@ -324,9 +372,9 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 
 # key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
 slice_op = Op("slice", "x", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
-              infer=_slice_infer,
+              infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
-put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear",
+put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear", batch=batch_slice,
                infer=lambda x, *, key, shape: Meta(shape, x.dtype),
                vjp={"x": lambda g, key: slice_op(g, key=key)})
 
@@ -418,9 +466,11 @@ def _put_diagonal_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], offset: int
 
 
 diagonal_op = Op("diagonal", "x", kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
+                 batch=along("dims"),
                  vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
                      g, shape=x_shape, offset=offset, dims=dims)})
 put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear",
+                  batch=batch_put_diagonal,
                   infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
                   vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
 
@@ -479,8 +529,9 @@ def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int
 
 
 unfold_op = Op("unfold", "x", kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
+               batch=batch_windows,
                vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
-fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear",
+fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=batch_windows,
                   infer=lambda x, *, shape, dim, step: Meta(shape, x.dtype),
                   vjp={"x": lambda g, x_shape, dim, step: unfold_op(
                       g, dim=dim, size=x_shape[-1], step=step)})

@@ -18,6 +18,7 @@ from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
+from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -63,7 +64,7 @@ def _vjp(g: Any, x_dtype: Any, kind: str, dims: tuple[int, ...], size: int, norm
 
 
 # size: that of the last of dims, which a half spectrum does not tell
-fft_op = Op("fft", "x", kernel=_kernel, infer=_infer, jvp="linear", vjp={"x": _vjp})
+fft_op = Op("fft", "x", batch=along("dims"), kernel=_kernel, infer=_infer, jvp="linear", vjp={"x": _vjp})
 
 
 def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Tensor:

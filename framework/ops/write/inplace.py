@@ -5,6 +5,7 @@ its version is bumped, and it takes the result's place in the graph. If the tens
 gets a node that puts the new values into the old base, and every live view is replayed from it.
 """
 
+import math
 from collections.abc import Callable
 from functools import cache, partial, wraps
 from typing import Any
@@ -24,6 +25,7 @@ from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
 from ..language.program import native_kernel
 from ..record.args import tensor_arg
+from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.into import Call, computed_into, guard, memory_of
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -74,9 +76,12 @@ def _is_alike(array: Any, memory: np.ndarray) -> bool:
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
     memory = memory_of(x, name)
+    if type(memory) is Batched or type(array) is Batched:
+        check_holds(memory, array, name)
     if not x.is_cuda:
         try:
-            if key is Ellipsis and memory.size >= _LARGE and _is_alike(array, memory):
+            if key is Ellipsis and type(memory) is np.ndarray and memory.size >= _LARGE \
+                    and _is_alike(array, memory):
                 quietly(_copying(), array, out=memory)
             else:
                 quietly(memory.__setitem__, key, array)
@@ -141,9 +146,25 @@ def _cut_view_kernel(xp: Any, x: Any, *, chain: tuple) -> Any:
     return _write_part(xp, xp.array(x, copy=True, order="C"), chain, 0)
 
 
+def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule of put_view and cut_view for batches: the places of the part are looked up once for all."""
+    x = everywhere(size, arrays[:1], batched)[0]
+    if any_batched(arrays):  # of an outer batch, too
+        return looped(op, size, arrays, batched, settings, warn=False)
+    out = np.array(x, copy=True, order="C").reshape(size, math.prod(x.shape[1:]))
+    places = _follow(np.arange(out.shape[1]).reshape(x.shape[1:]), settings["chain"])
+    value = 0
+    if len(arrays) > 1:
+        value = np.broadcast_to(aligned([arrays[1], places], (batched[1], False))[0], (size, *places.shape))
+        value = value.reshape(size, places.size)
+    out[:, places.reshape(-1)] = value
+    return out.reshape(x.shape)
+
+
 cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain: x, jvp="linear",
+              batch=batch_put_view,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain)})
-put_view = Op("put_view", "x value", masks=True, kernel=_put_view_kernel, jvp="linear",
+put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_put_view_kernel, jvp="linear",
               infer=lambda x, value, *, shape, chain: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
                    "value": lambda g, chain: _follow(g, chain)})
@@ -165,10 +186,18 @@ def _overwrite_infer(x: Meta, value: Any) -> Meta:
     return x
 
 
+def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches; the value broadcasts to what it fills."""
+    x, value = everywhere(size, arrays[:1], batched)[0], arrays[1]
+    return call(op, x, *aligned([value, x], (batched[1], True))[:1])
+
+
 zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
+             batch=leading,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
 fill_op = Op("fill", "x value", masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+             batch=batch_fill,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
 
@@ -193,7 +222,12 @@ def _overwritten(value: Any, key: Any, op: Op, name: str, inputs: tuple, setting
         result._counter = counter_of(x)
         op.record(inputs, arrays, result, settings)
         node = result._node
-    store(x, key, value._array if isinstance(value, Tensor) else value, name)
+    array = value._array if isinstance(value, Tensor) else value
+    if state.batches:  # the rule knows where each example's values go
+        given = [i._array if isinstance(i, Tensor) else i for i in inputs]
+        if any_batched(given):
+            key, array = Ellipsis, call(op, *given, **settings)
+    store(x, key, array, name)
     if state.enabled:
         adopt(x, node)
     return x

@@ -1,0 +1,130 @@
+"""vmap against the loop for rows of the sample table: ``python tests/vmap_rows.py`` runs them all."""
+
+import sys
+import warnings
+
+import numpy as np
+
+import framework as fw
+from framework.errors import FrameworkError
+from framework.func import grad, vmap
+from framework.ops.record import batched
+
+SIZE = 2
+# rows whose results have sizes or values that are looked up in the data, or that are no tensors
+BY_VALUE: set = set()
+
+
+def floating(a):
+    """Whether an input is a floating or complex array, which derivatives are formed by."""
+    return isinstance(a, (np.ndarray, np.generic)) and np.asarray(a).dtype.kind in "fc"
+
+
+def leaves(out):
+    """The tensors of a result."""
+    if isinstance(out, fw.Tensor):
+        return [out]
+    if isinstance(out, dict):
+        out = list(out.values())
+    return [t for part in out for t in leaves(part)] if isinstance(out, (tuple, list)) else []
+
+
+def several(a):
+    """An array for each example: alike in kind (positive, symmetric, in order), different in value."""
+    return np.stack([a * (1 + 0.01 * i) for i in range(SIZE)])
+
+
+def one_number(call, xs):
+    """The floating results as one real number, weighed so that no derivative is lost in a sum."""
+    total = None
+    for t in leaves(call(*xs)):
+        if t.dtype.is_floating_point or t.dtype.is_complex:
+            t = fw.view_as_real(t) if t.is_complex() else t
+            weights = fw.from_numpy(np.cos(np.arange(t.numel())).reshape(t.shape)).to(t.dtype)
+            part = (t * weights).sum()
+            total = part if total is None else total + part
+    return sum([x.real.sum() * 0 if x.is_complex() else x.sum() * 0 for x in xs]) if total is None else total
+
+
+def check(sample, order=1):
+    """Compare values, and gradients up to ``order``, of one sample; returns what was compared."""
+    places = [i for i, a in enumerate(sample.inputs) if floating(a)]
+    if not places:
+        return "nothing to batch"
+    given = [fw.from_numpy(np.array(several(a) if i in places else a))
+             if isinstance(a, (np.ndarray, np.generic)) else a for i, a in enumerate(sample.inputs)]
+
+    def of(*xs):
+        args = list(given)
+        for i, x in zip(places, xs):
+            args[i] = x
+        return sample.call(fw, *args)
+
+    xs = [given[i] for i in places]
+    try:
+        loop = [leaves(of(*[x[i].clone() for x in xs])) for i in range(SIZE)]
+    except Exception:  # 1.01 times the sample is none
+        return "no sample"
+    if not loop[0] or any(a.shape != b.shape for a, b in zip(*loop)):
+        return "sizes differ"
+    out = vmap(lambda *xs: tuple(leaves(of(*[x.clone() for x in xs]))), randomness="same")(*xs)
+    for k, y in enumerate(out):
+        for i in range(SIZE):
+            np.testing.assert_allclose(y[i].detach().numpy(), loop[i][k].detach().numpy(), rtol=1e-6,
+                                       atol=1e-8, err_msg=f"result {k}, example {i}")
+    if not order or not sample.grad:
+        return "values"
+    every = tuple(range(len(xs)))
+
+    def slope(*xs):
+        return grad(lambda *xs: one_number(of, xs), every)(*xs)
+
+    functions = [slope]
+    if order > 1 and sample.order > 1:
+        functions.append(lambda *xs: grad(lambda *xs: sum(one_number(lambda *g: g, [g]) for g in slope(*xs)),
+                                          every)(*xs))
+    for f in functions:
+        expected = [f(*[x[i] for x in xs]) for i in range(SIZE)]
+        found = vmap(f, randomness="same")(*xs)
+        for k, g in enumerate(found):
+            for i in range(SIZE):
+                np.testing.assert_allclose(g[i].detach().numpy(), expected[i][k].detach().numpy(), rtol=1e-5,
+                                           atol=1e-7, err_msg=f"gradient {k}, example {i}")
+    return "derivatives"
+
+
+def main(wanted, order):
+    """Run rows, print what fails and which records were called once per example."""
+    from table import TABLE
+
+    counts: dict = {}
+    loops: dict = {}
+    for (namespace, name), row in TABLE.items():
+        if wanted and name not in wanted:
+            continue
+        for sample in row.samples:
+            batched._warned.clear()
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    result = check(sample, order)
+                except batched.DataDependentError as error:
+                    result = "by value"
+                    if "-v" in sys.argv:
+                        print(f"by value: {name} [{sample.label}]: {error}".replace("\n", " "))
+                except (Exception, FrameworkError) as error:
+                    result = "FAILED"
+                    text = str(error).strip()[:300].replace("\n", " ")
+                    print(f"{namespace}.{name} [{sample.label}]: {type(error).__name__}: {text}")
+            for w in caught:
+                if "called once per example" in str(w.message):
+                    loops.setdefault(str(w.message).split()[1], set()).add(name)
+            counts[result] = counts.get(result, 0) + 1
+    print(counts)
+    for op, names in sorted(loops.items()):
+        print("loop:", op, sorted(names)[:6])
+
+
+if __name__ == "__main__":
+    main({a for a in sys.argv[1:] if not a.startswith("-")},
+         2 if "-2" in sys.argv else 0 if "-0" in sys.argv else 1)
