@@ -41,5 +41,6 @@ def _as_complex_infer(x: Meta) -> Meta:
     return Meta(x.shape[:-1], x.dtype.to_complex())
 
 
-as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe", batch=by_element,
+as_complex_op = Op("view_as_complex", "x", kernel=_as_complex_kernel, infer=_as_complex_infer, view="maybe",
+                   batch=by_element,
                    jvp="linear", vjp={"x": lambda g: as_real_op(g)})
