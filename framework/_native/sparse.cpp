@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <atomic>
 
-#include "copy.h"
+#include "array.h"
+#include "pool.h"
+#include "simd.h"
 
 namespace fw {
 namespace {
@@ -145,7 +147,7 @@ nb::object spmm(Array values, Array dense, nb::handle rows) {
         values.ndim() != 1 || values.size() != parts.columns.size() || dense.ndim() < 1 || dense.ndim() > 2 ||
         dense.shape(0) != parts.n)
         return not_implemented();
-    moving::Rows each(values), from(dense);
+    InRows each(values), from(dense);
     values = each.a, dense = from.a;
     int64_t width = dense.ndim() == 2 ? dense.shape(1) : 1;
     npy_intp shape[2] = {npy_intp(parts.m), npy_intp(width)};
@@ -168,7 +170,7 @@ nb::object sddmm(Array x, Array y, nb::handle rows) {
         x.ndim() < 1 || x.ndim() > 2 || x.shape(0) != parts.m || y.shape(0) != parts.n ||
         (x.ndim() == 2 && x.shape(1) != y.shape(1)))
         return not_implemented();
-    moving::Rows left(x), right(y);
+    InRows left(x), right(y);
     x = left.a, y = right.a;
     int64_t width = x.ndim() == 2 ? x.shape(1) : 1;
     npy_intp shape[1] = {npy_intp(parts.columns.size())};
