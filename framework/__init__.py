@@ -552,6 +552,7 @@ from .storage import TypedStorage as TypedStorage
 from .storage import UntypedStorage as UntypedStorage
 from .storage import is_storage as is_storage
 from .tensor import Tensor as Tensor
+from .traits import detach as detach
 from .traits import get_device as get_device
 from .traits import typename as typename
 from .typed import BFloat16Tensor as BFloat16Tensor

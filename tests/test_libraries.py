@@ -28,13 +28,14 @@ print(framework.Tensor.__module__, framework.nn.Parameter.__module__, framework.
 def test_old_calls_with_the_number_in_front():
     out = run("""
 import warnings
-import torch
+import torch, torch.fx
 warnings.simplefilter("ignore")
 a, b = torch.tensor([1.0, 2.0]), torch.tensor([3.0, 5.0])
 print(torch.ones(2).add_(10, a).tolist(), torch.ones(2).addcmul_(2, a, b).tolist(), a.sub(2, b).tolist())
-print(torch.add(a, 2, b).tolist(), torch.addcdiv(a, 2, b, a).tolist(), a.add(b, alpha=2).tolist())
+print(a.add(2, b).tolist(), a.addcdiv(2, b, a).tolist(), a.add(b, alpha=2).tolist())
 m = torch.eye(2)
-print(torch.addmm(2, m, 3, m, m).tolist(), m.addmm(2, 3, m, m).tolist(), m.clone().addmm_(2, m, m).tolist())
+print(torch.fx.symbolic_trace(lambda x: torch.add(x, x))(m).tolist(), m.addmm(2, 3, m, m).tolist(),
+      m.clone().addmm_(2, m, m).tolist())
 for wrong in (lambda: a.add_(1, 2), lambda: a.addcmul_(1), lambda: a.add(a, b, a)):
     try:
         wrong()
@@ -55,7 +56,7 @@ except TypeError:
 """)
     assert out.split("\n")[:-1] == [
         "[11.0, 21.0] [7.0, 21.0] [-5.0, -8.0]", "[7.0, 12.0] [7.0, 7.0] [7.0, 12.0]",
-        "[[5.0, 0.0], [0.0, 5.0]] [[5.0, 0.0], [0.0, 5.0]] [[3.0, 0.0], [0.0, 3.0]]",
+        "[[2.0, 0.0], [0.0, 2.0]] [[5.0, 0.0], [0.0, 5.0]] [[3.0, 0.0], [0.0, 3.0]]",
         "refused", "refused", "refused", "[1.0, 2.0]",
         "add_: the number in front is PyTorch's old way; write alpha= at the end", "plain"]
 
@@ -101,3 +102,40 @@ def test_nothing_is_a_script_module():
 def test_negative_repeats_are_a_runtime_error():
     with pytest.raises(RuntimeError, match="repeat"):
         fw.tensor(1).repeat(-1)
+
+
+def test_parts_of_complex_numbers_can_be_assigned_to():
+    z = fw.tensor([1 + 2j, 3 + 4j])
+    z.imag = z.imag * 2
+    z.real = 0
+    assert z.tolist() == [4j, 8j]
+    x = fw.ones(2)
+    x.real = fw.tensor([3.0, 4.0])
+    assert x.tolist() == [3.0, 4.0]
+    with pytest.raises(RuntimeError, match="no imaginary part"):
+        x.imag = 1
+    w = fw.ones(2, requires_grad=True)
+    made = fw.zeros(2, dtype=fw.complex64)
+    made.imag = w * 3
+    made.abs().sum().backward()
+    assert w.grad.tolist() == [3.0, 3.0]
+
+
+def test_torch_onnx_can_be_imported_and_says_that_it_is_not_there():
+    out = run("""
+import torch.onnx
+import torch
+print(hasattr(torch.onnx, "export"))
+try:
+    torch.onnx.export(None, (), "x")
+except AttributeError as error:
+    print(error)
+""")
+    if "True" not in out:  # until there is one
+        assert out == "False\ntorch.onnx.export is not there: models are not written as ONNX here\n"
+
+
+def test_detach_is_a_function_too():
+    x = fw.ones(2, requires_grad=True)
+    y = fw.detach(x)
+    assert not y.requires_grad and y.data_ptr() == x.data_ptr()

@@ -32,7 +32,6 @@ class Torch(ModuleType):
         self.__version__ = VERSION
         self.torch = self
         self.__dict__.update({k: v for k, v in vars(framework).items() if not k.startswith("_")})
-        OLD_CALLS.install(self.__dict__)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -85,6 +84,27 @@ class Mirror(Loader):
         """For ``python -m torch.<path>``: the code of the module of ours."""
         spec = importlib.util.find_spec(f"framework.{self.path}")
         return None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
+
+
+# programs import these at the top, and use them behind an option: their names say that they are not there
+ONLY_IMPORTED = ("onnx",)
+
+
+class Absent(Loader):
+    """Gives a module without names, each of which raises when it is asked for."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        def __getattr__(name: str) -> Any:
+            if name.startswith("__"):
+                raise AttributeError(f"module 'torch.{self.path}' has no attribute {name!r}")
+            raise MissingName(f"{self.path}.{name}")
+        module.__getattr__ = __getattr__  # type: ignore[method-assign]
 
 
 def explain(module: ModuleType) -> None:
@@ -140,6 +160,8 @@ class Finder(MetaPathFinder):
         if not inner:
             return ModuleSpec("torch", Mirror(""), origin=framework.__file__, is_package=True)
         if not _is_module(inner):
+            if inner in ONLY_IMPORTED:
+                return ModuleSpec(fullname, Absent(inner), is_package=True)
             raise MissingModule(inner)
         found = importlib.util.find_spec(f"framework.{inner}")
         return ModuleSpec(fullname, Mirror(inner), origin=getattr(found, "origin", None),
@@ -170,6 +192,7 @@ def install() -> None:
     sys.meta_path.insert(0, Finder())
     names.package = "torch"
     _name_classes(True)
+    OLD_CALLS.install()
 
 
 _HOMES: dict[type, tuple[str, str]] = {}  # of classes, while they are called PyTorch's

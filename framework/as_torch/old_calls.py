@@ -57,10 +57,9 @@ class OldCalls:
     def __init__(self) -> None:
         self.plain: dict[str, Callable] = {}
 
-    def install(self, torch: dict[str, Any]) -> None:
-        """Wrap the methods of Tensor, and the functions in the namespace of the module ``torch``."""
+    def install(self) -> None:
+        """Wrap the methods of Tensor. Functions stay as they are: graphs and libraries compare them."""
         for name in FORMS:
-            torch[name] = takes_old(torch[name], name)
             for method in (name, f"{name}_"):
                 if hasattr(Tensor, method) and method not in self.plain:
                     self.plain[method] = vars(Tensor)[method]
