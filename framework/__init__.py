@@ -597,6 +597,7 @@ _LAZY = (
     "optim",
     "overrides",
     "profiler",
+    "serialization",
     "signal",
     "sparse",
     "special",

@@ -41,7 +41,7 @@ LEVELS = [
     ["distributed.norms", "distributed.optim", "distributed.fsdp"],
     ["amp"],
     ["cuda", "cpu"],
-    ["accelerator", "xpu", "mps", "hub"],
+    ["accelerator", "xpu", "mps", "hub", "serialization"],
     ["func", "utils"],
     ["autograd.functional"],
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],

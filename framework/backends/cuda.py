@@ -1,7 +1,7 @@
 """CuPy: the array module and memory of NVIDIA GPUs. Imported from CuPy only when a GPU is named."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -11,7 +11,7 @@ from .. import dtypes
 from ..config import need
 from ..device import Device
 from ..errors import DeviceError
-from . import precision
+from . import precision, sdp
 
 _cupy: Any = None
 
@@ -147,3 +147,28 @@ class _Products:
 
 
 matmul = _Products()
+
+
+def _switches(way: str) -> tuple[Callable[[bool], None], Callable[[], bool]]:
+    def enable(enabled: bool) -> None:
+        sdp.allow(**{way: bool(enabled)})
+
+    def enabled() -> bool:
+        return sdp.WAYS[way]
+    enable.__doc__ = f"Let attention be computed in the way {way!r}, or not: ``nn.attention.sdpa_kernel``."
+    enabled.__doc__ = f"Whether attention may be computed in the way {way!r}."
+    return enable, enabled
+
+
+enable_flash_sdp, flash_sdp_enabled = _switches("flash")
+enable_mem_efficient_sdp, mem_efficient_sdp_enabled = _switches("mem_efficient")
+enable_math_sdp, math_sdp_enabled = _switches("math")
+enable_cudnn_sdp, cudnn_sdp_enabled = _switches("cudnn")
+
+
+def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True,
+               enable_cudnn: bool = True) -> AbstractContextManager:
+    """A block in which attention is computed in these ways only; the older ``nn.attention.sdpa_kernel``."""
+    chosen = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient,
+              "cudnn": enable_cudnn}
+    return sdp.only(name for name, allowed in chosen.items() if allowed)

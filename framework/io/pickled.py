@@ -25,6 +25,16 @@ _COPIES = 16  # how often the calls of a file may copy what it holds; those of a
 _KEY = 1000  # parts of a key that is a tuple, those in its tuples included
 
 
+safe: dict[str, Any] = {}  # what the program listed as safe, by name: see ``framework.serialization``
+
+
+def _listed(refused: Any) -> str:
+    """What to say of the names that the program had listed."""
+    names = [name for name in refused if name in safe]
+    listed = f" (add_safe_globals listed {', '.join(names)}, but no class is built from a file here)"
+    return listed if names else ""
+
+
 class Call:
     """What stands for a class or function that a file may call; it gets the arguments of the file."""
 
@@ -91,7 +101,7 @@ def read_pickle(
         raise CheckpointError(
             f"{source.what}: refused, since it names what is no plain data: {', '.join(machine.refused)}. "
             f"Nothing of it was imported or called. A whole module or another object was saved; save its "
-            f"state_dict() instead, or these parts as numbers, text and tensors"
+            f"state_dict() instead, or these parts as numbers, text and tensors{_listed(machine.refused)}"
         )
     if fault is not None:
         raise CheckpointError(

@@ -180,6 +180,8 @@ _LAZY = ("grad", "modules")
 
 def __getattr__(name: str) -> _Any:
     """The sub-packages that few programs name, imported when first named."""
+    if name == "factory_kwargs":
+        return _import_module(f"{__name__}.modules.utils").factory_kwargs
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,7 +1,17 @@
 """PyTorch's place for ``data``: ``from framework.utils.data import DataLoader``."""
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from . import _pytree as _pytree
 from . import checkpoint as checkpoint
 from . import data as data
 from . import dlpack as dlpack
 from . import hooks as hooks
+
+
+def __getattr__(name: str) -> _Any:
+    """What few programs name, imported when first named."""
+    if name == "flop_counter":
+        return _import_module(f"{__name__}.flop_counter")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -50,3 +50,23 @@ def consume_prefix_in_state_dict_if_present(state_dict: MutableMapping[str, Any]
             if names is about and name in (bare, prefix):
                 name = ""
             names[name.removeprefix(prefix)] = value
+
+
+def factory_kwargs(kwargs: Any) -> dict[str, Any]:
+    """The arguments that tensors are made with: device, dtype, memory_format, also inside "factory_kwargs".
+
+    Raises TypeError for others, and for one that is given in both places.
+
+    >>> fw.nn.factory_kwargs({"dtype": fw.float64, "factory_kwargs": {"device": "cpu"}})
+    {'dtype': framework.float64, 'device': 'cpu'}
+    """
+    if kwargs is None:
+        return {}
+    outer = {name: value for name, value in kwargs.items() if name != "factory_kwargs"}
+    inner = kwargs.get("factory_kwargs", {})
+    twice = outer.keys() & inner.keys()
+    unknown = {*outer, *inner} - {"device", "dtype", "memory_format"}
+    if twice or unknown:
+        raise TypeError(f"factory_kwargs: {', '.join(sorted(twice or unknown))} "
+                        f"{'given twice' if twice else 'not known; device, dtype and memory_format are'}")
+    return {**outer, **inner}

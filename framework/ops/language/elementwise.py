@@ -176,9 +176,7 @@ class Elementwise(Op):
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
         try:
-            if self._are_ready(inputs):
-                return super().run(*inputs, **settings)
-            ready = self.promote(inputs)
+            ready = inputs if self._are_ready(inputs) else self.promote(inputs)
         except LayoutError:  # a sparse tensor, which has no array
             return sparse().dispatch(self, inputs, settings)
         except (FrameworkError, TypeError) as error:

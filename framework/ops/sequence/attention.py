@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ... import random
-from ...backends import array_module
+from ...backends import array_module, sdp
 from ...dtypes import COMPLEX, FLOAT, INTEGER, float32, promote_types
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
@@ -207,7 +207,10 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
     dtype = query.dtype
     if not query.dtype is key.dtype is value.dtype:
         same_dtype(_OP, query=query, key=key, value=value)
-    if dtype.category == COMPLEX:
+    if sdp.none_left:
+        raise RuntimeError(f"{_OP}: no way to compute it is allowed here; allow SDPBackend.MATH or "
+                           f"FLASH_ATTENTION")
+    if dtype.category == COMPLEX or sdp.composite:
         return _composite(query, key, value, mask, **settings)
     if dtype.itemsize > 2:
         return attention.run(query, key, value, mask, **settings)[0]

@@ -1,0 +1,98 @@
+"""Counting the floating-point operations of products: forward and backward."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from ..seam import BACKWARD, OP, Event, intercept
+from ..tensor import Tensor
+
+
+def _product(x: Any, out: Any) -> int:
+    return 2 * math.prod(out) * x[-1]
+
+
+def _conv(event: Event, out: Any) -> int:
+    weight = event.inputs[1].shape
+    return 2 * math.prod(out) * math.prod(weight[1:])
+
+
+def _attention(event: Event, out: Any) -> int:
+    query, key = event.inputs[0].shape, event.inputs[1].shape
+    return 2 * math.prod(out[:-1]) * key[-2] * (query[-1] + out[-1])
+
+
+FLOPS: dict[str, Callable[[Event, Any], int]] = {
+    "matmul": lambda event, out: _product(event.inputs[0].shape, out),
+    "linear": lambda event, out: _product(event.inputs[0].shape, out),
+    "linear_relu": lambda event, out: _product(event.inputs[0].shape, out),
+    "conv": _conv, "conv_relu": _conv, "conv_norm": _conv, "scaled_dot_product_attention": _attention,
+}
+
+
+class FlopCounterMode:
+    """In the block the floating-point operations of products are counted, two for a multiplication and sum.
+
+    Counted are matmul, linear, convolution and attention; each gradient of an operand costs what forward did.
+    ``mods`` and ``depth`` are taken and counts are for the whole block ("Global"), not for each module.
+    display: print the table at the end. custom_mapping: {name of an op: function (event, shape of its
+    result) -> number}.
+
+    >>> with fw.utils.flop_counter.FlopCounterMode(display=False) as counter:
+    ...     _ = fw.ones(2, 3) @ fw.ones(3, 4)
+    >>> counter.get_total_flops()
+    48
+    """
+
+    def __init__(self, mods: Any = None, depth: int = 2, display: bool = True,
+                 custom_mapping: dict[str, Callable] | None = None) -> None:
+        self.display = display
+        self.counts: dict[str, int] = {}
+        self._rules = {**FLOPS, **(custom_mapping or {})}
+        self._forward: dict[int, int] = {}  # what a node's call cost, by its number
+        self._seam = intercept(self._see)
+
+    def _see(self, event: Event, proceed: Callable) -> Any:
+        result = proceed(*event.inputs, **event.settings)
+        rule = self._rules.get(event.name)
+        if event.kind == OP and rule is not None:
+            out = result[0] if isinstance(result, tuple) else result
+            flops = rule(event, out.shape)
+            self._add(event.name, flops)
+            if isinstance(out, Tensor) and out._node is not None:
+                self._forward[out._node.seq] = flops  # type: ignore[union-attr]
+        elif event.kind == BACKWARD and (flops := self._forward.get(event.node.seq, 0)):
+            wanted = sum(edge is not None for edge in event.node.edges[:2])
+            if event.name == "scaled_dot_product_attention":
+                wanted = 2
+            self._add(f"{event.name}_backward", wanted * flops)
+        return result
+
+    def _add(self, name: str, flops: int) -> None:
+        self.counts[name] = self.counts.get(name, 0) + flops
+
+    def get_total_flops(self) -> int:
+        """All that were counted."""
+        return sum(self.counts.values())
+
+    def get_flop_counts(self) -> dict[str, dict[str, int]]:
+        """{"Global": {name of the op: operations}}."""
+        return {"Global": dict(self.counts)}
+
+    def get_table(self, depth: int | None = None) -> str:
+        """The counts as text, the largest first."""
+        total = self.get_total_flops()
+        rows = [f"{name:<40}{flops:>16,}{flops / max(total, 1):>8.1%}"
+                for name, flops in sorted(self.counts.items(), key=lambda item: -item[1])]
+        return "\n".join([f"{'op':<40}{'FLOP':>16}{'':>8}", *rows, f"{'total':<40}{total:>16,}"])
+
+    def __enter__(self) -> "FlopCounterMode":
+        self.counts.clear()
+        self._forward.clear()
+        self._seam.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._seam.__exit__(*error)
+        if self.display:
+            print(self.get_table())
