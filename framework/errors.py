@@ -25,6 +25,10 @@ class RangeError(FrameworkError, OverflowError, RuntimeError):
     """A Python number that the element type of a tensor cannot hold."""
 
 
+class DivisionError(FrameworkError, ZeroDivisionError, RuntimeError):
+    """Whole numbers divided by 0."""
+
+
 class DeviceError(FrameworkError, RuntimeError):
     """Operands on different devices, or a device that is not there."""
 

@@ -130,3 +130,32 @@ def test_arrays_on_either_side():
     y >>= 1
     y <<= fw.tensor([0, 2])
     assert y.tolist() == [2, 16]
+
+
+@pytest.mark.parametrize("name", ["floordiv", "mod"])
+def test_whole_numbers_are_not_divided_by_zero(name):
+    divide, x = FUNCTIONS[name], fw.tensor([1, 2])
+    for other in (0, fw.tensor(0), fw.tensor([1, 0])):
+        with pytest.raises(ZeroDivisionError, match="divided by 0") as caught:
+            divide(x, other)
+        assert isinstance(caught.value, RuntimeError)
+    with pytest.raises(ZeroDivisionError):
+        getattr(operator, f"i{name}")(x, 0)
+    with pytest.raises(ZeroDivisionError):
+        divide(7, fw.tensor([0]))
+    assert x.tolist() == [1, 2]
+    assert not divide(x.double(), 0).isfinite().any() and divide(x, 2.0).isfinite().all()
+
+
+def test_refused_as_in_pytorch():
+    F, x = fw.nn.functional, fw.arange(6.0)
+    for refused in (lambda: x.reshape(-2, 2), lambda: x.view(-3, -1), lambda: fw.gather(
+            x, 0, fw.tensor([0]), out=fw.ones(1, dtype=fw.float64)), lambda: fw.aminmax(x, out=(
+                fw.ones((), dtype=fw.float64), fw.ones((), dtype=fw.float64))),
+            lambda: fw.multinomial(x, 1, out=fw.ones(1)), lambda: fw.cat([x[:2], x[2:4]], out=x[1:5]),
+            lambda: fw.gradient(x.reshape(2, 3), dim=(0, 0)),
+            lambda: F.triplet_margin_loss(x[None], x[None], x[None], margin=-1.0)):
+        with pytest.raises((RuntimeError, ValueError)):
+            refused()
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    assert F.kl_div(fw.tensor([1.0]), fw.tensor([-1.0])).isnan()

@@ -118,8 +118,8 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _caster(name: str, dtype: dtypes.DType) -> None:
-    def convert(x: Tensor) -> Tensor:
-        return to(x, dtype)
+    def convert(x: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
+        return to(x, dtype) if memory_format is None else to(x, dtype, memory_format=memory_format)
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
     public("", method=True)(convert)

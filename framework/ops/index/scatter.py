@@ -87,7 +87,7 @@ def _at_least_1d(x: Any) -> Any:
     return reshape_op.run(x, shape=(1,)) if isinstance(x, Tensor) and x.ndim == 0 else x
 
 
-@public(method=True, op=gather_op, out=True)
+@public(method=True, op=gather_op, out="exact")
 def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """The elements named by ``index`` along ``dim``, each at its own position along the others.
 

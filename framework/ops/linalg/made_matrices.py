@@ -38,8 +38,8 @@ def _linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     tensor([[1, 2, 4],
             [1, 3, 9]])
     """
-    if not tensor_arg(x, "vander", "x").ndim:
-        raise ShapeError("vander: x must have at least 1 dimension, got a 0-dim tensor")
+    if not tensor_arg(x, "vander", "x").ndim and N is None:
+        raise ShapeError("vander: x must have at least 1 dimension, or N be given, got a 0-dim tensor")
     return _powers(x, N, "vander")
 
 

@@ -441,7 +441,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
 
-    Raises ShapeError where paired sizes differ.
+    Raises ShapeError where paired sizes differ and none is 1, which counts as repeated.
 
     >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
     (2, 5)
@@ -456,6 +456,10 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     m = [one_dim(d, a.ndim, "tensordot", "dims[0]") for d in first]
     n = [one_dim(d, b.ndim, "tensordot", "dims[1]") for d in second]
+    one_a = tuple(d for d, e in zip(m, n) if a.shape[d] == 1 != b.shape[e])  # repeated along the other's size
+    one_b = tuple(e for d, e in zip(m, n) if b.shape[e] == 1 != a.shape[d])
+    a = sum_op.run(a, dims=tuple(sorted(d for d, e in zip(m, n) if e in one_b)), keepdim=True) if one_b else a
+    b = sum_op.run(b, dims=tuple(sorted(e for d, e in zip(m, n) if d in one_a)), keepdim=True) if one_a else b
     if [a.shape[d] for d in m] != [b.shape[d] for d in n]:
         raise ShapeError(f"tensordot: dims {m} of shape {list(a.shape)} have sizes "
                          f"{[a.shape[d] for d in m]}, dims {n} of shape {list(b.shape)} have sizes "

@@ -62,14 +62,14 @@ def lu(input: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tens
 
 
 @public(method=True, out=True, autocast="float32")
-def lu_solve(b: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """X with ``A @ X = b`` from what ``lu`` gives of A: (*, n, k), (*, n, n) -> (*, n, k).
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
+    """X with ``A @ X = input`` from what ``lu`` gives of A: (*, n, k), (*, n, n) -> (*, n, k).
 
     >>> fw.lu_solve(fw.tensor([[3.0], [4.0]]), *fw.lu(fw.tensor([[1.0, 2.0], [2.0, 2.0]])))
     tensor([[1.],
             [1.]])
     """
-    return linalg_lu_solve(LU_data, LU_pivots, tensor_arg(b, "lu_solve", "b"))
+    return linalg_lu_solve(LU_data, LU_pivots, tensor_arg(input, "lu_solve"))
 
 
 @public(method=True, out=True, autocast="float32")
@@ -100,18 +100,18 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> USV:
 
 
 @public(method=True, out=True, autocast="float32")
-def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
+def triangular_solve(input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False,
                      unitriangular: bool = False) -> TriangularSolve:
-    """X with ``A @ X = b`` for a triangle of A, or of A.T if transpose, and that A: (*, n, k), (*, n, n).
+    """X with ``A @ X = input`` for a triangle of A, or of A.T if transpose, and that A: (*, n, k), (*, n, n).
 
     unitriangular: the diagonal counts as ones. ``linalg.solve_triangular`` does the same.
 
     >>> fw.triangular_solve(fw.tensor([[2.0]]), fw.tensor([[4.0]])).solution
     tensor([[0.5000]])
     """
-    matrix(b, "triangular_solve", square=False, name="b")
+    matrix(input, "triangular_solve", square=False, name="input")
     T = swap_last(matrix(A, "triangular_solve")) if transpose else matrix(A, "triangular_solve")
-    solution = solve_triangular(T, b, upper=upper is not transpose, unitriangular=unitriangular)
+    solution = solve_triangular(T, input, upper=upper is not transpose, unitriangular=unitriangular)
     return TriangularSolve(solution, A.expand(*solution.shape[:-2], *A.shape[-2:]).clone())  # type: ignore
 
 
@@ -140,24 +140,26 @@ def geqrf(input: Tensor) -> Reflections:
 
 
 @public(method=True, out=True, autocast="float32")
-def ormqr(input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
-    """``Q @ other``, or ``other @ Q`` if not left: Q (*, m, m) is the product of ``geqrf``'s reflections.
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True,
+          transpose: bool = False) -> Tensor:
+    """``Q @ input3``, or ``input3 @ Q`` if not left: Q (*, m, m) is the product of ``geqrf``'s reflections.
 
-    input (*, m, k), tau (*, k), other (*, m, n), or (*, n, m) if not left. transpose: Q.H in place of Q.
+    input (*, m, k), input2 (their tau) (*, k), input3 (*, m, n), or (*, n, m) if not left. transpose: Q.H in
+    place of Q.
     Raises ShapeError where the shapes do not fit.
 
     >>> fw.ormqr(fw.zeros(2, 1), fw.tensor([2.0]), fw.tensor([[3.0], [4.0]]))
     tensor([[-3.],
             [ 4.]])
     """
-    A, tau, C = promoted("ormqr", input=input, tau=tau, other=other)
-    matrix(A, "ormqr", square=False, name="input"), matrix(C, "ormqr", square=False, name="other")
+    A, tau, C = promoted("ormqr", input=input, input2=input2, input3=input3)
+    matrix(A, "ormqr", square=False, name="input"), matrix(C, "ormqr", square=False, name="input3")
     m, k = A.shape[-2], tau.shape[-1] if tau.ndim else 0
     if not left:
         C = turned(C)
     if tau.shape[:-1] != A.shape[:-2] or k > A.shape[-1] or C.shape[-2] != m or k > m:
-        raise ShapeError(f"ormqr: input of shape {list(input.shape)}, tau of shape {list(tau.shape)} and "
-                         f"other of shape {list(other.shape)} do not fit: wanted (*, m, k), (*, k) and "
+        raise ShapeError(f"ormqr: input of shape {list(input.shape)}, input2 of shape {list(tau.shape)} "
+                         f"and input3 of shape {list(input3.shape)} do not fit: wanted (*, m, k), (*, k) and "
                          f"{'(*, m, n)' if left else '(*, n, m)'}")
     X: Any = C
     backward = left is not transpose  # H_1 (H_2 (... C)); of Q.H the other way round, factors conjugate

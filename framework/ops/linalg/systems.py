@@ -184,9 +184,9 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
         moved = tuple(d % A.ndim for d in dims)
         A = permute_op.run(A, dims=tuple(d for d in range(A.ndim) if d not in moved) + moved)
     first, last = A.shape[:B.ndim], A.shape[B.ndim:]
-    if first != B.shape:
+    if int(np.prod(first)) != B.numel():
         raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
-                         f"{list(first)}, and they must be equal; dims= moves others to the end")
+                         f"{list(first)}, and they must hold as many elements; dims= moves others to the end")
     return reshape_op.run(solve(_square(A, first, last, "tensorsolve"),
                                 reshape_op.run(B, shape=(B.numel(),))), shape=last)
 

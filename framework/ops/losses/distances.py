@@ -7,7 +7,7 @@ from ...tensor import Tensor
 from ..linalg.distances import pairwise_distance
 from ..pointwise.choose import clamp_min, where_op
 from ..pointwise.elementary import sqrt
-from ..record.args import tensor_arg
+from ..record.args import number_arg, tensor_arg
 from ..record.public import public
 from ..reduce.sums import sum_op
 from .elements import _alike, _reduced
@@ -86,6 +86,9 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     tensor(1.0000)
     """
     op = "triplet_margin_loss"
+    margin = number_arg(margin, op, "margin")
+    if margin <= 0:
+        raise ValueError(f"{op}: margin must be positive, got {margin}")
     _alike(op, anchor=anchor, positive=positive, negative=negative)
     near: Any = pairwise_distance(anchor, positive, p, eps)
     far: Any = pairwise_distance(anchor, negative, p, eps)

@@ -194,7 +194,7 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.
 
     weight: factors, broadcast to the losses. Raises ShapeError unless both have one shape, ValueError
-    for input outside [0, 1].
+    for input or target outside [0, 1].
 
     >>> fw.nn.functional.binary_cross_entropy(fw.tensor([0.5, 0.5]), fw.tensor([0.0, 1.0]))
     tensor(0.6931)
@@ -207,6 +207,10 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
         raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
                          f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
                          f"binary_cross_entropy_with_logits")
+    wanted = target._array
+    if wanted.size and bool(((wanted < 0) | (wanted > 1)).any()):
+        raise ValueError(f"{op}: target must lie in [0, 1], found values from {wanted.min().item()} to "
+                         f"{wanted.max().item()}")
     losses = _bce.run(input, target)
     return _reduced(losses if weight is None else losses * weight, reduction, op)
 
@@ -236,7 +240,8 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 
 _kl = Elementwise(
-    "kl_div", "x target", "where(target > 0, target * log(target), 0.0) - target * x", result="float",
+    "kl_div", "x target",
+    "where(target > 0, target * log(target), where(target < 0, nan, target)) - target * x", result="float",
     vjp={"x": "-g * target", "target": "gate(where(target > 0, g, 0.0), log(target) + 1) - g * x"})
 _kl_log = Elementwise(
     "kl_div_log", "x target", "exp(target) * (target - x)", result="float",

@@ -19,6 +19,9 @@ from .elements import _alike, _check_weight, _reduced
 def _rows(input: Tensor, target: Tensor, single: tuple[int, ...], op: str) -> tuple[Any, Any]:
     """Scores (n, c) and targets with a first size n, also of one sample, whose target is ``single``."""
     floating(real_arg(input, op), op)
+    if input.ndim == 0 and isinstance(target, Tensor) and target.numel() == 1:  # one sample of one class
+        single_class: Any = input
+        input, target = single_class.reshape(1), target.reshape(single)  # type: ignore[attr-defined]
     if tensor_arg(target, op, "target")._array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: target must hold class numbers (int64), got {target.dtype}; convert it "
                          f"with target.long()")
@@ -53,7 +56,7 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     losses = gaps.mean(1)
     if weight is not None:
         losses = losses * weight[t]  # type: ignore[index]
-    return _reduced(losses[0] if input.ndim == 1 else losses, reduction, op)
+    return _reduced(losses[0] if input.ndim < 2 else losses, reduction, op)
 
 
 @public("nn.functional", autocast="float32")
@@ -68,7 +71,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     tensor(0.2500)
     """
     op = "multilabel_margin_loss"
-    x, t = _rows(input, target, tensor_arg(input, op).shape[-1:], op)
+    x, t = _rows(input, target, tensor_arg(input, op).shape[-1:] or (1,), op)
     used: Any = (t < 0).cumsum(1) == 0
     t = where(used, t, -1)
     _check_classes(t._array, x.shape[1], -1, op)
@@ -77,7 +80,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "m
     counted = used.unsqueeze(2) & ~hot.any(1).unsqueeze(1)  # (n, target, class)
     gaps: Any = clamp_min(1 - gather(x, 1, safe).unsqueeze(2) + x.unsqueeze(1), 0)  # type: ignore
     losses = (gaps * wrap(counted._array)).sum((1, 2)) / x.shape[1]
-    return _reduced(losses[0] if input.ndim == 1 else losses, reduction, op)
+    return _reduced(losses[0] if input.ndim < 2 else losses, reduction, op)
 
 
 @public("nn.functional")

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
-from ...errors import DTypeError, LayoutError
+from ...errors import DivisionError, DTypeError, LayoutError
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected
@@ -74,6 +74,26 @@ _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the powe
     writes="fcV",  # of whole numbers it can fail in the middle
     vjp={"x": "gate(gate(g, y), where((x == 0) & (y == 0), 0.0, pow(x, y - 1)))",
          "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
+
+
+def _refuse_zero(op: Elementwise) -> None:
+    """Let the kernel raise for whole numbers by 0, of which NumPy makes 0; floating ones give inf or nan."""
+    ready: Any = None
+
+    def checked(x: Any, y: Any, **settings: Any) -> Any:
+        nonlocal ready
+        if (y if type(y) is np.ndarray else x).dtype.kind in "iub" and not np.all(y):
+            raise DivisionError(f"{op.name}: a whole number divided by 0 has no value; convert the tensors "
+                                f"first, e.g. input.float()")
+        if ready is None:
+            op._first_cpu(x, y)
+            ready, op.cpu = op.cpu, checked
+        return ready(x, y, **settings)
+    op.cpu = checked
+
+
+for _function in (floor_divide, trunc_divide, remainder, fmod):
+    _refuse_zero(_function.op)
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])
@@ -107,11 +127,13 @@ minimum = elementwise("minimum", "x y", "minimum(x, y)",
     >>> fw.minimum(fw.tensor([1.0, 5.0]), fw.tensor([3.0, 2.0]))
     tensor([1., 2.])
     """, ufunc="minimum", masks=True, vjp={"x": _SHARE.format("x > y"), "y": _SHARE.format("y > x")})
-atan2 = elementwise("atan2", "x y", "atan2(x, y)", """The angle of the point (y, x) in (-pi, pi].
+atan2 = elementwise("atan2", "x y", "atan2(x, y)",
+    """The angle of the point (y, x) in (-pi, pi]; its derivative at the origin is 0.
     >>> fw.atan2(fw.tensor([1.0]), fw.tensor([1.0]))
     tensor([0.7854])
     """, ufunc="arctan2", result="float", method="arctan2", alias="arctan2", vjp={
-        "x": "gate(over(g, x * x + y * y), y)", "y": "gate(over(-g, x * x + y * y), x)"})
+        "x": "where((x == 0) & (y == 0), g * 0.0, gate(over(g, x * x + y * y), y))",
+    "y": "where((x == 0) & (y == 0), g * 0.0, gate(over(-g, x * x + y * y), x))"})
 
 
 def _times(x: Any, alpha: Any) -> Any:
@@ -265,8 +287,9 @@ def _at_least_float(x: Tensor) -> Tensor:
     return x if x._array.dtype.kind in INEXACT else to(x, get_default_dtype())
 
 
-_lerp = Elementwise("lerp", "x y w", "x + w * (y - x)", result="float", complex=True,
-                    arguments="input end weight",
+# from the nearer end, so that a weight of 1 gives ``end`` itself, also beside an infinite ``input``
+_lerp = Elementwise("lerp", "x y w", "where(abs(w) < 0.5, x + w * (y - x), y - (1 - w) * (y - x))",
+                    result="float", complex=True, arguments="input end weight",
                     vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
 _plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
                             arguments="input tensor1 tensor2",

@@ -40,7 +40,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
     slope = _uniform(input) * (upper - lower) + lower
-    slope[input._array > 0] = 1
+    slope = array_module(slope).where(input._array > 0, 1.0, slope)
     run = in_place_form(mul, "rrelu", mul.op) if inplace else mul  # type: ignore[attr-defined]
     return run(input, wrap(slope.astype(input._array.dtype)))
 

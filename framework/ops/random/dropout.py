@@ -167,6 +167,6 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     tensor(6.)
     """
     _check(input, p, "feature_alpha_dropout", training)
-    if input.ndim < 2:
+    if input.ndim < 2 and training and p > 0:
         raise ShapeError(f"feature_alpha_dropout: wanted an input (N, C, ...), got {list(input.shape)}")
     return _alpha_drop(input, p, training, inplace, input.shape[:2] + (1,) * (input.ndim - 2))

@@ -74,7 +74,7 @@ def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
     for s in sizes:
         if isinstance(s, (bool, np.ndarray)) or not hasattr(s, "__index__"):
             raise TypeError(f"{op}: {name} must be ints, found {type(s).__name__}: {s!r}")
-    return tuple(s.__index__() for s in sizes)
+    return tuple([s.__index__() for s in sizes])
 
 
 def pair(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:

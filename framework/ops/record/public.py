@@ -37,14 +37,15 @@ T = TypeVar("T")
 
 def public(namespace: str = "framework", *, method: bool | str = False, inplace: bool = False,
            op: Op | None = None, name: str | None = None, alias: str = "",
-           as_property: bool = False, out: bool = False, also: str = "",
+           as_property: bool = False, out: bool | str = False, also: str = "",
            numpy: bool | None = None, call: Callable | None = None, autocast: Policy | None = None,
            asks: bool = True) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further
     names in the namespace. inplace: also the method ``name_``. namespace "": only the methods.
-    out: the function gets an argument ``out=`` (its methods have none, as in PyTorch). also: further
+    out: the function gets an argument ``out=`` (its methods have none, as in PyTorch); "exact": it must have
+    the result's own dtype. also: further
     keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one. numpy: whether
     NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
     call: a function of the same arguments that answers with the one `Call` of an elementwise record which
@@ -63,7 +64,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
             function = given = choosing(given, autocast)
         plain = by_keyword(given, also, takes_numpy)
         if out or plain is not given:
-            function = with_out(plain, own, call) if out or function is not given else plain
+            takes_out = out or function is not given
+            function = with_out(plain, own, call, exact=out == "exact") if takes_out else plain
             if autocast == "lower":
                 function = unless_out(function)
         if namespace == "nn.functional":
@@ -100,7 +102,7 @@ class _Outlined:
 
 
 def with_out(function: Callable[..., T], name: str | None = None,
-             plan: Callable | None = None) -> Callable[..., T]:
+             plan: Callable | None = None, *, exact: bool = False) -> Callable[..., T]:
     """The function with ``out=``: a tensor, or a tuple of them where it gives several."""
     name = name or function.__name__
     names = getattr(function, "also", {})
@@ -123,10 +125,10 @@ def with_out(function: Callable[..., T], name: str | None = None,
         if out is None:
             return result
         if isinstance(result, Tensor):
-            return check_out(out, result, name)
+            return check_out(out, result, name, exact)
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}: out must be {len(result)} Tensors, got {type(out).__name__}")
-        results = [check_out(o, r, name) for o, r in zip(out, result)]
+        results = [check_out(o, r, name, exact) for o, r in zip(out, result)]
         return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
 
     call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined]
@@ -234,13 +236,13 @@ def computed(call: Call, out: Any, op: str) -> Tensor:
     return result if out is None else check_out(out, result, op)
 
 
-def check_out(out: Any, result: Tensor, op: str) -> Tensor:
-    """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype category, no grad."""
+def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
+    """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype (category), no grad."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{op}: out must be a Tensor, got {type(out).__name__}")
     if out._node is not None or result._node is not None:
         raise RuntimeError(f"{op}: out= cannot be recorded; use the function's result, or no_grad()")
-    if not can_cast(result.dtype, out.dtype):
+    if not can_cast(result.dtype, out.dtype) or exact and out.dtype is not result.dtype:
         raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "
                          f"the result's dtype")
     if out.shape != result.shape:

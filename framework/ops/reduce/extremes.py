@@ -82,7 +82,7 @@ def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _extreme(amin_op, input, dim, keepdim, "amin")
 
 
-@public(method=True, out=True)
+@public(method=True, out="exact")
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """(min, max): the smallest and the largest element, of all or along one dimension.
 

@@ -267,7 +267,7 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None
     at = one_dim(dim, input.ndim, "diff")
     parts = [tensor_arg(p, "diff", w) for p, w in ((prepend, "prepend"), (input, "input"), (append, "append"))
              if p is not None]
-    y = input if len(parts) == 1 else _joined(parts, at)
+    y = input if len(parts) == 1 or not n else _joined(parts, at)
     for _ in range(min(n, y.shape[at])):
         later = slice_along(y, at, slice(1, None))
         before = slice_along(y, at, slice(0, max(y.shape[at] - 1, 0)))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...backends import array_module
 from ...dtypes import promote_types
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -100,8 +101,13 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     at = one_dim(dim, xs[0].ndim, "cat")
     if any(x.ndim != xs[0].ndim for x in xs):
         _cat_infer(*[Meta(x.shape, x.dtype) for x in xs], dim=at)
-    result = cat_op.run(*xs, dim=at)
-    return result if out is None else check_out(out, result, "cat")
+    if out is None:
+        return cat_op.run(*xs, dim=at)
+    if isinstance(out, Tensor) and any(
+            array_module(x._array).may_share_memory(x._array, out._array) for x in xs):
+        raise ValueError("cat: out= shares memory with one of the tensors, which would change while it is "
+                         "read; give it memory of its own")
+    return check_out(out, cat_op.run(*xs, dim=at), "cat")
 
 
 @public(op=stack_op)

@@ -118,7 +118,10 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return reshape_op.run(tensor_arg(input, "reshape"), shape=size_args(shape, "reshape", "shape"))
+    sizes = size_args(shape, "reshape", "shape")
+    if sizes and min(sizes) < -1:  # NumPy takes any negative size for -1
+        full_shape(tensor_arg(input, "reshape").shape, sizes, "reshape")
+    return reshape_op.run(tensor_arg(input, "reshape"), shape=sizes)
 
 
 @public("", method=True, also="dtype=size")
@@ -138,7 +141,7 @@ def view(input: Tensor, *size: Any) -> Tensor:
         out._counter = counter_of(input)
         return out
     try:
-        out = reshape_op.run(input, shape=size_args(size, "view"))
+        out = reshape(input, size_args(size, "view"))
     except ShapeError as error:
         raise ShapeError(str(error).replace("reshape:", "view:", 1)) from None
     if out._base is None and out._array.size:

@@ -82,6 +82,8 @@ def gradient(input: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: in
     given = (dim,) if isinstance(dim, int) else dim
     dims = many_dims(None, x.ndim, "gradient") if given is None else tuple(
         [one_dim(d, x.ndim, "gradient") for d in given])
+    if len(set(dims)) < len(dims):
+        raise ShapeError(f"gradient: dim={dim} names a dimension twice")
     spacing = 1 if spacing is None else spacing
     spaces = list(spacing) if isinstance(spacing, (tuple, list)) else [spacing] * len(dims)
     if len(spaces) != len(dims):

@@ -119,9 +119,9 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
         x = x * n_fft ** 0.5
     if not return_complex and weights.is_complex():
         raise DTypeError("istft: a complex window gives a complex signal; pass return_complex=True")
-    frames: Any = irfft(x.mT, n_fft) if half else ifft(x.mT)
-    if not return_complex and not half:
-        frames = frames.real
+    if not return_complex:  # the first half of the spectrum says all of a real signal
+        x = x[..., :n_fft // 2 + 1, :]
+    frames: Any = irfft(x.mT, n_fft) if half or not return_complex else ifft(x.mT)
     start = n_fft // 2 if center else 0
     total = n_fft + hop * (x.shape[-1] - 1)
     stop = total - start if length is None else min(start + length, total)

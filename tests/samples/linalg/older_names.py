@@ -24,7 +24,8 @@ row("lu", Sample("product", lambda M, x: M.lu_unpack(*M.lu(x))[0] @ M.lu_unpack(
     errors=[("vector", lambda M: M.lu(M.ones(2)), *NOT_SQUARE)])
 row("lu_solve",
     Sample("plain", lambda M, b, x: M.lu_solve(b, *M.lu(x)), (B, A), lambda b, x: np.linalg.solve(x, b)),
-    errors=[("no tensor", lambda M: M.lu_solve([1.0], M.eye(1), M.ones(1, dtype=M.int32)), TypeError, "'b'")])
+    errors=[("no tensor", lambda M: M.lu_solve([1.0], M.eye(1), M.ones(1, dtype=M.int32)), TypeError,
+             "'input'")])
 row("qr", *[Sample(label, lambda M, x: M.qr(x)[0] @ M.qr(x)[1], (x,), _inputs)
             for label, x in (("tall", TALL), ("square", A))],
     Sample("complete", lambda M, x: M.qr(x, some=False)[1].abs(), (TALL,),

@@ -109,14 +109,16 @@ def _bce_logits(x: Any, t: Any, weight: Any = 1.0, pos_weight: Any = 1.0) -> Any
 W = positive(4)
 pointwise(
     "binary_cross_entropy", _bce, (PROBS, rng(5).uniform(size=(3, 4))),
-    extra=(Sample("weight", lambda M, x, t, w: F(M).binary_cross_entropy(x, t, w), (PROBS, BITS, W),
-                  lambda x, t, w: _bce(x, t, w).mean(), order=1, torch=False,
+    extra=(Sample("weight", lambda M, x, t, w: F(M).binary_cross_entropy(x, t, w),
+                  (PROBS, 0.9 * BITS + 0.05, W), lambda x, t, w: _bce(x, t, w).mean(), order=1, torch=False,
                   why="PyTorch has no derivative for weight"),
            Sample("bounds", lambda M, x, t: F(M).binary_cross_entropy(x, t, reduction="none"),
                   (np.array([0.0, 1.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0, 0.0])), _bce, grad=False,
                   why="the log is limited there"),),
     errors=(("logits", lambda M: F(M).binary_cross_entropy(M.ones(2) * 3, M.ones(2)), ValueError,
-             "probabilities in [0, 1]"),))
+             "probabilities in [0, 1]"),
+            ("targets", lambda M: F(M).binary_cross_entropy(M.ones(2) / 2, M.ones(2) * 3), ValueError,
+             "target must lie in [0, 1]")))
 pointwise(
     "binary_cross_entropy_with_logits", _bce_logits, (X, rng(5).uniform(size=(3, 4))),
     extra=(Sample("weight", lambda M, x, t, w: F(M).binary_cross_entropy_with_logits(x, t, w),

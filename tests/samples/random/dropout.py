@@ -34,7 +34,7 @@ def _row(name: str, x: Any, errors: list | None = None) -> None:
 
 
 def _wrong_ndim(name: str) -> list:
-    return [("ndim", lambda M: getattr(M.nn.functional, name)(M.ones(2), 0.5), RuntimeError,
+    return [("ndim", lambda M: getattr(M.nn.functional, name)(M.ones(2), 0.5, True), RuntimeError,
              "wanted an input")]
 
 
