@@ -569,3 +569,11 @@ def test_distributed_sampler_for_exact_evaluation():
         assert [len(p) for p in parts] == [len(list(p)) for p in parts] and parts[0].total_size == 5
     with pytest.raises(ValueError, match="choose one"):
         fw.data.DistributedSampler(range(5), 2, 0, drop_last=True, pad=False)
+
+
+def test_a_loader_is_not_changed_once_it_is_made():
+    loader = fw.data.DataLoader(fw.data.TensorDataset(fw.arange(4)), batch_size=2)
+    for name in ("batch_size", "sampler", "batch_sampler", "drop_last", "dataset", "persistent_workers"):
+        with pytest.raises(ValueError, match=f"{name} cannot be changed"):
+            setattr(loader, name, None)
+    assert [len(x) for (x,) in loader] == [2, 2]

@@ -74,3 +74,14 @@ def test_alpha_dropout_has_two_lines():
 def test_dtype_stays(dtype):
     assert F.dropout(fw.ones(4, dtype=dtype), 0.5).dtype is dtype
     assert F.alpha_dropout(fw.ones(4, dtype=dtype), 0.5, training=True).dtype is dtype
+
+
+def test_dropout_of_other_dimensions_warns_as_pytorch():
+    with pytest.warns(UserWarning, match="dropout2d: wanted an input of 3 or 4 dimensions"):
+        y = F.dropout2d(fw.ones(50, 4), 0.5)
+    assert set(y.flatten().tolist()) == {0.0, 2.0}
+    with pytest.warns(UserWarning, match="samples and channels"):
+        y = F.dropout3d(fw.ones(5, 40, 3), 0.5)
+    assert (y.amax(2) == y.amin(2)).all()
+    with pytest.raises(fw.errors.ShapeError, match="dropout1d"):
+        F.dropout1d(fw.ones(2, 2, 2, 2), 0.5)

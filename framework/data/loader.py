@@ -26,6 +26,9 @@ from .workers.feed import Feed, Home, Share
 from .workers.pool import ProcessPool
 from .workers.threads import ThreadPool
 
+# what the order of batches and the workers were made for
+_FIXED = frozenset(("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"))
+
 
 class DataLoader:
     """Batches of a dataset: ``for batch in loader``.
@@ -67,6 +70,8 @@ class DataLoader:
     stall_warning: float = 60.0
 
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], for type checkers
+
+    _made = False  # whether ``__init__`` has ended
 
     def __init__(self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None,
                  sampler: Any = None, batch_sampler: Any = None, num_workers: int = 0,
@@ -117,6 +122,13 @@ class DataLoader:
         self._begun = False  # whether an iterator of this epoch was handed out
         self._newest: object = None
         self._home = Home(persistent_workers)
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _FIXED and self._made:
+            raise ValueError(f"DataLoader: {name} cannot be changed once the loader is made, since sampling "
+                             f"and workers were set up for it; make another DataLoader")
+        super().__setattr__(name, value)
 
     def __len__(self) -> int:
         """The number of batches; TypeError where the dataset or sampler has no length."""

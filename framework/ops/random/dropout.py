@@ -6,6 +6,7 @@ elements, the mask is an input of the multiplication.
 """
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,11 @@ def _channels(x: Tensor, op: str, ndims: tuple[int, ...], unbatched: int | None)
     """The shape of a mask with one number per channel of each sample."""
     if x.ndim not in ndims:
         listed = " or ".join(str(n) for n in ndims)
-        raise ShapeError(f"{op}: wanted an input of {listed} dimensions, got shape {list(x.shape)}")
+        said = f"{op}: wanted an input of {listed} dimensions, got shape {list(x.shape)}"
+        if x.ndim < 2 or op == "dropout1d":
+            raise ShapeError(said)
+        warnings.warn(f"{said}; the first two are taken as samples and channels, as PyTorch still does; "
+                      f"reshape it", UserWarning, stacklevel=4)
     lead = 1 if x.ndim == unbatched else 2
     return x.shape[:lead] + (1,) * (x.ndim - lead)
 
@@ -126,7 +131,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Whole channels of (N, C, H, W) dropped; see ``dropout``.
 
-    Three dimensions are taken as (N, C, L), as PyTorch does.
+    Three dimensions are taken as (N, C, L), as PyTorch does; others but four too, with a warning.
 
     >>> fw.nn.functional.dropout2d(fw.ones(1, 2, 3, 3), p=1.0).sum()
     tensor(0.)
