@@ -11,6 +11,7 @@ import numpy as np
 from .. import dtypes
 from ..errors import DTypeError
 from ..ops.convert.cast import to
+from ..ops.record.arming import subclass
 from ..ops.shape.arrange import flip
 from ..tensor import Tensor, wrap
 
@@ -71,8 +72,8 @@ def give(result: Tensor, *inputs: Any) -> Array:
     if type(result) is not Array:
         if type(result) is not Tensor or any(result is x for x in inputs):
             result = Tensor.__getitem__(result, ...)  # type: ignore[attr-defined]
-        result.__class__ = Array
-    return result  # type: ignore[return-value]
+        return subclass(result, Array)
+    return result
 
 
 def together(name: str, *operands: Any) -> list[Any]:

@@ -54,6 +54,7 @@ class LazyModuleMixin(Module):
         if self.cls_to_become is not None or self.has_uninitialized_params():
             self._infer_parameters(self, args, kwargs)
             if self.cls_to_become is not None:
+                # as in PyTorch the very object becomes the other class: others hold it already
                 self.__class__ = self.cls_to_become  # type: ignore[assignment]
                 return self(*args, **kwargs)
         return super().__call__(*args, **kwargs)

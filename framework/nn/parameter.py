@@ -116,7 +116,7 @@ class _Uninitialized:
         values = empty(shape, device=self.device if device is None else device,
                        dtype=self.dtype if dtype is None else dtype)  # type: ignore[attr-defined]
         self._array = values._array
-        self.__class__ = self.cls_to_become
+        self.__class__ = self.cls_to_become  # as in PyTorch: an optimizer may hold this very object
 
     def converted(self, function: Any) -> _Pending:
         """What to ``become``: dtype and device are those that ``function`` gives a tensor like this."""
