@@ -342,3 +342,20 @@ def test_forward_mode(name):
     there = float((moved * v).sum())
     back = sum(float((g * t).sum()) for g, t in zip(pulled, tangents, strict=True))
     assert there == pytest.approx(back, rel=1e-9)
+
+
+@needs_native
+@pytest.mark.parametrize("order", ["turned", "backward", "repeated", "every other"])
+def test_rows_that_do_not_lie_together(order):
+    whole = np.random.default_rng(0).standard_normal((300, 700)).astype(np.float32)  # copied without the GIL
+    laid = {
+        "turned": np.ascontiguousarray(whole.T).T,
+        "backward": np.ascontiguousarray(whole[::-1, ::-1])[::-1, ::-1],
+        "repeated": np.broadcast_to(whole[:1], whole.shape),
+        "every other": np.repeat(whole, 2, axis=1)[:, ::2],
+    }[order]
+    rows = np.ascontiguousarray(laid)
+    calls = [("softmax", {"dim": 1}), ("softmax", {"dim": 0}), ("cumsum", {"dim": 1, "reverse": False})]
+    for name, options in calls:
+        kernel = getattr(module, name)
+        np.testing.assert_array_equal(kernel(laid, **options), kernel(rows, **options))
