@@ -241,7 +241,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
 
 _kl = Elementwise(
     "kl_div", "x target",
-    "where(target > 0, target * log(target), where(target < 0, nan, target)) - target * x", result="float",
+    "where(target == 0, 0.0, target * log(target)) - target * x", result="float",
     vjp={"x": "-g * target", "target": "gate(where(target > 0, g, 0.0), log(target) + 1) - g * x"})
 _kl_log = Elementwise(
     "kl_div_log", "x target", "exp(target) * (target - x)", result="float",
