@@ -42,9 +42,11 @@ and not here.
 * **order**: to which derivatives are checked by numbers in the tests. Every rule is written in operations
   that have rules, so higher orders follow.
 * **forms**: `m` method, `_` in place, `o` `out=`, `v` the result is a view, `(v)` it may be one.
+* **vmap**: `rule` where a call for a batch of examples is one call (`loop`: one per example, after a
+  warning), `composed` where the function calls others.
 
-| names | dtypes | vjp | jvp | order | forms |
-| --- | --- | --- | --- | --- | --- |
+| names | dtypes | vjp | jvp | order | forms | vmap |
+| --- | --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -135,6 +137,12 @@ def _jvp(p: Public, vjp: str) -> str:
     return p.op.jvp or "derived"  # type: ignore[union-attr]
 
 
+def _batch(p: Public) -> str:
+    if p.op is None:
+        return "composed"
+    return "rule" if p.op.batch is not None else "loop"
+
+
 def _forms(group: list[Public]) -> str:
     p = group[0]
     if p.name.endswith("_"):
@@ -170,7 +178,7 @@ def generate() -> str:
             vjp = _vjp(group[0], order)
             names = ", ".join(f"`{_name(p)}`" for p in group)
             lines.append(f"| {names} | {_dtypes(rows)} | {vjp} | {_jvp(group[0], vjp)} | {order} | "
-                         f"{_forms(group)} |")
+                         f"{_forms(group)} | {_batch(group[0])} |")
     return HEADER + "\n".join(lines) + "\n"
 
 
