@@ -4,6 +4,7 @@ from typing import Any
 
 from ..backends import array_module
 from ..ops.convert.share import share
+from .arrays import on_device
 from .fused import Fused, denominator, fused_denominator, fused_gradient
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
@@ -52,7 +53,8 @@ class Adagrad(Optimizer):
     def _start(self, p: Any, group: dict[str, Any]) -> dict[str, Any]:
         kept = self.state[p]
         if not kept and not getattr(p, "cls_to_become", None):  # a lazy layer's has no shape yet
-            kept.update(self.first_state(p, group), step=0)
+            with on_device(p._array):
+                kept.update(self.first_state(p, group), step=0)
         return kept
 
     def share_memory(self) -> None:
