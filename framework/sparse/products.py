@@ -172,7 +172,7 @@ def _two_sparse(x: SparseTensor, y: SparseTensor, op: str) -> SparseTensor:
     found, inverse = xp.unique(linear, return_inverse=True)
     products = take(av, left) * take(bv, right)
     made = sparse(at_linear(found, size), put(products, inverse.reshape(-1), len(found)), size)
-    return made.to_sparse(layout=x.layout) if not x.is_sparse else made  # type: ignore[attr-defined]
+    return made.to_sparse(layout=x.layout) if not x.is_sparse else made  # type: ignore[attr-defined, return-value]
 
 
 def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Any:

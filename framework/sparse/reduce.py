@@ -99,7 +99,7 @@ def _soft(input: Any, dim: int, dtype: Any, log: bool) -> SparseTensor:
         total = put(powers, groups, count)
         made = shifted - take(total.log(), groups) if log else powers / take(total, groups)
     result = sparse(x._pattern, made, x._size)
-    return result if layout is sparse_coo else result.to_sparse(layout=layout)  # type: ignore[attr-defined]
+    return result if layout is sparse_coo else result.to_sparse(layout=layout)  # type: ignore[attr-defined, return-value]
 
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:

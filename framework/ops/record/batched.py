@@ -103,7 +103,7 @@ class Batched(ndarray):
             raise self._asked(f"NumPy's {ufunc.__name__}")
         return lift(ufunc(*aligned(arrays, batched), **settings), level)
 
-    def __array_function__(self, function: Any, types: Any, args: tuple, kwargs: dict) -> Any:
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
         plain = [_view(a, ndarray) if isinstance(a, Batched) else a for a in args]
         if function in _OF_SHAPES:
             return function(*plain, **kwargs)

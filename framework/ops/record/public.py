@@ -131,7 +131,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
         results = [check_out(o, r, name, exact) for o, r in zip(out, result)]
         return type(result)(*results) if hasattr(result, "_fields") else tuple(results)
 
-    call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined]
+    call.__wrapped__ = _Outlined(function)  # type: ignore[attr-defined, assignment]
     call.without_out = function  # type: ignore[attr-defined]
     call.also = names  # type: ignore[attr-defined]
     return call

@@ -153,7 +153,7 @@ def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: di
         return looped(op, size, arrays, batched, settings, warn=False)
     out = np.array(x, copy=True, order="C").reshape(size, math.prod(x.shape[1:]))
     places = _follow(np.arange(out.shape[1]).reshape(x.shape[1:]), settings["chain"])
-    value = 0
+    value: Any = 0
     if len(arrays) > 1:
         value = np.broadcast_to(aligned([arrays[1], places], (batched[1], False))[0], (size, *places.shape))
         value = value.reshape(size, places.size)
