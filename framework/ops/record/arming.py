@@ -8,6 +8,7 @@ before. So a program of plain tensors pays nothing, not even a test.
 
 import threading
 import weakref
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -23,17 +24,35 @@ armed: list[bool] = []
 _lock = threading.Lock()
 
 
-def _template(*args: Any, **settings: Any) -> Any:
-    plain: Any = "<plain>"  # constants, which ``_coded`` replaces
-    modes: Any = "<modes>"
-    original: Any = "<original>"
-    hand: Any = "<hand>"
-    if settings or modes[0]:
-        return hand(args, settings)
-    for x in args:
-        if type(x) not in plain:
+_TEMPLATE = """
+def around({names}):
+    def template(*args, **settings):
+        plain = "<plain>"  # constants, which ``_coded`` replaces
+        modes = "<modes>"
+        original = "<original>"
+        hand = "<hand>"
+        if settings or modes[0]:
             return hand(args, settings)
-    return original(*args)
+        for x in args:
+            if type(x) not in plain:
+                return hand(args, settings)
+        return original(*args)
+        {names}
+    return template
+"""
+
+
+@cache
+def _template(free: int) -> CodeType:
+    """The code for functions with so many variables of an outer function.
+
+    It has to name as many itself: only then Python copies them into the frame, where whoever looks at its
+    locals (a debugger, say) follows them.
+    """
+    names = ", ".join(f"free{i}" for i in range(free))
+    space: dict[str, Any] = {}
+    exec(_TEMPLATE.format(names=names), space)
+    return space["around"](*[None] * free).__code__
 
 
 def _coded(function: FunctionType, original: FunctionType) -> CodeType:
@@ -42,7 +61,8 @@ def _coded(function: FunctionType, original: FunctionType) -> CodeType:
         return original(*args, **settings) if result is NotImplemented else result
 
     values = {"<plain>": PLAIN, "<modes>": modes_open, "<original>": original, "<hand>": hand}
-    own, code = function.__code__, _template.__code__
+    own = function.__code__
+    code = _template(len(own.co_freevars))
     constants = tuple(values.get(c, c) if isinstance(c, str) else c for c in code.co_consts)
     return code.replace(co_consts=constants, co_freevars=own.co_freevars, co_name=own.co_name,
                         co_filename=own.co_filename, co_firstlineno=own.co_firstlineno)
