@@ -31,9 +31,9 @@ def test_a_failed_build_leaves_a_wheel_with_a_note(tmp_path, monkeypatch, capfd)
             wheel.writestr("x-1.dist-info/RECORD", "x-1.dist-info/RECORD,,\n")
         return "x.whl"
 
-    monkeypatch.delenv("FRAMEWORK_NATIVE", raising=False)
+    monkeypatch.setenv("FRAMEWORK_NATIVE", "")  # so that what the build sets is taken back at the end
+    monkeypatch.delenv("FRAMEWORK_NATIVE")
     assert build_backend._build(build, str(tmp_path)) == "x.whl"
-    monkeypatch.delenv("FRAMEWORK_NATIVE", raising=False)
     with zipfile.ZipFile(tmp_path / "x.whl") as wheel:
         assert wheel.read("x-1.dist-info/native_build.txt") == b"CMake Error: something is missing"
         assert "native_build.txt,sha256=" in wheel.read("x-1.dist-info/RECORD").decode()

@@ -280,7 +280,7 @@ def test_a_class_that_is_gone(monkeypatch):
 AUDITED = """
 import io, sys
 import zipfile, argparse, encodings.cp437  # what the reader itself may load
-import framework as fw, framework.nn
+import framework as fw, framework.io, framework.nn
 from framework.errors import CheckpointError
 files = [open(name, "rb").read() for name in sys.argv[1:]]
 sys.modules["pickle"] = sys.modules["_pickle"] = None  # an import of it would fail

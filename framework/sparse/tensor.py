@@ -17,6 +17,7 @@ from ..dtypes import DType
 from ..errors import AutogradError, LayoutError, ShapeError
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ..size import Size
+from ..ops.record.torch_function import disabled
 from ..sparse_door import sparse as door
 from ..tensor import More, Tensor, wrap
 from .pattern import Compressed, Coordinates, Pattern
@@ -41,6 +42,7 @@ class SparseTensor(Tensor):
     __slots__ = ("_entries", "_pattern", "_size")
     # NumPy's functions refuse it, and its operators ask ours
     __array_ufunc__: Any = None  # type: ignore[assignment]
+    __torch_function__ = disabled  # results are what operations make them, not tensors of this class
     base = None  # asked of gradients in backward: memory is never another's
 
     _entries: Tensor
@@ -415,7 +417,7 @@ def _asked() -> str:
         op = frame.f_locals.get("op") or frame.f_locals.get("self")
         if op is not None and isinstance(getattr(op, "name", None), str) and hasattr(op, "kernel"):
             return str(op.name)
-        if frame.f_code.co_name not in ("call", "function"):  # what stands around public functions
+        if frame.f_code.co_name not in ("call", "function", "hand"):  # what stands around functions
             name = frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return name

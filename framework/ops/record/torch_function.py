@@ -75,7 +75,14 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 def overrides(x: Any) -> bool:
     """Whether the class of ``x`` does functions itself."""
     kind = type(x)
-    return kind not in PLAIN and getattr(kind, "__torch_function__", disabled) is not disabled
+    return kind not in PLAIN and getattr(kind, "__torch_function__", disabled) is not disabled \
+        and not _of_pytorch(kind)
+
+
+def _of_pytorch(kind: type) -> bool:
+    """Whether a class is PyTorch's own Tensor, or based on it, which knows nothing of our functions."""
+    return any(base.__name__ == "Tensor" and base.__module__.partition(".")[0] == "torch"
+               and base is not Tensor for base in kind.__mro__)
 
 
 def overriding(args: Any) -> list:
