@@ -16,8 +16,8 @@ from ..device import Device
 from ..dtypes import DType
 from ..errors import AutogradError, LayoutError, ShapeError
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
-from ..size import Size
 from ..ops.record.torch_function import disabled
+from ..size import Size
 from ..sparse_door import sparse as door
 from ..tensor import More, Tensor, wrap
 from .pattern import Compressed, Coordinates, Pattern
