@@ -98,6 +98,25 @@ def seeds(leaves, grad):
             for c, y in zip(cotangents(leaves), leaves)]
 
 
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64])
+def test_sparse_kernels_are_their_formulas(dtype):
+    """Rows of the table take dense tensors only; here are sparse ones, and rows of a table."""
+    sparse = fw.sparse  # its records are made when it is first named
+    fw.manual_seed(0)
+    dense = fw.rand(40, 30, dtype=dtype) * (fw.rand(40, 30) > 0.7)
+    with Twins().on():
+        for layout in ("to_sparse", "to_sparse_csr"):
+            x = getattr(dense, layout)().requires_grad_()
+            y = fw.rand(30, 7, dtype=dtype, requires_grad=True)
+            (x @ y).square().sum().backward()
+            assert y.grad is not None and x.grad is not None
+        pattern = dense.to_sparse_csr()
+        sparse.sampled_addmm(pattern, fw.rand(40, 5, dtype=dtype), fw.rand(5, 30, dtype=dtype))
+        table = fw.rand(50, 6, dtype=dtype, requires_grad=True)
+        fw.nn.functional.embedding(fw.tensor([[3, 3], [0, 49]]), table, sparse=True).sum().backward()
+    assert {"spmm", "sddmm", "sparse_embedding"} <= compared
+
+
 def test_no_native_kernel_was_left_out():
     if len(ran) < len(ROWS):
         pytest.skip("knows only after the whole table in one process")
