@@ -181,7 +181,7 @@ def test_convert_sync_batchnorm() -> None:
     assert made is net and type(net[1]) is type(net[2][0]) is nn.SyncBatchNorm
     assert net[2][0].weight is weight and list(net.state_dict()) == keys and not net[2][0].training
     assert net[1].process_group == "group" and net[1].momentum == 0.1
-    np.testing.assert_allclose(net(x).detach().numpy(), wanted.detach().numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(net(x).detach().numpy(), wanted.detach().numpy(), rtol=1e-6, atol=1e-6)
     alone = nn.SyncBatchNorm.convert_sync_batchnorm(nn.BatchNorm1d(2))
     assert type(alone) is nn.SyncBatchNorm
     with pytest.raises(ValueError, match=r"\(N, C, ...\)"):
