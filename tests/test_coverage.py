@@ -8,10 +8,12 @@ from table import BROKEN, ROWS
 from watch import leaf
 
 import framework as fw
+from framework import _native
 from framework.autograd.forward import push, transposed
 from framework.ops import OPS, PUBLIC
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.language.expression import array_function
+from framework.seam import intercept
 
 
 def test_sample_files_load():
@@ -53,7 +55,38 @@ def reachable(row):
     return hasattr(home, row.name)
 
 
-ELSEWHERE = {"transfer": "moves between devices: tests/test_cuda.py"}
+def sparse_products():
+    """The product with a sparse matrix, and that at the places of one."""
+    places, dense = fw.eye(3).to_sparse_csr(), fw.ones(3, 3)
+    fw.sparse.mm(places, dense)
+    fw.sparse.sampled_addmm(places, dense, dense)
+
+
+def sparse_rows():
+    """An embedding whose gradient is a sparse tensor."""
+    fw.nn.Embedding(5, 3, sparse=True)(fw.tensor([1, 2])).sum().backward()
+
+
+def batched():
+    """The border of vmap, both ways."""
+    fw.func.vmap(fw.sin)(fw.ones(2, 3))
+
+
+def joined():
+    """Layers that run as one native call."""
+    nn, image = fw.nn, fw.ones(2, 3, 8, 8)
+    nn.Sequential(nn.Linear(3, 4), nn.ReLU())(fw.ones(2, 3))
+    nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU())(image)
+    with fw.no_grad():
+        nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()(image)
+
+
+ELSEWHERE = {  # what no public function's row can reach, and what does
+    "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
+    "batch_in": batched, "batch_out": batched,
+    "linear_relu": joined, "conv_relu": joined, "conv_norm": joined,
+    "transfer": None,  # moves between devices: tests/test_cuda.py
+}
 
 
 def test_every_record_is_reached(watch, request):
@@ -63,6 +96,22 @@ def test_every_record_is_reached(watch, request):
         pytest.skip("needs a run of the whole table in one process")
     missing = sorted(op.name for op in OPS if op not in watch.seen and op.name not in ELSEWHERE)
     assert not missing, f"{len(missing)} records were reached by no sample: {', '.join(missing)}"
+
+
+@pytest.mark.parametrize("program", sorted({p for p in ELSEWHERE.values() if p}, key=lambda p: p.__name__))
+def test_records_that_no_sample_reaches(program):
+    """The programs named above do run the records that they are named for."""
+    if program is joined and _native.module is None:
+        pytest.skip("layers are joined by the native kernels only")
+    seen = set()
+
+    def look(event, proceed):
+        seen.add(event.name)
+        return proceed(*event.inputs, **event.settings)
+
+    with intercept(look, shortcuts=True):
+        program()
+    assert {name for name, wanted in ELSEWHERE.items() if wanted is program} <= seen
 
 
 def test_every_differentiable_record_infers():

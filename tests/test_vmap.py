@@ -99,7 +99,7 @@ def test_in_place_inside():
 
 
 def test_gradients_from_outside():
-    x, w = fw.randn(4, 3), fw.randn(5, 3, requires_grad=True)
+    x, w = fw.randn(4, 3, dtype=fw.float64), fw.randn(5, 3, dtype=fw.float64, requires_grad=True)
 
     def f(x, w):
         return ((w @ x).tanh() ** 2).sum()
@@ -108,9 +108,9 @@ def test_gradients_from_outside():
     total = sum(f(a, w) for a in x)
     (expected,) = fw.autograd.grad(total, w, create_graph=True)
     assert fw.allclose(found, expected)
-    assert fw.allclose(*[fw.autograd.grad((g ** 2).sum(), w)[0] for g in (found, expected)], atol=1e-5)
-    push = F.jvp(lambda w: F.vmap(lambda a: f(a, w))(x), (w.detach(),), (fw.ones(5, 3),))[1]
-    each = [F.jvp(lambda w, a=a: f(a, w), (w.detach(),), (fw.ones(5, 3),))[1] for a in x]
+    assert fw.allclose(*[fw.autograd.grad((g ** 2).sum(), w)[0] for g in (found, expected)])
+    push = F.jvp(lambda w: F.vmap(lambda a: f(a, w))(x), (w.detach(),), (fw.ones(5, 3, dtype=fw.float64),))[1]
+    each = [F.jvp(lambda w, a=a: f(a, w), (w.detach(),), (fw.ones(5, 3, dtype=fw.float64),))[1] for a in x]
     assert fw.allclose(push, fw.stack(each))
 
 
