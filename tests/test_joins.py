@@ -136,7 +136,7 @@ def test_a_norm_far_from_zero():
         got, wanted = both(conv, x, norm, nn.ReLU())
         scale = (norm.weight / (norm.running_var + norm.eps).sqrt()).abs().max().item()
     step = float(np.spacing(np.float32(1e4))) * scale  # what the last bit of the bias is worth in the result
-    np.testing.assert_allclose(got.numpy(), wanted.numpy(), atol=4 * step)
+    np.testing.assert_allclose(got.numpy(), wanted.numpy(), atol=16 * step)  # of 72 roundings, 36 at worst
 
 
 def test_a_norm_stays_apart_where_it_is_recorded_or_counts(joined_calls):
