@@ -12,6 +12,7 @@ from ranks import on_ranks
 import framework as fw
 import framework.distributed as dist
 from framework.distributed import ReduceOp
+from framework.errors import CheckpointError
 from framework.multiprocessing import ProcessRaisedException
 from framework.tensor import wrap
 
@@ -136,6 +137,8 @@ def together(rank, n):
     objects = [None] * n
     dist.all_gather_object(objects, {"rank": rank, "text": "x" * rank * 1000})
     assert [o["rank"] for o in objects] == list(range(n))
+    with pytest.raises(TypeError, match="all_gather_object: objects travel as plain data"):
+        dist.all_gather_object(objects, object())  # nothing was sent: the next call is the same one on all
     dist.gather_object(rank, objects if rank == 1 else None, dst=1)
     assert rank != 1 or objects == list(range(n))
     two = [rank, "a"] if rank == 1 else [None, None]
@@ -204,6 +207,27 @@ def together(rank, n):
 def test_objects_groups_messages_and_work():
     on_ranks(3, together)
     on_ranks(4, together)
+
+
+class Trap:
+    """Unpickling it ends the process."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+
+def trap(rank, n):
+    data = np.frombuffer(pickle.dumps([Trap()]), np.uint8)
+    if rank == 0:
+        dist.send(fw.tensor([data.size]), 1)
+        dist.send(fw.tensor(data.copy()), 1)
+    else:
+        with pytest.raises(CheckpointError):
+            dist.recv_object_list([None], 0)
+
+
+def test_what_peers_send_is_not_run():
+    on_ranks(2, trap)
 
 
 def mistakes(rank, n):

@@ -223,6 +223,23 @@ class Tall(nn.Module):
         return self.head(self.norm(x)) * self.scale
 
 
+def test_a_store_in_a_file(tmp_path):
+    path = os.fspath(tmp_path / "store")
+    store, other = dist.FileStore(path, 2), dist.FileStore(path, 2)
+    store.set("a", b"1")
+    other.set("", b"")
+    assert other.add("a", 4) == 5 and other.delete_key("") and store.num_keys() == 1
+    whole = (tmp_path / "store").read_bytes()
+    for end in range(len(whole)):  # a process was killed while it wrote
+        (tmp_path / "store").write_bytes(whole[:end])
+        store.set("b", b"2")
+        assert other.get("b") == b"2" and other.num_keys() <= 3
+    (tmp_path / "notes").write_text("mine")
+    with pytest.raises(dist.DistributedError, match="a file of something else"):
+        dist.FileStore(os.fspath(tmp_path / "notes"), 2).set("a", b"1")
+    assert (tmp_path / "notes").read_text() == "mine"
+
+
 def sharded(rank, n, path, own):
     if own:  # the way of backends without shared memory
         type(dist.GroupMember.WORLD.backend).symmetric = None
@@ -260,6 +277,15 @@ def sharded(rank, n, path, own):
     assert all(np.asarray(back[k]).tobytes() == np.asarray(full[k]).tobytes() for k in full)
     with pytest.raises(ValueError, match="missing, or of another shape: head.bias"):
         dist.fsdp.load_full_state_dict(again, {k: v for k, v in full.items() if k != "head.bias"})
+    late = parts(x).sum()
+    b.step()
+    with pytest.raises(RuntimeError, match="between a forward and its backward"):
+        late.backward()
+    late = parts(x).sum()
+    b.step()
+    parts(x)
+    with pytest.raises(RuntimeError, match="a step of its shard"):
+        late.backward()
     with pytest.raises(ValueError, match="sharded already"):
         dist.fsdp.fully_shard(again)
 

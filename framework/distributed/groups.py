@@ -324,9 +324,8 @@ def _meet(name: str, rank: int, size: int, seconds: float, found: Any) -> ShmBac
     deadline = time.monotonic() + seconds
     ranks = list(range(size))
     if rank == 0:
-        token = os.urandom(8).hex()
-        segment, _world.token = hand_out(name, what, ranks, 0, deadline, lambda pids: (new_arena(size),
-        token))
+        segment, _world.token = hand_out(name, what, ranks, 0, deadline, lambda: new_arena(size),
+                                         os.urandom(8).hex())
     else:
         segment, _world.token = fetch(name, what, rank, size, 0, deadline)
     assert _world.peers is not None

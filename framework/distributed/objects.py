@@ -1,10 +1,15 @@
-"""Collectives on Python objects, which travel pickled between the ranks of one job."""
+"""Collectives on Python objects.
 
-import pickle
+They travel in the format of ``framework.save``: plain data, tensors and arrays. What a peer sends is read as
+data; no class is built and nothing called that it names.
+"""
+
+import io
 from typing import Any
 
 import numpy as np
 
+from ..io import load, save
 from ..tensor import Tensor, wrap
 from .collectives import _root, all_gather, all_reduce, broadcast, gather, scatter
 from .groups import ProcessGroup, member
@@ -12,12 +17,20 @@ from .messages import recv, send
 from .reductions import ReduceOp
 
 
-def _packed(obj: Any) -> np.ndarray:
-    return np.frombuffer(pickle.dumps(obj), np.uint8)
+def _packed(obj: Any, op: str) -> np.ndarray:
+    """The bytes of an object; raises before anything is sent."""
+    file = io.BytesIO()
+    try:
+        save(obj, file, weights_only=True)
+    except TypeError as error:
+        text = str(error).removeprefix("save: ").split(", or pickle everything")[0]
+        raise TypeError(f"{op}: objects travel as plain data, which no peer can turn into code: "
+                        f"{text}") from None
+    return np.frombuffer(file.getvalue(), np.uint8)
 
 
 def _unpacked(array: np.ndarray, size: int) -> Any:
-    return pickle.loads(array[:size].tobytes())
+    return load(io.BytesIO(array[:size].tobytes()))
 
 
 def _number(found: ProcessGroup, value: int) -> Tensor:
@@ -50,14 +63,18 @@ def _read(t: Tensor) -> Any:
 
 
 def all_gather_object(object_list: list, obj: Any, group: Any = None) -> None:
-    """``obj`` of rank r into ``object_list[r]``, on every rank. Objects must be picklable."""
+    """``obj`` of rank r into ``object_list[r]``, on every rank.
+
+    Objects are plain data as ``framework.save`` takes it: numbers, text, bytes, lists, tuples, dicts, sets,
+    None, tensors, arrays of NumPy. Raises TypeError for others, before anything is sent.
+    """
     found = member(group, "all_gather_object")
     if found is None:
         return
     if len(object_list) != found.size():
         raise ValueError(f"all_gather_object: object_list must have {found.size()} places, got "
                          f"{len(object_list)}")
-    data = _packed(obj)
+    data = _packed(obj, "all_gather_object")
     size = _longest(found, data.size)
     outs = [_placed(found, np.empty(8 + size, np.uint8)) for _ in range(found.size())]
     all_gather(outs, _padded(found, data, size), found)
@@ -76,7 +93,7 @@ def gather_object(obj: Any, object_gather_list: list | None = None, dst: int | N
         raise ValueError(f"gather_object: rank {found.ranks[root]} is dst and must give object_gather_list "
                          f"with "
                          f"{found.size()} places")
-    data = _packed(obj)
+    data = _packed(obj, "gather_object")
     size = _longest(found, data.size)
     outs = [_placed(found, np.empty(8 + size, np.uint8)) for _ in range(found.size())] if here else None
     gather(_padded(found, data, size), outs, group=found, group_dst=root)
@@ -92,7 +109,7 @@ def broadcast_object_list(object_list: list, src: int | None = None, group: Any 
         return
     root = _root(found, src, group_src, "broadcast_object_list", "src", 0)
     here = found.rank() == root
-    data = _packed(list(object_list)) if here else np.empty(0, np.uint8)
+    data = _packed(list(object_list), "broadcast_object_list") if here else np.empty(0, np.uint8)
     size = _number(found, data.size)
     broadcast(size, group=found, group_src=root)
     whole = _padded(found, data, int(size.item()))
@@ -114,7 +131,7 @@ def scatter_object_list(scatter_object_output_list: list, scatter_object_input_l
     if here and (scatter_object_input_list is None or len(scatter_object_input_list) != found.size()):
         raise ValueError(f"scatter_object_list: rank {found.ranks[root]} is src and must give "
                          f"{found.size()} objects")
-    datas = [_packed(o) for o in scatter_object_input_list or ()] if here else []
+    datas = [_packed(o, "scatter_object_list") for o in scatter_object_input_list or ()] if here else []
     size = _number(found, max((d.size for d in datas), default=0))
     broadcast(size, group=found, group_src=root)
     most = int(size.item())
@@ -129,7 +146,7 @@ def send_object_list(object_list: list, dst: int | None = None, group: Any = Non
     found = member(group, "send_object_list")
     if found is None:
         return
-    data = _packed(list(object_list))
+    data = _packed(list(object_list), "send_object_list")
     send(_number(found, data.size), dst, found, group_dst=group_dst)
     send(_placed(found, data.copy()), dst, found, group_dst=group_dst)
 

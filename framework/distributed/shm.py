@@ -367,10 +367,10 @@ class ShmBackend:
         deadline = time.monotonic() + self.board.timeout
         ranks = self.board.ranks
         if self.rank == 0:
-            segment = hand_out(name, what, ranks, size, deadline,
-                               lambda pids: Segment.create(stride * self.size))
+            segment, _ = hand_out(name, what, ranks, size, deadline,
+                                  lambda: Segment.create(stride * self.size))
         else:
-            segment = fetch(name, what, ranks[self.rank], self.size, size, deadline)
+            segment, _ = fetch(name, what, ranks[self.rank], self.size, size, deadline)
         made = Symmetric(segment, stride, self._serial)
         self._symmetric[segment.key] = made
         return made
@@ -387,9 +387,8 @@ class ShmBackend:
         me, what = self.board.ranks[self.rank], "new_group"
         deadline = time.monotonic() + timeout
         if me == ranks[0]:
-            token = os.urandom(8).hex()
-            segment, token = hand_out(place, what, ranks, 0, deadline, lambda pids: (new_arena(len(ranks)),
-            token))
+            segment, token = hand_out(place, what, ranks, 0, deadline, lambda: new_arena(len(ranks)),
+                                      os.urandom(8).hex())
         else:
             segment, token = fetch(place, what, me, len(ranks), 0, deadline)
         board = Board(segment, ranks.index(me), ranks, name, timeout, self.board.peers, self.board.fate)

@@ -14,6 +14,7 @@ from ..errors import DistributedError
 
 _DEFAULT = datetime.timedelta(seconds=300)
 _SIZES = struct.Struct("!cII")  # what is asked, bytes of the key, bytes of the value
+_MAGIC = b"framework store\n"
 _MOST = 1 << 28
 _PAUSE = 0.01
 
@@ -137,24 +138,37 @@ class FileStore(Store):
         self.path = file_name
 
     def _ask(self, what: bytes, key: str, value: bytes) -> bytes | None:
-
         with open(self.path, "a+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             file.seek(0)
-            table, data = _Table(), file.read()
-            while data:
-                _, k, v = _SIZES.unpack_from(data)
-                name = data[_SIZES.size:_SIZES.size + k].decode()
-                table.words[name] = data[_SIZES.size + k:_SIZES.size + k + v]
-                data = data[_SIZES.size + k + v:]
-            before = dict(table.words)
+            data = file.read()
+            if not _MAGIC.startswith(data[:len(_MAGIC)]):
+                raise DistributedError(f"FileStore: {self.path!r} is a file of something else; give the "
+                                       f"store a file of its own, which need not exist")
+            table, good = self._read(data)
+            before = table.words.get(key)
             result = table.answer(what, key, value)
-            if table.words != before:
-                file.seek(0)
-                file.truncate()
-                for name, word in table.words.items():
-                    file.write(_SIZES.pack(b"s", len(name.encode()), len(word)) + name.encode() + word)
+            after = table.words.get(key)
+            if after != before:
+                file.truncate(good)  # what a process that was killed began to write
+                word, name = after or b"", key.encode()
+                sign = b"d" if after is None else b"s"
+                file.write((b"" if good else _MAGIC) + _SIZES.pack(sign, len(name), len(word)) + name + word)
         return result
+
+    def _read(self, data: bytes) -> tuple[_Table, int]:
+        """What the changes in the file come to, and where the last whole one ends."""
+        table, good, place = _Table(), 0, len(_MAGIC)
+        while len(data) >= place:
+            good = place
+            if len(data) < place + _SIZES.size:
+                break
+            what, k, v = _SIZES.unpack_from(data, place)
+            place += _SIZES.size + k + v
+            if len(data) >= place:
+                name = data[place - k - v:place - v].decode()
+                table.answer(what, name, data[place - v:place])
+        return table, good
 
 
 class TCPStore(Store):

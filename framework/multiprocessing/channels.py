@@ -22,7 +22,7 @@ CARRIES = hasattr(socket, "AF_UNIX") and hasattr(socket, "SCM_RIGHTS")
 
 _HEADER = struct.Struct("!QI")  # bytes of the message, descriptors that come with it
 _MOST = 250  # descriptors in one go: the kernel takes 253
-_CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+CLOSED_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 _PAUSE = 0.002
 
 _outbox = threading.local()
@@ -106,7 +106,7 @@ class Connection(_Base):
         data = b""
         while len(data) < size:
             piece, ancillary, _, _ = self._socket.recvmsg(
-                size - len(data), socket.CMSG_SPACE(4 * _MOST), _CLOSED_ON_EXEC)
+                size - len(data), socket.CMSG_SPACE(4 * _MOST), CLOSED_ON_EXEC)
             for level, kind, content in ancillary:
                 if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
                     descriptors.extend(array.array("i", content[:len(content) // 4 * 4]))

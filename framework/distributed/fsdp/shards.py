@@ -57,6 +57,7 @@ class Unit:
             barrier(group)
         own = full[mine].copy() if self.row is None else self.row[mine]
         self.shard = Parameter(wrap(own))
+        self.seen = 0  # the shard's version at the last forward
         self.make_whole(self.row)
 
     def make_whole(self, row: Any = None) -> None:
@@ -69,6 +70,13 @@ class Unit:
                 all_gather_into_tensor(wrap(row), self.shard.detach(), self.group)
         for p, place, shape in zip(self.params.values(), self.places, self.shapes):
             p._array = row[place].reshape(shape)
+
+    def look(self) -> None:
+        """Before a forward: graphs made before the shard was stepped know that their weights have changed."""
+        if self.shard._version != self.seen:
+            self.seen = self.shard._version
+            for p in self.params.values():
+                bump(p, "a step of its shard")
 
     def let_go(self) -> None:
         """Forget the whole; in shared memory it costs nothing and stays."""
@@ -107,10 +115,14 @@ class _Sharded:
         if any(u.row is not None for u in self.units):
             barrier(self.group)
         for unit in self.units:
+            unit.look()
             unit.make_whole()
 
     def arrived(self, p: Tensor) -> None:
         """The first gradient of a backward: at its end all are reduced."""
+        if any(u.shard._version != u.seen for u in self.units):
+            raise RuntimeError("fully_shard: the shards were stepped between a forward and its backward, "
+                               "which would see other weights; call backward() before step()")
         walk = state.walk
         if self.walk is not walk:
             self.walk = walk
