@@ -41,7 +41,8 @@ QUICK = {
     "translation": ("--data {data}/eng-fra/eng-fra.txt", r"next word right ([\d.]+)%", lambda n: n > 33),
 }
 # tested elsewhere: digits and its pictures, those of several processes, what shows interfaces
-ELSEWHERE = {"digits", "pictures", "language_model", "hogwild", "data_parallel", "array_api", "gcn"}
+ELSEWHERE = {"digits", "pictures", "language_model", "hogwild", "data_parallel", "gpt_parallel", "array_api",
+             "gcn"}
 NEEDS = {"sklearn": "scikit-learn", "scipy": "SciPy", "PIL": "pillow"}
 
 
