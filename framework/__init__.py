@@ -31,6 +31,13 @@ from .backends.precision import use_deterministic_algorithms as use_deterministi
 from .backends.threads import get_num_threads as get_num_threads
 from .backends.threads import set_flush_denormal as set_flush_denormal
 from .backends.threads import set_num_threads as set_num_threads
+from .checks import _assert as _assert
+from .checks import _check as _check
+from .checks import _check_index as _check_index
+from .checks import _check_is_size as _check_is_size
+from .checks import _check_not_implemented as _check_not_implemented
+from .checks import _check_type as _check_type
+from .checks import _check_value as _check_value
 from .creation import arange as arange
 from .creation import as_tensor as as_tensor
 from .creation import asarray as asarray
@@ -574,6 +581,7 @@ _LAZY = (
     "__config__",
     "accelerator",
     "amp",
+    "ao",
     "array_api",
     "autograd",
     "compiler",

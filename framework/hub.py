@@ -24,17 +24,19 @@ _PIECE = 1 << 20
 _dir: str | None = None
 
 
+def _get_torch_home() -> str:
+    """The folder of all that is kept: $TORCH_HOME, else ~/.cache/torch. Libraries ask by this name."""
+    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
+    return os.path.expanduser(os.environ.get("TORCH_HOME", os.path.join(cache, "torch")))
+
+
 def get_dir() -> str:
     """The folder of kept files: as ``set_dir`` says, else $TORCH_HOME/hub, else ~/.cache/torch/hub.
 
     >>> fw.hub.get_dir().endswith("hub")
     True
     """
-    if _dir is not None:
-        return _dir
-    cache = os.environ.get("XDG_CACHE_HOME", "~/.cache")
-    home = os.environ.get("TORCH_HOME", os.path.join(cache, "torch"))
-    return os.path.join(os.path.expanduser(home), "hub")
+    return os.path.join(_get_torch_home(), "hub") if _dir is None else _dir
 
 
 def set_dir(d: str | os.PathLike) -> None:

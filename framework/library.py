@@ -4,7 +4,8 @@ An operator is a function with a name ``"space::name"`` that users may call like
 differentiated is registered beside it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from .autograd.function import Function
@@ -16,18 +17,21 @@ __all__ = ["CustomOpDef", "custom_op", "get_kernel", "register_autograd", "regis
 _OPS: dict[str, "CustomOpDef"] = {}
 
 
+def operators() -> Mapping[str, "CustomOpDef"]:
+    """All operators that can be called, by name: not those that only a rule has been registered for."""
+    return MappingProxyType({name: op for name, op in _OPS.items() if op._kernels})
+
+
 class CustomOpDef:
     """An operator made by `custom_op`; calling it runs its kernel for the device of the first tensor."""
 
-    def __init__(self, name: str, kernel: Callable, device_types: Any) -> None:
+    def __init__(self, name: str) -> None:
         self._name, self._opoverload = name, self
         self._kernels: dict[str | None, Callable] = {}
         self._fake: Callable | None = None
         self._backward: Callable | None = None
         self._setup: Callable | None = None
         self.__name__ = name.rpartition("::")[2]
-        self.__doc__ = kernel.__doc__
-        self.register_kernel(device_types, kernel)
 
     def register_kernel(self, device_types: Any, func: Callable | None = None) -> Callable:
         """Use ``func`` for tensors of these devices ("cpu", "cuda", a list of them, or None for all).
@@ -98,7 +102,8 @@ def custom_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (
     """An operator ``"space::name"`` of a function; without one, a decorator.
 
     mutates_args: the arguments that it changes in place; schema: taken and not checked. Raises ValueError for
-    a name without a space; the operator of a name that is taken is replaced.
+    a name without a space; the operator of a name that is taken is replaced, and one that only rules were
+    registered for keeps them.
 
     >>> @fw.library.custom_op("examples::double", mutates_args=())
     ... def double(x: fw.Tensor) -> fw.Tensor:
@@ -115,16 +120,20 @@ def custom_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any = (
     space, _, last = name.partition("::")
     if not space or not last:
         raise ValueError(f"custom_op: the name must be 'space::name', got {name!r}")
-    _OPS[name] = made = CustomOpDef(name, fn, device_types)
+    waiting = _OPS.get(name)
+    made = CustomOpDef(name) if waiting is None or waiting._kernels else waiting
+    made.register_kernel(device_types, fn)
+    made.__doc__ = fn.__doc__
+    _OPS[name] = made
     return made
 
 
 def _found(op: Any, what: str) -> CustomOpDef:
     if isinstance(op, CustomOpDef):
         return op
-    if op not in _OPS:
-        raise ValueError(f"{what}: there is no operator {op!r}; custom_op makes it")
-    return _OPS[op]
+    if "::" not in str(op):
+        raise ValueError(f"{what}: wanted an operator or its name 'space::name', got {op!r}")
+    return _OPS.setdefault(op, CustomOpDef(op))  # a rule may come before its operator, which takes it over
 
 
 def register_fake(op: Any, func: Callable | None = None, /, **settings: Any) -> Any:

@@ -95,7 +95,7 @@ def test_install_after_pytorch_is_refused():
     ("torch.nn.functional.sofmax", "closest: torch.nn.functional.softmax"),
     ("torch.CrossEntropyLoss", "closest: torch.nn.CrossEntropyLoss"),
     ("from torch.nn import Lineer", "cannot import name 'Lineer'"),
-    ("import torch._dynamo", "torch._dynamo is not there: Python bytecode is not traced here"),
+    ("import torch._inductor", "torch._inductor is not there: nothing is compiled to C++ or Triton here"),
     ("import torch.nn.functionl", "closest: torch.nn.functional"),
     ("import torch.tensor", "torch.tensor is no module, import it from torch"),
 ])

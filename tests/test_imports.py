@@ -17,7 +17,7 @@ FAMILIES = ["record", "convert", "shape", "language", "write", "pointwise", "ind
 # from the ground up: a file may import from its own level or lower ones; the longest prefix decides
 LEVELS = [
     ["_native"],
-    ["errors"],
+    ["errors", "checks"],
     ["config", "layouts", "size"],
     ["dtypes"],
     ["device"],
@@ -31,7 +31,7 @@ LEVELS = [
     ["ops.further_homes", "ops.inplace_functions"],
     ["ops.__init__"],
     ["creation", "printing", "protocols", "storage", "traits"],
-    ["typed", "absent", "version", "overrides", "_C", "sparse"],
+    ["typed", "types", "absent", "version", "overrides", "_C", "sparse"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],
     ["io"],
@@ -39,6 +39,7 @@ LEVELS = [
     ["data"],
     ["nn"],
     ["optim"],
+    ["ao"],
     ["distributed.norms", "distributed.optim", "distributed.fsdp"],
     ["amp"],
     ["cuda", "cpu"],

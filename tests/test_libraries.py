@@ -139,3 +139,61 @@ def test_detach_is_a_function_too():
     x = fw.ones(2, requires_grad=True)
     y = fw.detach(x)
     assert not y.requires_grad and y.data_ptr() == x.data_ptr()
+
+
+def test_places_inside_of_pytorch(tmp_path):
+    """What torchvision and others import from the inside of PyTorch, before anything of it is used."""
+    out = run("""
+import torch, torch._custom_ops, torch._dynamo, torch.onnx, torch.types
+from torch._dynamo.utils import is_compile_supported
+from torch.hub import _get_torch_home
+from torch.jit.annotations import BroadcastingList2
+from torch.onnx import symbolic_opset11
+from torch.onnx.symbolic_helper import parse_args
+from torch.types import _device, _dtype, _size
+from torch.utils.model_zoo import tqdm
+assert isinstance(torch.float32, _dtype) and isinstance(torch.device("cpu"), _device)
+assert _get_torch_home() + "/hub" == torch.hub.get_dir()
+assert not is_compile_supported("cpu")
+assert torch._dynamo.disable(abs) is abs and not torch._dynamo.is_compiling()
+assert parse_args("v", "i")(abs) is abs and BroadcastingList2[int] is None
+torch.onnx.register_custom_op_symbolic("a::b", abs, 11)
+torch.onnx.unregister_custom_op_symbolic("a::b", 11)
+assert not torch.onnx.is_in_onnx_export()
+for module, name in ((torch.onnx, "export"), (symbolic_opset11, "squeeze"), (torch._custom_ops, "get_ctx")):
+    assert not hasattr(module, name)
+try:
+    torch.onnx.export
+except AttributeError as error:
+    print(error)
+keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
+both = keys | torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
+assert both.has(torch._C.DispatchKey.CPU) and not (both - keys).has(torch._C.DispatchKey.AutocastCPU)
+assert (both & keys).has(torch._C.DispatchKey.AutocastCPU)
+assert torch._C._log_api_usage_once("x") is None and torch._C._get_tracing_state() is None
+double = torch.library.custom_op("mine::double", lambda x: 2 * x, mutates_args=())
+print(torch.ops.mine.double(torch.ones(1)), hasattr(torch.ops.mine, "triple"))
+try:
+    torch.ops.load_library("x.so")
+except OSError as error:
+    print(error)
+assert torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
+""")
+    assert out.split("\n")[:3] == [
+        "torch.onnx.export is not there: models are not written as ONNX here",
+        "tensor([2.]) False",
+        "torch.ops.load_library: x.so was built for PyTorch's C++ core, which is not there"]
+
+
+def test_subclasses_of_parameter_choose_their_arguments():
+    class Placed(fw.nn.Parameter):
+        def __new__(cls, data, place=None, requires_grad=True):
+            made = super().__new__(cls, data, requires_grad=requires_grad)
+            made.place = place
+            return made
+
+    x = Placed(fw.ones(2), place="here")
+    assert (x.place, x.requires_grad, type(x)) == ("here", True, Placed)
+    net = fw.nn.Module()
+    net.x = x
+    assert [p is x for p in net.parameters()] == [True]

@@ -89,5 +89,44 @@ def test_custom_operators():
     assert fw.library.get_kernel(cube, "cuda")(1) == 1
     with pytest.raises(ValueError, match="space::name"):
         fw.library.custom_op("cube", lambda x: x, mutates_args=())
-    with pytest.raises(ValueError, match="no operator"):
-        fw.library.register_fake("tests::none", lambda x: x)
+    with pytest.raises(ValueError, match="space::name"):
+        fw.library.register_fake("none", lambda x: x)
+
+
+def test_a_rule_before_its_operator():
+    fw.library.register_fake("tests::later", lambda x: fw.empty(5, device="meta"))
+    assert "tests::later" not in fw.library.operators()
+    later = fw.library.custom_op("tests::later", lambda x: x + 1, mutates_args=())
+    assert fw.library.operators()["tests::later"] is later and later(fw.ones(1)).item() == 2
+    assert later(fw.ones(1, device="meta")).shape == (5,)
+    again = fw.library.custom_op("tests::later", lambda x: x + 2, mutates_args=())
+    assert again is not later and again(fw.ones(1)).item() == 3
+
+
+def test_checks_of_libraries():
+    fw._assert(True, "no")
+    fw._check(True)
+    with pytest.raises(AssertionError, match="sizes"):
+        fw._assert(fw.tensor(False), "sizes")
+    for check, error in ((fw._check, RuntimeError), (fw._check_value, ValueError),
+                         (fw._check_type, TypeError), (fw._check_index, IndexError),
+                         (fw._check_not_implemented, NotImplementedError)):
+        check(True, lambda: 1 / 0)
+        with pytest.raises(error, match="so"):
+            check(False, lambda: "so")
+        with pytest.raises(TypeError, match="bool"):
+            check(fw.tensor(True))
+    fw._check_is_size(0)
+    with pytest.raises(RuntimeError):
+        fw._check_is_size(-1)
+
+
+def test_marks_of_quantizable_models():
+    floats, x = fw.nn.quantized.FloatFunctional(), fw.tensor([-3.0, 2.0])
+    stubs = fw.nn.Sequential(fw.ao.quantization.QuantStub(), fw.ao.quantization.DeQuantStub("config"))
+    assert stubs(x) is x and stubs[1].qconfig == "config" and not hasattr(stubs[0], "qconfig")
+    assert floats.add(x, x).tolist() == [-6, 4] and floats.mul_scalar(x, 2).tolist() == [-6, 4]
+    assert floats.add_relu(x, x).tolist() == [0, 4] and floats.matmul(x, x).item() == 13
+    assert floats.cat([x, x]).shape == (4,)
+    with pytest.raises(RuntimeError, match="methods"):
+        floats(x)

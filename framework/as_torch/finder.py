@@ -31,11 +31,14 @@ class Torch(ModuleType):
         self.__file__ = framework.__file__
         self.__version__ = VERSION
         self.torch = self
-        self.__dict__.update({k: v for k, v in vars(framework).items() if not k.startswith("_")})
+        self.__dict__.update({k: v for k, v in vars(framework).items()
+                              if not k.startswith("_") and k not in PLACES})
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(f"module 'torch' has no attribute {name!r}")
+        if name in PLACES:
+            return importlib.import_module(f"torch.{name}")
         try:
             found = getattr(framework, name)
         except AttributeError:
@@ -50,20 +53,31 @@ class Torch(ModuleType):
         return sorted({*self.__dict__, *dir(framework)})
 
 
+# what programs look for in PyTorch's own inside, and what is something else here: it stands in ``places``
+PLACES = ("ops", "_dynamo", "onnx")
+
+
+def _home(path: str) -> str:
+    """The name of the module of ours that is ``torch.<path>``."""
+    if path.partition(".")[0] in PLACES:
+        return f"framework.as_torch.places.{path}"
+    return f"framework.{path}" if path else "framework"
+
+
 def _is_module(path: str) -> bool:
-    """Whether ``framework.<path>`` is a module, and not hidden by a function or class of that name."""
+    """Whether there is a module of ours for it, and not hidden by a function or class of that name."""
     home, _, last = path.rpartition(".")
     try:
-        parent = importlib.import_module(f"framework.{home}" if home else "framework")
-        if not isinstance(vars(parent).get(last, parent), ModuleType):
+        parent = importlib.import_module(_home(home))
+        if path not in PLACES and not isinstance(vars(parent).get(last, parent), ModuleType):
             return False
-        return importlib.util.find_spec(f"framework.{path}") is not None
+        return importlib.util.find_spec(_home(path)) is not None
     except (ImportError, ValueError):
         return False
 
 
 class Mirror(Loader):
-    """Gives ``torch.<path>`` the module ``framework.<path>``, itself."""
+    """Gives ``torch.<path>`` the module of ours that stands for it, itself."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -71,7 +85,7 @@ class Mirror(Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         if not self.path:
             return Torch()
-        module = importlib.import_module(f"framework.{self.path}")
+        module = importlib.import_module(_home(self.path))
         self.spec = module.__spec__
         return module
 
@@ -82,12 +96,12 @@ class Mirror(Loader):
 
     def get_code(self, fullname: str) -> Any:
         """For ``python -m torch.<path>``: the code of the module of ours."""
-        spec = importlib.util.find_spec(f"framework.{self.path}")
+        spec = importlib.util.find_spec(_home(self.path))
         return None if spec is None else spec.loader.get_code(spec.name)  # type: ignore[union-attr]
 
 
 # programs import these at the top, and use them behind an option: their names say that they are not there
-ONLY_IMPORTED = ("onnx",)
+ONLY_IMPORTED = ("_custom_ops",)
 
 
 class Absent(Loader):
@@ -117,7 +131,7 @@ def explain(module: ModuleType) -> None:
 
 
 def _explaining(module: ModuleType, own: Any) -> Any:
-    place = module.__name__.partition(".")[2]
+    place = module.__name__.partition(".")[2].removeprefix("as_torch.places.")
 
     def __getattr__(name: str) -> Any:
         if own is not None:
@@ -163,7 +177,7 @@ class Finder(MetaPathFinder):
             if inner in ONLY_IMPORTED:
                 return ModuleSpec(fullname, Absent(inner), is_package=True)
             raise MissingModule(inner)
-        found = importlib.util.find_spec(f"framework.{inner}")
+        found = importlib.util.find_spec(_home(inner))
         return ModuleSpec(fullname, Mirror(inner), origin=getattr(found, "origin", None),
                           is_package=getattr(found, "submodule_search_locations", None) is not None)
 

@@ -7,6 +7,7 @@ from types import ModuleType
 # the longest prefix that fits says why; names are those after "torch."
 WHY = {
     "_C": "it is PyTorch's C++ core, of which this package has the names about __torch_function__",
+    "_custom_ops": "torch.library.custom_op is there",
     "_dynamo": "Python bytecode is not traced here",
     "_inductor": "nothing is compiled to C++ or Triton here",
     "_six": "PyTorch itself has dropped it",

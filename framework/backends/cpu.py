@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import _native
 from ..device import CPU, Device
 
 xp = np
@@ -28,6 +29,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> np.ndarray
 def to_numpy(array: Any) -> np.ndarray:
     """The array as a NumPy array."""
     return array
+
+
+def get_cpu_capability() -> str:
+    """The instruction set of the native kernels, in PyTorch's words: "DEFAULT", "AVX2" or "AVX512"."""
+    return {"avx2": "AVX2", "avx512": "AVX512"}.get(_native.isa, "DEFAULT")
 
 
 def synchronize(device: Device) -> None:

@@ -6,6 +6,7 @@ from typing import Any as _Any
 from . import functional as functional
 from . import init as init
 from . import parallel as parallel
+from . import quantized as quantized
 from . import utils as utils
 from .activation import CELU as CELU
 from .activation import ELU as ELU

@@ -39,8 +39,8 @@ class Parameter(Tensor):
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
         return _over(data, cls).requires_grad_(requires_grad)
 
-    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
-        pass
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        pass  # all is done by __new__, whose arguments subclasses choose
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
@@ -65,7 +65,7 @@ class Buffer(Tensor):
         made.persistent = persistent
         return made
 
-    def __init__(self, data: Tensor | None = None, *, persistent: bool = True) -> None:
+    def __init__(self, *args: Any, **settings: Any) -> None:
         pass
 
 
@@ -170,9 +170,6 @@ class UninitializedParameter(_Uninitialized, Parameter):
                 dtype: Any = None) -> "UninitializedParameter":
         return cls._pending(device, dtype).requires_grad_(requires_grad)
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        pass
-
 
 class UninitializedBuffer(_Uninitialized, Tensor):
     """A buffer whose shape is not known yet; ``materialize(shape)`` makes it a Tensor, the same object.
@@ -191,7 +188,7 @@ class UninitializedBuffer(_Uninitialized, Tensor):
                 dtype: Any = None) -> "UninitializedBuffer":
         return cls._pending(device, dtype).requires_grad_(requires_grad)
 
-    def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, *args: Any, **settings: Any) -> None:
         pass
 
 

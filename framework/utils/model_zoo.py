@@ -1,4 +1,6 @@
-"""The old place of ``hub.load_state_dict_from_url``."""
+"""The old place of ``hub.load_state_dict_from_url``, where programs also find ``tqdm``."""
+
+from tqdm import tqdm as tqdm
 
 from ..hub import load_state_dict_from_url as load_url
 

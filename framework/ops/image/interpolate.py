@@ -22,8 +22,9 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
 
     mode: "nearest", "nearest-exact", "area" for any, "linear" for 1, "bilinear" and "bicubic" for 2,
     "trilinear" for 3 sizes. align_corners: the corner elements' centres stay at the corners (linear
-    kinds and bicubic). Raises ShapeError or ValueError for what does not fit, and for ``antialias=True``:
-    every output is taken from its nearest inputs, however much the image shrinks.
+    kinds and bicubic). antialias ("bilinear" and "bicubic"): where the image shrinks, an output is made
+    of all inputs that it covers, not of its nearest only.
+    Raises ShapeError or ValueError for what does not fit.
 
     >>> fw.nn.functional.interpolate(fw.tensor([[[1.0, 3.0]]]), scale_factor=2, mode="linear")
     tensor([[[1.0000, 1.5000, 2.5000, 3.0000]]])
@@ -31,8 +32,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     d = tensor_arg(input, "interpolate").ndim - 2
     if mode not in _MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(_MODES)}, got {mode!r}")
-    if antialias:
-        raise ValueError("interpolate: antialias=True is not offered; shrink with avg_pool2d or mode='area'")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate: antialias=True goes with mode='bilinear' or 'bicubic', got {mode!r}")
     kind, takes = _MODES[mode]
     if d not in takes:
         sizes = " or ".join(str(t + 2) for t in takes)
@@ -45,10 +46,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
     for i in range(d):
         n, m = input.shape[2 + i], out[i]
-        if align_corners:
-            plan = Plan(f"{kind}-corners", n, m, (n - 1) / (m - 1) if m > 1 else 0.0)
-        else:
-            plan = Plan(kind, n, m, steps[i])
+        step = steps[i] if not align_corners else (n - 1) / (m - 1) if m > 1 else 0.0
+        plan = Plan(kind + ("-smooth" if antialias else "-corners" if align_corners else ""), n, m, step)
         if n != m or plan.step != 1.0:
             input = resample.run(input, dim=2 + i, plan=plan, back=False)
     return input

@@ -62,6 +62,27 @@ def _cubic(p: Plan, corners: bool = False) -> list:
     return [(np.clip(low + k - 1, 0, p.size - 1), w) for k, w in enumerate(weights)]
 
 
+def _smooth(p: Plan, reach: int, filter: Callable) -> list:
+    """A filter as wide as the output element where the image shrinks, so that no input is passed over."""
+    wide = max(p.step, 1.0)
+    centre = (np.arange(p.out) + 0.5) * p.step
+    low = np.maximum((centre - reach * wide + 0.5).astype(np.int64), 0)
+    high = np.minimum((centre + reach * wide + 0.5).astype(np.int64), p.size)
+    at = low + np.arange(int((high - low).max(initial=0)))[:, None]
+    weights = np.where(at < high, filter(np.abs(at - centre + 0.5) / wide), 0.0)
+    return list(zip(np.minimum(at, p.size - 1), weights / weights.sum(axis=0)))
+
+
+def _tent(t: Any) -> Any:
+    return np.maximum(1 - t, 0)
+
+
+def _keys(t: Any) -> Any:
+    """Keys' cubic with a = -0.5, as image libraries shrink with."""
+    far = np.where(t < 2, ((-0.5 * t + 2.5) * t - 4) * t + 2, 0)
+    return np.where(t < 1, (1.5 * t - 2.5) * t * t + 1, far)
+
+
 def _area(p: Plan) -> list:
     i = np.arange(p.out)
     low, high = i * p.size // p.out, -(-(i + 1) * p.size // p.out)
@@ -81,7 +102,8 @@ def _reflect(i: Any, size: int) -> Any:
 _KINDS: dict[str, Callable[[Plan], list]] = {
     "nearest": _nearest, "nearest-exact": _nearest_exact, "area": _area, "linear": _linear,
     "linear-corners": lambda p: _linear(p, True), "cubic": _cubic,
-    "cubic-corners": lambda p: _cubic(p, True), "reflect": _padding(_reflect),
+    "cubic-corners": lambda p: _cubic(p, True), "linear-smooth": lambda p: _smooth(p, 1, _tent),
+    "cubic-smooth": lambda p: _smooth(p, 2, _keys), "reflect": _padding(_reflect),
     "replicate": _padding(lambda i, size: np.clip(i, 0, size - 1)),
     "circular": _padding(lambda i, size: i % size),
 }

@@ -78,6 +78,13 @@ def _cubic_up(x: Any) -> Any:
     return out
 
 
+_HALVED = np.array([[3, 3, 1, 0], [0, 1, 3, 3]]) / 7  # tents over four elements, cut off at the edges
+# cubic weights at distances 1/4, 3/4, 5/4, of what is inside, with sum 1
+_NEAR, _NEXT, _FAR, _LAST = 111 / 128, 29 / 128, -9 / 128, -3 / 128
+_THREE_TO_SIX = np.array([[_NEAR, _FAR, 0], [_NEAR, _NEXT, _LAST], [_NEXT, _NEAR, _FAR], [_FAR, _NEAR, _NEXT],
+                          [_LAST, _NEXT, _NEAR], [0, _FAR, _NEAR]])
+_THREE_TO_SIX /= _THREE_TO_SIX.sum(1, keepdims=True)
+
 row("interpolate",
     _resize("nearest up", (1, 2, 3), lambda x: x.repeat(2, -1), scale_factor=2),
     _resize("nearest size", (1, 1, 2, 3), lambda x: x[:, :, [0, 0, 0, 1, 1]][..., [0, 1]], size=(5, 2)),
@@ -101,12 +108,18 @@ row("interpolate",
             size=(3, 3, 2), mode="trilinear"),
     _resize("bicubic", (1, 1, 2, 3),
             lambda x: _cubic_up(_cubic_up(x).swapaxes(2, 3)).swapaxes(2, 3), scale_factor=2, mode="bicubic"),
+    _resize("bilinear antialias", (1, 2, 4, 4), lambda x: _HALVED @ x @ _HALVED.T, size=2, mode="bilinear",
+            antialias=True),
+    _resize("bicubic antialias up", (1, 1, 3, 3), lambda x: _THREE_TO_SIX @ x @ _THREE_TO_SIX.T, size=6,
+            mode="bicubic", antialias=True),
     _resize("no batch elements", (0, 1, 2), lambda x: x.repeat(2, -1), scale_factor=2),
     namespace="nn.functional",
     errors=[("mode", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 4, mode="cubic"), ValueError,
              "'cubic'"),
             ("dimensions", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 4, mode="bilinear"),
              ShapeError, "4 dimensions"),
+            ("smooth", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 4, antialias=True), ValueError,
+             "antialias"),
             ("both", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 4, 2), ValueError, "either"),
             ("nothing", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 0), ShapeError, "at least 1"),
             ("corners", lambda M: M.nn.functional.interpolate(M.ones(1, 1, 2), 2, align_corners=True),

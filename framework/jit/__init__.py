@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
-from .nn import Module
+from ..nn import Module
 
 __all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
            "TopLevelTracedModule", "annotate", "export", "fork", "ignore", "interface", "is_scripting",
@@ -56,6 +56,7 @@ def script_if_tracing(fn: T) -> T:
 
 
 script_method = script_if_tracing
+_script_if_tracing = _overload = _overload_method = script_if_tracing
 
 
 def ignore(drop: Any = False, **settings: Any) -> Any:

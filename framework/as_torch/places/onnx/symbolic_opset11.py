@@ -1,0 +1,1 @@
+"""Rules of PyTorch for ONNX, of which there are none here: each name says so when it is asked for."""
