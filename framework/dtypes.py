@@ -37,14 +37,17 @@ class DType:
 
     @property
     def is_floating_point(self) -> bool:
+        """Whether it is floating (complex is not)."""
         return self.category == FLOAT
 
     @property
     def is_complex(self) -> bool:
+        """Whether it is complex."""
         return self.category == COMPLEX
 
     @property
     def is_signed(self) -> bool:
+        """Whether it has negative numbers."""
         return self.numpy.kind not in "bu"
 
     def to_real(self) -> "DType":

@@ -8,6 +8,7 @@ import numpy as np
 from .autograd.forward import tangent_at
 from .autograd.mode import state
 from .backends import move
+from .config import names
 from .device import CPU
 from .dtypes import bfloat16, get_default_dtype
 from .node import Leaf
@@ -16,26 +17,39 @@ from .tensor import Tensor
 
 class _Options:
     precision = 4
-    threshold = 1000
+    threshold: float = 1000
     edgeitems = 3
     linewidth = 80
     sci_mode: bool | None = None
 
 
 options = _Options()
+PROFILES = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": math.inf, "edgeitems": 3, "linewidth": 80},
+}
 
 
 def set_printoptions(precision: int | None = None, threshold: int | None = None,
                      edgeitems: int | None = None, linewidth: int | None = None,
-                     sci_mode: bool | None = None) -> None:
+                     sci_mode: bool | None = None, profile: str | None = None) -> None:
     """Set digits, the size from which dimensions are cut, items kept at the edges, and line width.
+
+    profile: "default", "short" or "full", which set all four; what is given beside it goes before it.
+    sci_mode: always with exponents, or never; None, which is also what a call without it sets, chooses by
+    the numbers. Raises ValueError for another profile.
 
     >>> fw.set_printoptions(precision=2); fw.tensor([1 / 3])
     tensor([0.33])
     >>> fw.set_printoptions(precision=4)
     """
+    if profile is not None and (not isinstance(profile, str) or profile.lower() not in PROFILES):
+        raise ValueError(f"set_printoptions: profile must be one of {sorted(PROFILES)}, got {profile!r}")
+    settings = dict(PROFILES[profile.lower()]) if profile is not None else {}
     for name, value in (("precision", precision), ("threshold", threshold), ("edgeitems", edgeitems),
                         ("linewidth", linewidth)):
+        value = settings.get(name) if value is None else value
         if value is not None:
             setattr(options, name, value)
     options.sci_mode = sci_mode
@@ -110,6 +124,13 @@ def _lines(array: Any, form: Any, indent: int, cut: bool) -> str:
 _NOTHING = np.empty(0)  # what is shown of a tensor without values
 
 
+def node_name(node: Any) -> str:
+    """The name of the record; for programs of PyTorch, which look for it, as PyTorch's nodes are called."""
+    if names.package == "framework":
+        return node.name()
+    return "".join(part.capitalize() for part in node.name().split("_")) + "Backward0"
+
+
 def tensor_repr(x: Tensor, name: str = "tensor") -> str:
     """The text of a tensor, e.g. ``tensor([1., 2.], requires_grad=True)``."""
     array = _NOTHING if x.device.type == "meta" else move(x._array, CPU)
@@ -130,7 +151,7 @@ def tensor_repr(x: Tensor, name: str = "tensor") -> str:
     if x.dtype is not get_default_dtype() and not told:
         notes.append(f"dtype={x.dtype}")
     if x.grad_fn is not None:
-        notes.append(f"grad_fn=<{x.grad_fn.name()}>")
+        notes.append(f"grad_fn=<{node_name(x.grad_fn)}>")
     elif type(x._node) is Leaf:
         notes.append("requires_grad=True")
     notes += [f"tangent={t!r}" for t in [tangent_at(x._node, level) for level in state.levels[-1:]]

@@ -40,10 +40,12 @@ class UntypedStorage:
 
     @property
     def device(self) -> Device:
+        """Where the bytes lie."""
         return self._tensor.device
 
     @property
     def is_cuda(self) -> bool:
+        """False: storages are of memory of the CPU."""
         return False
 
     def _elements(self) -> np.ndarray:

@@ -79,30 +79,37 @@ class Tensor:
 
     @property
     def shape(self) -> Size:
+        """The lengths of the dimensions, a tuple (`Size`)."""
         return _tuple(Size, self._array.shape)
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return self._array.ndim
 
     @property
     def dtype(self) -> DType:
+        """The type of the elements."""
         return BY_NUMPY[self._array.dtype]
 
     @property
     def device(self) -> Device:
+        """Where the elements lie."""
         return backend_of(self._array).device_of(self._array)
 
     @property
     def itemsize(self) -> int:
+        """Bytes per element."""
         return self._array.itemsize
 
     @property
     def nbytes(self) -> int:
+        """Bytes of all elements."""
         return self._array.nbytes
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the elements lie on a GPU."""
         return not isinstance(self._array, np.ndarray) and backend_of(self._array) is cuda
 
     def size(self, dim: int | None = None) -> Any:
@@ -166,6 +173,7 @@ class Tensor:
 
     @property
     def requires_grad(self) -> bool:
+        """Whether what is computed with it is recorded; set it on leaves only."""
         return self._node is not None and type(self._node) is not Dual
 
     @requires_grad.setter
@@ -198,15 +206,18 @@ class Tensor:
 
     @property
     def is_leaf(self) -> bool:
+        """Whether nothing recorded has made it: `backward` gathers ``.grad`` here."""
         return type(self._node) in (NoneType, Leaf, Dual)
 
     @property
     def grad_fn(self) -> Node | PlainNode | Pick | None:
+        """The node of the graph that made it; None for leaves."""
         node = self._node
         return None if type(node) in (Leaf, Dual) else node
 
     @property
     def grad(self) -> "Tensor | None":
+        """The gradient that `backward` has gathered; None before, and for tensors that gather none."""
         if type(self._node) is Leaf:
             return self._node.grad
         more = self._more

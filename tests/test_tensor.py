@@ -186,6 +186,31 @@ def test_repr_equals_torch(text):
     assert repr(fw.tensor(eval(text))) == repr(torch.tensor(eval(text))).replace("torch.", "framework.")
 
 
+def test_print_profiles():
+    torch = pytest.importorskip("torch")
+    try:
+        for settings in ({"profile": "short"}, {"profile": "full"}, {"profile": "short", "precision": 3},
+                         {"profile": "default"}):
+            fw.set_printoptions(**settings)
+            torch.set_printoptions(**settings)
+            for n in (8, 2000):
+                assert repr(fw.arange(n) / 3) == repr(torch.arange(n) / 3)
+    finally:
+        fw.set_printoptions(profile="default")
+        torch.set_printoptions(profile="default")
+    with pytest.raises(ValueError, match="profile must be one of .*'short'.* got 'long'"):
+        fw.set_printoptions(profile="long")
+
+
+def test_nodes_print_as_programs_of_pytorch_look_for_them(monkeypatch):
+    from framework.config import names
+
+    monkeypatch.setattr(names, "package", "torch")
+    x = fw.tensor([1.0], requires_grad=True)
+    assert repr(x * 2) == "tensor([2.], grad_fn=<MulBackward0>)"
+    assert "grad_fn=<LogSoftmaxBackward0>" in repr(x.log_softmax(0))
+
+
 def test_repr_of_recorded_tensors():
     x = fw.tensor([1.0], requires_grad=True)
     assert repr(x) == "tensor([1.], requires_grad=True)"

@@ -77,6 +77,34 @@ def test_graph_of_a_model():
     assert nodes["Net/softmax"].inputs == ["Net/rest/1/linear"]
 
 
+class Counting(nn.Module):
+    """Batch norm, dropout and a buffer of its own: what a call in training changes."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.drop = nn.BatchNorm1d(3), nn.Dropout()
+        self.register_buffer("calls", fw.zeros(()))
+
+    def forward(self, x):
+        self.calls = self.calls + 1
+        self.norm.running_var.add_(1)
+        return self.drop(self.norm(x)) + fw.rand(3)
+
+
+@pytest.mark.parametrize("look", [lambda m: board.graph_of(m, fw.ones(5, 3)),
+                                  lambda m: nn.utils.summary(m, (5, 3))])
+def test_a_model_that_is_looked_at_stays_as_it_was(look):
+    model = Counting()
+    model.norm.eval()
+    before, random = {k: v.clone() for k, v in model.state_dict().items()}, fw.get_rng_state()
+    buffers = dict(model.named_buffers())
+    look(model)
+    assert all(fw.equal(v, before[k]) for k, v in model.state_dict().items())
+    assert all(v is buffers[k] for k, v in model.named_buffers())
+    assert fw.equal(fw.get_rng_state(), random)
+    assert (model.training, model.norm.training, model.drop.training) == (True, False, True)
+
+
 def test_graph_in_a_file(tmp_path):
     graph_pb2 = pytest.importorskip("tensorboardX.proto.graph_pb2")
     with board.SummaryWriter(tmp_path) as writer:

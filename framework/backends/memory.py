@@ -40,6 +40,29 @@ def memory_stats() -> dict[str, int]:
     return _module("memory_stats").memory_statistics()
 
 
+def memory_summary() -> str:
+    """The figures of ``memory_stats`` as a table to print.
+
+    Raises MissingExtraError without the native extension.
+
+    >>> print(fw.cpu.memory_summary())  # doctest: +ELLIPSIS
+    memory of the CPU
+    in tensors         ...
+    """
+    stats = memory_stats()
+    rows = [("in tensors", _readable(stats["allocated"])), ("at the peak", _readable(stats["peak"])),
+            ("kept for later", f"{_readable(stats['cached'])} of at most {_readable(stats['limit'])}"),
+            ("buffers asked for", str(stats["system_calls"]))]
+    return "\n".join(["memory of the CPU", *(f"{name:18} {text}" for name, text in rows)])
+
+
+def _readable(size: int) -> str:
+    value, units = float(size), ["B", "KiB", "MiB", "GiB", "TiB"]
+    while value >= 1024 and len(units) > 1:
+        value, units = value / 1024, units[1:]
+    return f"{size} B" if units[0] == "B" else f"{value:.1f} {units[0]}"
+
+
 def memory_allocated() -> int:
     """Bytes in tensors that live on the CPU; see ``memory_stats``.
 

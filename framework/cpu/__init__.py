@@ -9,6 +9,7 @@ from ..backends.memory import max_memory_allocated as max_memory_allocated
 from ..backends.memory import memory_allocated as memory_allocated
 from ..backends.memory import memory_reserved as memory_reserved
 from ..backends.memory import memory_stats as memory_stats
+from ..backends.memory import memory_summary as memory_summary
 from ..backends.memory import reset_peak_memory_stats as reset_peak_memory_stats
 from ..backends.memory import set_cache_limit as set_cache_limit
 from . import amp as amp

@@ -32,13 +32,16 @@ class Average:
 
     @property
     def cpu_time(self) -> float:
+        """Microseconds per call, on average."""
         return self.cpu_time_total / self.count if self.count else 0.0
 
     @property
     def self_cpu_memory_usage(self) -> int:
+        """Bytes taken."""
         return self.cpu_memory_usage
 
     def add(self, span: Span) -> None:
+        """Count one more call."""
         whole = (span.end - span.start) / 1e3
         self.count += 1
         self.cpu_time_total += whole

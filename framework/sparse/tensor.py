@@ -17,6 +17,7 @@ from ..dtypes import DType
 from ..errors import AutogradError, LayoutError, ShapeError
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_csc, sparse_csr
 from ..ops.record.torch_function import disabled
+from ..printing import node_name
 from ..size import Size
 from ..sparse_door import sparse as door
 from ..tensor import More, Tensor, wrap
@@ -59,10 +60,12 @@ class SparseTensor(Tensor):
 
     @property
     def shape(self) -> Size:
+        """The lengths of the dimensions, a tuple (`Size`)."""
         return Size(self._size)
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self._size)
 
     def size(self, dim: int | None = None) -> Any:
@@ -87,14 +90,17 @@ class SparseTensor(Tensor):
 
     @property
     def dtype(self) -> DType:
+        """The type of the values."""
         return self._entries.dtype
 
     @property
     def device(self) -> Device:
+        """Where the values lie."""
         return self._entries.device
 
     @property
     def itemsize(self) -> int:
+        """Bytes per value."""
         return self._entries.itemsize
 
     def element_size(self) -> int:
@@ -110,6 +116,7 @@ class SparseTensor(Tensor):
 
     @property
     def is_cuda(self) -> bool:
+        """Whether the values lie on a GPU."""
         return self._entries.is_cuda
 
     def is_floating_point(self) -> bool:
@@ -374,7 +381,7 @@ class SparseTensor(Tensor):
             shown.append(f"       values={_indented(self._entries.detach(), 14)}")
         notes = [f"size={self._size}", f"nnz={len(p)}", f"layout={p.layout}"]
         if self.grad_fn is not None:
-            notes.append(f"grad_fn=<{self.grad_fn.name()}>")
+            notes.append(f"grad_fn=<{node_name(self.grad_fn)}>")
         elif self.requires_grad:
             notes.append("requires_grad=True")
         return ",\n".join(shown) + f",\n       {', '.join(notes)})"

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from ..autograd.mode import no_grad
 from ..config import need
 from ..nn.module import Module
+from ..nn.utils.as_it_was import as_it_was
 from ..profiler.places import module_path
 from ..seam import Event, intercept
 from ..tensor import Tensor
@@ -69,8 +69,9 @@ class SummaryWriter:
     def add_graph(
         self, model: Module, input_to_model: Any = None, verbose: bool = False, **others: Any
     ) -> None:
-        """Run ``model`` once, without recording, and write the graph of its ops, in boxes by module.
+        """Run ``model`` once and write the graph of its ops, in boxes by module.
 
+        It is run in evaluation mode, without recording, and left as it was: modes, buffers, random numbers.
         input_to_model: a tensor, or a tuple of arguments. verbose: also print the nodes.
         """
         if input_to_model is None:
@@ -146,7 +147,7 @@ def graph_of(model: Module, *args: Any) -> list[GraphNode]:
             add(f"{path}/{event.name}", event.name, inputs, x)
         return result
 
-    with no_grad(), intercept(note, shortcuts=False):
+    with as_it_was(model), intercept(note, shortcuts=False):
         model(*args)
     return nodes
 

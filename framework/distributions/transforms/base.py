@@ -129,10 +129,12 @@ class _Inverse(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:  # type: ignore[override]
+        """Where it takes values from."""
         return self._inv.codomain
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:  # type: ignore[override]
+        """Where its values lie."""
         return self._inv.domain
 
     @property
@@ -302,10 +304,12 @@ class IndependentTransform(Transform):
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:  # type: ignore[override]
+        """Where it takes values from."""
         return constraints.independent(self.base_transform.domain, self.reinterpreted_batch_ndims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:  # type: ignore[override]
+        """Where its values lie."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
     @property

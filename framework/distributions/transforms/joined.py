@@ -33,10 +33,12 @@ class ReshapeTransform(Transform):
 
     @constraints.dependent_property
     def domain(self) -> Any:  # type: ignore[override]
+        """Where it takes values from."""
         return constraints.independent(constraints.real, len(self.in_shape))
 
     @constraints.dependent_property
     def codomain(self) -> Any:  # type: ignore[override]
+        """Where its values lie."""
         return constraints.independent(constraints.real, len(self.out_shape))
 
     def with_cache(self, cache_size: int = 1) -> "ReshapeTransform":
@@ -131,10 +133,12 @@ class CatTransform(_Parts):
 
     @constraints.dependent_property
     def domain(self) -> Any:  # type: ignore[override]
+        """Where it takes values from."""
         return constraints.cat([t.domain for t in self.transforms], self.dim, self.lengths)
 
     @constraints.dependent_property
     def codomain(self) -> Any:  # type: ignore[override]
+        """Where its values lie."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
     def _split(self, value: Tensor) -> Sequence[Tensor]:
@@ -175,10 +179,12 @@ class StackTransform(_Parts):
 
     @constraints.dependent_property
     def domain(self) -> Any:  # type: ignore[override]
+        """Where it takes values from."""
         return constraints.stack([t.domain for t in self.transforms], self.dim)
 
     @constraints.dependent_property
     def codomain(self) -> Any:  # type: ignore[override]
+        """Where its values lie."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
 
     def _split(self, value: Tensor) -> Sequence[Tensor]:

@@ -4,13 +4,13 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...autograd.mode import no_grad
 from ...creation import zeros
 from ...dtypes import DType, get_default_dtype
 from ...tensor import Tensor
 from ..conv import _ConvNd
 from ..linear import Bilinear, Linear
 from ..module import Module
+from .as_it_was import as_it_was
 
 
 class Layer(NamedTuple):
@@ -102,16 +102,12 @@ def summary(
         for name, child in model.named_modules()
         if not any(True for _ in child.children())
     ]
-    modes = [(child, child.training) for child in model.modules()]
     try:
-        model.eval()
-        with no_grad():
+        with as_it_was(model):
             model(*inputs)
     finally:
         for handle in handles:
             handle.remove()
-        for child, training in modes:
-            child.training = training
     return Summary(model, layers)
 
 
