@@ -137,12 +137,14 @@ class Sequential(_List):
 
     def forward(self, input: Any) -> Any:
         """``modules[-1](... modules[0](input))``"""
-        items = self._items()
+        items = list(self._modules.values())
         skip = 0
         for at, module in enumerate(items):
             if skip:
                 skip -= 1
-            elif type(module) in JOINS and (done := JOINS[type(module)](items, at, input)) is not None:
+                continue
+            join = JOINS.get(type(module))
+            if join is not None and (done := join(items, at, input)) is not None:
                 input, skip = done
             else:
                 input = module(input)

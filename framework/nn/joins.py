@@ -10,7 +10,6 @@ bits differ.
 from collections.abc import Callable
 from typing import Any
 
-from ..backends import meta
 from ..ops.image.fused import conv_then, linear_relu
 from ..ops.record.torch_function import modes_open
 from ..tensor import Tensor
@@ -29,29 +28,39 @@ _CALL, _HOME = Module.__call__, vars(F)
 _NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
 
 
-def _is(items: list, at: int, kind: Any) -> bool:
-    """Whether a module of this very class follows, as it comes."""
-    if at >= len(items):
-        return False
-    module = items[at]
-    if type(module) is not kind or module._hooks or "forward" in module.__dict__:
-        return False
-    forward, name, function = _OWN[kind]  # those of this package; hooks of all modules replace ``__call__``
-    return kind.forward is forward and _HOME[name] is function and kind.__call__ is _CALL
+def _runs_as_written(module: Any, kind: Any) -> bool:
+    """Whether a call of this module, of this very class, is what this package wrote and nothing besides."""
+    forward, name, function = _OWN[kind]  # hooks of all modules replace ``__call__``
+    return kind.forward is forward and kind.__call__ is _CALL and _HOME[name] is function \
+        and not module._hooks and "forward" not in module.__dict__
+
+
+def _follows(items: list, at: int, kind: Any) -> bool:
+    """Whether a module of this very class comes next, to be called as it was written."""
+    return at < len(items) and type(items[at]) is kind and _runs_as_written(items[at], kind)
 
 
 def _is_plain(input: Any) -> bool:
-    """Whether it is a tensor with values whose class does no functions itself."""
-    return type(input) is Tensor and not modes_open[0] and type(input._array) is not meta.MetaArray
+    """Whether it is a tensor whose class does no functions itself."""
+    return type(input) is Tensor and not modes_open[0]
+
+
+def _linear_code() -> tuple:
+    """What a call of a Linear and a ReLU runs."""
+    return Linear.forward, ReLU.forward, Linear.__call__, ReLU.__call__, F.linear, F.relu
+
+
+_LINEAR_CODE = _linear_code()
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     if at + 1 == len(items) or type(items[at + 1]) is not ReLU:
         return None  # the common case
     layer = items[at]
-    if not _is_plain(input):
-        return None
-    if not (_is(items, at + 1, ReLU) and _is(items, at, Linear)):
+    own, next_own = layer.__dict__, items[at + 1].__dict__
+    # ``_runs_as_written`` of both, written out: that is half of what joining two small layers costs
+    if _linear_code() != _LINEAR_CODE or own["_hooks"] or next_own["_hooks"] \
+            or "forward" in own or "forward" in next_own or not _is_plain(input):
         return None
     out = linear_relu(input, layer.weight, layer.bias)
     return None if out is None else (out, 1)
@@ -61,13 +70,13 @@ def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     layer, end, norm = items[at], at + 1, None
     if not _is_plain(input):
         return None
-    if _is(items, end, _NORMS[type(layer)]):
+    if _follows(items, end, _NORMS[type(layer)]):
         n = items[end]
         if not n.training and n.running_mean is not None:
             norm = (n.running_mean, n.running_var, n.weight, n.bias, n.eps)
             end += 1
-    active = _is(items, end, ReLU)
-    if end + active == at + 1 or not _is(items, at, type(layer)) or layer.padding_mode != "zeros" \
+    active = _follows(items, end, ReLU)
+    if end + active == at + 1 or not _runs_as_written(layer, type(layer)) or layer.padding_mode != "zeros" \
             or not type(layer.stride) is type(layer.padding) is type(layer.dilation) is tuple:
         return None
     out = conv_then(input, layer.weight, layer.bias, layer.stride, layer.padding, layer.dilation,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import _native, dtypes
-from ...autograd.mode import state
+from ...autograd.mode import FORWARD, state
 from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
@@ -24,22 +24,21 @@ from .conv import conv
 _linear_relu: Any = getattr(_native.module, "linear_relu", None)
 _conv_then: Any = getattr(_native.module, "conv_then", None)
 _relu_op = relu_function.op
-_KERNELS = {op: op.cpu for op in (linear_op, conv)}
 
 
 class _Joined(Op):
-    """Several ops as one function of the CPU's kernels, which may decline."""
+    """A layer and what follows it as one function of the CPU's kernels, which may decline."""
 
     def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op, **record: Any) -> None:
+        self.layer, self.layer_kernel = layer, layer.cpu
         super().__init__(name, inputs, kernel=lambda xp, *arrays, **settings: NotImplemented, cpu=native,
-                          loose_from=layer.loose_from, **record)
+                          bare=True, **record)  # kernels write in rows
 
 
 class _WithRelu(_Joined):
     """A layer and relu; two nodes, that of relu behind the layer's."""
 
     def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op) -> None:
-        self.layer = layer
         super().__init__(name, inputs, native, layer, vjp=lambda g: None, infer=layer.infer)
 
     def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
@@ -60,51 +59,41 @@ _conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv)
 _conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv)
 
 
-def _joined(op: Op, inputs: tuple, found: tuple[list, bool], settings: dict) -> Tensor | None:
+def _joined(op: _Joined, inputs: tuple, arrays: tuple, recorded: bool, settings: dict) -> Tensor | None:
+    """One call, or None where the functions themselves are to be called."""
+    if state.enabled is FORWARD or quiet.run is None and not quiet.whole \
+            or autocast.used and autocast.thread.choose is not None or arrays[0].dtype.kind != "f":
+        return None
+    layer = op.layer
+    if (layer.cpu if dtypes.plain else layer.kernel_for(arrays)) is not op.layer_kernel:
+        return None
     try:
-        return road(op, inputs, found[0], settings, found[1])
+        return road(op, inputs, arrays, settings, recorded)
     except Declined:
         return None
 
 
-def _operands(op: Op, x: Any, w: Tensor, b: Tensor | None) -> tuple[list, bool] | None:
-    """(arrays, whether a node is wanted), or None where the functions themselves are to be called."""
-    mode = state.enabled
-    if (mode is not True and mode is not False) or not quiet.whole:
-        return None
-    if autocast.used and autocast.thread.choose is not None:
-        return None
-    if not isinstance(x, Tensor):
-        return None
-    arrays = [x._array, w._array, None if b is None else b._array]
-    if arrays[0].dtype.kind != "f" or (op.cpu if dtypes.plain else op.kernel_for(arrays)) is not _KERNELS[op]:
-        return None
-    recorded = x._node is not None or w._node is not None or b is not None and b._node is not None
-    return arrays, mode and recorded
-
-
-def linear_relu(x: Any, w: Tensor, b: Tensor | None) -> Tensor | None:
+def linear_relu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
     """``relu(linear(x, w, b))``"""
-    if _linear_relu is None or (found := _operands(linear_op, x, w, b)) is None:
+    if _linear_relu is None:
         return None
-    try:
-        return road(_linear_relu_op, (x, w, b), found[0], {}, found[1])
-    except Declined:
-        return None
+    return _joined(_linear_relu_op, (x, w, b), (x._array, w._array, None if b is None else b._array),
+                   x._node is not None or w._node is not None or b is not None and b._node is not None, {})
 
 
-def conv_then(x: Any, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple, dilation: tuple,
+def conv_then(x: Tensor, w: Tensor, b: Tensor | None, stride: tuple, padding: tuple, dilation: tuple,
               groups: int, norm: tuple | None, active: bool) -> Tensor | None:
     """A convolution, then the norm (mean, var, weight, bias, eps) in evaluation if there is one, then relu if
     ``active``. With a norm, only where nothing is recorded."""
-    found = None if _conv_then is None or not 1 <= len(stride) <= 3 else _operands(conv, x, w, b)
-    if found is None:
+    if _conv_then is None or not 1 <= len(stride) <= 3:
         return None
-    parts = norm or ()
-    if parts and state.enabled and (found[1] or any(getattr(p, "_node", None) for p in parts)):
+    inputs = (x, w, b, *(norm or ()))
+    arrays = tuple([i._array if isinstance(i, Tensor) else i for i in inputs])
+    recorded = any(isinstance(i, Tensor) and i._node is not None for i in inputs)
+    settings: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    if norm is None:
+        return _joined(_conv_relu_op, inputs, arrays, recorded, settings)
+    if recorded and state.enabled:
         return None
-    found[0].extend([p._array if isinstance(p, Tensor) else p for p in parts])
-    settings = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
-    if parts:
-        return _joined(_conv_norm_op, (x, w, b, *parts), found, {**settings, "relu": active})
-    return _joined(_conv_relu_op, (x, w, b), found, settings)
+    settings["relu"] = active
+    return _joined(_conv_norm_op, inputs, arrays, recorded, settings)

@@ -209,7 +209,7 @@ class Elementwise(Op):
         return dtype.kind == "f" or float not in map(type, inputs)
 
     def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
-        node = super().node(inputs, arrays, results, settings)
+        node = Op.node(self, inputs, arrays, results, settings)  # ``super()`` would cost as much as all below
         if len(arrays) > 1:
             shape = results[0]._array.shape
             for a in arrays:

@@ -16,6 +16,7 @@ from ...tensor import Tensor, bump
 from .road import road_into
 from .views import overlaps_itself
 
+_NUMBERS = (float, int)
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
 
 
@@ -93,9 +94,15 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
     dtype, shape = array.dtype, array.shape
     if dtype.kind not in op.writes:
         return None
-    if len(inputs) == 2 and type(array) is np.ndarray:  # the common case
+    if len(inputs) == 2 and type(array) is np.ndarray:  # the common cases
         x, y = inputs
-        if type(x) is type(y) is Tensor:
+        if type(x) is not Tensor:
+            pass
+        elif type(y) in _NUMBERS:
+            a = x._array
+            if a is array and dtype.kind == "f" and (x._node is None or not state.enabled):
+                return [a, y]
+        elif type(y) is Tensor:
             a, b = x._array, y._array
             alike = a.dtype is b.dtype is dtype and a.shape == b.shape == shape
             if alike and type(a) is type(b) is np.ndarray \
@@ -122,9 +129,6 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
         else:
             return None
     return operands if whole else None
-
-
-_NUMBERS = (float, int)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

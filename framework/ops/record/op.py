@@ -220,34 +220,34 @@ class Op(GraphOp):
             return Node(self, tuple(edges), None, None, settings, None)
         kept: dict[str, Any] = {}
         versions: list[tuple[list, int]] = []
+        joint, variadic = self.joint is not None, self.variadic
         for position, sources in enumerate(self.wanted):
-            if self.joint is None and edges[position] is None:
+            if not joint and edges[position] is None:
                 continue
             for name, kind, i in sources:
                 if name in kept:
                     continue
                 if kind == "out":
-                    self._keep(kept, versions, name, results[i])
-                elif self.variadic:
-                    kept[name] = tuple(_part(kind, a) for a in arrays)
+                    x = results[i]
+                elif kind == "in" and not variadic:
+                    x = inputs[i]
+                elif variadic:
+                    kept[name] = tuple([_part(kind, a) for a in arrays])
                     if kind == "in":
                         versions += [_stamp(x) for x in inputs if isinstance(x, Tensor)]
-                elif kind == "in":
-                    self._keep(kept, versions, name, inputs[i])
+                    continue
                 else:
                     kept[name] = _part(kind, arrays[i])
+                    continue
+                if isinstance(x, Tensor):
+                    kept[name] = x._array
+                    counter = x._counter  # counter_of, written out: this runs for every kept value
+                    if counter is None:
+                        counter = x._counter = [0, None]
+                    versions.append((counter, counter[0]))
+                else:
+                    kept[name] = x
         return Node(self, tuple(edges), kept, versions, settings, None)
-
-    @staticmethod
-    def _keep(kept: dict, versions: list, name: str, x: Any) -> None:
-        if isinstance(x, Tensor):
-            kept[name] = x._array
-            counter = x._counter  # counter_of, written out: this runs for every kept value
-            if counter is None:
-                counter = x._counter = [0, None]
-            versions.append((counter, counter[0]))
-        else:
-            kept[name] = x
 
     # -- backward --------------------------------------------------------------------------------
 

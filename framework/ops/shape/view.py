@@ -118,10 +118,13 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    sizes = size_args(shape, "reshape", "shape")
+    return _reshaped(tensor_arg(input, "reshape"), size_args(shape, "reshape", "shape"))
+
+
+def _reshaped(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     if sizes and min(sizes) < -1:  # NumPy takes any negative size for -1
-        full_shape(tensor_arg(input, "reshape").shape, sizes, "reshape")
-    return reshape_op.run(tensor_arg(input, "reshape"), shape=sizes)
+        full_shape(input.shape, sizes, "reshape")
+    return reshape_op.run(input, shape=sizes)
 
 
 @public("", method=True, also="dtype=size")
@@ -141,7 +144,7 @@ def view(input: Tensor, *size: Any) -> Tensor:
         out._counter = counter_of(input)
         return out
     try:
-        out = reshape(input, size_args(size, "view"))
+        out = _reshaped(input, size_args(size, "view"))
     except ShapeError as error:
         raise ShapeError(str(error).replace("reshape:", "view:", 1)) from None
     if out._base is None and out._array.size:

@@ -8,10 +8,12 @@ gets a node that puts the new values into the old base, and every live view is r
 import math
 from collections.abc import Callable
 from functools import cache, partial, wraps
+from operator import setitem
 from typing import Any
 
 import numpy as np
 
+from ... import dtypes
 from ...autograd.mode import state
 from ...autograd.places import move_to, replay_views
 from ...backends import array_module
@@ -75,16 +77,18 @@ def _is_alike(array: Any, memory: np.ndarray) -> bool:
 
 def store(x: Tensor, key: Any, array: Any, name: str) -> None:
     """Write into the memory of ``x`` and count the change; the graph is not touched."""
-    memory = memory_of(x, name)
-    if type(memory) is Batched or type(array) is Batched:
+    memory = x._array
+    if type(memory) is not np.ndarray or not memory.flags.writeable:
+        memory = memory_of(x, name)
+    if not dtypes.plain and (type(memory) is Batched or type(array) is Batched):
         check_holds(memory, array, name)
-    if not x.is_cuda:
+    if isinstance(memory, np.ndarray) or not x.is_cuda:
         try:
-            if key is Ellipsis and type(memory) is np.ndarray and memory.size >= _LARGE \
+            if key is Ellipsis and memory.size >= _LARGE and type(memory) is np.ndarray \
                     and _is_alike(array, memory):
                 quietly(_copying(), array, out=memory)
             else:
-                quietly(memory.__setitem__, key, array)
+                quietly(setitem, memory, key, array)
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -215,7 +219,8 @@ def _overwritten(value: Any, key: Any, op: Op, name: str, inputs: tuple, setting
     """``overwrite`` where it is allowed."""
     x = inputs[0]
     node = None
-    if state.enabled and x._array.dtype.kind in INEXACT and (x._node is not None or any(
+    mode = state.enabled
+    if mode and x._array.dtype.kind in INEXACT and (x._node is not None or any(
             isinstance(i, Tensor) and i._node is not None for i in inputs[1:])):
         arrays = [i._array if isinstance(i, Tensor) else i for i in inputs]
         result = wrap(x._array)
@@ -223,12 +228,12 @@ def _overwritten(value: Any, key: Any, op: Op, name: str, inputs: tuple, setting
         op.record(inputs, arrays, result, settings)
         node = result._node
     array = value._array if isinstance(value, Tensor) else value
-    if state.batches:  # the rule knows where each example's values go
+    if not dtypes.plain and state.batches:  # the rule knows where each example's values go
         given = [i._array if isinstance(i, Tensor) else i for i in inputs]
         if any_batched(given):
             key, array = Ellipsis, call(op, *given, **settings)
     store(x, key, array, name)
-    if state.enabled:
+    if mode:
         adopt(x, node)
     return x
 
