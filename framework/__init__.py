@@ -602,6 +602,7 @@ _LAZY = (
     "mps",
     "multiprocessing",
     "nn",
+    "onnx",
     "optim",
     "overrides",
     "profiler",

@@ -74,11 +74,13 @@ class intercept:
 
     shortcuts: whether it takes several ops that run as one kernel for one call, whose op is then named after
     all of them, and a result written straight into memory for one "write". Otherwise they fall apart.
+    wholes: whether it takes a function of several records (``ops/record/whole.py``) for one call.
     """
 
-    def __init__(self, interceptor: Callable, shortcuts: bool = False) -> None:
+    def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool = False) -> None:
         self.interceptor = interceptor
         self.shortcuts = shortcuts
+        self.wholes = wholes
 
     def __enter__(self) -> "intercept":
         _use((*quiet.stack, self))

@@ -52,6 +52,7 @@ LEVELS = [
     ["models", "utils.tensorboard"],
     ["compiler", "jit", "__config__", "library"],
     ["distributions", "testing", "fx"],  # written as a program would be: against the public names
+    ["onnx"],
     ["as_torch"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}

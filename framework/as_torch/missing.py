@@ -16,7 +16,6 @@ WHY = {
     "cuda.gds": "it drives NVIDIA's storage library",
     "mtia": "there is no backend for this hardware",
     "hpu": "there is no backend for this hardware",
-    "onnx": "models are not written as ONNX here",
     "ops": "operators written in C++ with PyTorch's headers cannot be loaded",
 }
 EVERYWHERE = ("", "nn", "nn.functional", "nn.utils", "optim", "optim.lr_scheduler", "utils", "utils.data",

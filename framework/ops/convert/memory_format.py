@@ -22,7 +22,8 @@ def unchanged(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -
     return arrays[0]
 
 
-channels_last_op = Op("channels_last", "x", kernel=_last_kernel, infer=lambda x: x, jvp="linear", moves=True,
+channels_last_op = Op("channels_last", "x", onnx="x",
+                      kernel=_last_kernel, infer=lambda x: x, jvp="linear", moves=True,
                       batch=unchanged,
                       vjp={"x": lambda g: g})
 

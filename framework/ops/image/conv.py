@@ -364,10 +364,13 @@ def batch_conv_weight_grad(op: Op, size: int, arrays: list, batched: tuple, sett
     return _of_images(call(op, x, y, **moved), size)
 
 
-conv = Op("conv", "x w b", kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
+conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
+          kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
           batch=batch_conv,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER)
-conv_input_grad = Op("conv_input_grad", "y w", kernel=_input_grad_kernel, native="conv_input_grad",
+conv_input_grad = Op("conv_input_grad", "y w",
+                     onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
+                     kernel=_input_grad_kernel, native="conv_input_grad",
                      batch=batch_conv_input_grad,
                      rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),

@@ -23,6 +23,7 @@ from ..record.args import floating, tensor_arg
 from ..record.batched import by_element
 from ..record.op import Op
 from ..record.public import public
+from ..record.whole import Whole
 from ..shape.view import permute_op, reshape_op
 from ..write.inplace import zero_op
 
@@ -154,7 +155,10 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     tensor([[[[1.5000, 3.0000]]]])
     """
     _check(input, grid, mode, padding_mode)
-    align = bool(align_corners)
+    return _whole(input, grid, mode=mode, padding=padding_mode, align=bool(align_corners))
+
+
+def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: bool) -> Tensor:
     x: Any = to(input, np.float32) if input.itemsize == 2 else input
     places: Any = to(grid, np.float32) if input.itemsize == 2 else grid
     n, c, *size = x.shape
@@ -164,7 +168,7 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     taps = []
     for i, s in enumerate(size):
         at = reshape_op.run(places.select(-1, len(size) - 1 - i), shape=(n, count))
-        taps.append(_along(_pixels(at, s, align), s, mode, padding_mode, align))
+        taps.append(_along(_pixels(at, s, align), s, mode, padding, align))
     total: Any = None
     for corner in itertools.product(*taps):
         position, inside, weight = corner[0]
@@ -175,6 +179,9 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
         part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
         total = part if total is None else total + part
     return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)
+
+
+_whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, padding, align)")
 
 
 def _steps(size: int, align: bool) -> np.ndarray:

@@ -7,6 +7,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import floating, pair, tensor_arg
 from ..record.public import public
+from ..record.whole import Whole
 from .resample import Plan, resample
 
 _MODES = {"nearest": ("nearest", (1, 2, 3)), "nearest-exact": ("nearest-exact", (1, 2, 3)),
@@ -44,13 +45,26 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     if kind in ("linear", "cubic", "area"):
         floating(input, "interpolate")
     out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
-    for i in range(d):
+    if out == input.shape[2:] and all(step == 1.0 for step in steps):
+        return input
+    return _whole(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
+                  recompute=recompute_scale_factor, out=out, steps=steps)
+
+
+def _resized(input: Tensor, *, mode: str, align_corners: bool | None, out: tuple, steps: tuple,
+             **given: Any) -> Tensor:
+    kind = _MODES[mode][0]
+    for i in range(len(out)):
         n, m = input.shape[2 + i], out[i]
         step = steps[i] if not align_corners else (n - 1) / (m - 1) if m > 1 else 0.0
         plan = Plan(kind + ("-smooth" if antialias else "-corners" if align_corners else ""), n, m, step)
         if n != m or plan.step != 1.0:
             input = resample.run(input, dim=2 + i, plan=plan, back=False)
     return input
+
+
+_whole = Whole("interpolate", "x", _resized,
+               onnx="interpolated(x, size, scale_factor, mode, align_corners, recompute, out)")
 
 
 def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:

@@ -173,7 +173,8 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 
 
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
-max_pool = Op("max_pool", "x", kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
+max_pool = Op("max_pool", "x", onnx="pooled('MaxPool', x, kernel, stride, padding, out, dilation)",
+              kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
               batch=merged(),
               vjp={"x": _max_vjp}, loose_from=NEVER)
 max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y",
@@ -282,7 +283,9 @@ def _avg_layout(kernel: tuple, stride: tuple, padding: tuple, out: tuple, includ
             "divisor": divisor}
 
 
-avg_pool = Op("avg_pool", "x", kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y",
+avg_pool = Op("avg_pool", "x",
+              onnx="pooled('AveragePool', x, kernel, stride, padding, out, None, include, divisor)",
+              kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y",
               batch=merged(),
               jvp="linear",
               vjp={"x": lambda g, x_shape, kernel, stride, padding, out, include, divisor: avg_spread(

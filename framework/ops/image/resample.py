@@ -110,7 +110,7 @@ _KINDS: dict[str, Callable[[Plan], list]] = {
 
 
 @lru_cache(maxsize=512)
-def _taps(plan: Plan, back: bool) -> list:
+def taps(plan: Plan, back: bool) -> list:
     """[(index of one input element, its weight or None for 1), ...] for every output element."""
     taps = [(np.asarray(i, np.int64), w) for i, w in _KINDS[plan.kind](plan)]
     return _turned(taps, plan.size, plan.out) if back else taps
@@ -138,7 +138,7 @@ def _turned(taps: list, size: int, out: int) -> list:
 
 def _resample_kernel(xp: Any, x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
     out = None
-    for index, weight in _taps(plan, back):
+    for index, weight in taps(plan, back):
         part = xp.take(x, xp.asarray(index), axis=dim)
         if weight is not None:
             part *= xp.asarray(weight.astype(x.dtype)).reshape(-1, *(1,) * (x.ndim - 1 - dim))
@@ -155,5 +155,6 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
     return Meta(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
 
 
-resample = Op("resample", "x", batch=merged(), kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
+resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)",
+              batch=merged(), kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

@@ -78,13 +78,14 @@ def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, ind
 
 
 embedding_op = Op(
-    "embedding", "weight indices", batch=batch_embedding, vjp={"weight": _embedding_vjp}, native="embedding",
+    "embedding", "weight indices", onnx="Gather(weight, indices, axis=0)", batch=batch_embedding,
+    vjp={"weight": _embedding_vjp}, native="embedding",
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
 sparse_embedding = Op(  # its gradient is a sparse tensor
-    "sparse_embedding", "weight indices", native="embedding", moves=True, adjoint=True, jvp="linear",
-    kernel=embedding_op.kernel, infer=embedding_op.infer,
+    "sparse_embedding", "weight indices", onnx=embedding_op.onnx, native="embedding", moves=True,
+    adjoint=True, jvp="linear", kernel=embedding_op.kernel, infer=embedding_op.infer,
     vjp={"weight": lambda g, weight_shape, weight_dtype, indices, padding,
          by_frequency: sparse_tensors().of_rows(
         g, indices, weight_shape, weight_dtype, padding, by_frequency)})
@@ -183,7 +184,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     return one_hot_op.run(input, count=num_classes)
 
 
-one_hot_op = Op("one_hot", "x", native="one_hot", infer=lambda x, *, count: Meta((*x.shape, count), int64),
+one_hot_op = Op("one_hot", "x", onnx="one_hot(x, count)",
+                native="one_hot", infer=lambda x, *, count: Meta((*x.shape, count), int64),
                 batch=leading,
                 kernel=lambda xp, x, *, count: (x[..., None] == xp.arange(count)).astype(int64.numpy,
                                                                                          order="C"))

@@ -182,7 +182,8 @@ def batch_isin(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, *arrays, **settings)
 
 
-index_op = Op("index", "x index", masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
+index_op = Op("index", "x index", onnx="indexed(x, index, dims)",
+              masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               batch=batch_index,
               native="index",
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
@@ -222,7 +223,8 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
-mask_op = Op("masked_select", "x mask", batch=batch_mask, masks=True, jvp="linear", native="masked_select",
+mask_op = Op("masked_select", "x mask", onnx="selected(x, mask)",
+             batch=batch_mask, masks=True, jvp="linear", native="masked_select",
               kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
@@ -391,7 +393,8 @@ def take(input: Tensor, index: Tensor) -> Tensor:
 # -- by masks ------------------------------------------------------------------------------------
 
 
-nonzero_op = Op("nonzero", "x", kernel=lambda xp, x: xp.argwhere(x).astype("int64", copy=False))
+nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])",
+                kernel=lambda xp, x: xp.argwhere(x).astype("int64", copy=False))
 
 
 @public(method=True, out=True)

@@ -48,7 +48,8 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
     return out
 
 
-gather_op = Op("gather", "x index", batch=along("dim"), masks=True, jvp="linear", native="gather",
+gather_op = Op("gather", "x index", onnx="GatherElements(x, index, axis=dim)",
+               batch=along("dim"), masks=True, jvp="linear", native="gather",
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
                vjp={"x": lambda g, index, x_shape, dim: ungather(g, index, dim=dim, shape=x_shape)})
@@ -56,7 +57,8 @@ ungather = Op("ungather", "x index", kernel=_ungather_kernel, jvp="linear", nati
               batch=along("dim", shapes="shape"),
               infer=lambda x, index, *, dim, shape: Meta(shape, x.dtype),
               vjp={"x": lambda g, index, dim: gather_op(g, index, dim=dim)})
-scatter_op = Op("scatter", "x src index", masks=True, kernel=_scatter_kernel, jvp="linear",
+scatter_op = Op("scatter", "x src index", onnx="ScatterElements(x, index, src, axis=dim)",
+                masks=True, kernel=_scatter_kernel, jvp="linear",
                 batch=along("dim"),
                 native="scatter",
                 infer=lambda x, src, index, *, dim: x,

@@ -52,6 +52,7 @@ class Elementwise(Op):
 
     complex: whether complex numbers are taken; without it they are refused, as NumPy orders them, say,
         where mathematics does not.
+    onnx: an ONNX operator that computes it, where that is shorter than the expression in ONNX's operators.
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
     """
@@ -59,7 +60,8 @@ class Elementwise(Op):
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
                  ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
-                 arguments: str | None = None, writes: str | None = None) -> None:
+                 arguments: str | None = None, writes: str | None = None,
+                 onnx: str | None = None) -> None:
         self.expr = expr
         self.result = result
         self.complex = complex
@@ -74,7 +76,7 @@ class Elementwise(Op):
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
-                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments,
+                         adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments, onnx=onnx,
                          loose_from=NEVER, bare=True, batch=by_element,  # the result lies as the inputs do
                          cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded)
         # a sum hands its gradient on as it is: no rule needs to be called

@@ -48,7 +48,8 @@ def _products(s: Any, left_out: int) -> Any:
     return total
 
 
-det_op = Op("det", "A", batch=leading, kernel=lambda xp, A: xp.linalg.det(A), vjp={"A": _det_vjp},
+det_op = Op("det", "A", onnx="Det(A)",
+            batch=leading, kernel=lambda xp, A: xp.linalg.det(A), vjp={"A": _det_vjp},
             infer=lambda A: Meta(A.shape[:-2], A.dtype))
 
 

@@ -106,7 +106,8 @@ def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
     return in_slices(lambda rows: size(rows, 1), _divide, x)
 
 
-_unit = Op("normalize", "x", kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x,
+_unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
+           kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x,
            vjp={"x": _unit_vjp})
 
 

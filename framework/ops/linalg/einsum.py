@@ -79,7 +79,8 @@ def batch_einsum(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return call(op, *arrays, equation=",".join(terms) + "->" + letter + out)
 
 
-einsum_op = Op("einsum", "*xs", kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
+einsum_op = Op("einsum", "*xs", onnx="Einsum(*xs, equation=equation)",
+               kernel=einsum_kernel, infer=_einsum_infer, vjp=_einsum_vjp,
                batch=batch_einsum,
                jvp="multilinear", arguments="operands")
 

@@ -121,7 +121,7 @@ def batch_matmul(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out
 
 
-matmul_op = Op("matmul", "x y", native="matmul", rounds="matmul", kernel=matmul_kernel,
+matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", native="matmul", rounds="matmul", kernel=matmul_kernel,
                infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
                batch=batch_matmul)
 
@@ -404,7 +404,8 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out.reshape((size, *lead, out.shape[-1]))
 
 
-linear_op = Op("linear", "x w b", native="linear", rounds="linear", kernel=_linear_kernel,
+linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
+               native="linear", rounds="linear", kernel=_linear_kernel,
                infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)

@@ -196,6 +196,7 @@ cross_entropy_grad = Op("cross_entropy_grad", "g x target weight top total", nat
 cross_entropy_op = Op(
     "cross_entropy", "x target weight", batch=batch_cross_entropy, outputs="loss top total",
     differentiable=1, native="cross_entropy",
+    onnx="losses(x, target, weight, ignore, smoothing, reduction)",
     kernel=_cross_entropy_kernel, infer=lambda x, target, weight, *, reduction, **_: (
         Meta(target.shape if reduction == "none" else (), x.dtype), *[Meta(target.shape, x.dtype)] * 2),
     vjp={"x": lambda g, x, target, weight, top, total, ignore, smoothing, reduction: cross_entropy_grad(

@@ -254,7 +254,8 @@ def _normalizing(name: str) -> Op:
         return [part if need else None for part, need in zip(found, needs)]
 
     return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
-              infer=_norm_infer, vjp=pull, batch=batch_norm_of)
+              infer=_norm_infer, vjp=pull, batch=batch_norm_of,
+              onnx=None if name == "batch_norm" else "normed(x, weight, bias, dims, per, eps)")
 
 
 layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "batch_norm", "group_norm"))
@@ -272,7 +273,8 @@ def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tupl
     return [part if need else None for part, need in zip(found, needs)]
 
 
-rms_norm_op = Op("rms_norm", "x weight", outputs="y var", differentiable=1, kernel=_rms_kernel,
+rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
+                 outputs="y var", differentiable=1, kernel=_rms_kernel,
                  batch=batch_norm_of,
                  native="rms_norm", vjp=_rms_norm_pull,
                  infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
@@ -319,7 +321,9 @@ def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
     return y if bias is None else y + bias
 
 
-fixed_norm = Op("batch_norm_eval", "x mean var weight bias", batch=batch_fixed,
+fixed_norm = Op("batch_norm_eval", "x mean var weight bias",
+                onnx="batch_normed(x, mean, var, weight, bias, eps)",
+                batch=batch_fixed,
                 kernel=_fixed_kernel, native="batch_norm_eval",
                 infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
 def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:

@@ -20,9 +20,9 @@ public("nn.functional", op=tanh.op)(tanh)
 
 
 def _record(name: str, expr: str, vjp: str, settings: str = "", result: str = "float",
-            complex: bool = False) -> Elementwise:
+            complex: bool = False, onnx: str | None = None) -> Elementwise:
     return Elementwise(name, "x", expr, settings=settings, result=result, vjp={"x": vjp},
-                       jvp="symmetric", complex=complex)
+                       jvp="symmetric", complex=complex, onnx=onnx)
 
 
 def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **settings: Any) -> Tensor:
@@ -40,7 +40,7 @@ def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **
 _relu = elementwise("relu", "x", "maximum(x, 0)", """The element, or 0 where it is negative.
     >>> fw.relu(fw.tensor([-1.0, 2.0]))
     tensor([0., 2.])
-    """, vjp={"x": "where(out <= 0, 0.0, g)"}, jvp="symmetric")
+    """, vjp={"x": "where(out <= 0, 0.0, g)"}, jvp="symmetric", onnx="Relu(x)")
 
 
 @public("nn.functional", op=_relu.op)
@@ -54,7 +54,8 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 _hardtanh = _record("hardtanh", "minimum(maximum(x, low), high)",
-                    "where((x <= low) | (x >= high), 0.0, g)", "low high", result="same")
+                    "where((x <= low) | (x >= high), 0.0, g)", "low high", result="same",
+                    onnx="Clip(x, low, high)")
 
 
 @public("nn.functional", op=_hardtanh)
@@ -88,7 +89,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 # elu, celu and selu are one function: scale * x above 0, scale * alpha * (exp(rate * x) - 1) below.
 _elu = _record("elu", "where(x > 0, scale * x, (scale * alpha) * expm1(rate * minimum(x, 0)))",
                "g * where(x > 0, scale, (rate * scale * alpha) * exp(rate * minimum(x, 0)))",
-               "alpha scale rate")
+               "alpha scale rate", onnx="elu(x, alpha, scale, rate)")
 
 
 @public("nn.functional", op=_elu)
@@ -127,7 +128,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
                   scale=1.0507009873554804934193349852946, rate=1.0)
 
 
-_leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(x > 0, g, slope * g)", "slope")
+_leaky = _record("leaky_relu", "where(x > 0, x, slope * x)", "where(x > 0, g, slope * g)", "slope",
+                 onnx="LeakyRelu(x, alpha=slope)")
 
 
 @public("nn.functional", op=_leaky)
@@ -163,14 +165,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return _prelu.run(input, reshape_op.run(weight, shape=(channels,) + (1,) * (input.ndim - 2)))
 
 
-_gelu = _record("gelu", "x * ndtr(x)", "g * gelu_slope(x)")
+_gelu = _record("gelu", "x * ndtr(x)", "g * gelu_slope(x)", onnx="gelu(x, 'none')")
 _record("gelu_slope", "gelu_slope(x)", "g * ((2 - x * x) * (0.3989422804014327 * exp((-0.5 * x) * x)))")
 # With s = sigmoid(2k(z + c z^3)): 0.5 * (1 + tanh(...)) is s. Beyond |z| = 30 s is 0 or 1 in every
 # dtype, so limiting z there changes nothing and keeps z^3 finite.
 _Z = "minimum(maximum(x, -30.0), 30.0)"
 _S = f"sigmoid(1.5957691216057308 * ({_Z} + 0.044715 * ({_Z} * {_Z} * {_Z})))"
 _gelu_tanh = _record("gelu_tanh", f"x * {_S}", f"g * ({_S} * (1 + x * (1 - {_S})"
-                     f" * (1.5957691216057308 * (1 + 0.134145 * ({_Z} * {_Z})))))")
+                     f" * (1.5957691216057308 * (1 + 0.134145 * ({_Z} * {_Z})))))", onnx="gelu(x, 'tanh')")
 
 
 @public("nn.functional", op=_gelu)
@@ -204,7 +206,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 _T = "tanh(maximum(x, 0) + log1p(exp(-abs(x))))"  # tanh(softplus(x))
-_mish = _record("mish", f"x * {_T}", f"g * ({_T} + x * (1 - square({_T})) * sigmoid(x))")
+_mish = _record("mish", f"x * {_T}", f"g * ({_T} + x * (1 - square({_T})) * sigmoid(x))", onnx="mish(x)")
 
 
 @public("nn.functional", op=_mish)
@@ -218,7 +220,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 _hardswish = _record("hardswish", "x * (minimum(maximum(x + 3, 0), 6) / 6)",
-                     "g * where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))")
+                     "g * where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))", onnx="HardSwish(x)")
 
 
 @public("nn.functional", op=_hardswish)
@@ -232,7 +234,8 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 _hardsigmoid = _record("hardsigmoid", "minimum(maximum(x + 3, 0), 6) / 6",
-                       "where((x <= -3) | (x >= 3), 0.0, g / 6)")
+                       "where((x <= -3) | (x >= 3), 0.0, g / 6)",
+                       onnx="HardSigmoid(x, alpha=0.16666666666666666, beta=0.5)")
 
 
 @public("nn.functional", op=_hardsigmoid)
@@ -290,7 +293,8 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 _softplus = _record("softplus", "where(beta * x > threshold, x,"
                     " (maximum(beta * x, 0) + log1p(exp(-abs(beta * x)))) / beta)",
-                    "where(beta * x > threshold, g, g * sigmoid(beta * x))", "beta threshold")
+                    "where(beta * x > threshold, g, g * sigmoid(beta * x))", "beta threshold",
+                    onnx="softplus(x, beta)")
 
 
 @public("nn.functional", op=_softplus)
@@ -303,7 +307,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return _apply(_softplus, input, beta=beta, threshold=threshold)
 
 
-_softsign = _record("softsign", "x / (1 + abs(x))", "g / square(1 + abs(x))")
+_softsign = _record("softsign", "x / (1 + abs(x))", "g / square(1 + abs(x))", onnx="Softsign(x)")
 
 
 @public("nn.functional", op=_softsign)

@@ -81,11 +81,12 @@ def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
 
 
 clamp_min_op = Elementwise("clamp_min", "x", "maximum(x, low)", settings="low", jvp="symmetric", masks=True,
-                         vjp={"x": "where(x < low, 0.0, g)"})
+                         vjp={"x": "where(x < low, 0.0, g)"}, onnx="Clip(x, low)")
 _clamp_high = Elementwise("clamp_max", "x", "minimum(x, high)", settings="high", jvp="symmetric", masks=True,
-                          vjp={"x": "where(x > high, 0.0, g)"})
+                          vjp={"x": "where(x > high, 0.0, g)"}, onnx="Clip(x, None, high)")
 _clamp_both = Elementwise("clamp", "x", "minimum(maximum(x, low), high)", settings="low high", masks=True,
-                          jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, g)"})
+                          jvp="symmetric", vjp={"x": "where((x < low) | (x > high), 0.0, g)"},
+                          onnx="Clip(x, low, high)")
 
 
 def _python(number: Any) -> Any:

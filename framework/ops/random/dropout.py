@@ -44,7 +44,7 @@ def _dropout_kernel(xp: Any, x: Any, *, p: float, key: int) -> Any:
     return x * xp.asarray(mask)
 
 
-dropout_op = Op("dropout", "x", kernel=_dropout_kernel, native="dropout", jvp="linear",
+dropout_op = Op("dropout", "x", onnx="dropped(x, p)", kernel=_dropout_kernel, native="dropout", jvp="linear",
                 infer=lambda x, *, p, key: x, vjp={"x": lambda g, p, key: dropout_op(g, p=p, key=key)})
 
 

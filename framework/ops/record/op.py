@@ -95,6 +95,7 @@ class Op(GraphOp):
     cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
         ``rounds`` and ``kernel``.
     batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.
+    onnx: what it is in ONNX, as an expression over inputs and settings (``framework/onnx/graph.py``).
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -110,7 +111,8 @@ class Op(GraphOp):
                  masks: bool = False, native: str | None = None,
                  arguments: str | None = None, rounds: str | None = None,
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
-                 rounded: Callable | None = None, batch: Callable | None = None) -> None:
+                 rounded: Callable | None = None, batch: Callable | None = None,
+                 onnx: str | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -133,6 +135,7 @@ class Op(GraphOp):
         self.loose_from = loose_from or (NEVER if self.moves else 2)
         self.bare = bare
         self.batch = batch
+        self.onnx = onnx
         self._set_rules(vjp)
         OPS.append(self)
 

@@ -44,10 +44,12 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
     return evenly(g, x, out, dims)
 
 
-amax_op = Op("amax", "x", masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+amax_op = Op("amax", "x", onnx="reduced('ReduceMax', x, dims, keepdim)",
+             masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
-amin_op = Op("amin", "x", masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+amin_op = Op("amin", "x", onnx="reduced('ReduceMin', x, dims, keepdim)",
+             masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
 
@@ -123,10 +125,12 @@ def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return to_chosen(g, indices, x_shape, dim)
 
 
-max_op = Op("max", "x", masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
+max_op = Op("max", "x", onnx="best(x, dim, keepdim, True)",
+            masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
             batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-min_op = Op("min", "x", masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
+min_op = Op("min", "x", onnx="best(x, dim, keepdim, False)",
+            masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
             batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
 

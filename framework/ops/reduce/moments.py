@@ -62,10 +62,10 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
     return gate(spread(g, x.shape, dims), sub_op(x, mean_op(x, dims=dims, keepdim=True)))
 
 
-var_op = Op("var", "x",
+var_op = Op("var", "x", onnx="variance(x, dims, correction, keepdim)",
             batch=along("dims"),
             native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
-std_op = Op("std", "x",
+std_op = Op("std", "x", onnx="Sqrt(variance(x, dims, correction, keepdim))",
             batch=along("dims"),
             native="std", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
 

@@ -41,7 +41,8 @@ def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> An
     return gate(spread(scale, x.shape, dims), slope)
 
 
-norm_op = Op("vector_norm", "x", batch=along("dims"), native="vector_norm", kernel=_norm_kernel, adjoint=True,
+norm_op = Op("vector_norm", "x", onnx="norm(x, ord, dims, keepdim)",
+             batch=along("dims"), native="vector_norm", kernel=_norm_kernel, adjoint=True,
              infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
              vjp={"x": _norm_vjp})
 

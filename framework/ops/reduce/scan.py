@@ -34,7 +34,8 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     return in_dtype(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
-cumsum_op = Op("cumsum", "x", batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
+cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)",
+               batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
                infer=lambda x, *, dim, reverse: x,
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 

@@ -65,9 +65,10 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim)
 
 
-sum_op = Op("sum", "x", batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
+sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)",
+            batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
-mean_op = Op("mean", "x",
+mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
              batch=along("dims"),
              jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
 
@@ -178,7 +179,8 @@ def _others_vjp(g: Any, x: Any, out: Any) -> Any:
 
 others = Op("prod_others", "x",
             batch=leading, kernel=_others_kernel, infer=lambda x: x, vjp={"x": _others_vjp})
-prod_op = Op("prod", "x", native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
+prod_op = Op("prod", "x", onnx="reduced('ReduceProd', x, -1, False)",
+             native="prod", kernel=_prod_kernel, infer=lambda x: Meta(x.shape[:-1], x.dtype),
              batch=leading,
              vjp={"x": lambda g, x: gate(reshape_op(g, shape=(*g.shape, 1)), others(x))})
 
@@ -221,11 +223,11 @@ def _truth_infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim, _truth(x))
 
 
-all_op = Op("all", "x",
+all_op = Op("all", "x", onnx="every(x, dims, keepdim, False)",
             batch=along("dims"),
             native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
-any_op = Op("any", "x",
+any_op = Op("any", "x", onnx="every(x, dims, keepdim, True)",
             batch=along("dims"),
             native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
@@ -285,7 +287,8 @@ def _logsumexp_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
     return gate(reshape_op(g, shape=kept_shape(x.shape, dims)), weights)
 
 
-logsumexp_op = Op("logsumexp", "x", native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
+logsumexp_op = Op("logsumexp", "x", onnx="reduced('ReduceLogSumExp', x, dims, keepdim)",
+                  native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
                   batch=along("dims"),
                   vjp={"x": _logsumexp_vjp})
 

@@ -113,7 +113,9 @@ attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv 
                     kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice,
                     loose_from=NEVER)
 # lse: the logarithm of the sum of each row's exponentials, inf where a row may attend to nothing
-attention = Op("scaled_dot_product_attention", "q k v mask", outputs="out lse", differentiable=1,
+attention = Op("scaled_dot_product_attention", "q k v mask",
+               onnx="attention(q, k, v, mask, causal, scale, p)",
+               outputs="out lse", differentiable=1,
                batch=rowwise,
                infer=_infer, kernel=attention_kernel, native="attention", vjp=_attention_vjp,
                arguments="query key value attn_mask", loose_from=NEVER)

@@ -246,6 +246,7 @@ lstm_grad = Op(
 lstm_op = Op(
     "lstm", "x h0 c0 w_ih w_hh b_ih b_hh", kernel=_lstm_kernel, native="lstm", outputs="y h c gates cells",
     differentiable=3, infer=_lstm_infer,
+    onnx="recurrent('LSTM', x, (h0, c0), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0, 3, 1, 2))",
     vjp=lambda g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes, reverse, needs: _asked(
         lstm_grad(*g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes=sizes, reverse=reverse,
                   wanted=needs), needs))
@@ -258,6 +259,8 @@ gru_grad = Op(
 gru_op = Op(
     "gru", "x h0 w_ih w_hh b_ih b_hh", kernel=_gru_kernel, native="gru", outputs="y h gates",
     differentiable=2, infer=_gru_infer,
+    onnx="recurrent('GRU', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (1, 0, 2), "
+         "linear_before_reset=1)",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, gates, sizes, reverse, needs: _asked(
         gru_grad(*g, x, h0, w_ih, w_hh, b_ih, b_hh, y, gates, sizes=sizes, reverse=reverse, wanted=needs),
         needs))
@@ -270,6 +273,7 @@ rnn_grad = Op(
         relu=relu))
 rnn_op = Op(
     "rnn", "x h0 w_ih w_hh b_ih b_hh", kernel=_rnn_kernel, native="rnn", outputs="y h", infer=_rnn_infer,
+    onnx="recurrent('RNN', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0,), activations=active(relu))",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes, reverse, relu, needs: _asked(
         rnn_grad(*g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes=sizes, reverse=reverse, relu=relu,
                  wanted=needs), needs))

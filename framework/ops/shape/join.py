@@ -36,7 +36,8 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
     return grads
 
 
-cat_op = Op("cat", "*xs", kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
+cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)",
+            kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
             batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat")
 
@@ -61,7 +62,8 @@ def batch_stack(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
     return call(op, *arrays, dim=settings["dim"] % arrays[0].ndim + 1)
 
 
-stack_op = Op("stack", "*xs", kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
+stack_op = Op("stack", "*xs", onnx="stacked(xs, dim)",
+              kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
               batch=batch_stack,
               vjp=_stack_vjp, jvp="linear", native="stack")
 

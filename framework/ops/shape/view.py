@@ -84,7 +84,8 @@ def full_shape(old: tuple[int, ...], new: tuple[int, ...], op: str) -> tuple[int
     return new
 
 
-reshape_op = Op("reshape", "x", kernel=lambda xp, x, *, shape: x.reshape(shape), view="maybe",
+reshape_op = Op("reshape", "x", onnx="reshaped(x, shape)",
+                kernel=lambda xp, x, *, shape: x.reshape(shape), view="maybe",
                 infer=_reshape_infer, jvp="linear", batch=batch_reshape,
                 vjp={"x": lambda g, x_shape: reshape_op(g, shape=x_shape)})
 
@@ -102,7 +103,8 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
-permute_op = Op("permute", "x", kernel=lambda xp, x, *, dims: x.transpose(dims), view=True,
+permute_op = Op("permute", "x", onnx="Transpose(x, perm=dims)",
+                kernel=lambda xp, x, *, dims: x.transpose(dims), view=True,
                 batch=batch_permute,
                 infer=_permute_infer, jvp="linear",
                 vjp={"x": lambda g, dims: permute_op(g, dims=_inverse(dims))})
@@ -377,7 +379,7 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 
 
 # key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
-slice_op = Op("slice", "x", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
+slice_op = Op("slice", "x", onnx="sliced(x, key)", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
 put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear", batch=batch_slice,
@@ -471,7 +473,8 @@ def _put_diagonal_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], offset: int
     return out
 
 
-diagonal_op = Op("diagonal", "x", kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
+diagonal_op = Op("diagonal", "x", onnx="diagonal(x, offset, dims)",
+                 kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
                  batch=along("dims"),
                  vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
                      g, shape=x_shape, offset=offset, dims=dims)})
@@ -534,7 +537,8 @@ def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int
     return out
 
 
-unfold_op = Op("unfold", "x", kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
+unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)",
+               kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
                batch=batch_windows,
                vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
 fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=batch_windows,

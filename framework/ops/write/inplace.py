@@ -196,11 +196,13 @@ def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, x, *aligned([value, x], (batched[1], True))[:1])
 
 
-zero_op = Op("zero", "x", kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
+zero_op = Op("zero", "x", onnx="filled(x, 0)",
+             kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
              batch=leading,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
-fill_op = Op("fill", "x value", masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
+fill_op = Op("fill", "x value", onnx="filled(x, value)",
+             masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
              batch=batch_fill,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
