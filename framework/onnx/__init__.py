@@ -2,6 +2,7 @@
 ``framework[onnx]``.
 """
 
-from .export import ONNXProgram as ONNXProgram
-from .export import export as export
+from .writing import ONNXProgram as ONNXProgram
+from .writing import export as export
 from .trace import OnnxError as OnnxError
+from .trace import is_in_onnx_export as is_in_onnx_export

@@ -558,8 +558,7 @@ def resampled(g: Graph, x: Edge, dim: int, plan: Any, back: bool) -> Edge:
 
 
 def interpolated(g: Graph, x: Edge, size: Any, scale_factor: Any, mode: str, align_corners: Any,
-                 recompute: Any,
-                 out: tuple) -> Edge:
+                 recompute: Any, antialias: bool, out: tuple) -> Edge:
     """Resize, by factors where these were given, so that it holds for images of all sizes."""
     modes = {"nearest": "nearest", "nearest-exact": "nearest", "linear": "linear", "bilinear": "linear",
              "trilinear": "linear", "bicubic": "cubic"}
@@ -581,6 +580,10 @@ def interpolated(g: Graph, x: Edge, size: Any, scale_factor: Any, mode: str, ali
         attributes |= {"coordinate_transformation_mode": places}
     if mode == "bicubic":
         attributes |= {"cubic_coeff_a": -0.75}
+    if antialias:
+        if g.opset < 18:
+            raise Unsupported("antialias=True before opset 18")
+        attributes |= {"antialias": 1}
     d = x.ndim - 2
     if size is None and not recompute:
         factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * d

@@ -279,6 +279,16 @@ _READS = ("numpy", "__array__", "item", "tolist", "__float__", "__int__", "__com
           "__bool__",
           "__dlpack__", "__contains__", "__reduce_ex__")
 _lock = threading.Lock()
+_exporting: set[int] = set()  # threads
+
+
+def is_in_onnx_export() -> bool:
+    """Whether this thread is running a model to export it.
+
+    >>> fw.onnx.is_in_onnx_export()
+    False
+    """
+    return threading.get_ident() in _exporting
 
 
 class _reading_is_refused:
@@ -291,6 +301,7 @@ class _reading_is_refused:
 
     def __enter__(self) -> None:
         _lock.acquire()
+        _exporting.add(threading.get_ident())
         self.before = {name: Tensor.__dict__[name] for name in _READS if name in Tensor.__dict__}
         for name, method in self.before.items():
             setattr(Tensor, name, _refusing(name, method, self.trace, threading.get_ident()))
@@ -298,6 +309,7 @@ class _reading_is_refused:
     def __exit__(self, *error: Any) -> None:
         for name, method in self.before.items():
             setattr(Tensor, name, method)
+        _exporting.discard(threading.get_ident())
         _lock.release()
 
 

@@ -48,11 +48,11 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     if out == input.shape[2:] and all(step == 1.0 for step in steps):
         return input
     return _whole(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
-                  recompute=recompute_scale_factor, out=out, steps=steps)
+                  recompute=recompute_scale_factor, antialias=antialias, out=out, steps=steps)
 
 
-def _resized(input: Tensor, *, mode: str, align_corners: bool | None, out: tuple, steps: tuple,
-             **given: Any) -> Tensor:
+def _resized(input: Tensor, *, mode: str, align_corners: bool | None, antialias: bool, out: tuple,
+             steps: tuple, **given: Any) -> Tensor:
     kind = _MODES[mode][0]
     for i in range(len(out)):
         n, m = input.shape[2 + i], out[i]
@@ -64,7 +64,7 @@ def _resized(input: Tensor, *, mode: str, align_corners: bool | None, out: tuple
 
 
 _whole = Whole("interpolate", "x", _resized,
-               onnx="interpolated(x, size, scale_factor, mode, align_corners, recompute, out)")
+               onnx="interpolated(x, size, scale_factor, mode, align_corners, recompute, antialias, out)")
 
 
 def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:
