@@ -2,7 +2,7 @@
 ``framework[onnx]``.
 """
 
-from .writing import ONNXProgram as ONNXProgram
-from .writing import export as export
 from .trace import OnnxError as OnnxError
 from .trace import is_in_onnx_export as is_in_onnx_export
+from .writing import ONNXProgram as ONNXProgram
+from .writing import export as export
