@@ -615,7 +615,7 @@ _LAZY = (
     "version",
     "xpu",
 )
-_FROM_LAZY = {"load": "io", "save": "io", "vmap": "func", **dict.fromkeys((
+_FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     "sparse_compressed_tensor", "spmm", "smm", "dsmm"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",

@@ -1,34 +1,31 @@
-"""PyTorch's ``compiler`` names as what they mean where functions are not compiled: they run as they are."""
+"""PyTorch's ``compiler`` names: what asks about compiled functions (``framework.compile``) and switches them
+off.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .jit.compiled import compile as compile
+from .jit.compiled import disable as disable
+from .jit.compiled import is_compiling as is_compiling
 
-def is_compiling() -> bool:
-    """False: nothing is compiled.
+is_dynamo_compiling = is_compiling
 
-    >>> fw.compiler.is_compiling()
+
+def is_exporting() -> bool:
+    """False: a trace is made by ``jit.trace``, which ``jit.is_tracing`` tells.
+
+    >>> fw.compiler.is_exporting()
     False
     """
     return False
 
 
-is_dynamo_compiling = is_compiling
-is_exporting = is_compiling
-
-
-def disable(fn: Callable | None = None, recursive: bool = True, *, reason: str | None = None) -> Callable:
-    """The function itself: it was not going to be compiled. Without one, a decorator.
-
-    >>> fw.compiler.disable(abs) is abs
-    True
-    """
-    return (lambda function: function) if fn is None else fn
-
-
 def allow_in_graph(fn: Any) -> Any:
-    """The function (or list of them) itself: there is no graph that could refuse it."""
+    """The function (or list of them) itself: Python runs on every call, there is no graph that could refuse
+    it.
+    """
     return fn
 
 
@@ -41,7 +38,7 @@ def substitute_in_graph(original_fn: Callable, **settings: Any) -> Callable[[Cal
 
 
 def reset() -> None:
-    """Forget compiled code: there is none."""
+    """Forget compiled code: there is nothing to forget, plans belong to the compiled function."""
 
 
 def cudagraph_mark_step_begin() -> None:
@@ -49,13 +46,17 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def list_backends(exclude_tags: Any = ()) -> list[str]:
-    """The names of the compilers: none."""
-    return []
+    """The names of the compilers: the one that is here.
+
+    >>> fw.compiler.list_backends()
+    ['framework']
+    """
+    return ["framework"]
 
 
 @contextmanager
 def set_stance(stance: str = "default", **settings: Any) -> Iterator[None]:
-    """A block in which functions are compiled in another way; they run as they are in any.
+    """A block in which functions are compiled in another way; their results are the same in any.
 
     Raises ValueError for a stance that PyTorch does not have either.
     """

@@ -41,6 +41,10 @@ class AutogradError(FrameworkError, RuntimeError):
     """A gradient that cannot be had: freed graph, overwritten value, wrong use of a leaf."""
 
 
+class TraceError(FrameworkError, RuntimeError):
+    """What a trace cannot say: a value read by Python, a random draw, a backward."""
+
+
 class AnomalyError(AutogradError, FloatingPointError):
     """A NaN or Inf that anomaly mode found where an op made it."""
 

@@ -23,6 +23,7 @@ class _State(threading.local):
     walk: Any = None  # the backward that runs in this thread
     saved_hooks: tuple = ()  # (pack, unpack) of the blocks around, the innermost last
     hooks_forbidden: str | None = None
+    compiled: Any = None  # the plans of the compiled function that runs in this thread, see ``framework.jit``
 
 
 FORWARD = "forward"

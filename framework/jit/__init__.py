@@ -1,178 +1,38 @@
-"""PyTorch's ``jit`` names as what they mean where nothing is scripted: functions and modules run as they are.
+"""Compilation: ``compile`` and its bookkeeping, exportable traces, and PyTorch's names for TorchScript."""
 
-``script`` says so once, in a warning. There is no TorchScript: ``trace``, ``save`` and ``load`` are not here.
-"""
+from typing import Final as Final
 
-import builtins
-import functools
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final, TypeVar
+from .compiled import CompiledFunction as CompiledFunction
+from .compiled import OptimizedModule as OptimizedModule
+from .compiled import compile as compile
+from .compiled import script as script
+from .names import Attribute as Attribute
+from .names import Future as Future
+from .names import RecursiveScriptModule as RecursiveScriptModule
+from .names import ScriptFunction as ScriptFunction
+from .names import ScriptModule as ScriptModule
+from .names import _overload as _overload
+from .names import _overload_method as _overload_method
+from .names import _script_if_tracing as _script_if_tracing
+from .names import annotate as annotate
+from .names import export as export
+from .names import fork as fork
+from .names import ignore as ignore
+from .names import interface as interface
+from .names import is_scripting as is_scripting
+from .names import isinstance as isinstance
+from .names import optimized_execution as optimized_execution
+from .names import script_if_tracing as script_if_tracing
+from .names import script_method as script_method
+from .names import unused as unused
+from .names import wait as wait
+from .reads import is_tracing as is_tracing
+from .trace import Step as Step
+from .trace import Trace as Trace
+from .trace import Value as Value
+from .traced import TracedModule as TracedModule
+from .traced import load as load
+from .traced import save as save
+from .traced import trace as trace
 
-from ..nn import Module
-
-__all__ = ["Attribute", "Final", "RecursiveScriptModule", "ScriptFunction", "ScriptModule",
-           "TopLevelTracedModule", "annotate", "export", "fork", "ignore", "interface", "is_scripting",
-           "is_tracing", "isinstance", "script", "script_if_tracing", "script_method", "unused", "wait"]
-
-T = TypeVar("T")
-
-
-def is_scripting() -> bool:
-    """False: nothing is scripted.
-
-    >>> fw.jit.is_scripting()
-    False
-    """
-    return False
-
-
-is_tracing = is_scripting
-
-
-@functools.cache
-def _say_once() -> None:
-    warnings.warn("jit.script: TorchScript is not compiled here; functions and modules run as they are",
-                  stacklevel=3)
-
-
-def script(obj: T = None, *args: Any, **settings: Any) -> T:  # type: ignore[assignment]
-    """The function, class or module itself, which runs as it is; the first call warns of that.
-
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")
-    ...     fw.jit.script(abs) is abs
-    True
-    """
-    _say_once()
-    return obj
-
-
-def script_if_tracing(fn: T) -> T:
-    """The function itself: nothing is traced."""
-    return fn
-
-
-script_method = script_if_tracing
-_script_if_tracing = _overload = _overload_method = script_if_tracing
-
-
-def ignore(drop: Any = False, **settings: Any) -> Any:
-    """The function itself: there is no compiler to leave it to Python. Also ``@ignore(drop=True)``.
-
-    >>> fw.jit.ignore(abs) is abs
-    True
-    """
-    return drop if callable(drop) else (lambda fn: fn)
-
-
-def export(fn: T) -> T:
-    """The method itself: everything is called from Python."""
-    return fn
-
-
-def unused(fn: T) -> T:
-    """The function itself; calling it runs it, as in PyTorch outside of scripts."""
-    return fn
-
-
-def interface(obj: T) -> T:
-    """The class itself: calls go by Python's rules."""
-    return obj
-
-
-def annotate(the_type: Any, the_value: T) -> T:
-    """The value: types are not checked.
-
-    >>> fw.jit.annotate(list[int], [])
-    []
-    """
-    return the_value
-
-
-def isinstance(obj: Any, target_type: Any) -> bool:
-    """Whether ``obj`` is of this type; of containers (``List[int]``) every part is looked at.
-
-    >>> fw.jit.isinstance([1, 2], list[int]), fw.jit.isinstance([1, "a"], list[int])
-    (True, False)
-    """
-    origin: Any = getattr(target_type, "__origin__", None)
-    parts: Any = getattr(target_type, "__args__", ())
-    inside = functools.partial(_all_are, obj)
-    if origin is None and not parts:
-        return _is(obj, target_type)
-    if origin in (list, set, frozenset):
-        return _is(obj, origin) and inside(parts[0])
-    if origin is dict:
-        return _is(obj, dict) and _all_are(obj.keys(), parts[0]) and _all_are(obj.values(), parts[1])
-    if origin is tuple:
-        return _is(obj, tuple) and len(obj) == len(parts) and all(map(isinstance, obj, parts))
-    return any(isinstance(obj, part) for part in parts)  # a union
-
-
-_is = builtins.isinstance
-
-
-def _all_are(values: Any, kind: Any) -> bool:
-    return all(isinstance(value, kind) for value in values)
-
-
-class ScriptModule(Module):
-    """The class of scripted modules: libraries ask for it with ``isinstance``, and nothing is one here.
-
-    A subclass is a module that runs as it is, with ``script_method`` and ``Attribute`` as what they hold.
-
-    >>> isinstance(fw.nn.Linear(1, 1), fw.jit.ScriptModule)
-    False
-    """
-
-
-class ScriptFunction:
-    """The class of scripted functions, of which there are none: making one raises TypeError."""
-
-    def __new__(cls, *args: Any, **settings: Any) -> "ScriptFunction":
-        raise TypeError("jit.ScriptFunction: functions are not scripted here; jit.script gives them back as "
-                        "they are")
-
-
-RecursiveScriptModule, TopLevelTracedModule = ScriptModule, ScriptModule
-
-
-class Attribute:
-    """A value with its type; assigned to a module it is TorchScript's way to say both."""
-
-    def __init__(self, value: Any, type: Any) -> None:
-        self.value, self.type = value, type
-
-
-class Future:
-    """What ``fork`` returns: the result is there already."""
-
-    def __init__(self, result: Any) -> None:
-        self._result = result
-
-    def wait(self) -> Any:
-        """The result."""
-        return self._result
-
-
-def fork(func: Callable, *args: Any, **settings: Any) -> Future:
-    """Call the function now (PyTorch does so, too, outside of TorchScript); `wait` gives its result.
-
-    >>> fw.jit.wait(fw.jit.fork(abs, -2))
-    2
-    """
-    return Future(func(*args, **settings))
-
-
-def wait(future: Future) -> Any:
-    """The result of `fork`."""
-    return future.wait()
-
-
-@contextmanager
-def optimized_execution(should_optimize: bool) -> Iterator[None]:
-    """A block in which scripts are optimised or not; there are none."""
-    yield
+TopLevelTracedModule = TracedModule

@@ -4,6 +4,7 @@ Registered values stand in three dicts (``_parameters``, ``_buffers``, ``_module
 attributes, too (``registry.py``); one walk over the tree (``named_modules``) serves all that visits it.
 """
 
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
@@ -81,6 +82,17 @@ class Module(Hookable):
         except Exception as error:
             _note_path(self, error)
             raise
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Compile the calls of this module in place, with the arguments of ``framework.compile``.
+
+        >>> layer = fw.nn.Linear(2, 1)
+        >>> layer.compile()
+        >>> layer(fw.zeros(3, 2)).shape
+        framework.Size([3, 1])
+        """
+        package = sys.modules[__package__.rpartition(".")[0]]  # which stands above this one
+        self.forward = package.compile(self.forward, *args, **kwargs)  # type: ignore[method-assign]
 
     # -- attributes and registration -------------------------------------------------------------
 

@@ -391,7 +391,7 @@ def contains(input: Tensor, element: Any) -> bool:
     """
     if not isinstance(element, (Tensor, bool, int, float, complex, np.generic)):
         raise TypeError(f"in: wanted a number or a Tensor, got {type(element).__name__}")
-    return bool((input == element)._array.any())  # type: ignore[attr-defined]
+    return bool((input == element).any())  # type: ignore[attr-defined]
 
 
 @public(method=True, inplace=True, op=index_put_op)

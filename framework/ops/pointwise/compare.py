@@ -99,7 +99,7 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
     >>> fw.allclose(fw.ones(2), fw.ones(2) + 1e-9)
     True
     """
-    return bool(isclose(input, other, rtol, atol, equal_nan)._array.all())
+    return bool(isclose(input, other, rtol, atol, equal_nan).all())  # type: ignore[attr-defined]
 
 
 @public(method=True)
@@ -110,7 +110,7 @@ def equal(input: Tensor, other: Tensor) -> bool:
     True
     """
     tensor_arg(input, "equal"), tensor_arg(other, "equal", "other")
-    return input.shape == other.shape and bool(eq(input, other)._array.all())
+    return input.shape == other.shape and bool(eq(input, other).all())  # type: ignore[attr-defined]
 
 
 @public(method=True)

@@ -20,7 +20,7 @@ def _dim_of(x: Tensor, dim: Any, op: str) -> int:
     return one_dim(dim, x.ndim, op)
 
 
-class _Cut(GraphOp):
+class Cut(GraphOp):
     """The op of a node whose outputs are the pieces of a tensor.
 
     As slices, each piece would give back zeros of the whole tensor's size, and backward add them all up.
@@ -54,7 +54,7 @@ def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ..
     """The parts of x at ``keys`` along ``dim``, which are all of it, in order."""
     pieces = tuple([slice_along(x, dim, key) for key in keys])
     if state.enabled is True and x._node is not None and len(pieces) > 1:
-        node = Node(_Cut(dim, join, pieces), (x._node,), None, None, {}, None)
+        node = Node(Cut(dim, join, pieces), (x._node,), None, None, {}, None)
         for i, piece in enumerate(pieces):
             piece._node = Pick(node, i)
     return pieces
