@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,8 @@ from .quiet import quietly, readable
 from .tensor import Tensor, made, wrap
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Tensor:
     """A tensor with a copy of ``data``: numbers, nested sequences, NumPy arrays, tensors.
 
     Python floats take the default dtype (float32), ints int64, bools bool; arrays keep theirs.
@@ -39,7 +41,10 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         array = move(array, target)
     elif array is data or isinstance(data, (np.ndarray, Tensor)) or not array.flags.writeable:
         array = np.array(array, order="C", copy=True)
-    return made("tensor", array, data).requires_grad_(requires_grad)
+    result = made("tensor", array, data)
+    if pin_memory:
+        result = result.pin_memory()  # type: ignore[attr-defined]
+    return result.requires_grad_(requires_grad)
 
 
 def _to_array(data: Any, dtype: Any, op: str) -> Any:
@@ -290,7 +295,45 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     return wrap(rows._array.transpose(back(len(shape)))).requires_grad_(requires_grad)
 
 
+@by_keyword
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = None,
+                  requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory with the given strides, counted in elements; some may lie on one place.
+
+    Raises ShapeError for negative sizes or strides.
+
+    >>> fw.empty_strided((2, 3), (1, 2)).stride()
+    (1, 2)
+    """
+    sizes, steps = size_args((size,), "empty_strided"), size_args((stride,), "empty_strided", "stride")
+    if len(sizes) != len(steps) or any(s < 0 for s in (*sizes, *steps)):
+        raise ShapeError(f"empty_strided: size {list(sizes)} and stride {list(steps)} must be equally many "
+                         f"numbers, none negative")
+    span = 0 if 0 in sizes else 1 + sum((n - 1) * s for n, s in zip(sizes, steps))
+    memory = _filled("empty_strided", (span,), None, dtype, device, False)
+    return memory.as_strided(sizes, steps).detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
+
+
+@by_keyword
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device: Any = None,
+                   requires_grad: bool = False) -> Tensor:
+    """Uninitialised memory, dense, with its dimensions in the order ``physical_layout`` from the largest
+    steps to the smallest. Raises ShapeError where that does not name every dimension once.
+
+    >>> fw.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
+    (12, 1, 3)
+    """
+    sizes, axes = size_args((size,), "empty_permuted"), size_args((physical_layout,), "empty_permuted")
+    if sorted(axes) != list(range(len(sizes))):
+        raise ShapeError(f"empty_permuted: physical_layout must name each of the {len(sizes)} dimensions "
+                         f"once, got {list(axes)}")
+    memory = _filled("empty_permuted", tuple(sizes[d] for d in axes), None, dtype, device, False)
+    turned = memory._array.transpose(tuple(axes.index(d) for d in range(len(axes))))
+    return wrap(turned).requires_grad_(requires_grad)
+
+
 @with_out
+@by_keyword
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
          requires_grad: bool = False) -> Tensor:
     """A tensor filled with one number, whose type decides the dtype.
@@ -321,6 +364,7 @@ def _made_like(make: Any, input: Tensor, dtype: Any, device: Any, requires_grad:
                      f"{make.__name__}_like")
 
 
+@by_keyword
 def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                memory_format: MemoryFormat | None = None) -> Tensor:
     """Zeros in the shape, dtype, device and memory format of ``input``.
@@ -331,6 +375,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     return _made_like(zeros, _source(input), dtype, device, requires_grad, memory_format)
 
 
+@by_keyword
 def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
               memory_format: MemoryFormat | None = None) -> Tensor:
     """Ones in the shape, dtype, device and memory format of ``input``.
@@ -341,6 +386,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     return _made_like(ones, _source(input), dtype, device, requires_grad, memory_format)
 
 
+@by_keyword
 def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                memory_format: MemoryFormat | None = None) -> Tensor:
     """Uninitialised memory in the shape, dtype, device and memory format of ``input``.
@@ -351,6 +397,7 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     return _made_like(empty, _source(input), dtype, device, requires_grad, memory_format)
 
 
+@by_keyword
 def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None,
               requires_grad: bool = False, memory_format: MemoryFormat | None = None) -> Tensor:
     """One number in the shape, dtype, device and memory format of ``input``.
@@ -366,6 +413,7 @@ def _number(value: Any) -> Any:
 
 
 @with_out
+@by_keyword
 def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
            requires_grad: bool = False) -> Tensor:
     """Numbers from ``start`` (default 0) up to but without ``end``, in steps.
@@ -397,6 +445,34 @@ def _kind_of(*numbers: Any) -> dtypes.DType:
 
 
 @with_out
+@by_keyword
+def range_(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None,
+          requires_grad: bool = False) -> Tensor:
+    """Numbers from ``start`` up to ``end``, which is one of them if the steps hit it; with a UserWarning, as
+    ``arange`` leaves the end out, like Python. The default dtype is the floating one.
+
+    >>> import warnings
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     fw.range(1, 2, 0.5)
+    tensor([1.0000, 1.5000, 2.0000])
+    """
+    warnings.warn("range is deprecated, since its end is included; use arange(start, end + step, step)",
+                  UserWarning, stacklevel=3)
+    if end is None:
+        start, end = 0, start
+    start, end, step = _number(start), _number(end), _number(step)
+    if step == 0 or (end - start) * step < 0:
+        raise ValueError(f"range: step must lead from {start} to {end}, got {step}")
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    array = quietly((start + step * np.arange(math.floor((end - start) / step) + 1)).astype, kind.numpy)
+    return made("range", move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
+
+
+range_.__name__ = range_.__qualname__ = "range"
+
+
+@with_out
+@by_keyword
 def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any = None,
              requires_grad: bool = False) -> Tensor:
     """``steps`` evenly spaced numbers from ``start`` to ``end``, both included.
@@ -413,6 +489,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
 
 
 @with_out
+@by_keyword
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None,
              device: Any = None, requires_grad: bool = False) -> Tensor:
     """``base`` to the powers of ``linspace(start, end, steps)``.
@@ -428,6 +505,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
 
 
 @with_out
+@by_keyword
 def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
         requires_grad: bool = False) -> Tensor:
     """The identity matrix of n rows and m (default n) columns.
@@ -441,6 +519,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
     return made("eye", move(array, as_device(device)), n, m).requires_grad_(requires_grad)
 
 
+@by_keyword
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """A 0-dim tensor of the default dtype.
 
@@ -465,7 +544,7 @@ def _new(name: str, make: Any) -> None:
 
 
 for _name, _make in (("new_zeros", bare(zeros)), ("new_ones", bare(ones)), ("new_empty", bare(empty)),
-                     ("new_full", bare(full)),
+                     ("new_full", bare(full)), ("new_empty_strided", empty_strided),
                      ("new_tensor", tensor)):
     _new(_name, _make)
 

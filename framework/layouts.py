@@ -81,6 +81,20 @@ def format_of(array: Any) -> MemoryFormat:
     return found
 
 
+def axes_of(array: Any) -> tuple[int, ...]:
+    """The dimensions from the one with the largest steps in memory to that with the smallest."""
+    steps = array.strides
+    return tuple(sorted(range(array.ndim), key=lambda d: -steps[d]))
+
+
+def turned(array: Any) -> bool:
+    """Whether the dimensions stand in another order in memory than in the shape, no element twice."""
+    if array.flags.c_contiguous:
+        return False
+    axes = [d for d in axes_of(array) if array.shape[d] != 1]
+    return axes != sorted(axes) and all(array.strides[d] > 0 for d in axes)
+
+
 def lies_in(array: Any, memory_format: MemoryFormat) -> bool:
     """Whether the elements lie in memory as the format says, without gaps."""
     if memory_format.ndim == 0:

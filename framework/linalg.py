@@ -15,6 +15,9 @@ from .ops.linalg.eigen import eig as eig
 from .ops.linalg.eigen import eigh as eigh
 from .ops.linalg.eigen import eigvals as eigvals
 from .ops.linalg.eigen import eigvalsh as eigvalsh
+from .ops.linalg.ldl import ldl_factor as ldl_factor
+from .ops.linalg.ldl import ldl_factor_ex as ldl_factor_ex
+from .ops.linalg.ldl import ldl_solve as ldl_solve
 from .ops.linalg.lu import lu as lu
 from .ops.linalg.lu import lu_factor as lu_factor
 from .ops.linalg.lu import lu_solve as lu_solve

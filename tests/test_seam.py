@@ -59,7 +59,7 @@ NO_COMPUTATION = {
     "is_nonzero", "is_same_size", "is_signed", "result_type", "broadcast_shapes",
 }
 # beside the result, a tensor made of numbers: whether it worked, or the edges of bins
-BESIDE = {"linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "histogram"}
+BESIDE = {"linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "histogram", "histogramdd"}
 # the answer is a bool, made of the result of an op
 BOOLEAN = {"allclose", "equal", "method.__contains__", "method.__setitem__"}
 

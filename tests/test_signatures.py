@@ -45,6 +45,7 @@ LACKING = {
     **{f"nn.functional.{name}": {"out": UNSAID} for name in (
         "adaptive_avg_pool1d", "avg_pool1d", "channel_shuffle", "conv_tbc", "hardshrink", "pixel_shuffle",
         "pixel_unshuffle")},
+    **{f"framework.{name}": {"out": UNSAID} for name in ("threshold", "native_batch_norm")},
     "nn.functional.linear_cross_entropy": {"options": "the scores are computed as a whole, not in chunks"},
 }
 BY_NAME = "out= and dtype= are by name only"
@@ -71,7 +72,8 @@ PLACES = {
 FURTHER = {
     **{name: {"low": RESERVED, "high": RESERVED, "bounds": RESERVED} for name in ("random_", "uniform_")},
     "Tensor.to": {"args": "told apart by what they are"},
-    "framework.rrelu": {"inplace": "one function with that of nn.functional"},
+    **{f"framework.{name}": {"inplace": "one function with that of nn.functional"} for name in (
+        "rrelu", "celu", "selu", "threshold")},
     "true_divide": {"rounding_mode": "an alias of div"},
     "nn.functional.one_hot": {"input": "a slip of the stub: PyTorch's parser wants input"},
     **dict.fromkeys(("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from . import convert as convert
+from . import copies as copies
 from . import further_homes as further_homes
 from . import image as image
 from . import index as index
@@ -12,6 +13,7 @@ from . import inplace_functions as inplace_functions
 from . import language as language
 from . import linalg as linalg
 from . import losses as losses
+from . import main_forms as main_forms
 from . import normalization as normalization
 from . import pointwise as pointwise
 from . import random as random

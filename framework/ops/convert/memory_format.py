@@ -6,7 +6,17 @@ from typing import Any
 import numpy as np
 
 from ...backends.native import copied
-from ...layouts import MemoryFormat, back, checked, contiguous_format, format_of, lies_in, need_dims, order
+from ...layouts import (
+    MemoryFormat,
+    axes_of,
+    back,
+    checked,
+    contiguous_format,
+    lies_in,
+    need_dims,
+    order,
+    turned,
+)
 from ...tensor import Tensor, wrap
 from ..record.op import Op
 
@@ -28,10 +38,24 @@ channels_last_op = Op("channels_last", "x", onnx="x",
                       vjp={"x": lambda g: g})
 
 
+def _preserved_kernel(xp: Any, x: Any) -> Any:
+    axes = axes_of(x)
+    turned = x.transpose(axes)
+    copy = copied(turned) if xp is np else xp.array(turned, order="C")
+    return copy.transpose(tuple(np.argsort(axes)))
+
+
+# a copy with its dimensions in the same order in memory
+preserved_op = Op("preserved", "x", kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
+                  batch=unchanged, vjp={"x": lambda g: g})
+
+
 def copy_in(x: Tensor, memory_format: MemoryFormat, op: str) -> Tensor | None:
-    """A copy with the channels last, if the format says so for x, else None."""
+    """A copy with the channels last, or laid out as x is, if the format says so for x; None for rows."""
     need_dims(x.shape, memory_format, op)
-    return channels_last_op.run(x) if _wanted(x, memory_format).ndim else None
+    if memory_format.name == "preserve_format" and turned(x._array):
+        return preserved_op.run(x)
+    return channels_last_op.run(x) if memory_format.ndim else None
 
 
 def in_format(x: Tensor, memory_format: MemoryFormat, op: str) -> Tensor | None:
@@ -40,17 +64,13 @@ def in_format(x: Tensor, memory_format: MemoryFormat, op: str) -> Tensor | None:
     return x if lies_in(x._array, memory_format) else copy_in(x, memory_format, op)
 
 
-def _wanted(x: Tensor, memory_format: MemoryFormat) -> MemoryFormat:
-    return format_of(x._array) if memory_format.name == "preserve_format" else memory_format
-
-
 def made_like(make: Callable[..., Tensor], x: Tensor, memory_format: Any, requires_grad: bool,
               op: str) -> Tensor:
     """``make(shape)`` in the shape of x and the format asked for, by default that of x."""
     wanted = checked(memory_format, op)
     need_dims(x.shape, wanted, op)
-    wanted = _wanted(x, wanted)
-    if wanted is contiguous_format:
+    if wanted is contiguous_format or not wanted.ndim and not turned(x._array):
         return make(x.shape).requires_grad_(requires_grad)
-    made = make(tuple(x.shape[d] for d in order(x.ndim)))
-    return wrap(made._array.transpose(back(x.ndim))).requires_grad_(requires_grad)
+    axes = order(x.ndim) if wanted.ndim else axes_of(x._array)
+    made = make(tuple(x.shape[d] for d in axes))
+    return wrap(made._array.transpose(tuple(np.argsort(axes)))).requires_grad_(requires_grad)

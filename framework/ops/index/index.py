@@ -16,7 +16,7 @@ from ...backends.native import native_or
 from ...backends.precision import check_deterministic
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
-from ..record.args import one_dim, tensor_arg
+from ..record.args import one_dim, size_args, tensor_arg
 from ..record.batched import Batched, aligned, call, everywhere, front_moved, innermost, looped, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -413,6 +413,50 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if not input.ndim:  # as of a tensor of one dimension
         places = nonzero_op.run(reshape_op.run(input, shape=(1,)))
     return tuple([slice_along(places, 1, i).contiguous() for i in range(max(input.ndim, 1))])
+
+
+@public(method=True, out=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """``nonzero`` with ``size`` rows: the first ones, and rows of ``fill_value`` where there are fewer.
+
+    >>> fw.nonzero_static(fw.tensor([0, 3, 4]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise ValueError(f"nonzero_static: size must not be negative, got {size}")
+    found = slice_along(nonzero(tensor_arg(input, "nonzero_static")), 0, slice(0, size))
+    missing = size - found.shape[0]
+    return cat_op.run(found, found.new_full((missing, input.ndim), fill_value), dim=0)  # type: ignore[attr-defined]
+
+
+@public()
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The positions, one tensor for each dimension of ``shape``, of elements counted along all of them.
+
+    Negative indices count from the end. Raises DTypeError unless they are integers, ValueError outside.
+
+    >>> fw.unravel_index(fw.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    if tensor_arg(indices, "unravel_index", "indices")._array.dtype.kind not in "iu":
+        raise DTypeError(f"unravel_index: argument 'indices' must be integer, got {indices.dtype}")
+    sizes = size_args((shape,), "unravel_index", "shape")
+    if any(s < 0 for s in sizes):
+        raise ShapeError(f"unravel_index: shape must not have negative sizes, got {list(sizes)}")
+    rest: Any = indices.long()  # type: ignore[attr-defined]
+    total = prod(sizes)
+    if indices.numel() and indices.device.type != "meta":
+        low, high = int(rest.min()), int(rest.max())
+        if not -total <= low <= high < total:
+            raise ValueError(f"unravel_index: shape {list(sizes)} has {total} elements; the indices reach "
+                             f"from {low} to {high}")
+    found = []
+    for s in reversed(sizes):
+        found.append(rest % max(s, 1))
+        rest = rest // max(s, 1)
+    return tuple(reversed(found))
 
 
 @public(method=True)

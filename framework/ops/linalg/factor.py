@@ -285,7 +285,10 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
             check_phase(imaginary_diagonal(inner), "eigh", gv)
         part = _over(inner * (1 - eye(V, n)), gaps)
         middle = part if middle is None else middle + part
-    return (V @ middle @ turned(V),)
+    if gv is None:
+        return (V @ middle @ turned(V),)
+    g = V @ middle @ turned(V)  # what is not Hermitian says nothing of Hermitian matrices
+    return ((g + turned(g)) * 0.5,)
 
 
 eigh_op = Op("eigh", "A", batch=leading, outputs="eigenvalues V", vjp=_eigh_vjp,

@@ -4,6 +4,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
 from ..record.constants import like
 from ..record.public import public
@@ -32,7 +33,7 @@ def _powers(x: Any, n: Any, op: str) -> Any:
 def _linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     """Powers of the elements, from the 0th on: (*, n) -> (*, n, N), N = n unless given.
 
-    Raises ShapeError for a 0-dim tensor, ValueError for a wrong N.
+    A 0-dim tensor with N counts as a vector. Raises ShapeError without, ValueError for a wrong N.
 
     >>> fw.linalg.vander(fw.tensor([2, 3]), N=3)
     tensor([[1, 2, 4],
@@ -40,7 +41,7 @@ def _linalg_vander(x: Tensor, N: int | None = None) -> Tensor:
     """
     if not tensor_arg(x, "vander", "x").ndim and N is None:
         raise ShapeError("vander: x must have at least 1 dimension, or N be given, got a 0-dim tensor")
-    return _powers(x, N, "vander")
+    return _powers(x if x.ndim else x.reshape(1), N, "vander")  # type: ignore[attr-defined]
 
 
 @public()
@@ -78,6 +79,8 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
                          f"{list(tau.shape)} must be (*, m, n) and (*, k) with k <= n <= m")
     Q: Any = like(A, lambda xp, dtype: xp.eye(m, n, dtype=dtype)).expand(A.shape)  # type: ignore[attr-defined]
     unit = eye(A, m)
+    if not k:
+        return where_op.run(like(A, lambda xp, dtype: xp.zeros((), bool)), A, Q)  # of A, though no element is
     for i in reversed(range(k)):
         below = like(A, lambda xp, dtype, i=i: (xp.arange(m) > i).astype(dtype))
         v = column(A[..., i] * below + unit[i])  # type: ignore[index]

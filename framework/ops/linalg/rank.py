@@ -11,7 +11,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
 from .decompositions import svdvals
-from .factor import matrix, turned
+from .factor import eigh_op, matrix, turned
 
 
 def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -41,7 +41,13 @@ def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
     return total if total.shape == A.shape else sum_to(total, size=A.shape)
 
 
-def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any) -> Any:
+def _pinv_kernel(xp: Any, A: Any, *, rtol: Any, atol: Any, hermitian: bool) -> Any:
+    if hermitian:
+        w, v = xp.linalg.eigh(A)
+        size = abs(w)
+        keep = size > _limit(xp, size.max(axis=-1, keepdims=True, initial=0), atol, rtol)
+        inverse = xp.where(keep, 1 / xp.where(keep, w, xp.ones_like(w)), xp.zeros_like(w))
+        return xp.matmul(v * inverse[..., None, :], v.swapaxes(-1, -2).conj())
     u, s, vh = xp.linalg.svd(A, full_matrices=False)
     keep = s > _limit(xp, s, atol, rtol)
     inverse = xp.where(keep, 1 / xp.where(keep, s, xp.ones_like(s)), xp.zeros_like(s))
@@ -54,7 +60,7 @@ def _batch(x: Meta, atol: Any, rtol: Any, own: int) -> tuple[int, ...]:
 
 
 pinv_op = Op("pinv", "A", batch=leading, kernel=_pinv_kernel, adjoint=True, vjp={"A": _pinv_vjp},
-             infer=lambda A, *, rtol, atol: Meta(
+             infer=lambda A, *, rtol, atol, hermitian: Meta(
                  (*_batch(A, atol, rtol, 2), A.shape[-1], A.shape[-2]), A.dtype))
 
 
@@ -65,16 +71,16 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
 
     Singular values up to the greater of ``atol`` and ``rtol`` times the largest count as 0; both are numbers,
     or tensors (*) of one per matrix. rtol is max(m, n) times the dtype's eps unless it or a positive atol is
-    given. rcond: another name of rtol. hermitian: a promise, not needed here.
+    given. rcond: another name of rtol. hermitian: by eigenvalues; only the lower triangle is read.
     The derivative holds while the rank does not change.
 
     >>> fw.linalg.pinv(fw.tensor([[2.0, 0.0], [0.0, 0.0]]))
     tensor([[0.5000, 0.0000],
             [0.0000, 0.0000]])
     """
-    matrix(input, "pinv", square=False)
+    matrix(input, "pinv", square=bool(hermitian))
     atol, rtol = _tolerances(input, "pinv", atol, rcond if rtol is None else rtol)
-    return pinv_op.run(input, rtol=rtol, atol=atol)
+    return pinv_op.run(input, rtol=rtol, atol=atol, hermitian=bool(hermitian))
 
 
 @public(method=True, autocast="float32")
@@ -98,15 +104,16 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     """How many singular values are greater than ``max(atol, rtol * the largest)``: (*, m, n) -> int64 (*).
 
     atol and rtol are numbers, or tensors (*) of one per matrix; rtol is max(m, n) times the dtype's eps
-    unless it or a positive atol is given. tol: an older name for atol without rtol. hermitian: not needed
-    here.
+    unless it or a positive atol is given. tol: an older name for atol without rtol. hermitian: the absolute
+    values of the eigenvalues count instead; only the lower triangle is read.
 
     >>> fw.linalg.matrix_rank(fw.tensor([[1.0, 2.0], [2.0, 4.0]]))
     tensor(1)
     """
     if tol is not None:
         atol, rtol = tol, 0.0
-    s: Any = svdvals(matrix(A, "matrix_rank", square=False).detach())
+    given = matrix(A, "matrix_rank", square=bool(hermitian)).detach()
+    s: Any = abs(eigh_op.run(given, uplo="L")[0]).sort(-1, True)[0] if hermitian else svdvals(given)
     if not s.shape[-1]:
         return s.sum(-1).long()
     atol, rtol = _tolerances(A, "matrix_rank", atol, rtol)

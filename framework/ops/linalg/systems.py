@@ -118,9 +118,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """The X that makes ``|A @ X - B|`` smallest, the least of several: A = input (*, m, n), B = b (*, m, k).
 
-    Computed and differentiated as ``pinv(A, rtol=rcond) @ B``. residuals (*, k): the squared errors, empty
-    unless m > n and every rank is n; rank (*); singular_values: those of A for drivers "gelsd" and
-    "gelss", else empty.
+    Computed and differentiated as ``pinv(A, rtol=rcond) @ B``; ``driver`` says what comes with it, as in
+    PyTorch on the CPU, where it is "gelsy" by default. residuals (*, k): the squared errors, empty for
+    "gelsy" and unless m > n and every rank is n; rank (*): empty for "gels"; singular_values: those of A for
+    "gelsd" and "gelss", else empty.
 
     >>> fw.linalg.lstsq(fw.tensor([[1.0], [1.0]]), fw.tensor([[1.0], [3.0]])).solution
     tensor([[2.0000]])
@@ -139,7 +140,9 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
                          f"many rows")
     X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
     rank: Any = matrix_rank(A, rtol=rcond)
-    residuals = (abs(A @ X - B) ** 2).sum(-2) if m > n and bool((rank == n).all()) else A.new_empty((0,))
+    known = driver in ("gels", "gelsd", "gelss") and m > n and bool((rank == n).all())
+    residuals = (abs(A @ X - B) ** 2).sum(-2) if known else A.new_empty((0,))
+    rank = rank.new_empty((0,)) if driver == "gels" else rank
     values = svdvals(A.detach()) if driver in ("gelsd", "gelss") else A.new_empty((0,))
     return Lstsq(X, residuals, rank, values)
 

@@ -85,7 +85,8 @@ def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, d
     product = g * y
     gx = gw = gb = xp.empty(0, x.dtype)
     if wanted[1]:
-        others = tuple(d for d in range(x.ndim) if d < x.ndim - len(per) or per[d - x.ndim] == 1 < x.shape[d])
+        others = tuple(d for d in range(x.ndim)
+                       if d < x.ndim - len(per) or per[d - x.ndim] == 1 != x.shape[d])
         shape = _weights(dims, per)
         gw = product.sum(axis=others, dtype=x.dtype).reshape(shape)
         gb = g.sum(axis=others, dtype=x.dtype).reshape(shape) if mean is not None else gb
@@ -460,6 +461,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
             [ 1.0000]])
     """
     op = "batch_norm"
+    if real_arg(input, op).ndim == 1 and not input.shape[0]:
+        return clone_op.run(input)
     shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
                           weight=weight, bias=bias)
     if format_of(input._array).ndim:  # channels side by side: a row of them for each place

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ...dtypes import can_cast
 from ...errors import DTypeError, ShapeError
+from ...layouts import strided
 from ...tensor import Tensor
 from . import autocast
 from .autocast import Policy, choosing, unless_out, without_choosing
@@ -32,6 +33,7 @@ class Public(NamedTuple):
 
 PUBLIC: list[Public] = []
 NUMPY_NAMES = {"axis": "dim", "keepdims": "keepdim"}
+HINTS = {"layout": "", "pin_memory": ""}  # what PyTorch's makers of tensors take besides: no argument of ours
 T = TypeVar("T")
 
 
@@ -152,9 +154,10 @@ def _arguments(function: Callable) -> tuple[list[str], list[str], str]:
 def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) -> Callable[..., T]:
     """Let ``f(x, 2, 3)`` with ``*size`` be called as ``f(x, size=(2, 3))``; accept the ``also`` names too.
 
-    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. A function that needs none of it, or
-    can do so already, is returned as it is. The names are looked at only after Python refused them, so that
-    other calls do not pay for them.
+    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. Makers of tensors (they have
+    ``requires_grad``) take the hints ``layout=``, which must be strided, and ``pin_memory=``. A function that
+    needs none of it, or can do so already, is returned as it is. The names are looked at only after Python
+    refused them, so that other calls do not pay for them.
     """
     leading, others, starred = _arguments(function)
     had: dict[str, str] = getattr(function, "also", {})
@@ -163,6 +166,8 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
         names = {starred: starred, **names}
     if numpy:
         names.update({theirs: own for theirs, own in NUMPY_NAMES.items() if own in (*leading, *others)})
+    if "requires_grad" in others:
+        names.update({hint: "" for hint in HINTS if hint not in (*leading, *others)})
     if names == had:
         return function
 
@@ -187,10 +192,22 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
                 if (asked := asked_late(call, args, settings)) is not NotImplemented:
                     return asked
                 raise
+        hints = {name: settings.pop(name) for name in HINTS if name in settings and not names.get(name, name)}
         args, settings = renamed(args, settings)
-        return function(*args, **settings)
+        return hinted(function(*args, **settings), function.__name__, **hints) if hints else function(
+            *args, **settings)
     call.also = names  # type: ignore[attr-defined]
     return call
+
+
+def hinted(result: Tensor, op: str, layout: Any = None, pin_memory: Any = False) -> Tensor:
+    """A tensor just made, where the hints of its maker want it."""
+    if layout not in (None, strided):
+        raise ValueError(f"{op}: layout must be {strided!r}, got {layout!r}; make the tensor, then convert "
+                         f"it, e.g. by to_sparse()")
+    if not pin_memory:
+        return result
+    return result.detach().pin_memory().requires_grad_(result.requires_grad)  # type: ignore[attr-defined]
 
 
 def with_old_reduction(function: Callable[..., T]) -> Callable[..., T]:

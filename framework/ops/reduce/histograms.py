@@ -1,5 +1,6 @@
 """Counts: bincount, histc, histogram."""
 
+import builtins
 import math
 from typing import Any
 
@@ -97,6 +98,27 @@ histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x
         x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
 
 
+def _edges(x: Any, bins: Any, range: Any, op: str) -> Tensor:
+    """The edges of the bins of a vector: given, or of so many equal ones over the range."""
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1 or bins.shape[0] < 2:
+            raise ShapeError(f"{op}: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
+        if bool((bins.diff() < 0).any()):  # type: ignore[attr-defined]
+            raise ValueError(f"{op}: the edges of bins must rise; sort them, e.g. bins.sort().values")
+        return bins
+    if isinstance(bins, bool) or not isinstance(bins, int):
+        raise TypeError(f"{op}: argument 'bins' must be an int or a Tensor, got {type(bins).__name__}; "
+                        f"convert edges with framework.tensor(...)")
+    low, high = range if range is not None else (
+        (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
+    if bins < 1 or not low <= high:
+        raise ValueError(f"{op}: bins must be positive and range rising, got bins={bins}, "
+                         f"range={(low, high)}")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    return from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
+
+
 @public(method=True, op=histogram_op, out=True)
 def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | None = None,
               density: bool = False) -> Any:
@@ -114,20 +136,50 @@ def histogram(input: Tensor, bins: Any, *, range: Any = None, weight: Tensor | N
     if weight is not None and tensor_arg(weight, "histogram", "weight").shape != x.shape:
         raise ShapeError(f"histogram: weight must have input's shape {list(x.shape)}, got "
                          f"{list(weight.shape)}")
-    edges: Any = bins
-    if not isinstance(bins, Tensor):
-        if isinstance(bins, bool) or not isinstance(bins, int):
-            raise TypeError(f"histogram: argument 'bins' must be an int or a Tensor, got "
-                            f"{type(bins).__name__}; convert edges with framework.tensor(...)")
-        low, high = range if range is not None else (
-            (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
-        if bins < 1 or not low <= high:
-            raise ValueError(f"histogram: bins must be positive and range rising, got bins={bins}, "
-                             f"range={(low, high)}")
-        if low == high:
-            low, high = low - 0.5, high + 0.5
-        edges = from_array(np.linspace(low, high, bins + 1).astype(x.dtype.numpy), x)
-    elif bins.ndim != 1 or bins.shape[0] < 2:
-        raise ShapeError(f"histogram: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
+    edges: Any = _edges(x, bins, range, "histogram")
     hist: Any = histogram_op.run(x, weight, edges)
     return return_types.histogram(hist / hist.sum() / edges.diff() if density else hist, edges)
+
+
+def _histogramdd_kernel(xp: Any, x: Any, weight: Any, *edges: Any) -> Any:
+    weights = None if weight is None else weight.reshape(-1)
+    return xp.histogramdd(x, bins=list(edges), weights=weights)[0].astype(x.dtype)
+
+
+histogramdd_op = Op("histogramdd", "x weight *edges", vjp="undefined", kernel=_histogramdd_kernel,
+                    infer=lambda x, weight, *edges: Meta(tuple(e.shape[0] - 1 for e in edges), x.dtype))
+
+
+@public(op=histogramdd_op)
+def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | None = None,
+                density: bool = False) -> Any:
+    """(hist, bin_edges): how many rows of ``input`` (*, d) fall into each cell of a grid of d dimensions.
+
+    bins: the number for every dimension, a list of d numbers, or d tensors of rising edges. range: 2 * d
+    numbers, the ends for each dimension (default: the least and the greatest). weight (*): what a row counts.
+    density: the integral becomes 1. The last bin of each dimension is closed. Backward through it raises.
+
+    >>> fw.histogramdd(fw.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), bins=[2, 2]).hist
+    tensor([[0., 1.],
+            [1., 1.]])
+    """
+    floating(real_arg(input, "histogramdd"), "histogramdd")
+    if input.ndim < 2:
+        raise ShapeError(f"histogramdd: wanted rows (*, d), got shape {list(input.shape)}")
+    d = input.shape[-1]
+    each = [bins] * d if isinstance(bins, int) else list(bins)
+    if len(each) != d or range is not None and len(range) != 2 * d:
+        raise ShapeError(f"histogramdd: rows of {d} numbers need {d} bins and {2 * d} ends in range, got "
+                         f"{len(each)} and {range}")
+    if weight is not None and tensor_arg(weight, "histogramdd", "weight").shape != input.shape[:-1]:
+        raise ShapeError(f"histogramdd: weight must have shape {list(input.shape[:-1])}, got "
+                         f"{list(weight.shape)}")
+    x: Any = input.reshape(-1, d)  # type: ignore[attr-defined]
+    edges: list[Any] = [_edges(x[:, i], each[i], None if range is None else range[2 * i:2 * i + 2],
+                               "histogramdd") for i in builtins.range(d)]
+    hist: Any = histogramdd_op.run(x, weight, *edges)
+    if density:
+        hist = hist / hist.sum()
+        for i, e in enumerate(edges):
+            hist = hist / e.diff().reshape(-1, *[1] * (d - i - 1))
+    return return_types.histogramdd(hist, tuple(edges))

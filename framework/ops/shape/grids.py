@@ -3,6 +3,7 @@
 from typing import Any
 
 from ...errors import DTypeError, ShapeError
+from ...size import Size
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
 from ..record.public import public
@@ -94,7 +95,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     >>> fw.broadcast_shapes((2, 1), (3,))
     (2, 3)
     """
-    return broadcast_shape([size_args((s,), "broadcast_shapes") for s in shapes], "broadcast_shapes")
+    return Size(broadcast_shape([size_args((s,), "broadcast_shapes") for s in shapes], "broadcast_shapes"))
 
 
 @public()

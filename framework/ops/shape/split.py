@@ -100,6 +100,16 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 
 
 @public(method=True)
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, ...]:
+    """``split`` in pieces of one size. Its results may be changed in place here as any view may.
+
+    >>> fw.unsafe_split(fw.arange(3), 2)
+    (tensor([0, 1]), tensor([2]))
+    """
+    return split(input, split_size, dim)
+
+
+@public(method="split_with_sizes unsafe_split_with_sizes", alias="unsafe_split_with_sizes")
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of pieces of the listed sizes along ``dim``.
 
@@ -109,7 +119,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _by_sizes(input, split_sizes, _dim_of(input, dim, "split_with_sizes"), "split_with_sizes")
 
 
-@public(method=True)
+@public(method="chunk unsafe_chunk", alias="unsafe_chunk")
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` views of equal size along ``dim``, the last one perhaps shorter.
 

@@ -1,9 +1,11 @@
 """Views named by their strides, and copies of a tensor with the part seen by a view replaced."""
 
+import sys
 from typing import Any
 
 import numpy as np
 
+from ...autograd.mode import no_grad
 from ...backends.segments import owner_of
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
@@ -85,6 +87,8 @@ unstride = Op("unstride", "x", kernel=_unstride_kernel, jvp="linear",
 def _storage(x: Tensor) -> tuple[int, int]:
     """Elements of the underlying memory before the first of ``x``, and in all."""
     array = x._array
+    if x.device.type == "meta":  # no memory, so any size of it
+        return 0, sys.maxsize
     if x.is_cuda:
         memory = array.data.mem
         return int(array.data.ptr - memory.ptr) // array.itemsize, memory.size // array.itemsize
@@ -182,3 +186,24 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
     if dims[0] == dims[1]:
         raise ShapeError(f"diagonal_scatter: dim1={dim1} and dim2={dim2} are the same dimension")
     return _replace(input, src, diagonal_op, {"offset": int(offset), "dims": dims}, "diagonal_scatter")
+
+
+@public(method=True, op=put_view, out=True)
+def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any,
+                       storage_offset: int | None = None) -> Tensor:
+    """A copy of ``input`` with ``input.as_strided(size, stride, storage_offset)`` replaced by ``src``.
+
+    Where several positions of src lie on one place, which of them stays is not defined.
+
+    >>> fw.as_strided_scatter(fw.zeros(4), fw.ones(2), (2,), (3,))
+    tensor([1., 0., 0., 1.])
+    """
+    with no_grad():
+        part = as_strided(input, size, stride, storage_offset)
+    if tensor_arg(src, "as_strided_scatter", "src").shape != part.shape:
+        raise ShapeError(f"as_strided_scatter: src must have shape {list(part.shape)}, got {list(src.shape)}")
+    layout, (here, _) = _strides(input._array), _storage(input)
+    start = here if storage_offset is None else int(storage_offset)
+    return _replace(input, src, as_strided_op, {"size": part.shape, "stride": size_args(
+        (stride,), "as_strided_scatter", "stride"), "offset": start - here, "layout": layout},
+        "as_strided_scatter")

@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from framework.errors import ShapeError
+
 from ..base import Sample, integers, normal, positive, row
 
 A, Q = normal(3, 4), np.array([0.1, 0.45, 0.95])
@@ -68,6 +70,24 @@ def _hist(x: Any, bins: Any = 4, **more: Any) -> tuple:
     return tuple(np.asarray(part, x.dtype) for part in np.histogram(x, bins, **more))
 
 
+def _cells(x: np.ndarray, *args: Any, **settings: Any) -> tuple:
+    hist, edges = np.histogramdd(x, *args, **settings)
+    return (hist, *edges)
+
+
+row("histogramdd",
+    *[Sample(label, lambda M, x, s=s: [t for f in M.histogramdd(x, 3, **s) for t in
+                                       (f if isinstance(f, tuple | list) else (f,))],
+             (A,), lambda x, t=t: _cells(x, 3, **t), grad=False)
+      for label, s, t in (("number", {}, {}), ("density", {"density": True}, {"density": True}),
+                          ("range", {"range": [-1.0, 1, -2, 2, -1, 1, 0, 1]},
+                           {"range": [(-1, 1), (-2, 2), (-1, 1), (0, 1)]}))],
+    Sample("edges and weights", lambda M, x, w, e: M.histogramdd(x[:, :2], (e, e), weight=w).hist,
+           (A, positive(3), np.array([-1.0, 0, 0.5, 2])),
+           lambda x, w, e: _cells(x[:, :2], (e, e), weights=w)[0], grad=False),
+    errors=[("vector", lambda M: M.histogramdd(M.ones(2), 2), ShapeError, "rows"),
+            ("bins", lambda M: M.histogramdd(M.ones(2, 3), [2, 2]), ShapeError, "3 bins"),
+            ("falling", lambda M: M.histogramdd(M.ones(2, 1), [M.tensor([1.0, 0.0])]), ValueError, "rise")])
 row("histogram",
     Sample("plain", lambda M, x: tuple(M.histogram(x, 4)), (A,), _hist, grad=False),
     Sample("range", lambda M, x: tuple(M.histogram(x, 3, range=(-1, 1))), (A,),

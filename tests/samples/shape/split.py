@@ -26,6 +26,8 @@ row("split",
             ("range", lambda M: M.ones(5).split(2, 1), IndexError, "dim=1")])
 row("split_with_sizes", _one("sizes", lambda M, x: M.split_with_sizes(x, [4, 1]), lambda x: np.split(x, [4])),
     errors=[("negative", lambda M: M.ones(5).split_with_sizes([6, -1]), ShapeError, "negative")])
+row("unsafe_split", _one("size", lambda M, x: M.unsafe_split(x, 4), lambda x: np.split(x, [4])),
+    errors=[("zero", lambda M: M.unsafe_split(M.ones(2), 0), ShapeError, "positive")])
 row("chunk",
     _one("uneven", lambda M, x: M.chunk(x, 2), lambda x: np.split(x, [3])),
     _one("fewer than asked", lambda M, x: x.chunk(4), lambda x: np.split(x, [2, 4])),
