@@ -29,7 +29,7 @@ _tuple = tuple.__new__  # what Size is, without a look at numbers that are known
 class More:
     """What few tensors have: a stored gradient, the tensor they are a view of, views of them."""
 
-    __slots__ = ("grad", "leaf", "base", "links", "views")
+    __slots__ = ("grad", "leaf", "base", "links", "views", "followed")
 
     def __init__(self) -> None:
         self.grad: Tensor | None = None
@@ -37,6 +37,7 @@ class More:
         self.base: Tensor | None = None
         self.links: tuple | None = None  # (those of the view this is a view of, the last step)
         self.views: list[weakref.ref] | None = None
+        self.followed = False  # whether a view of it may be in the graph: a write has to look for those
 
     @property
     def chain(self) -> tuple:

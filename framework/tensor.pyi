@@ -21,7 +21,7 @@ class More:
     links: tuple | None
     views: list[weakref.ref] | None
     'What few tensors have: a stored gradient, the tensor they are a view of, views of them.'
-    __slots__ = ('grad', 'leaf', 'base', 'links', 'views')
+    __slots__ = ('grad', 'leaf', 'base', 'links', 'views', 'followed')
 
     def __init__(self) -> None:
         ...

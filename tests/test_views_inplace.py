@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import sys
 import weakref
 
 import numpy as np
@@ -427,3 +428,60 @@ def test_graph_is_freed_without_the_collector():
         assert all(ref() is None for ref in refs)
     finally:
         gc.enable()
+
+
+def _steps(function):
+    """How many functions, Python's and C's, a call of ``function`` calls."""
+    count = 0
+
+    def count_calls(frame, event, arg):
+        nonlocal count
+        count += event in ("call", "c_call")
+    function()  # what is done once
+    sys.setprofile(count_calls)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.parametrize("change", [lambda y, v: y.add_(1.0), lambda y, v: y.mul_(2.0),
+                                    lambda y, v: y.fill_(3.0), lambda y, v: v.add_(1.0)])
+def test_a_write_costs_the_same_however_many_views_are_in_no_graph(change):
+    """Those of a plain tensor, those taken under no_grad, and those that are gone: counted, not timed."""
+    def recorded():
+        return fw.ones(1000, 2, requires_grad=True) * 1.0
+
+    for make, taking in ((lambda: fw.ones(1000, 2), fw.enable_grad), (recorded, fw.no_grad)):
+        few, many = make(), make()
+        with taking():
+            one, views = few[1], [many[i] for i in range(1000)]
+        assert _steps(lambda: change(many, views[1])) <= _steps(lambda: change(few, one)) + 2
+    many = recorded()
+    gone = [many[i] for i in range(1000)]
+    del gone
+    assert _steps(lambda: change(many, many)) <= _steps(lambda: change(few, few)) + 2
+
+
+def test_a_view_taken_under_no_grad_stays_a_constant_until_it_is_written():
+    """Whatever is written to its base; one taken while its base was in no graph enters it with the base."""
+    p = fw.tensor(DATA, requires_grad=True)
+    y = p * 2.0
+    with fw.no_grad():
+        v = y[0]
+    w = y[1]
+    y.mul_(3.0)
+    assert not v.requires_grad and w.requires_grad
+    np.testing.assert_array_equal(v.numpy(), DATA[0] * 6)
+    v.add_(p[2])
+    assert v.requires_grad
+    y.mul_(5.0)  # and from now on it goes along
+    (v.sum() + w.sum()).backward()
+    np.testing.assert_array_equal(p.grad.numpy(), np.array([[0.0], [30.0], [5.0]]).repeat(4, 1))
+    x = fw.zeros(3, 4, dtype=fw.float64)
+    v = x[0]
+    p.grad = None
+    x.add_(p)
+    v.sum().backward()
+    np.testing.assert_array_equal(p.grad.numpy(), np.array([[1.0], [0.0], [0.0]]).repeat(4, 1))

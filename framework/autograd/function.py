@@ -195,9 +195,10 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
         _keep(ctx, node, outputs, results)
         for i, result in enumerate(results):
             if carries[i]:
+                enters = not is_recorded(result._node)
                 result._node = node if len(results) == 1 else Pick(node, i)
                 if _among(result, ctx._dirty):
-                    replay_views(result)
+                    replay_views(result, enters)
     if state.levels:
         push_function(cls, ctx, edges, args, outputs, results, carries)
     ctx._tensors, ctx._for_forward, ctx._dirty, ctx._plain = (), (), (), ()

@@ -24,16 +24,26 @@ def move_to(x: Tensor, node: Any) -> None:
     place(x, node)
 
 
-def replay_views(base: Tensor) -> None:
-    """Put the live views of a tensor that was written at their places behind the tensor's own."""
-    refs = base._more.views if base._more is not None else None
-    if not refs:
+def replay_views(base: Tensor, all_of_them: bool) -> None:
+    """Put the live views of a tensor that was written at their places behind the tensor's own.
+
+    all_of_them: also those that are in no graph, since the base was in none before. Otherwise they stay
+    constants, as they were taken under ``no_grad``, and where no other view was ever made they cost nothing.
+    """
+    more = base._more
+    if more is None or not more.views or not (all_of_them or more.followed):
         return
     source = wrap(base._array, node=base._node)  # the base itself would count what is made of it as its views
-    for ref in refs:
+    live, more.followed = [], False
+    for ref in more.views:
         view = ref()
-        if view is not None and type(view._node) is not Leaf:
+        if view is None:
+            continue
+        live.append(ref)
+        if type(view._node) is not Leaf and (all_of_them or view._node is not None):
+            more.followed = True
             move_to(view, _place_behind(source, view))
+    more.views[:] = live
 
 
 def _place_behind(source: Tensor, view: Any) -> Any:

@@ -28,6 +28,8 @@ def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
     else:
         more.base, more.links = source.base, (source.links, (op, settings))
         source = source.base._more  # type: ignore[assignment]
+    if view._node is not None:
+        source.followed = True
     refs = source.views
     if refs is None:
         refs = source.views = []

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...autograd.forward import is_recorded
 from ...autograd.mode import state
 from ...autograd.places import move_to, replay_views
 from ...backends import array_module
@@ -105,20 +106,26 @@ def adopt(x: Tensor, node: Any) -> None:
     if base is None:
         if node is None and x._node is None:
             return
-        base = x
+        enters = not is_recorded(x._node)
         move_to(x, node)
+        replay_views(x, enters)
+        return
+    if node is None and base._node is None:
+        return
+    enters, place_of_value = not is_recorded(base._node), node
+    more: Any = x._more
+    settings = {"shape": base.shape, "chain": more.chain}
+    if state.enabled is True:
+        node = Node(put_view, (base._node, node), None, None, settings, None)
     else:
-        if node is None and base._node is None:
-            return
-        settings = {"shape": base.shape, "chain": x._more.chain}  # type: ignore[union-attr]
-        if state.enabled is True:
-            node = Node(put_view, (base._node, node), None, None, settings, None)
-        else:
-            result = wrap(base._array)
-            put_view.record((base, wrap(x._array, node=node)), [base._array, x._array], result, settings)
-            node = result._node
-        move_to(base, node)
-    replay_views(base)
+        result = wrap(base._array)
+        put_view.record((base, wrap(x._array, node=node)), [base._array, x._array], result, settings)
+        node = result._node
+    move_to(base, node)
+    replay_views(base, enters)
+    if x._node is None and place_of_value is not None:  # a constant until now, which is written at last
+        move_to(x, place_of_value)
+        base._more.followed = True  # type: ignore[union-attr]
 
 
 # -- a view's new values, seen from its base -----------------------------------------------------
