@@ -31,7 +31,7 @@ STANDIN = str(Path(__file__).parent / "standin")
 def _forget():
     """Take back what was compiled for an array module that is about to go, and the module itself."""
     backend._cupy = None
-    for name in [n for n in sys.modules if n == "cupy" or n.startswith("cupy.")]:
+    for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupyx")]:
         del sys.modules[name]
     for op in fw.ops.OPS:
         for rule in getattr(op, "rules", None) or ():
@@ -59,7 +59,7 @@ def cupy():
         yield module
         backend._cupy = None
         return
-    saved = {n: m for n, m in sys.modules.items() if n == "cupy" or n.startswith("cupy.")}
+    saved = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in ("cupy", "cupyx")}
     _forget()
     sys.path.insert(0, STANDIN)
     try:

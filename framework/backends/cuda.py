@@ -124,6 +124,11 @@ def to_numpy(array: Any) -> np.ndarray:
     return cupy().asnumpy(array)
 
 
+def linalg_raises() -> AbstractContextManager:
+    """A block in which CuPy says that a matrix is singular, where it gives NaN otherwise."""
+    return need("cupyx", "cuda12", "linear algebra on a GPU").errstate(linalg="raise")
+
+
 def synchronize(device: Device) -> None:
     """Wait until all work queued on ``device`` is done."""
     cupy().cuda.Device(index_of(device)).synchronize()

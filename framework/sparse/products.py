@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
+from ..backends.sums import add_at
 from ..errors import DTypeError, LayoutError, ShapeError
 from ..ops.index.embedding import add_rows, embedding_op
 from ..ops.linalg.matmul import matmul_op
@@ -54,7 +55,7 @@ def _spmm_kernel(xp: Any, values: Any, dense: Any, *, rows: Rows) -> Any:
     out = xp.zeros((rows.shape[0], *dense.shape[1:]), dense.dtype)
     one = values[:, None] if dense.ndim > 1 else values
     if xp is not np:
-        xp.add.at(out, rows.of, one * dense[rows.columns])
+        add_at(xp, out, rows.of, one * dense[rows.columns])
         return out
     for first, last, part in _pieces(rows, dense[:1].size):
         begin = rows.starts[first:last] - rows.starts[first]

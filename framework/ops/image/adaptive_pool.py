@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.sums import add_at
 from ...errors import ShapeError
 from ...layouts import for_images
 from ...tensor import Tensor
@@ -118,7 +119,7 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     out = xp.zeros(math.prod(x_shape), y.dtype)
     rows = _rows(index, d)
     places = rows + xp.arange(rows.shape[0])[:, None] * math.prod(x_shape[len(x_shape) - d:])
-    xp.add.at(out, places.reshape(-1), y.reshape(-1))  # windows overlap
+    add_at(xp, out, places.reshape(-1), y.reshape(-1))  # windows overlap
     return out.reshape(x_shape)
 
 

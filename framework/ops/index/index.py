@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module, meta
+from ...backends import array_module, meta, sums
 from ...backends.native import native_or
-from ...backends.precision import check_deterministic
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import one_dim, size_args, tensor_arg
@@ -64,15 +63,14 @@ def add_at(xp: Any, shape: tuple[int, ...], key: tuple, values: Any) -> Any:
     if not values.size:
         return out
     if xp is not np:
-        check_deterministic("a sum into places that repeat", True)
-        xp.add.at(out, key, values)
+        sums.add_at(xp, out, key, values)
         return out
     if len(key) == 1:  # whole rows
         width = prod(shape[1:])
-        places = key[0].astype(np.int64).reshape(-1, 1) % shape[0] * width + np.arange(width)
+        flat = key[0].astype(np.int64).reshape(-1, 1) % shape[0] * width + np.arange(width)
     else:
-        places = np.arange(out.size).reshape(shape)[key]
-    np.add.at(out.reshape(-1), places.reshape(-1), values.reshape(-1))
+        flat = np.arange(out.size).reshape(shape)[key]
+    np.add.at(out.reshape(-1), flat.reshape(-1), values.reshape(-1))
     return out
 
 

@@ -99,9 +99,7 @@ class Elementwise(Op):
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
         function = self._functions.get(xp)
         if function is None:
-            function = (getattr(xp, self.ufunc) if self.ufunc
-                        else array_function(self.expr, self._parameters, xp))
-            self._functions[xp] = function
+            function = self._functions[xp] = array_function(self.expr, self._parameters, xp)
         return function(*arrays, **settings)
 
     def _infer(self, *inputs: Any, **settings: Any) -> Meta:

@@ -109,6 +109,20 @@ def _step(name: str) -> Callable:
     return make
 
 
+def _logic(name: str) -> Callable:
+    """A function of truth; CuPy's do not know complex numbers."""
+    def make(xp: Any) -> Callable:
+        function = getattr(xp, name)
+        if xp is np:
+            return function
+
+        def logic(*xs: Any) -> Any:
+            return function(*[x != 0 if getattr(x, "dtype", None) is not None and x.dtype.kind == "c" else x
+                              for x in xs])
+        return logic
+    return make
+
+
 # -- the table -------------------------------------------------------------------------------------
 
 OPERATORS: dict[type, str] = {  # Python's operators, as the engine's instructions
@@ -151,10 +165,10 @@ WORDS: dict[str, Word] = {
     "conj": Word("conjugate", ("x", "x")),
     "real": Word("real", ("x", "x")),
     "square": Word("square", ("x", "x * x")),
-    "logical_and": Word("logical_and", ("x y", "(x != 0) & (y != 0)")),
-    "logical_or": Word("logical_or", ("x y", "(x != 0) | (y != 0)")),
-    "logical_xor": Word("logical_xor", ("x y", "(x != 0) ^ (y != 0)")),
-    "logical_not": Word("logical_not", ("x", "x == 0")),
+    "logical_and": Word(_logic("logical_and"), ("x y", "(x != 0) & (y != 0)")),
+    "logical_or": Word(_logic("logical_or"), ("x y", "(x != 0) | (y != 0)")),
+    "logical_xor": Word(_logic("logical_xor"), ("x y", "(x != 0) ^ (y != 0)")),
+    "logical_not": Word(_logic("logical_not"), ("x", "x == 0")),
     "fmax": Word("fmax", ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))")),
     "fmin": Word("fmin", ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))")),
     "logaddexp": Word("logaddexp", (

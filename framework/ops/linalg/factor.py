@@ -9,10 +9,12 @@ on it has no derivative and is refused (M. Seeger et al., "Auto-differentiating 
 """
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
+from ...backends import cuda
 from ...errors import AutogradError, FrameworkError, ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
@@ -33,9 +35,10 @@ class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
 def checked(text: str) -> Callable:
     """A kernel whose LinAlgError says what was wrong with the matrix."""
     def mark(kernel: Callable) -> Callable:
-        def run(*args: Any, **settings: Any) -> Any:
+        def run(xp: Any, *args: Any, **settings: Any) -> Any:
             try:
-                return kernel(*args, **settings)
+                with nullcontext() if xp is np else cuda.linalg_raises():
+                    return kernel(xp, *args, **settings)
             except np.linalg.LinAlgError as error:
                 raise LinAlgError(f"{text} ({error})") from None
         return run

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...backends.sums import add_at
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..shape.view import reshape_op
@@ -33,7 +34,7 @@ def _put_kernel(xp: Any, x: Any, indices: Any, *, dim: int, shape: tuple[int, ..
     if unique:
         out[_grid(xp, indices, dim)] = x
     else:
-        xp.add.at(out, _grid(xp, indices, dim), x)
+        add_at(xp, out, _grid(xp, indices, dim), x)
     return out
 
 

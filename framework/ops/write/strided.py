@@ -7,6 +7,7 @@ import numpy as np
 
 from ...autograd.mode import no_grad
 from ...backends.segments import owner_of
+from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..record.args import one_dim, size_args, tensor_arg
@@ -70,7 +71,7 @@ class _Memory:
 def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
     low = min(offset, 0)
     memory = xp.zeros(max(_span(shape, layout), _span(x.shape, stride, offset)) - low, x.dtype)
-    xp.add.at(memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
+    add_at(xp, memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
     return memory[_positions(xp, shape, layout, -low)]
 
 

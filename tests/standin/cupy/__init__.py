@@ -6,14 +6,17 @@ on a GPU and says nothing about speed. Where CuPy is lenient by chance (NumPy ar
 strict.
 """
 
+import sys
 import threading
 import types
 from typing import Any
 
+import cupyx as _cupyx
 import numpy as _np
 
 from . import names as _names
 from . import nccl as _nccl
+from . import strict as _strict
 
 __version__ = "14.2.0+standin"
 _DEVICES = 2
@@ -553,3 +556,6 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'cupy' has no attribute '{name}'")
     globals()[name] = value
     return value
+
+
+_strict.apply(sys.modules[__name__], _cupyx.linalg_mode)
