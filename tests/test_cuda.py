@@ -2,11 +2,13 @@
 
 import pickle
 import sys
+import warnings
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+from device_dtypes import LEAVES_THE_DEVICE, difference
 from table import (
     ROWS,
     assert_close,
@@ -70,9 +72,6 @@ def cupy():
         sys.path.remove(STANDIN)
         _forget()
         sys.modules.update(saved)
-
-
-LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
 
 
 class On:
@@ -146,6 +145,17 @@ def test_samples_equal_the_cpus(row, cupy):
         except Exception as error:
             error.add_note(f"in sample {sample.label!r} of {row_id(row)} on cuda:0")
             raise
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32"])
+def test_other_dtypes_equal_the_cpus(dtype, cupy):
+    """All dtypes, all samples: tests/stress/cuda_dtypes.py."""
+    pytest.importorskip("ml_dtypes")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [f"{row_id(row)}, {sample.label!r}: {text}" for row in ROWS for sample in row.samples[:2]
+                 if (text := difference(row, sample, dtype, On))]
+    assert not found, f"{len(found)} samples differ in {dtype}:\n" + "\n".join(found)
 
 
 def test_no_cupy_names_the_extra(monkeypatch):

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda
-from ...errors import AutogradError, FrameworkError, ShapeError
+from ...dtypes import float16
+from ...errors import AutogradError, DTypeError, FrameworkError, ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..record.args import floating, tensor_arg
@@ -45,9 +46,13 @@ def checked(text: str) -> Callable:
     return mark
 
 
-def matrix(x: Any, op: str, square: bool = True, name: str = "A") -> Tensor:
+def matrix(x: Any, op: str, square: bool = True, name: str = "A", half: bool = False) -> Tensor:
+    """``x`` if it is a matrix that ``op`` can take; ``half``: also of float16."""
     tensor_arg(x, op, name)
     floating(x, op, name)
+    if x.dtype is float16 and not half:
+        raise DTypeError(f"{op}: argument '{name}' is float16, for which there is no linear algebra; "
+                         f"convert it: {name}.float()")
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         kind = "square matrices (*, n, n)" if square else "matrices (*, m, n)"
         raise ShapeError(f"{op}: argument '{name}' must be {kind}, got shape {list(x.shape)}")

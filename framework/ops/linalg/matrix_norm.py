@@ -51,7 +51,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     ord = number_arg(ord, "matrix_norm", "ord")
     if dtype is not None:
         input = input.to(dtype)  # type: ignore[attr-defined]
-    matrix(input, "matrix_norm", square=False)
+    matrix(input, "matrix_norm", square=False, half=True)
     if not isinstance(dim, (tuple, list)) or len(many_dims(dim, input.ndim, "matrix_norm")) != 2:
         raise ValueError(f"matrix_norm: dim must name two dimensions, got {dim!r}")
     row, column = (one_dim(d, input.ndim, "matrix_norm") for d in dim)

@@ -31,7 +31,7 @@ from ...tensor import Tensor, counter_of, wrap
 from .batched import any_batched, batched_call
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
-from .rounded import in_bfloat16, in_float32, is_rounded, native_or_wide, rounded_or, widen
+from .rounded import in_bfloat16, in_float32, is_numpy, is_rounded, native_or_wide, rounded_or, widen
 
 ndarray = np.ndarray
 TAKES_REAL_INDICES = ("index", "masked_select", "index_put")
@@ -256,7 +256,8 @@ class Op(GraphOp):
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
-        if dtypes.rounded is not None and not (live or self.moves or self.rounded) and is_rounded(g):
+        if (dtypes.rounded is not None and not (live or self.moves) and is_rounded(g)
+                and not (self.rounded and is_numpy(g))):  # the native rules round by themselves
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
             return in_bfloat16(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:

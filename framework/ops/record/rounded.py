@@ -43,6 +43,13 @@ def is_rounded(a: Any) -> bool:
     return getattr(dtype, "kind", "") == "V" and dtype == dtypes.rounded  # comparing dtypes takes a while
 
 
+def is_numpy(a: Any) -> bool:
+    """Whether ``a`` (an array, or a list of parts) lies in the memory of the CPU."""
+    if isinstance(a, (list, tuple)):
+        return any(is_numpy(part) for part in a)
+    return isinstance(a, (np.ndarray, np.generic))
+
+
 def is_half(a: Any) -> bool:
     """Whether ``a`` (an array, or a list of parts) is float16."""
     if isinstance(a, (list, tuple)):
