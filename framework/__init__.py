@@ -635,6 +635,7 @@ _LAZY = (
     "ao",
     "array_api",
     "autograd",
+    "classes",
     "compiler",
     "cpu",
     "cuda",
@@ -643,6 +644,8 @@ _LAZY = (
     "distributions",
     "fft",
     "func",
+    "functional",
+    "futures",
     "fx",
     "hub",
     "io",
@@ -651,6 +654,7 @@ _LAZY = (
     "linalg",
     "models",
     "mps",
+    "mtia",
     "multiprocessing",
     "nn",
     "onnx",
@@ -662,11 +666,13 @@ _LAZY = (
     "sparse",
     "special",
     "testing",
+    "types",
     "utils",
     "version",
     "xpu",
 )
-_FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func", **dict.fromkeys((
+_FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
+              "get_device_module": "accelerator", "Stream": "accelerator", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     "sparse_compressed_tensor", "spmm", "smm", "dsmm"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from . import cpu as _cpu
 from . import cuda as _cuda
 from .device import Device
 from .errors import DeviceError
@@ -96,3 +97,30 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     """Look for the peaks anew; DeviceError without a GPU."""
     _needed()
     _cuda.reset_peak_memory_stats(device)
+
+
+def get_device_module(device: Any = None) -> Any:
+    """The module for a kind of device, ``framework.cpu`` or ``framework.cuda``; default: that of the
+    accelerator.
+
+    Raises RuntimeError for a kind without a module.
+
+    >>> fw.get_device_module("cpu").__name__
+    'framework.cpu'
+    """
+    if device is None:
+        kind = "cuda" if _cuda.is_available() else "cpu"
+    else:
+        kind = device if isinstance(device, str) and ":" not in device else Device(device).type
+    modules = {"cpu": _cpu, "cuda": _cuda}
+    if kind not in modules:
+        raise RuntimeError(f"get_device_module: there is no module for {kind!r}, but for 'cpu' and 'cuda'")
+    return modules[kind]
+
+
+def Stream(device: Any = None, *, priority: int = 0) -> "_cuda.Stream":
+    """A queue of work of a GPU, as ``cuda.Stream``; DeviceError for other devices, which have none."""
+    _needed()
+    if device is not None and Device(device).type != "cuda":
+        raise DeviceError(f"Stream: work on {device} is not queued; streams are of GPUs")
+    return _cuda.Stream(device, priority)

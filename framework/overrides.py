@@ -17,47 +17,12 @@ from .ops.record.arming import arm, functions
 from .ops.record.public import PUBLIC
 from .ops.record.torch_function import DisableTorchFunction as DisableTorchFunction
 from .ops.record.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from .ops.record.torch_function import ask, modes_open, overriding, state
+from .ops.record.torch_function import ask, modes_open, state
+from .ops.record.torch_function import handle_torch_function as handle_torch_function
+from .ops.record.torch_function import has_torch_function as has_torch_function
+from .ops.record.torch_function import has_torch_function_unary as has_torch_function_unary
+from .ops.record.torch_function import has_torch_function_variadic as has_torch_function_variadic
 from .tensor import Tensor
-
-
-def has_torch_function(relevant_args: Any) -> bool:
-    """Whether a mode is open, or one of the arguments is of a class that does functions itself.
-
-    >>> fw.overrides.has_torch_function((fw.ones(1), 2))
-    False
-    """
-    if state.modes and not state.modes_off:
-        return True
-    return not state.off and bool(overriding(relevant_args))
-
-
-def has_torch_function_unary(obj: Any) -> bool:
-    """``has_torch_function((obj,))``."""
-    return has_torch_function((obj,))
-
-
-def has_torch_function_variadic(*args: Any) -> bool:
-    """``has_torch_function(args)``."""
-    return has_torch_function(args)
-
-
-def handle_torch_function(public_api: Callable, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
-    """What the classes of ``relevant_args`` make of ``public_api(*args, **kwargs)``.
-
-    Raises TypeError where all of them return NotImplemented.
-
-    >>> class Two:
-    ...     @classmethod
-    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
-    ...         return 2
-    >>> fw.overrides.handle_torch_function(fw.add, (Two(),), Two(), 1)
-    2
-    """
-    result = ask(public_api, relevant_args, args, kwargs)
-    if result is NotImplemented:
-        raise TypeError(f"handle_torch_function: no argument of {public_api.__name__} has __torch_function__")
-    return result
 
 
 def wrap_torch_function(dispatcher: Callable) -> Callable:

@@ -4,12 +4,20 @@ Files hold plain data and tensors here, and no class is built from one, listed o
 refusal looks at to say so. ``load(..., weights_only=False)`` opens what this package saved as a whole object.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
+from .device import as_device
+from .errors import CheckpointError
 from .io import load as load
 from .io import save as save
 from .io.pickled import safe
+from .storage import UntypedStorage
+from .tensor import Tensor
+from .types import FileLike
+
+FILE_LIKE: TypeAlias = FileLike
+MAP_LOCATION: TypeAlias = Callable[[Tensor, str], Tensor | None] | str | dict[str, str] | None
 
 
 def _name(item: Any) -> str:
@@ -52,3 +60,36 @@ class safe_globals:
     def __exit__(self, *error: Any) -> None:
         safe.clear()
         safe.update(self.before)
+
+
+def get_unsafe_globals_in_checkpoint(f: Any) -> list[str]:
+    """The names of classes and functions in a file of PyTorch that are no plain data; a file without any is
+    read.
+
+    Nothing that the file names is imported or called. Raises CheckpointError for a file that is damaged.
+
+    >>> import io
+    >>> file = io.BytesIO(); fw.save({"w": fw.ones(1)}, file)
+    >>> fw.serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file.getvalue()))
+    []
+    """
+    try:
+        load(f, map_location="cpu")
+    except CheckpointError as error:
+        if not hasattr(error, "refused"):
+            raise
+        return [name for name in error.refused if name not in safe]
+    return []
+
+
+def default_restore_location(storage: UntypedStorage, location: str) -> UntypedStorage:
+    """The storage on the device of this name, "cpu" or "cuda:0": what ``load`` does without ``map_location``.
+
+    >>> s = fw.ones(2).untyped_storage()
+    >>> fw.serialization.default_restore_location(s, "cpu") is s
+    True
+    """
+    device = as_device(location)
+    if device == storage.device:
+        return storage
+    return type(storage)(storage._tensor.to(device))  # type: ignore[attr-defined]

@@ -28,7 +28,7 @@ LEVELS = [
     ["autograd"],
     ["random"],
     *([f"ops.{family}"] for family in FAMILIES),
-    ["ops.further_homes", "ops.inplace_functions"],
+    ["ops.further_homes", "ops.inplace_functions", "ops.spaces"],
     ["ops.__init__"],
     ["creation", "printing", "protocols", "storage", "traits"],
     ["typed", "types", "absent", "version", "overrides", "_C", "sparse"],
@@ -49,10 +49,11 @@ LEVELS = [
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
     ["profiler"],
     ["autograd.profiler"],
-    ["models", "utils.tensorboard"],
-    ["compiler", "jit", "__config__", "library"],
+    ["models", "utils.tensorboard", "utils.collect_env"],
+    ["compiler", "jit", "__config__"],
     ["distributions", "testing", "fx"],  # written as a program would be: against the public names
     ["onnx"],
+    ["library"],
     ["as_torch"],
 ]
 LEVEL = {name: i for i, names in enumerate(LEVELS) for name in names}

@@ -172,7 +172,8 @@ assert torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2", "AVX512")
 """)
     assert out.split("\n")[:2] == [
         "tensor([2.]) False",
-        "torch.ops.load_library: x.so was built for PyTorch's C++ core, which is not there"]
+        "ops.load_library: x.so registers its operators in PyTorch's C++ core, which is not here; write them "
+        "in Python with library.custom_op, or in C++ with utils.cpp_extension.load"]
 
 
 def test_subclasses_of_parameter_choose_their_arguments():

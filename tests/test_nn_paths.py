@@ -11,7 +11,7 @@ import framework as fw
 from framework import nn
 
 # not offered: tracing and quantization have no counterpart here, DataParallel is distributed's
-LEFT_OUT = {"_ConvTransposeMixin", "_LazyConvXdMixin", "_LazyProtocol", "NonDynamicallyQuantizableLinear",
+LEFT_OUT = {"_ConvTransposeMixin", "_LazyConvXdMixin", "_LazyProtocol",
             "LinearCrossEntropyOptions", "_AutoDefault", "_CircularPadNd", "_ReflectionPadNd",
             "_ReplicationPadNd", "_WrappedHook"}
 

@@ -11,6 +11,24 @@ from ..profiler import record_function as record_function
 from ..seam import BACKWARD, Event, intercept
 
 
+class emit_itt:
+    """Refused when it is entered: ranges of Intel's VTune need its library, which PyTorch is built with.
+
+    enabled: False to do nothing. ``profile`` and ``emit_nvtx`` are here.
+    """
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        self.enabled = enabled
+
+    def __enter__(self) -> "emit_itt":
+        if self.enabled:
+            raise RuntimeError("emit_itt: ranges for Intel's VTune are not made here; use profiler.profile")
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        pass
+
+
 class emit_nvtx:
     """In the block each operation is a range of NVTX, for NVIDIA's profilers; backward's, too.
 

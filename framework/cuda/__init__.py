@@ -4,6 +4,7 @@ from ..errors import OutOfMemoryError as OutOfMemoryError
 from ..random import Generator as Generator
 from ..typed import types_of as _types_of
 from . import amp as amp
+from . import nccl as nccl
 from . import nvtx as nvtx
 from . import profiler as profiler
 from .memory import empty_cache as empty_cache
@@ -23,6 +24,7 @@ from .memory import reset_max_memory_cached as reset_max_memory_cached
 from .memory import reset_peak_memory_stats as reset_peak_memory_stats
 from .memory import set_per_process_memory_fraction as set_per_process_memory_fraction
 from .place import can_device_access_peer as can_device_access_peer
+from .place import cudart as cudart
 from .place import current_device as current_device
 from .place import device as device
 from .place import device_count as device_count

@@ -138,3 +138,9 @@ def can_device_access_peer(device: Any, peer_device: Any) -> bool:
     """Whether one device reads the memory of another; DeviceError where one is not there."""
     here, there = needed(device).index, needed(peer_device).index
     return bool(_backend.cupy().cuda.runtime.deviceCanAccessPeer(here, there))
+
+
+def cudart() -> Any:
+    """CUDA's runtime as CuPy has it, ``cupy.cuda.runtime``; DeviceError without a GPU."""
+    needed()
+    return _backend.cupy().cuda.runtime

@@ -98,11 +98,13 @@ def read_pickle(
     ) as error:
         fault = error
     if machine.refused:  # which may be why something after it went wrong
-        raise CheckpointError(
+        refusal = CheckpointError(
             f"{source.what}: refused, since it names what is no plain data: {', '.join(machine.refused)}. "
             f"Nothing of it was imported or called. A whole module or another object was saved; save its "
             f"state_dict() instead, or these parts as numbers, text and tensors{_listed(machine.refused)}"
         )
+        refusal.refused = tuple(machine.refused)  # type: ignore[attr-defined]
+        raise refusal
     if fault is not None:
         raise CheckpointError(
             f"{source.what}: the pickle is not sound ({fault}); the file is damaged or foreign"

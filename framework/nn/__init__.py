@@ -37,7 +37,6 @@ from .activation import Tanh as Tanh
 from .activation import Tanhshrink as Tanhshrink
 from .activation import Threshold as Threshold
 from .adaptive import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
-from .attention import MultiheadAttention as MultiheadAttention
 from .container import Container as Container
 from .container import ModuleDict as ModuleDict
 from .container import ModuleList as ModuleList
@@ -125,6 +124,7 @@ from .loss import SoftMarginLoss as SoftMarginLoss
 from .loss import TripletMarginLoss as TripletMarginLoss
 from .loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
 from .module import Module as Module
+from .multihead import MultiheadAttention as MultiheadAttention
 from .norm import BatchNorm1d as BatchNorm1d
 from .norm import BatchNorm2d as BatchNorm2d
 from .norm import BatchNorm3d as BatchNorm3d
@@ -176,7 +176,7 @@ from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
 
-_LAZY = ("grad", "modules")
+_LAZY = ("attention", "grad", "modules")
 
 
 def __getattr__(name: str) -> _Any:

@@ -1,5 +1,8 @@
 """The functions of ``framework.nn.functional``, each written in its room under ``framework/ops``."""
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 # functions of the rooms, written by framework.ops.stub
 from ..ops.image.adaptive_pool import adaptive_avg_pool1d as adaptive_avg_pool1d
 from ..ops.image.adaptive_pool import adaptive_avg_pool2d as adaptive_avg_pool2d
@@ -132,3 +135,10 @@ from ..ops.sequence.attention import scaled_dot_product_attention as scaled_dot_
 from ..ops.sequence.multihead import multi_head_attention_forward as multi_head_attention_forward
 
 # end of the functions
+
+
+def __getattr__(name: str) -> _Any:
+    """What functions of one's own ask about ``__torch_function__``, where PyTorch's own file imports it."""
+    if name == "handle_torch_function" or name.startswith("has_torch_function"):
+        return getattr(_import_module("framework.ops.record.torch_function"), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

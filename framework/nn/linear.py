@@ -66,6 +66,10 @@ class Linear(Module):
                 f"bias={self.bias is not None}")
 
 
+class NonDynamicallyQuantizableLinear(Linear):
+    """A `Linear` that dynamic quantisation leaves alone: PyTorch's attention has one at its end."""
+
+
 class Bilinear(Module):
     """``y_k = x1^T w_k x2 + b_k``.
 

@@ -9,11 +9,11 @@ from ..errors import ShapeError
 from ..tensor import Tensor
 from . import functional as F
 from . import init
-from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
 from .module import Module
+from .multihead import MultiheadAttention
 from .norm import LayerNorm
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}

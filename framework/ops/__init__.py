@@ -1,6 +1,7 @@
 """The ops. Importing this binds every record's function to its home and its methods to Tensor."""
 
 import operator
+from importlib.util import find_spec as _find_spec
 from typing import Any
 
 from ..tensor import Tensor
@@ -28,6 +29,9 @@ from .record.autocast import never
 from .record.op import OPS as OPS
 from .record.public import PUBLIC as PUBLIC
 from .record.public import bare
+from .spaces import Space, space
+from .spaces import load_library as load_library
+from .spaces import loaded_libraries as loaded_libraries
 from .write.inplace import inplace
 
 
@@ -58,3 +62,10 @@ def _bind() -> None:
 
 
 _bind()
+
+
+def __getattr__(name: str) -> Space:
+    """Spaces of operators, as PyTorch names them: ``ops.aten``, and what ``library`` registers."""
+    if name.startswith("_") or _find_spec(f"{__name__}.{name}") is not None:  # a module, to be imported
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    return space(name)

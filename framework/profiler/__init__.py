@@ -9,6 +9,7 @@
 from .averages import Average as Average
 from .averages import Averages as Averages
 from .profile import ProfilerActivity as ProfilerActivity
+from .profile import kineto_available as kineto_available
 from .profile import profile as profile
 from .profile import supported_activities as supported_activities
 from .profile import tensorboard_trace_handler as tensorboard_trace_handler

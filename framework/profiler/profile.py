@@ -21,15 +21,23 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class ProfilerActivity(Enum):
-    """What is looked at. Work on a GPU is seen as the time of its calls."""
+    """What is looked at. Work on a GPU is seen as the time of its calls; other devices are not here."""
 
     CPU = 0
-    CUDA = 1
+    XPU = 1
+    MTIA = 2
+    CUDA = 3
+    HPU = 4
 
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be looked at here."""
     return {ProfilerActivity.CPU}
+
+
+def kineto_available() -> bool:
+    """Whether NVIDIA's tracing library is used: False, GPUs are timed by their events."""
+    return False
 
 
 class profile:

@@ -40,3 +40,6 @@ from .reduce import softmax as softmax
 from .reduce import spdiags as spdiags
 from .reduce import sum as sum
 from .tensor import SparseTensor as SparseTensor
+from .typed import TYPES as _TYPES
+
+globals().update(_TYPES)

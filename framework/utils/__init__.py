@@ -8,10 +8,11 @@ from . import checkpoint as checkpoint
 from . import data as data
 from . import dlpack as dlpack
 from . import hooks as hooks
+from .swap import swap_tensors as swap_tensors
 
 
 def __getattr__(name: str) -> _Any:
     """What few programs name, imported when first named."""
-    if name == "flop_counter":
-        return _import_module(f"{__name__}.flop_counter")
+    if name in ("benchmark", "collect_env", "cpp_extension", "flop_counter"):
+        return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -5,7 +5,8 @@ from them. Its derivative calls the function again, as it was called before, and
 (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost").
 """
 
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
@@ -64,6 +65,26 @@ def checkpoint(function: Callable, *args: Any, use_reentrant: bool | None = None
     call.debug = debug
     with first:
         return call.forward()
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors of a tuple outside the graph, requiring grad where they did.
+
+    >>> x = fw.ones(1, requires_grad=True) * 2
+    >>> y, = fw.utils.checkpoint.detach_variable((x,))
+    >>> y.requires_grad, y.is_leaf
+    (True, True)
+    """
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"detach_variable: wanted a tuple of tensors, got {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warn if none of the tensors requires grad, so that a checkpointed function of them gets no gradient."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("check_backward_validity: no input requires grad, so there will be no gradients",
+                      stacklevel=2)
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,

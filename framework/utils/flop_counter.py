@@ -57,7 +57,7 @@ class FlopCounterMode:
         rule = self._rules.get(event.name)
         if event.kind == OP and rule is not None:
             out = result[0] if isinstance(result, tuple) else result
-            flops = rule(event, out.shape)
+            flops = rule(event, out if getattr(rule, "raw", False) else out.shape)
             self._add(event.name, flops)
             if isinstance(out, Tensor) and out._node is not None:
                 self._forward[out._node.seq] = flops  # type: ignore[union-attr]
@@ -96,3 +96,31 @@ class FlopCounterMode:
         self._seam.__exit__(*error)
         if self.display:
             print(self.get_table())
+
+
+def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
+    """A decorator: count the operations of ops by this function, in all blocks that begin later.
+
+    targets: an operator of ``fw.ops.aten`` or a name of an op, or several. The function gets the shapes of
+    the operands and ``out_shape=``; with ``get_raw`` the tensors and ``out_val=``.
+
+    >>> @fw.utils.flop_counter.register_flop_formula(fw.ops.aten.cumsum)
+    ... def adds(x_shape, out_shape=None):
+    ...     return x_shape[0]
+    >>> with fw.utils.flop_counter.FlopCounterMode(display=False) as counter:
+    ...     _ = fw.ones(3).cumsum(0)
+    >>> counter.get_total_flops(), fw.utils.flop_counter.FLOPS.pop("cumsum") is not None
+    (3, True)
+    """
+    def register(formula: Callable) -> Callable:
+        def count(event: Event, out: Any) -> int:
+            if get_raw:
+                return formula(*event.inputs, **event.settings, out_val=out)
+            shapes = [x.shape if isinstance(x, Tensor) else x for x in event.inputs]
+            return formula(*shapes, out_shape=out)
+        count.raw = get_raw  # type: ignore[attr-defined]
+        for target in targets if isinstance(targets, (list, tuple)) else (targets,):
+            name: Any = getattr(target, "_qualified_op_name", getattr(target, "__name__", target))
+            FLOPS[name.rpartition("::")[2].partition(".")[0]] = count
+        return formula
+    return register

@@ -28,4 +28,4 @@ from ..activation import Softsign as Softsign
 from ..activation import Tanh as Tanh
 from ..activation import Tanhshrink as Tanhshrink
 from ..activation import Threshold as Threshold
-from ..attention import MultiheadAttention as MultiheadAttention
+from ..multihead import MultiheadAttention as MultiheadAttention

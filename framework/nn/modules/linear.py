@@ -4,3 +4,4 @@ from ..lazy import LazyLinear as LazyLinear
 from ..linear import Bilinear as Bilinear
 from ..linear import Identity as Identity
 from ..linear import Linear as Linear
+from ..linear import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear

@@ -162,3 +162,42 @@ def asked_late(function: Callable, args: tuple, settings: dict) -> Any:
     for let_ask in at_first:
         let_ask()
     return ask(function, found, args, settings)
+
+
+def has_torch_function(relevant_args: Any) -> bool:
+    """Whether a mode is open, or one of the arguments is of a class that does functions itself.
+
+    >>> fw.overrides.has_torch_function((fw.ones(1), 2))
+    False
+    """
+    if state.modes and not state.modes_off:
+        return True
+    return not state.off and bool(overriding(relevant_args))
+
+
+def has_torch_function_unary(obj: Any) -> bool:
+    """``has_torch_function((obj,))``."""
+    return has_torch_function((obj,))
+
+
+def has_torch_function_variadic(*args: Any) -> bool:
+    """``has_torch_function(args)``."""
+    return has_torch_function(args)
+
+
+def handle_torch_function(public_api: Callable, relevant_args: Any, *args: Any, **kwargs: Any) -> Any:
+    """What the classes of ``relevant_args`` make of ``public_api(*args, **kwargs)``.
+
+    Raises TypeError where all of them return NotImplemented.
+
+    >>> class Two:
+    ...     @classmethod
+    ...     def __torch_function__(cls, func, types, args=(), kwargs=None):
+    ...         return 2
+    >>> fw.overrides.handle_torch_function(fw.add, (Two(),), Two(), 1)
+    2
+    """
+    result = ask(public_api, relevant_args, args, kwargs)
+    if result is NotImplemented:
+        raise TypeError(f"handle_torch_function: no argument of {public_api.__name__} has __torch_function__")
+    return result

@@ -1,16 +1,13 @@
-"""Attention of several heads as a layer, and which way attention is computed."""
+"""Attention of several heads as a layer."""
 
-from contextlib import AbstractContextManager
-from enum import IntEnum
 from typing import Any
 
-from ..backends import sdp
 from ..creation import empty
 from ..errors import ShapeError
 from ..tensor import Tensor
 from . import functional as F
 from . import init
-from .linear import Linear
+from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 from .parameter import Parameter
 
@@ -51,7 +48,7 @@ class MultiheadAttention(Module):
         self.k_proj_weight = None if joint else parameter(embed_dim, self.kdim)
         self.v_proj_weight = None if joint else parameter(embed_dim, self.vdim)
         self.in_proj_bias = parameter(3 * embed_dim) if bias else None
-        self.out_proj = Linear(embed_dim, embed_dim, bias=bias, **made)
+        self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, **made)
         self.bias_k = parameter(1, 1, embed_dim) if add_bias_kv else None
         self.bias_v = parameter(1, 1, embed_dim) if add_bias_kv else None
         self._reset_parameters()
@@ -88,40 +85,3 @@ class MultiheadAttention(Module):
             k_proj_weight=self.k_proj_weight, v_proj_weight=self.v_proj_weight,
             average_attn_weights=average_attn_weights, is_causal=is_causal)
         return (y.transpose(0, 1) if turned else y), weights  # type: ignore[attr-defined]
-
-
-class SDPBackend(IntEnum):
-    """The ways of attention, for `sdpa_kernel`: MATH are single operations, the others one kernel.
-
-    FLASH_ATTENTION and EFFICIENT_ATTENTION are both the one kernel that keeps no table of weights;
-    CUDNN_ATTENTION is not there.
-    """
-
-    ERROR = -1
-    MATH = 0
-    FLASH_ATTENTION = 1
-    EFFICIENT_ATTENTION = 2
-    CUDNN_ATTENTION = 3
-    OVERRIDEABLE = 4
-
-
-_WAYS = {SDPBackend.MATH: "math", SDPBackend.FLASH_ATTENTION: "flash", SDPBackend.CUDNN_ATTENTION: "cudnn",
-         SDPBackend.EFFICIENT_ATTENTION: "mem_efficient"}
-
-
-def sdpa_kernel(backends: list[SDPBackend] | SDPBackend,
-                set_priority: bool = False) -> AbstractContextManager:
-    """A block in which ``scaled_dot_product_attention`` is computed in these ways only.
-
-    Where several are allowed the one kernel is taken; ``set_priority`` changes nothing. Attention raises
-    RuntimeError in a block that allows none of those that are there.
-
-    >>> with fw.nn.attention.sdpa_kernel(fw.nn.attention.SDPBackend.MATH):
-    ...     fw.nn.functional.scaled_dot_product_attention(*[fw.ones(1, 1)] * 3)
-    tensor([[1.]])
-    """
-    wanted = [backends] if isinstance(backends, SDPBackend) else list(backends)
-    wrong = [b for b in wanted if b not in _WAYS]
-    if wrong:
-        raise ValueError(f"sdpa_kernel: wanted ways of SDPBackend that can be chosen, got {wrong}")
-    return sdp.only(_WAYS[b] for b in wanted)

@@ -1,0 +1,1 @@
+"""Fuzzers for operations of one and of two operands."""
