@@ -55,6 +55,10 @@ class UntypedStorage:
         """The number of bytes."""
         return int(self._bytes.nbytes)
 
+    def __sizeof__(self) -> int:
+        """What ``sys.getsizeof`` says: the bytes are part of it, as in PyTorch."""
+        return object.__sizeof__(self) + self.nbytes()
+
     def size(self) -> int:
         """The number of elements: of bytes here."""
         return len(self._elements())

@@ -1,5 +1,7 @@
 """What published libraries lean on, found by running their own tests under ``framework.as_torch``."""
 
+import sys
+
 import pytest
 from test_as_torch import run
 
@@ -150,7 +152,7 @@ from torch.utils.model_zoo import tqdm
 assert isinstance(torch.float32, _dtype) and isinstance(torch.device("cpu"), _device)
 assert _get_torch_home() + "/hub" == torch.hub.get_dir()
 assert not is_compile_supported("cpu")
-assert torch._dynamo.disable(abs) is abs and not torch._dynamo.is_compiling()
+assert torch._dynamo.disable(abs)(-1) == 1 and not torch._dynamo.is_compiling()
 assert parse_args("v", "i")(abs) is abs and BroadcastingList2[int] is None
 torch.onnx.register_custom_op_symbolic("a::b", abs, 11)
 torch.onnx.unregister_custom_op_symbolic("a::b", 11)
@@ -188,3 +190,19 @@ def test_subclasses_of_parameter_choose_their_arguments():
     net = fw.nn.Module()
     net.x = x
     assert [p is x for p in net.parameters()] == [True]
+
+
+def test_what_libraries_pass_and_pytorch_takes():
+    x = fw.arange(12.0).view(3, 4)
+    assert x[[..., slice(0, 2)]].shape == (3, 2) and x[[None, 0]].shape == (1, 4)
+    out = fw.empty(0)
+    assert fw.amax(x, 0, keepdim=True, out=out) is out and out.tolist() == [[8, 9, 10, 11]]
+    with pytest.raises(ValueError, match="out="):
+        fw.amax(x, 0, out=fw.empty(3))
+    whole = fw.nn.functional.normalize(x, dim=(0, 1))
+    assert abs(whole.square().sum().item() - 1) < 1e-6 and fw.allclose(whole, x / x.norm())
+    a, b = fw.eye(3), fw.ones(3, 3)
+    assert fw.equal(fw.nn.functional.cosine_embedding_loss(a, b, fw.ones(1)),
+                    fw.nn.functional.cosine_embedding_loss(a, b, fw.ones(3)))
+    size = sys.getsizeof(x.untyped_storage())
+    assert size - sys.getsizeof(fw.ones(0).untyped_storage()) == x.nbytes

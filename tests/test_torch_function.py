@@ -242,3 +242,20 @@ assert len(seen) > 100
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, (done.returncode, done.stderr[-2000:])
+
+
+def test_operators_are_handed_over_as_methods():
+    """Who answers compares ``func`` with methods: ``x + y`` is ``Tensor.add`` to it, as in PyTorch."""
+    calls = []
+
+    class Other:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            calls.append(func)
+            return "done"
+
+    x, y, T = fw.ones(2), Other(), fw.Tensor
+    assert [x + y, y + x, x - y, x * y, x / y, x @ y, x == y, x < y] == ["done"] * 8
+    assert calls == [T.add, T.add, T.sub, T.mul, T.div, T.matmul, T.eq, T.lt]
+    x += y
+    assert calls[-1] is T.add_

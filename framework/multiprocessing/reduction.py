@@ -154,25 +154,29 @@ def share_all(value: Any) -> None:
             value.share_memory()
 
 
+_strategy = ["file_descriptor"]
+
+
 def get_all_sharing_strategies() -> set[str]:
-    """The ways of sharing that there are: descriptors of anonymous memory, which leave no names behind."""
-    return {"file_descriptor"}
+    """The ways of sharing that may be asked for; both are descriptors of anonymous memory here."""
+    return {"file_descriptor", "file_system"}
 
 
 def get_sharing_strategy() -> str:
-    """The way of sharing in use: "file_descriptor"."""
-    return "file_descriptor"
+    """The way of sharing that was asked for, "file_descriptor" at first."""
+    return _strategy[0]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Choose a way of sharing; ValueError for one that does not exist here.
+    """Ask for a way of sharing; ValueError for one that PyTorch has not.
 
-    PyTorch's "file_system", which keeps names in /dev/shm to save descriptors, is not needed: small
-    tensors share a descriptor.
+    Programs ask for "file_system", which keeps names in /dev/shm, to save descriptors. Here small tensors
+    share a descriptor and no names are left behind: it is taken, and changes nothing.
     """
     if new_strategy not in get_all_sharing_strategies():
         raise ValueError(f"set_sharing_strategy: there is no strategy {new_strategy!r}, only "
-                         f"'file_descriptor': it leaves no names behind and takes few descriptors")
+                         f"'file_descriptor' and 'file_system'")
+    _strategy[0] = new_strategy
 
 
 ForkingPickler.register(Segment, _reduce_segment)

@@ -116,6 +116,8 @@ def _explain(y: Tensor, choice: Choice) -> None:
 
 
 def _read(x: Tensor, key: Any) -> Choice:
+    if type(key) is list and any(k is None or k is Ellipsis or type(k) is slice for k in key):
+        key = tuple(key)  # as NumPy once had it, and PyTorch still has
     items = [_item(k, x) for k in (key if isinstance(key, tuple) else (key,))]
     used = sum(_width(k) for k in items)
     if sum(k is Ellipsis for k in items) > 1:

@@ -112,13 +112,15 @@ _unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
 
 
 @public("nn.functional", op=_unit, out=True)
-def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """``input / max(|input|_p, eps)`` with the p-norm along ``dim``.
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Tensor:
+    """``input / max(|input|_p, eps)`` with the p-norm along ``dim``, or over several dimensions together.
 
     >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
     floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
+    if isinstance(dim, (tuple, list)):
+        return input / clamp_min(vector_norm(input, p, dim, True), eps)  # type: ignore[operator]
     at = one_dim(dim, input.ndim, "normalize")
     if not input.ndim:
         return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())

@@ -58,7 +58,8 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
     """
     op = "cosine_embedding_loss"
     _alike(op, input1=input1, input2=input2)
-    if tensor_arg(target, op, "target").shape != input1.shape[:-1] or input1.ndim not in (1, 2):
+    wanted = (input1.shape[:-1], (1,) * (input1.ndim - 1))  # one target may stand for all
+    if tensor_arg(target, op, "target").shape not in wanted or input1.ndim not in (1, 2):
         raise ShapeError(f"{op}: wanted inputs (N, D) with a target (N), or (D) with (), got inputs of shape "
                          f"{list(input1.shape)} and a target of shape {list(target.shape)}")
     last = (input1.ndim - 1,)

@@ -20,6 +20,12 @@ FURTHER: list[Any] = []  # functions that are made public elsewhere (``creation.
 ITS_OWN = frozenset((  # what Python and other libraries ask of any object is the class's own
     "__new__", "__hash__", "__reduce_ex__", "__copy__", "__array_namespace__", "__array_ufunc__",
     "__array_function__", "__dlpack__", "__dlpack_device__"))
+# the method that an operator is handed over as: those who answer compare ``func`` with methods by name
+AS_METHODS = {"__matmul__": "matmul", "__add__": "add", "__radd__": "add", "__sub__": "sub", "__mul__": "mul",
+              "__rmul__": "mul", "__truediv__": "div", "__mod__": "remainder", "__neg__": "neg",
+              "__invert__": "bitwise_not", "__eq__": "eq", "__ne__": "ne",
+              "__lt__": "lt", "__le__": "le", "__gt__": "gt", "__ge__": "ge", "__iadd__": "add_",
+              "__isub__": "sub_", "__imul__": "mul_", "__itruediv__": "div_"}
 armed: list[bool] = []
 _lock = threading.Lock()
 
@@ -55,9 +61,9 @@ def _template(free: int) -> CodeType:
     return space["around"](*[None] * free).__code__
 
 
-def _coded(function: FunctionType, original: FunctionType) -> CodeType:
+def _coded(function: FunctionType, original: FunctionType, known_as: FunctionType) -> CodeType:
     def hand(args: tuple, settings: dict) -> Any:
-        result = ask(function, (*args, *settings.values()), args, settings)
+        result = ask(known_as, (*args, *settings.values()), args, settings)
         return original(*args, **settings) if result is NotImplemented else result
 
     values = {"<plain>": PLAIN, "<modes>": modes_open, "<original>": original, "<hand>": hand}
@@ -68,14 +74,14 @@ def _coded(function: FunctionType, original: FunctionType) -> CodeType:
                         co_filename=own.co_filename, co_firstlineno=own.co_firstlineno)
 
 
-def _arm(function: FunctionType) -> None:
+def _arm(function: FunctionType, known_as: FunctionType) -> None:
     original = FunctionType(function.__code__, function.__globals__, function.__name__,
                             function.__defaults__, function.__closure__)
     original.__kwdefaults__ = function.__kwdefaults__
     original.__dict__.update(function.__dict__)
     original.__qualname__, original.__module__ = function.__qualname__, function.__module__
     original.__doc__, original.__annotations__ = function.__doc__, function.__annotations__
-    function.__code__ = _coded(function, original)
+    function.__code__ = _coded(function, original, known_as)
     if not hasattr(function, "__wrapped__"):
         function.__wrapped__ = original  # type: ignore[attr-defined]  # where inspect finds the arguments
 
@@ -84,8 +90,10 @@ def arm() -> None:
     """Let the functions ask the classes of their arguments from here on."""
     if not armed:
         with _lock:
+            methods = vars(Tensor)
+            names = {methods[operator]: methods[name] for operator, name in AS_METHODS.items()}
             for function in {} if armed else functions():
-                _arm(function)
+                _arm(function, names.get(function, function))
             armed.append(True)
 
 

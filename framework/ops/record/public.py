@@ -262,6 +262,8 @@ def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
     if not can_cast(result.dtype, out.dtype) or exact and out.dtype is not result.dtype:
         raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "
                          f"the result's dtype")
+    if out.shape != result.shape and not out._array.size:  # an empty one takes the shape, as in PyTorch
+        out.resize_(result.shape)  # type: ignore[attr-defined]
     if out.shape != result.shape:
         raise ShapeError(f"{op}: the result has shape {list(result.shape)}, out= has {list(out.shape)}; give "
                          f"one of the result's shape")
