@@ -4,6 +4,8 @@ Programs written for PyTorch catch ``RuntimeError`` for nearly everything, so th
 for a rejected call are that as well.
 """
 
+import numpy as np
+
 
 class FrameworkError(Exception):
     """Base of every error that this package raises on purpose."""
@@ -19,6 +21,10 @@ class DTypeError(FrameworkError, TypeError, RuntimeError):
 
 class LayoutError(FrameworkError, NotImplementedError):
     """A sparse tensor where only dense ones are taken."""
+
+
+class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
+    """A matrix that has no such factor, inverse or solution."""
 
 
 class RangeError(FrameworkError, OverflowError, RuntimeError):

@@ -1,5 +1,7 @@
 """Linear algebra: ``framework.linalg``."""
 
+from .errors import LinAlgError as LinAlgError
+
 # functions of the rooms, written by framework.ops.stub
 from .ops.linalg.checked import cholesky_ex as cholesky_ex
 from .ops.linalg.checked import inv_ex as inv_ex

@@ -185,6 +185,14 @@ def test_gradient_through_a_move(cupy):
     assert x.grad.device == fw.device("cpu") and x.grad.tolist() == [2.0, 4.0]
 
 
+def test_a_singular_matrix_is_told(cupy):
+    """CuPy's default is to give NaN."""
+    with pytest.raises(fw.linalg.LinAlgError, match="inv: the matrix is singular"):
+        fw.linalg.inv(fw.zeros(2, 2, device="cuda"))
+    with pytest.raises(fw.linalg.LinAlgError, match="not positive definite"):
+        fw.linalg.cholesky(-fw.eye(2, device="cuda"))
+
+
 def test_second_derivative_on_the_device(cupy):
     x = fw.tensor([1.0, 2.0], device="cuda", requires_grad=True)
     (g,) = fw.autograd.grad((x**3).sum(), x, create_graph=True)
@@ -212,6 +220,17 @@ def test_mixing_devices_names_the_op_and_both(cupy):
         text = str(caught.value)
         assert name in text and "cuda:0" in text and "cpu" in text and ".to(" in text
     assert (a + fw.tensor(1.0)).is_cuda  # a 0-dim tensor of the CPU is a number
+
+
+def test_an_index_on_another_device_is_refused(cupy):
+    x, i = fw.arange(4.0), fw.tensor([1, 2], device="cuda")
+    for key in (i, i > 1, (None, i)):
+        with pytest.raises(DeviceError, match=r"the index is on cuda:0, the tensor on cpu; .*to\(x.device\)"):
+            x[key]
+    with pytest.raises(DeviceError, match="the index is on cuda:0"):
+        x[i] = 1.0
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert x.cuda()[fw.tensor([1, 2])].tolist() == [1.0, 2.0]  # a small one of the CPU is taken along
 
 
 def test_missing_device(cupy):

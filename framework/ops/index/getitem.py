@@ -14,7 +14,7 @@ from ...autograd.mode import state
 from ...backends import array_module
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
-from ...errors import DTypeError, ShapeError
+from ...errors import DeviceError, DTypeError, ShapeError
 from ...quiet import quiet, quietly
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
@@ -208,6 +208,9 @@ def _tensor_item(k: Tensor, x: Tensor) -> Any:
     if k.ndim == 0:
         return bool(k.item()) if kind == "b" else int(k.item())
     if x.is_cuda or k.is_cuda:
+        if k.is_cuda and k.device != x.device:
+            raise DeviceError(f"index: the index is on {k.device}, the tensor on {x.device}; move the index: "
+                              f".to(x.device)")
         k = to(k, device=x.device)
     return k if kind == "b" or k._array.dtype.itemsize == 8 else wrap(k._array.astype("int64"))
 

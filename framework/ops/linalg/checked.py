@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtypes import int32
+from ...errors import LinAlgError
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..pointwise.choose import where_op
 from ..record.public import public
 from .decompositions import cholesky
-from .factor import LinAlgError, column, eye, matrix
+from .factor import column, eye, matrix
 from .lu import lu_factor
 from .matmul import promoted
 from .systems import inv, solve

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...backends import cuda
 from ...dtypes import float16
-from ...errors import AutogradError, DTypeError, FrameworkError, ShapeError
+from ...errors import AutogradError, DTypeError, LinAlgError, ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import over
 from ..record.args import floating, tensor_arg
@@ -27,10 +27,6 @@ from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.complex_parts import imag_op
 from ..shape.view import diagonal_op, put_slice, reshape_op, slice_op
 from .matmul import swap_last
-
-
-class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
-    """A matrix that has no such factor, inverse or solution."""
 
 
 def checked(text: str) -> Callable:

@@ -9,14 +9,14 @@ import math
 from typing import Any, NamedTuple
 
 from ...dtypes import int32
-from ...errors import ShapeError
+from ...errors import LinAlgError, ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape
-from .factor import LinAlgError, checked, matrix
+from .factor import checked, matrix
 from .lu import _size
 from .matmul import promoted
 

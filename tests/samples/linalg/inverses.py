@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from framework.errors import ShapeError
-from framework.ops.linalg.factor import LinAlgError
+from framework.errors import LinAlgError
 
 from ..base import Sample, complex_twins, further, normal, row
 
