@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.errors import ShapeError
-from framework.errors import LinAlgError
+from framework.errors import LinAlgError, ShapeError
 
 from ..base import Sample, complex_twins, further, normal, row
 
