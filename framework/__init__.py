@@ -635,6 +635,7 @@ _LAZY = (
     "ao",
     "array_api",
     "autograd",
+    "batching",
     "classes",
     "compiler",
     "cpu",

@@ -75,12 +75,18 @@ class intercept:
     shortcuts: whether it takes several ops that run as one kernel for one call, whose op is then named after
     all of them, and a result written straight into memory for one "write". Otherwise they fall apart.
     wholes: whether it takes a function of several records (``ops/record/whole.py``) for one call.
+    lean: that it computes nothing itself except by ``outside``, which saves those alone in a thread the
+    change of who looks. settle: what makes ready the tensors among some values, where an interceptor has put
+    calls off; those who look at the graph, or at arrays, without a call ask for that (``settled``).
     """
 
-    def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool = False) -> None:
+    def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool = False,
+                 lean: bool = False, settle: Callable | None = None) -> None:
         self.interceptor = interceptor
         self.shortcuts = shortcuts
         self.wholes = wholes
+        self.lean = lean
+        self.settle = settle
 
     def __enter__(self) -> "intercept":
         _use((*quiet.stack, self))
@@ -102,7 +108,23 @@ def _use(stack: tuple) -> None:
 
 def intercepted(event: Event, road: Callable) -> Any:
     """What the interceptors of this thread make of a call; ``road(*inputs, **settings)`` does it."""
-    return _handed(quiet.stack, quiet.stack, event, road)
+    stack = quiet.stack
+    if len(stack) == 1 and stack[0].lean:
+        return stack[0].interceptor(event, road)
+    return _handed(stack, stack, event, road)
+
+
+def outside(one: intercept, function: Callable, *args: Any, **settings: Any) -> Any:
+    """``function(...)`` with those interceptors only that stand around this one."""
+    stack = quiet.stack
+    return _with(stack[:stack.index(one)] if one in stack else stack, function, args, settings)
+
+
+def settled(values: Any) -> None:
+    """Have the tensors among ``values`` made ready, if an interceptor of this thread has put calls off."""
+    for one in quiet.stack:
+        if one.settle is not None:
+            one.settle(values)
 
 
 def _handed(left: tuple, stack: tuple, event: Event, road: Callable) -> Any:

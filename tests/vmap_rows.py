@@ -1,4 +1,7 @@
-"""vmap against the loop for rows of the sample table: ``python tests/vmap_rows.py`` runs them all."""
+"""vmap against the loop for rows of the sample table: ``python tests/vmap_rows.py`` runs them all.
+
+With ``--together`` it is ``batching.together`` that is compared with the loop.
+"""
 
 import sys
 import warnings
@@ -6,6 +9,7 @@ import warnings
 import numpy as np
 
 import framework as fw
+from framework.batching import together
 from framework.errors import FrameworkError
 from framework.func import grad, vmap
 from framework.ops.record import batched
@@ -93,6 +97,49 @@ def check(sample, order=1):
     return "derivatives"
 
 
+def check_together(sample, order=1):
+    """``check`` of ``batching.together``, with gradients by one backward for all examples."""
+    places = [i for i, a in enumerate(sample.inputs) if floating(a)]
+    if not places:
+        return "nothing to batch"
+    given = [fw.from_numpy(np.array(several(a) if i in places else a))
+             if isinstance(a, (np.ndarray, np.generic)) else a for i, a in enumerate(sample.inputs)]
+
+    def of(xs):
+        args = list(given)
+        for i, x in zip(places, xs):
+            args[i] = x.clone()
+        return sample.call(fw, *args)
+
+    def both(run):
+        xs = [[given[i][k].clone().requires_grad_() for i in places] for k in range(SIZE)]
+        outs = run(xs)
+        values = [leaves(out) for out in outs]
+        totals = [one_number(lambda *_, out=out: out, x) for out, x in zip(outs, xs)] if sample.grad else []
+        if order and totals and all(t.requires_grad for t in totals):
+            sum(totals).backward()
+        return values, [x.grad for row in xs for x in row]
+
+    seed = fw.get_rng_state()
+    try:
+        loop, slopes = both(lambda xs: [of(x) for x in xs])
+    except Exception:  # 1.01 times the sample is none
+        return "no sample"
+    fw.set_rng_state(seed)
+    found, grads = both(lambda xs: together(of, xs))
+    for k in range(SIZE):
+        for a, b in zip(found[k], loop[k], strict=True):
+            assert a.shape == b.shape and a.dtype == b.dtype and a.requires_grad == b.requires_grad
+            np.testing.assert_allclose(a.detach().numpy(), b.detach().numpy(), rtol=1e-6, atol=1e-8)
+    for a, b in zip(grads, slopes):
+        if (a is None) == (b is None):
+            if a is not None:
+                np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-7)
+        else:
+            assert not (b if a is None else a).any()  # there is a path for one of them, along which comes 0
+    return "derivatives" if any(g is not None for g in grads) else "values"
+
+
 def main(wanted, order):
     """Run rows, print what fails and which records were called once per example."""
     from table import TABLE
@@ -107,7 +154,7 @@ def main(wanted, order):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
-                    result = check(sample, order)
+                    result = (check_together if "--together" in sys.argv else check)(sample, order)
                 except batched.DataDependentError as error:
                     result = "by value"
                     if "-v" in sys.argv:

@@ -19,7 +19,7 @@ from ..backends.native import add, copied
 from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
-from ..seam import BACKWARD, Event, intercepted
+from ..seam import BACKWARD, Event, intercepted, settled
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, as_tensor, check_fits, place, wrap
 from .mode import masked_walks, set_recording, state
@@ -116,6 +116,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     not called.
     """
     live = _live(create_graph)
+    settled(roots)
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
@@ -395,6 +396,7 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
 
 def _sequence(value: Any, op: str, name: str, edges: bool = False) -> list:
     items = [value] if isinstance(value, Tensor) else list(value)
+    settled(items)
     for item in items:
         if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
             raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "

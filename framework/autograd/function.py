@@ -17,6 +17,7 @@ from ..device import Device
 from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
 from ..node import GraphOp, Leaf, Node, Pick
+from ..seam import settled
 from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
 from .around import opened, packed
 from .forward import is_recorded, only, push_function
@@ -152,6 +153,7 @@ class Function:
             raise NotImplementedError(f"{cls.__name__}: a Function needs a static method forward")
         if split or kwargs:
             args = _positional(cls, split, args, kwargs)
+        settled(args)
         edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
         ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
         with no_grad(), only(()):

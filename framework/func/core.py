@@ -18,6 +18,7 @@ from ..backends import move
 from ..creation import zeros
 from ..errors import AutogradError, ShapeError
 from ..node import GraphOp, PlainNode
+from ..seam import settled
 from ..tensor import Tensor, counter_of, wrap
 from .tree import Spec, flatten
 
@@ -44,6 +45,8 @@ class Frame:
 
     def variables(self, tensors: Iterable[Tensor]) -> list[Tensor]:
         """A variable for each tensor."""
+        tensors = list(tensors)
+        settled(tensors)
         return [self._variable(t) for t in tensors]
 
     def _variable(self, t: Tensor) -> Tensor:

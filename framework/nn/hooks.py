@@ -14,6 +14,7 @@ from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import state
 from ..creation import zeros
 from ..node import Node, Pick
+from ..seam import settled
 from ..tensor import Tensor, as_tensor, counter_of, wrap
 
 _next_key = count().__next__
@@ -166,6 +167,7 @@ def _zeros(like: tuple) -> Tensor:
 
 def _relay(tensors: list[Tensor], function: Callable, fill: bool) -> list[Tensor]:
     """The same tensors behind one new node, which calls ``function`` on their gradients."""
+    settled(tensors)
     likes = [(t.shape, t.dtype, t.device) for t in tensors] if fill else []
     op = _Relay(len(tensors), likes, function)
     node = Node(op, tuple(t._node for t in tensors), None, None, {}, None)

@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from ..errors import AutogradError
+from ..seam import settled
 from ..tensor import Tensor, bump, place
 from .index import index as index
 from .linalg import matmul as matmul
@@ -62,6 +63,7 @@ def _view_form(function: Callable, example: str, shape: str) -> Callable:
 
     @wraps(function)
     def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
+        settled((input,))
         guard(tensor_arg(input, own), own)
         return _replace(input, function(input, *args, **settings), own)
     form.__name__ = form.__qualname__ = own

@@ -19,6 +19,7 @@ from ..func.core import Frame
 from ..func.tree import Spec, flatten
 from ..node import GraphOp, Leaf, Node, Pick, next_seq
 from ..random import default_states, fork_rng
+from ..seam import settled
 from ..tensor import Tensor, as_tensor, counter_of, wrap
 
 
@@ -130,6 +131,7 @@ class _Run:
         self.outputs: list
         self.spec: Spec
         self.outputs, self.spec = flatten(out)
+        settled(self.outputs)
         # what the function hands on as it is has its place outside already
         self.own = [y for y in self.outputs if isinstance(y, Tensor) and self._is_new(y._node, start)]
         self._explore(start)

@@ -7,6 +7,7 @@ from ... import dtypes
 from ...backends import backend_for, move
 from ...device import Device, as_device
 from ...layouts import MemoryFormat, checked, contiguous_format, preserve_format
+from ...seam import settled
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
 from ..record.batched import leading
@@ -167,6 +168,7 @@ def detach_(input: Tensor) -> Tensor:
     >>> (fw.ones(1, requires_grad=True) * 2).detach_().requires_grad
     False
     """
+    settled((input,))
     if input._base is not None:
         raise RuntimeError("detach_: this tensor is a view, which cannot be cut from its base; use "
                            "detach()")

@@ -22,7 +22,7 @@ from ...layouts import laid_as
 from ...tensor import Tensor
 from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg
-from ..record.batched import call, front_moved, spread_out, to_front
+from ..record.batched import call, front_moved, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
@@ -324,6 +324,7 @@ def _of_images(x: Any, size: int) -> Any:
     return x.reshape((size, x.shape[0] // size, *x.shape[1:]))
 
 
+@on_tensors(lambda batched, settings: not any(batched[1:]))
 def batch_conv(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     (x, w, b), (images, weights, bias) = arrays, batched
     if bias and not weights:

@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
-from ..record.batched import call
+from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import slice_op
@@ -24,6 +24,7 @@ def _pad_kernel(xp: Any, x: Any, *, pads: tuple, value: Any) -> Any:
     return out
 
 
+@on_tensors()
 def batch_pad(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: the batch is not padded."""
     return call(op, arrays[0], pads=((0, 0), *settings["pads"]), value=settings["value"])

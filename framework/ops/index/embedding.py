@@ -9,10 +9,11 @@ from ...backends import array_module
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
+from ...seam import settled
 from ...sparse_door import sparse as sparse_tensors
 from ...tensor import Tensor, bump
 from ..record.args import tensor_arg
-from ..record.batched import call, everywhere, front_moved, leading, looped, spread_out, to_front
+from ..record.batched import call, everywhere, front_moved, leading, looped, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.public import public
 from .index import add_at, extremes
@@ -46,6 +47,7 @@ def _in_one_table(size: int, indices: Any, own: bool, rows: int) -> Any:
     return indices + np.arange(size).reshape((size, *(1,) * (indices.ndim - 1))) * rows
 
 
+@on_tensors(lambda batched, settings: not batched[0])
 def batch_embedding(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     (weight, indices), (own, other) = arrays, batched
     if not own:
@@ -144,6 +146,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
 
 def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> None:
     """Scale the rows that are looked up to at most ``max_norm``, in place and unrecorded."""
+    settled((weight,))
     if weight._node is not None and type(weight._node) is not Leaf and state.enabled:
         raise AutogradError("embedding: max_norm changes weight in place, which must then be a leaf, this "
                             "one was computed; pass weight.detach(), or leave max_norm out")

@@ -16,6 +16,7 @@ from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DeviceError, DTypeError, ShapeError
 from ...quiet import quiet, quietly
+from ...seam import settled
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
 from ..record.args import tensor_arg
@@ -272,6 +273,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
     basic = _basic(key)
     if basic is not None and _set_quickly(input, basic, value):
         return
+    settled((input,))
     guard(input, "__setitem__")
     choice = Choice(basic) if basic is not None else _read(input, key)
     y = input if choice.basic is None else slice_op.run(input, key=choice.basic)

@@ -16,7 +16,17 @@ from ...backends.native import native_or
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import one_dim, size_args, tensor_arg
-from ..record.batched import Batched, aligned, call, everywhere, front_moved, innermost, looped, to_front
+from ..record.batched import (
+    Batched,
+    aligned,
+    call,
+    everywhere,
+    front_moved,
+    innermost,
+    looped,
+    on_tensors,
+    to_front,
+)
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
@@ -113,6 +123,7 @@ def _block_moved(a: Any, count: int, start: int, to: int) -> Any:
     return a.transpose(order)
 
 
+@on_tensors(lambda batched, settings: not all(batched))
 def batch_index(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     (x, index), dims = arrays, settings["dims"]
     moved = tuple([d + 1 for d in dims])
@@ -147,6 +158,7 @@ def batch_index_put(op: Op, size: int, arrays: list, batched: tuple, settings: d
     if batched[2] or batched[1] or hasattr(value, "ndim") and value.ndim:
         chosen = indexed_shape(x.shape[1:], index.shape[1 + batched[2]:], dims)
         value = aligned([value, np.empty((1,) * len(chosen))], (batched[1], False))[0]
+        value = value if hasattr(value, "ndim") else np.asarray(value, x.dtype)
         value = call(expand, value, size=(size, *chosen))
         if batched[2]:
             value = _block_moved(value, count, 1 + _place(dims), 1)

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...dtypes import int32
 from ...errors import LinAlgError
+from ...seam import settled
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..pointwise.choose import where_op
@@ -80,7 +81,9 @@ def _indefinite_minor(a: np.ndarray) -> int:
 
 def _tried(attempt: Any, A: Tensor, bad: Any, check_errors: bool) -> tuple[Tensor, Tensor]:
     try:
-        return attempt(A), _info(A)
+        result = attempt(A)
+        settled((result,))
+        return result, _info(A)
     except LinAlgError:
         if check_errors:
             raise

@@ -6,7 +6,7 @@ from ...backends import array_module
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
-from ..record.batched import call
+from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand, sum_to
@@ -71,6 +71,7 @@ def _onto_diagonal(part: Any, unique: str, term: str, own: dict[str, int]) -> An
     return einsum_op(part, *eyes, equation=",".join(names) + "->" + "".join(target))
 
 
+@on_tensors()
 def batch_einsum(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: one more index."""
     left, _, out = settings["equation"].partition("->")

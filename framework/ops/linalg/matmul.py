@@ -13,7 +13,7 @@ from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
 from ..record import autocast
 from ..record.args import is_foreign, one_dim, tensor_arg
-from ..record.batched import aligned, call, rowwise
+from ..record.batched import aligned, call, on_tensors, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
@@ -101,6 +101,7 @@ def _rows(x: Any, width: int, vector: bool = False) -> Any:
     return swap_last(x) if vector else x
 
 
+@on_tensors()
 def batch_matmul(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: one product where a side is shared, and that of batches of matrices otherwise."""
     (x, y), (own, other) = arrays, batched
@@ -108,7 +109,7 @@ def batch_matmul(op: Op, size: int, arrays: list, batched: tuple, settings: dict
         return call(op, x, y)
     if other and not own and x.ndim < 3 and (y.ndim == 2 or x.ndim == 1):
         if y.ndim == 2:
-            return call(op, y, x if x.ndim == 1 else x.transpose(1, 0))
+            return call(op, y, x if x.ndim == 1 else swap_last(x))
         if y.ndim == 3:
             return call(op, x, y)
     row, column = x.ndim - own == 1, y.ndim - other == 1
@@ -388,6 +389,7 @@ def _linear_w(g: Any, x: Any) -> Any:
     return matmul_op(swap_last(_rows(g, g.shape[-1])), _rows(x, x.shape[-1]))
 
 
+@on_tensors()
 def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: itself where the layer is shared, otherwise a product and a sum."""
     (x, w, b), (own, weights, bias) = arrays, batched
@@ -398,7 +400,7 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
         return x + b
     lead = x.shape[own:-1]
     x = x.reshape((*x.shape[:own], math.prod(lead), x.shape[-1]))
-    out = call(matmul_op, x, w.transpose(0, 2, 1))
+    out = call(matmul_op, x, swap_last(w))
     if b is not None:
         out = out + (b.reshape((size, 1, b.shape[-1])) if bias else b)
     return out.reshape((size, *lead, out.shape[-1]))

@@ -21,7 +21,7 @@ from ..image.conv import _in_channels, _of_channels
 from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
 from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
-from ..record.batched import call, everywhere, merged, spread_out
+from ..record.batched import call, everywhere, merged, on_tensors, spread_out
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
@@ -196,6 +196,7 @@ def _many_channels(settings: dict, size: int) -> dict:
                                       for i, s in enumerate(per)])}
 
 
+@on_tensors(lambda batched, settings: not any(batched[1:]) and 0 not in settings["dims"])
 def batch_norm_of(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     x = everywhere(size, arrays[:1], batched)[0]
     ndim = x.ndim - 1
@@ -310,6 +311,7 @@ def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int,
 
 
 # (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
+@on_tensors(lambda batched, settings: not any(batched[1:]))
 def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     if not any(batched[1:]):
         return merged(4)(op, size, arrays, batched, settings)

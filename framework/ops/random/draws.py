@@ -15,6 +15,7 @@ from ...errors import ShapeError
 from ...random import Generator, drawn
 from ...tensor import Tensor, wrap
 from ..record.args import floating, real_arg
+from ..record.batched import known
 from ..record.op import Meta, Op
 from ..record.public import public
 from .draw_kernels import dirichlet_slope, gamma_slope
@@ -35,7 +36,7 @@ def _lowest(like: Any) -> float:
 
 
 def _host(x: Any) -> np.ndarray:
-    return np.asarray(move(x, CPU))
+    return np.asarray(known(move(x, CPU)))
 
 
 def _gamma_kernel(xp: Any, x: Any, *, generator: Any) -> Any:

@@ -29,6 +29,7 @@ from ...autograd.mode import state
 from ...backends import cuda, meta
 from ...errors import FrameworkError
 from ...node import next_seq
+from ...tensor import Tensor
 
 ndarray = np.ndarray
 _view = ndarray.view
@@ -150,7 +151,27 @@ def lift(full: Any, level: "Level") -> Batched:
 
 
 _lock = threading.Lock()
-_count = 0  # levels at work in all threads
+_count = 0  # levels, and others who have calls look at what arrays they get, at work in all threads
+
+
+def look_at_arrays(more: int) -> None:
+    """Count one more (1) or less (-1) who has calls look at what kinds of arrays they get."""
+    global _count
+    with _lock:
+        _count += more
+        dtypes.plain = not (_count or cuda._cupy or dtypes.rounded or meta.used)
+
+
+class PutOff(ndarray):
+    """An array whose values are not there yet (``framework.batching``); ``value()`` gives one with them."""
+
+    def value(self) -> ndarray:
+        raise NotImplementedError
+
+
+def known(a: Any) -> Any:
+    """The array with its values; anything else as it is."""
+    return a.value() if isinstance(a, PutOff) else a
 
 
 def enter(x: Any, level: "Level") -> Batched:
@@ -190,17 +211,15 @@ def is_of(x: Any, level: "Level") -> bool:
 class Level:
     """One vmap: how many examples, how they draw random numbers, and since when its nodes are made."""
 
-    def __init__(self, size: int, randomness: str = "error") -> None:
+    def __init__(self, size: int, randomness: str = "error", warns: bool = True) -> None:
         self.size = size
+        self.warns = warns  # where a record has no rule
         self.randomness = randomness
         self.start = next_seq()
 
     def __enter__(self) -> "Level":
-        global _count
         state.batches += (self,)
-        with _lock:
-            _count += 1
-            dtypes.plain = False
+        look_at_arrays(1)
         return self
 
     def drawn(self, draw: Callable, shape: tuple[int, ...]) -> Any:
@@ -224,18 +243,15 @@ class Level:
             state.batches = before
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        global _count
         state.batches = state.batches[:-1]
-        with _lock:
-            _count -= 1
-            dtypes.plain = not (_count or cuda._cupy or dtypes.rounded or meta.used)
+        look_at_arrays(-1)
 
 
 def innermost(a: Any) -> Any:
-    """The array of all examples of all levels."""
+    """The array of all examples of all levels, with its values."""
     while type(a) is Batched:
         a = a.full
-    return a
+    return known(a)
 
 
 def any_batched(arrays: Any) -> bool:
@@ -258,8 +274,20 @@ def _start(level: Level) -> int:
 
 
 def call(op: Any, *arrays: Any, **settings: Any) -> Any:
-    """The kernel of a record on arrays, which may be those of an outer batch."""
-    return op.kernel_for(arrays)(*arrays, **settings)
+    """The kernel of a record on arrays, which may be those of an outer batch; tensors go by the road."""
+    return op(*arrays, **settings)
+
+
+def on_tensors(where: Callable = lambda batched, settings: True) -> Callable:
+    """Mark a rule that computes with tensors as well as with arrays: by ``call``, ``reshape`` and operators.
+
+    What it makes of tensors is in the graph, so whoever batches calls of a graph (``framework.batching``)
+    needs nothing else for the derivatives. where: in which cases, ``where(batched, settings)``.
+    """
+    def mark(rule: Any) -> Any:
+        rule.on_tensors = where
+        return rule
+    return mark
 
 
 def rank(a: Any, own: bool) -> int:
@@ -276,6 +304,8 @@ def aligned(arrays: Sequence, batched: Sequence[bool]) -> list:
 
 def spread_out(a: Any, size: int) -> Any:
     """An array that all examples share, once for each of them (in one place in memory)."""
+    if isinstance(a, Tensor):
+        return a.expand(size, *a.shape)  # type: ignore[attr-defined]
     if type(a) is Batched:
         full = a.full.reshape((a.full.shape[0], 1, *a.shape))
         return lift(_repeated(full, (full.shape[0], size, *a.shape)), a.level)
@@ -297,22 +327,28 @@ def front_moved(a: Any, to: int) -> Any:
     """The array with its first dimension moved to this place."""
     order = list(range(1, a.ndim))
     order.insert(to, 0)
-    return a.transpose(order)
+    return _turned(a, order)
 
 
 def to_front(a: Any, place: int) -> Any:
     """The array with the dimension at this place moved to the front."""
-    return a.transpose((place, *[i for i in range(a.ndim) if i != place]))
+    return _turned(a, (place, *[i for i in range(a.ndim) if i != place]))
+
+
+def _turned(a: Any, order: Sequence[int]) -> Any:
+    return a.permute(order) if isinstance(a, Tensor) else a.transpose(order)  # type: ignore[attr-defined]
 
 
 # -- rules that many records share -----------------------------------------------------------------
 
 
+@on_tensors()
 def by_element(op: Any, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of records that broadcast their inputs against each other."""
     return call(op, *aligned(arrays, batched), **settings)
 
 
+@on_tensors()
 def leading(op: Any, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of records that take any number of dimensions in front, the same for all inputs."""
     if not all(batched):
@@ -320,6 +356,7 @@ def leading(op: Any, size: int, arrays: list, batched: tuple, settings: dict) ->
     return call(op, *arrays, **settings)
 
 
+@on_tensors()
 def rowwise(op: Any, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """As ``leading``, for records that also broadcast what is in front of matrices (or rows)."""
     arrays = everywhere(size, arrays, batched)
@@ -331,6 +368,8 @@ class along:
 
     shapes: settings that are shapes of results. All inputs have the same number of dimensions.
     """
+
+    on_tensors = staticmethod(lambda batched, settings: True)
 
     def __init__(self, *dims: str, shapes: str = "") -> None:
         self.dims = dims
@@ -361,6 +400,9 @@ class merged:
 
     def __init__(self, shared: int = 0) -> None:
         self.shared = shared
+
+    def on_tensors(self, batched: tuple, settings: dict) -> bool:
+        return not any(batched[len(batched) - self.shared:])
 
     def __call__(self, op: Any, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
         count = len(arrays) - self.shared
@@ -423,7 +465,7 @@ def _laid(op: Any, full: Any) -> Any:
 
 def looped(op: Any, size: int, arrays: list, batched: tuple, settings: dict, warn: bool = True) -> Any:
     """The record called once per example."""
-    if warn and op.name not in _warned:
+    if warn and op.name not in _warned and (not state.batches or state.batches[-1].warns):
         _warned.add(op.name)
         warnings.warn(f"vmap: {op.name} has no rule for batches and is called once per example",
                       stacklevel=2)

@@ -28,7 +28,7 @@ from ...node import GraphOp, Node, Pick
 from ...quiet import quiet
 from ...sparse_door import sparse
 from ...tensor import Tensor, counter_of, wrap
-from .batched import any_batched, batched_call
+from .batched import PutOff, any_batched, batched_call, known
 from .meta import Meta as Meta
 from .road import NEVER, NUMBERS, road
 from .rounded import in_bfloat16, in_float32, is_numpy, is_rounded, native_or_wide, rounded_or, widen
@@ -338,6 +338,9 @@ class Op(GraphOp):
             return self.cpu
         if any_batched(arrays):
             return partial(batched_call, self)
+        if any(isinstance(a, PutOff) for a in arrays):
+            ready = self.kernel_for([known(a) for a in arrays])
+            return lambda *arrays, **settings: ready(*[known(a) for a in arrays], **settings)
         if cuda._cupy is None and (self.moves and not shapes.used or _have_no_bfloat16(arrays)):
             return self.cpu
         if shapes.used and any(type(a) is shapes.MetaArray for a in arrays):

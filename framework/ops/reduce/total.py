@@ -12,7 +12,7 @@ import numpy as np
 from ..language.elementwise import Elementwise
 from ..language.expression import ExpressionRule, array_function
 from ..language.program import folding, native_kernel
-from ..record.batched import aligned, call
+from ..record.batched import aligned, call, on_tensors
 from ..record.op import Meta, Op, Rule
 from ..shape.broadcast import broadcast_shape
 from .sums import in_dtype, sum_op, wide_sum
@@ -36,6 +36,7 @@ class TotalRule(Rule):
         return function
 
 
+@on_tensors()
 def batch_total(op: "Total", size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: the expression, and its sum behind the batch."""
     settings = dict(settings)

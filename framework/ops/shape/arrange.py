@@ -6,7 +6,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
-from ..record.batched import along, call
+from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
@@ -19,6 +19,7 @@ flip_op = Op("flip", "x", onnx="flipped(x, dims)",
              kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
              batch=along("dims"),
              native="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+@on_tensors()
 def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches; without dims the elements are rolled in one row."""
     (x,), dims, shifts = arrays, settings["dims"], settings["shifts"]
@@ -127,6 +128,7 @@ def _tile_vjp(g: Any, x_shape: tuple[int, ...], reps: tuple[int, ...]) -> Any:
     return reshape_op(sum_to(reshape_op(g, shape=pairs), size=kept), shape=x_shape)
 
 
+@on_tensors()
 def batch_tile(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: between the batch and what is repeated are ones."""
     (x,), reps = arrays, settings["reps"]

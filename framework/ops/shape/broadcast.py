@@ -7,7 +7,7 @@ from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
-from ..record.batched import call
+from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 
@@ -59,6 +59,7 @@ def _sum_to_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
     return Meta(size, x.dtype)
 
 
+@on_tensors()
 def batch_size(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches of sum_to_size and expand: between the batch and what is behind are ones."""
     (x,), wanted = arrays, settings["size"]

@@ -8,7 +8,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record.args import one_dim
-from ..record.batched import along, call, everywhere
+from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .grids import atleast_1d, atleast_2d, atleast_3d
@@ -56,6 +56,7 @@ def _stack_vjp(g: Any, needs: tuple, dim: int) -> list:
     return [slice_op(g, key=(*before, i)) if need else None for i, need in enumerate(needs)]
 
 
+@on_tensors()
 def batch_stack(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches: the new dimension lies behind the batch."""
     arrays = everywhere(size, arrays, batched)

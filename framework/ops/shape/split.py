@@ -9,6 +9,7 @@ from ...errors import ShapeError
 from ...node import GraphOp, Node, Pick
 from ...tensor import Tensor, wrap
 from ..record.args import one_dim, tensor_arg
+from ..record.batched import PutOff
 from ..record.public import public
 from .join import cat_op, stack_op
 from .view import slice_along
@@ -53,7 +54,7 @@ class Cut(GraphOp):
 def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ...]:
     """The parts of x at ``keys`` along ``dim``, which are all of it, in order."""
     pieces = tuple([slice_along(x, dim, key) for key in keys])
-    if state.enabled is True and x._node is not None and len(pieces) > 1:
+    if state.enabled is True and x._node is not None and len(pieces) > 1 and not isinstance(x._array, PutOff):
         node = Node(Cut(dim, join, pieces), (x._node,), None, None, {}, None)
         for i, piece in enumerate(pieces):
             piece._node = Pick(node, i)

@@ -12,7 +12,7 @@ from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
-from ..record.batched import along, call
+from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.views import link_view
@@ -20,17 +20,20 @@ from ..record.views import link_view
 # the rules for batches: the same on the dimensions behind the batch
 
 
+@on_tensors()
 def batch_reshape(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of a record whose setting ``shape`` is that of the result."""
     return call(op, arrays[0], **{**settings, "shape": (size, *settings["shape"])})
 
 
+@on_tensors()
 def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of permute."""
     ndim = arrays[0].ndim - 1
     return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
 
 
+@on_tensors()
 def batch_slice(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of slice and put_slice."""
     moved = {**settings, "key": (slice(None), *settings["key"])}
@@ -46,6 +49,7 @@ def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings
     return call(op, arrays[0], shape=(size, *shape), offset=settings["offset"], dims=dims)
 
 
+@on_tensors()
 def batch_windows(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """Of unfold and fold_windows; a number is one window of one element."""
     moved, (x,) = dict(settings), arrays

@@ -22,7 +22,7 @@ from ...dtypes import INEXACT, can_cast
 from ...errors import DTypeError, ShapeError
 from ...node import Node
 from ...quiet import quiet, quietly, readable
-from ...seam import WRITE, Event, intercepted
+from ...seam import WRITE, Event, intercepted, settled
 from ...tensor import Tensor, bump, counter_of, wrap
 from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
@@ -347,6 +347,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
             if way is not None and computed_into(x, way, method):
                 return x
         source = x
+        if quiet.run is None:
+            settled((x,))
         if state.enabled and not keeps_nothing and (x._node is not None or any(
                 isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
             guard(x, method)
