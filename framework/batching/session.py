@@ -559,7 +559,7 @@ def together(fn: Callable, examples: Iterable) -> Results:
     >>> a, b = fw.ones(2), fw.zeros(2)
     >>> y = together(sum_of, [(a, b), ((a, a), b), (b, a)])
     >>> y[1]
-    tensor([0.7487, 0.9640], grad_fn=<unbind_rows>)
+    tensor([0.7461, 0.9633], grad_fn=<unbind_rows>)
     >>> y.schedule.calls, y.schedule.runs
     (12, 6)
     """

@@ -157,7 +157,7 @@ def unit(fn: Callable) -> Callable:
     ...     return h
     >>> y = together(last, [fw.ones(3, 2), fw.ones(5, 2)])
     >>> y.schedule.calls, y.schedule.runs
-    (8, 5)
+    (24, 15)
     """
     @wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
