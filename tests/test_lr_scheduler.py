@@ -144,7 +144,7 @@ def test_resume(kind):
 
 def _plain(value):
     if isinstance(value, dict):
-        return all(isinstance(k, str) and _plain(v) for k, v in value.items())
+        return all(isinstance(k, str | int) and _plain(v) for k, v in value.items())
     if isinstance(value, (list, tuple)):
         return all(_plain(v) for v in value)
     return value is None or isinstance(value, (bool, int, float, str))

@@ -20,7 +20,7 @@ from .line_search import Point, minfunc, strong_wolfe
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer
 
 _VECTORS = ("old_steps", "old_changes", "pending", "old_stps", "old_dirs")  # ours and PyTorch's
-_ARRAYS = (*_VECTORS, "d", "prev_flat_grad")
+_ARRAYS = (*_VECTORS, "d", "prev_flat_grad", "ro", "H_diag")
 
 
 class Flat:
@@ -213,8 +213,9 @@ class LBFGS(Optimizer):
     def cast_state(self, p: Tensor, saved: dict, group: dict[str, Any]) -> dict[str, Any]:
         """A copy of the saved state in the common dtype of the parameters."""
         flat = Flat(self.param_groups[0]["params"])
-        numbers = {k: number(saved[k]) for k in ("func_evals", "n_iter", "t") if k in saved}
-        return {**{k: cast_to(saved[k], flat.dtype, flat.device) for k in _ARRAYS if k in saved}, **numbers}
+        numbers = {k: number(saved[k]) for k in ("func_evals", "n_iter", "t", "prev_loss") if k in saved}
+        arrays = {k: cast_to(saved[k], flat.dtype, flat.device) for k in _ARRAYS if k in saved}
+        return {**arrays, **{k: saved[k] for k in ("al",) if k in saved}, **numbers}
 
 
 class _Step:
@@ -354,7 +355,11 @@ class _MinFuncStep(_Step):
     """The iteration that PyTorch has from Schmidt's minFunc, and its names of state."""
 
     def fresh(self) -> dict[str, Any]:
-        """The state before the first step."""
+        """The state before the first step.
+
+        ``ro`` (1 / (y . s) of each pair), ``H_diag`` and ``al`` are what PyTorch keeps besides; they follow
+        from the pairs and are there for it.
+        """
         return {"n_iter": 0, "func_evals": 0, "old_stps": [], "old_dirs": []}
 
     def _settle(self, g: Any) -> None:
@@ -371,10 +376,10 @@ class _MinFuncStep(_Step):
             t = options["lr"] * (min(1.0, 1.0 / float(abs(g).sum())) if first else 1.0)
             slope = float(g.dot(d))
             if not slope <= -options["tolerance_change"]:
-                self._keep(d, 0.0, g)
+                self._keep(d, 0.0, g, f)
                 break
             t, x, new_f, new_g = self._point(f, g, slope, d, t, last)
-            self._keep(d, t, g)
+            self._keep(d, t, g, f)
             self.x = x
             change, f, g = abs(new_f - f), new_f, new_g
             if (last or self.left <= 0 or _largest(g) <= options["tolerance_grad"]
@@ -382,8 +387,16 @@ class _MinFuncStep(_Step):
                     or change < options["tolerance_change"]):
                 break
 
-    def _keep(self, d: Any, t: float, g: Any) -> None:
-        self.state.update(d=wrap(d), t=t, prev_flat_grad=wrap(g))
+    def _keep(self, d: Any, t: float, g: Any, f: float) -> None:
+        pairs = [(s._array, y._array) for s, y in zip(self.state["old_stps"], self.state["old_dirs"])]
+        scale: Any = 1
+        if pairs:
+            s, y = pairs[-1]
+            scale = wrap((y.dot(s) / y.dot(y))[...])
+        self.state.update(
+            d=wrap(d), t=t, prev_flat_grad=wrap(g), prev_loss=f, H_diag=scale,
+            ro=[wrap((1.0 / y.dot(s))[...]) for s, y in pairs],  # [...]: NumPy gives a scalar
+            al=[None] * int(self.options["history_size"]))
 
     def _next(self, g: Any) -> Any:
         """The next direction; remembers what the last step has changed."""

@@ -123,6 +123,8 @@ class Optimizer:
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
+    _unsaved: tuple[str, ...] = ()  # parts of the state that follow from the others
+
     @property
     def _knows_its_state(self) -> bool:
         """Whether ``init_state`` says what is kept: a class with its own ``step`` keeps what it likes."""

@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from .arrays import cast_to, number
 
 _NOT_OPTIONS = ("params", "param_names")
+_OWN_OPTIONS = ("eps_inside",)  # which PyTorch has not: saved where they are set, and off where they are not
 
 
 def pack(optimizer: Any) -> dict[str, Any]:
@@ -22,13 +23,16 @@ def pack(optimizer: Any) -> dict[str, Any]:
     places: dict[int, int] = {}
     state: dict[Any, Any] = {}
     groups, start = [], 0
+    unsaved = optimizer._unsaved if optimizer._knows_its_state else ()
     for group in optimizer.param_groups:
         for i, p in enumerate(group["params"], start):
             if places.setdefault(id(p), i) == i and optimizer.state.get(p):
                 kept = optimizer.state[p]
-                state[i] = dict(kept) if isinstance(kept, dict) else kept
+                kept = {k: v for k, v in kept.items() if k not in unsaved} if isinstance(kept, dict) else kept
+                if kept != {}:
+                    state[i] = kept
         start += len(group["params"])
-        options = {k: v for k, v in group.items() if k != "params"}
+        options = {k: v for k, v in group.items() if k != "params" and (k not in _OWN_OPTIONS or v)}
         groups.append({**options, "params": [places[id(p)] for p in group["params"]]})
     state.update((key, kept) for key, kept in optimizer.state.items() if not isinstance(key, Tensor))
     return {"state": state, "param_groups": groups}
@@ -89,7 +93,8 @@ def _groups(optimizer: Any, saved: list[dict]) -> list[dict[str, Any]]:
     for group, theirs in zip(optimizer.param_groups, saved):
         options = {k: deepcopy(v) for k, v in theirs.items() if k not in _NOT_OPTIONS}  # may be a list
         own = {k: group[k] for k in _NOT_OPTIONS if k in group}
-        groups.append({**optimizer.defaults, **options, **own})
+        off = {k: False for k in _OWN_OPTIONS if k in group}
+        groups.append({**optimizer.defaults, **off, **options, **own})
     return groups
 
 

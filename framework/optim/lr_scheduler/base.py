@@ -10,6 +10,7 @@ from ..arrays import number
 from ..optimizer import Optimizer
 
 _TRANSIENT = ("_is_initial", "_get_lr_called_within_step")  # PyTorch saves them, too
+_LATER = {"use_beta1", "default_min_lr", "mode_worse"}  # which not every version of it has
 
 
 class LRScheduler:
@@ -127,7 +128,7 @@ def checked(optimizer: Any, kind: str) -> Optimizer:
 
 
 def check_keys(scheduler: Any, ours: set, theirs: dict) -> None:
-    given = set(theirs) - set(_TRANSIENT)
+    given = set(theirs) - set(_TRANSIENT) | ours & _LATER
     if ours != given:
         raise ValueError(f"{type(scheduler).__name__}.load_state_dict: not the state of this kind of "
                          f"scheduler; missing: {sorted(ours - given)}, unexpected: {sorted(given - ours)}")

@@ -120,20 +120,24 @@ class OneCycleLR(LRScheduler):
         need(kind, "pct_start", pct_start, 0 <= pct_start <= 1, "in [0, 1]")
         need(kind, "anneal_strategy", anneal_strategy, anneal_strategy in ("cos", "linear"),
               "'cos' or 'linear'")
-        self.total_steps, self.anneal_strategy = total_steps, anneal_strategy
+        self.total_steps, self._anneal_func_type = total_steps, anneal_strategy
         self.cycle_momentum = cycle_momentum
         up = pct_start * total_steps - 1
         end = total_steps - 1
-        self._phases: list[Any] = [["initial_lr", "max_lr", "max_momentum", "base_momentum", 0, up]]
+        phases: list[tuple] = [("initial_lr", "max_lr", "max_momentum", "base_momentum", up)]
         if three_phase:
-            self._phases += [["max_lr", "initial_lr", "base_momentum", "max_momentum", up, 2 * up],
-                             ["initial_lr", "min_lr", "max_momentum", "max_momentum", 2 * up, end]]
+            phases += [("max_lr", "initial_lr", "base_momentum", "max_momentum", 2 * up),
+                       ("initial_lr", "min_lr", "max_momentum", "max_momentum", end)]
         else:
-            self._phases += [["max_lr", "min_lr", "base_momentum", "max_momentum", up, end]]
+            phases += [("max_lr", "min_lr", "base_momentum", "max_momentum", end)]
+        words = ("start_lr", "end_lr", "start_momentum", "end_momentum", "end_step")
+        self._schedule_phases = [dict(zip(words, phase)) for phase in phases]
         tops = per_group(kind, "max_lr", max_lr, groups)
         if cycle_momentum and not all("betas" in g or "momentum" in g for g in groups):
             raise ValueError(f"{kind}: cycle_momentum=True needs an optimizer with momentum or betas; pass "
                              f"cycle_momentum=False")
+        if cycle_momentum:
+            self.use_beta1 = "betas" in optimizer.defaults
         lows = per_group(kind, "base_momentum", base_momentum, groups)
         highs = per_group(kind, "max_momentum", max_momentum, groups)
         if last_epoch == -1:
@@ -151,16 +155,22 @@ class OneCycleLR(LRScheduler):
         if at > self.total_steps:
             raise ValueError(f"OneCycleLR: step {at} is past total_steps={self.total_steps}; count the "
                              f"batches of all epochs")
-        lr_from, lr_to, m_from, m_to, start, end = next(
-            (p for p in self._phases if at <= p[-1]), self._phases[-1])
+        phases = self._schedule_phases
+        i = next((i for i, phase in enumerate(phases) if at <= phase["end_step"]), len(phases) - 1)
+        start, end = phases[i - 1]["end_step"] if i else 0, phases[i]["end_step"]
         part = (at - start) / (end - start) if end != start else 1.0
+
+        def now(group: dict[str, Any], what: str) -> float:
+            first, last = phases[i][f"start_{what}"], phases[i][f"end_{what}"]
+            return self._between(group[first], group[last], part)
+
         groups = self.optimizer.param_groups
         if self.cycle_momentum:
             for group in groups:
-                set_momentum(group, self._between(group[m_from], group[m_to], part))
-        return [self._between(group[lr_from], group[lr_to], part) for group in groups]
+                set_momentum(group, now(group, "momentum"))
+        return [now(group, "lr") for group in groups]
 
     def _between(self, start: float, end: float, part: float) -> float:
-        if self.anneal_strategy == "linear":
+        if self._anneal_func_type == "linear":
             return (end - start) * part + start
         return end + (start - end) / 2.0 * (1 + cos(pi * part))

@@ -52,6 +52,7 @@ class CyclicLR(LRScheduler):
             if not {"momentum", "betas"} & set(optimizer.defaults):
                 raise ValueError(f"{kind}: cycle_momentum=True needs an optimizer with momentum or betas; "
                                  f"pass cycle_momentum=False")
+            self.use_beta1 = "betas" in optimizer.defaults
             self.base_momentums = per_group(kind, "base_momentum", base_momentum, groups)
             self.max_momentums = per_group(kind, "max_momentum", max_momentum, groups)
         if last_epoch == -1:

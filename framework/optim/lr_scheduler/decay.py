@@ -1,6 +1,7 @@
 """Schedules that go by formula from epoch to epoch, and the one that goes by a metric."""
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from math import inf
 from typing import Any
@@ -100,16 +101,25 @@ class MultiStepLR(LRScheduler):
 
     def __init__(self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1,
                  last_epoch: int = -1) -> None:
-        self.milestones, self.gamma = sorted(milestones), gamma
+        self.milestones, self.gamma = Counter(milestones), gamma
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
         self._check_within_step()
-        return self._times(self.gamma ** self.milestones.count(self.last_epoch))
+        return self._times(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> list[float]:
-        return [base * self.gamma ** bisect_right(self.milestones, self.last_epoch)
+        return [base * self.gamma ** bisect_right(sorted(self.milestones.elements()), self.last_epoch)
                 for base in self.base_lrs]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Everything but the optimizer; ``milestones``: how often each epoch stands there."""
+        return {**super().state_dict(), "milestones": dict(self.milestones)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Continue where the scheduler that gave ``state_dict`` stood."""
+        super().load_state_dict(state_dict)
+        self.milestones = Counter(state_dict["milestones"])
 
 
 class ConstantLR(LRScheduler):
@@ -222,12 +232,13 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode, self.factor, self.patience, self.threshold = mode, factor, patience, threshold
         self.threshold_mode, self.cooldown, self.eps = threshold_mode, cooldown, eps
         self.min_lrs = per_group(kind, "min_lr", min_lr, groups)
+        self.default_min_lr = min_lr if isinstance(min_lr, (int, float)) else None  # PyTorch saves it, too
         self.last_epoch = 0
         self._note_rates()
         self._reset()
 
     def _reset(self) -> None:
-        self.best = inf if self.mode == "min" else -inf
+        self.best = self.mode_worse = inf if self.mode == "min" else -inf
         self.cooldown_counter = self.num_bad_epochs = 0
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]

@@ -31,7 +31,7 @@ class SequentialLR(LRScheduler):
             raise ValueError(f"SequentialLR: {len(schedulers)} schedulers need {len(schedulers) - 1} "
                              f"milestones, got {len(milestones)}")
         _check("SequentialLR", schedulers, optimizer)
-        self.optimizer, self.schedulers, self.milestones = optimizer, list(schedulers), list(milestones)
+        self.optimizer, self.schedulers, self._milestones = optimizer, list(schedulers), list(milestones)
         self.last_epoch = last_epoch + 1
         for group in optimizer.param_groups:  # every scheduler has already taken its first step
             put(group, group["initial_lr"])
@@ -47,9 +47,9 @@ class SequentialLR(LRScheduler):
             raise ValueError(f"SequentialLR.step: epoch={epoch!r} cannot be given; call step() once per "
                              f"epoch")
         self.last_epoch += 1
-        i = bisect_right(self.milestones, self.last_epoch)
+        i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self.schedulers[i]
-        if i > 0 and self.milestones[i - 1] == self.last_epoch:
+        if i > 0 and self._milestones[i - 1] == self.last_epoch:
             scheduler._advance(0)
         else:
             scheduler.step()
