@@ -51,6 +51,10 @@ class TraceError(FrameworkError, RuntimeError):
     """What a trace cannot say: a value read by Python, a random draw, a backward."""
 
 
+class CompileError(FrameworkError, RuntimeError):
+    """What a strictly compiled function does and no plan covers."""
+
+
 class AnomalyError(AutogradError, FloatingPointError):
     """A NaN or Inf that anomaly mode found where an op made it."""
 

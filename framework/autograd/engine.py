@@ -7,6 +7,7 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 import math
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -132,6 +133,8 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
         watch.start(roots, seeds)
     recording, outer = state.recording, state.walk
     run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
+    if state.compiled is not None:  # graphs that were seen before go by a plan
+        run = partial(state.compiled.backward, run)
     walk = state.walk = Walk(starts, needed)
     before = hush()
     try:
@@ -221,7 +224,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
                 if watch is not None:
                     watch.arrived(node, g)
                 if needed is None:
-                    _accumulate(node, g, live)
+                    accumulate(node, g, live)
             node = None
             continue
         if type(node) is Pick:
@@ -260,7 +263,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         if node is not None:
             g, mine = chain, fresh
     for leaf, g in late:
-        _accumulate(leaf, g, live)
+        accumulate(leaf, g, live)
 
 
 def _pulling(node: Any, edges: tuple) -> Callable:
@@ -283,7 +286,7 @@ def _add(pending: dict, heap: list, node: Any, g: Any, owned: set, fresh: bool =
     elif node in owned and isinstance(pending[node], np.ndarray) and not isinstance(g, Tensor):
         add(pending[node], g, out=pending[node])
     else:
-        pending[node] = _plus(pending[node], g)
+        pending[node] = plus(pending[node], g)
         owned.add(node)
 
 
@@ -294,10 +297,11 @@ def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
             return
         parts = pending[node] = [None] * node.op.differentiable
         heappush(heap, (-node.seq, node))
-    parts[index] = g if parts[index] is None else _plus(parts[index], g)
+    parts[index] = g if parts[index] is None else plus(parts[index], g)
 
 
-def _plus(a: Any, b: Any) -> Any:
+def plus(a: Any, b: Any) -> Any:
+    """The sum of two gradients."""
     if type(a) is np.ndarray and type(b) is np.ndarray:
         return add(a, b)
     if type(a) is Tensor and type(b) is Tensor:
@@ -347,7 +351,8 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
     return g
 
 
-def _accumulate(leaf: Leaf, g: Any, live: bool) -> None:
+def accumulate(leaf: Leaf, g: Any, live: bool) -> None:
+    """Add a gradient to a leaf's."""
     new = as_tensor(g)
     with _adding:
         if leaf.grad is not None:

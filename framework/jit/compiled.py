@@ -99,6 +99,9 @@ class OptimizedModule(Module):
         else:
             setattr(inside, name, value)
 
+    def __getitem__(self, key: Any) -> Any:
+        return self._orig_mod[key]
+
     def __deepcopy__(self, memo: dict) -> "OptimizedModule":
         memo[id(self)] = copy = OptimizedModule(deepcopy(self._orig_mod, memo), self._settings)
         return copy
