@@ -365,18 +365,19 @@ def _as(t: Tensor, dtype: DType) -> Tensor:
 
 def _check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) -> None:
     for name, t in tensors.items():
-        if t is not None and tensor_arg(t, op, name).shape != wanted:
+        if t is not None and tensor_arg(t, op, name)._array.shape != wanted:
             raise ShapeError(f"{op}: {name} must have shape {list(wanted)} ({why}), got {list(t.shape)}")
 
 
 def _last_dims(x: Any, normalized_shape: Any, op: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(normalized_shape as a tuple, the dimensions it names), checked."""
     floating(real_arg(x, op, "input"), op, "input")
-    shape = size_args((normalized_shape,), op, "normalized_shape")
-    if not shape or x.shape[x.ndim - len(shape):] != shape or len(shape) > x.ndim:
+    shape, sizes = size_args((normalized_shape,), op, "normalized_shape"), x._array.shape
+    first = len(sizes) - len(shape)
+    if not shape or sizes[first:] != shape or first < 0:
         raise ShapeError(f"{op}: normalized_shape {list(shape)} must be the last sizes of the input, whose "
-                         f"shape is {list(x.shape)}")
-    return shape, tuple(range(x.ndim - len(shape), x.ndim))
+                         f"shape is {list(sizes)}")
+    return shape, tuple(range(first, len(sizes)))
 
 
 @public("nn.functional")

@@ -1,7 +1,9 @@
-"""The road of a call: ``compute`` runs its kernel, ``finish`` makes a tensor of the result and records it.
+"""The road of a call, and the one file where calls run kernels: ``road`` for all ops, ``pair`` for the most
+frequent of them, ``road_into`` where the result goes into memory that is there already.
 
-Every call of every op comes by here. What has looked at its arguments already (an elementwise function with
-two equal dtypes) may come by a shorter way, but to the same two.
+All three do the same four things: hand the call to those who look (``seam.py``), run the kernel, have ``_after``
+rescue or explain a failure, and record. Two functions ``compute`` and ``finish`` that all of them call would
+say each step once, and cost 0.06 to 0.1 us a call, 2 to 8 % of a small one: so ``road`` has them written out.
 """
 
 import math
