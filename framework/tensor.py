@@ -37,7 +37,7 @@ class More:
         self.base: Tensor | None = None
         self.links: tuple | None = None  # (those of the view this is a view of, the last step)
         self.views: list[weakref.ref] | None = None
-        self.followed = False  # whether a view of it may be in the graph: a write has to look for those
+        self.followed: bool = False  # whether a view of it may be in the graph: a write has to look for those
 
     @property
     def chain(self) -> tuple:

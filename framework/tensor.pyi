@@ -20,6 +20,7 @@ class More:
     base: Tensor | None
     links: tuple | None
     views: list[weakref.ref] | None
+    followed: bool
     'What few tensors have: a stored gradient, the tensor they are a view of, views of them.'
     __slots__ = ('grad', 'leaf', 'base', 'links', 'views', 'followed')
 

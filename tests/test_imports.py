@@ -40,7 +40,7 @@ LEVELS = [
     ["nn"],
     ["optim"],
     ["ao"],
-    ["distributed.norms", "distributed.optim", "distributed.fsdp"],
+    ["distributed.sync_norm", "distributed.optim", "distributed.fsdp"],
     ["amp"],
     ["cuda", "cpu"],
     ["accelerator", "xpu", "mps", "hub", "serialization"],

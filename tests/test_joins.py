@@ -7,7 +7,7 @@ import pytest
 
 import framework as fw
 from framework.nn import joins
-from framework.ops.image import fused
+from framework.ops.image import joined
 
 nn = fw.nn
 LAYERS = {
@@ -52,7 +52,7 @@ def joined_calls(monkeypatch):
             names.append(op.name)
             return function(*args, **settings)
         return call
-    for op in (fused._linear_relu_op, fused._conv_relu_op, fused._conv_norm_op):
+    for op in (joined._linear_relu_op, joined._conv_relu_op, joined._conv_norm_op):
         monkeypatch.setattr(op, "cpu", watched(op))
     return names
 
@@ -77,7 +77,7 @@ def test_the_same_bits_and_gradients(name, bias, dtype):
         assert got.detach().numpy().tobytes() == wanted.detach().numpy().tobytes()
 
 
-@pytest.mark.skipif(not fused._conv_then, reason="no extension")
+@pytest.mark.skipif(not joined._conv_then, reason="no extension")
 def test_layers_are_joined(joined_calls):
     model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, 5),
                           nn.ReLU(inplace=True), nn.Linear(5, 2))
@@ -123,7 +123,7 @@ def test_a_norm_in_evaluation(name, affine, active, joined_calls):
         with fw.no_grad():
             got, wanted = both(layer, fw.randn(*shape, dtype=dtype), *others)
         np.testing.assert_allclose(got.numpy(), wanted.numpy(), rtol=places, atol=places * 10)
-    if fused._conv_then and "mirrored" not in name:
+    if joined._conv_then and "mirrored" not in name:
         assert joined_calls == ["conv_norm"] * 2
 
 

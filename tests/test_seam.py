@@ -8,7 +8,7 @@ import pytest
 from table import ROWS, cast_inputs, row_id, tensors
 
 import framework as fw
-from framework.ops.image import fused
+from framework.ops.image import joined
 from framework.ops.record.op import OPS, Op
 from framework.quiet import quiet
 from framework.seam import BACKWARD, OP, STEP, WRITE, intercept
@@ -166,7 +166,7 @@ def test_fused_layers_fall_apart_or_are_one_call(name):
         got = model(x)
         got.sum().backward()
     assert fw.equal(got, wanted) and whole.names(BACKWARD)[1:2] == ["relu"]
-    assert whole.names()[-2:] == ([name, "sum"] if fused._conv_then else ["relu", "sum"])
+    assert whole.names()[-2:] == ([name, "sum"] if joined._conv_then else ["relu", "sum"])
 
 
 def test_writes_straight_into_memory_are_one_event_with_shortcuts():

@@ -13,7 +13,7 @@ from typing import Any as _Any
 from ..errors import DistributedError as DistributedError
 from . import algorithms as algorithms
 from . import nn as nn
-from . import norms as _norms  # noqa: F401 - teaches SyncBatchNorm of ranks
+from . import sync_norm as _sync_norm  # noqa: F401 - teaches SyncBatchNorm of ranks
 from .collectives import all_gather as all_gather
 from .collectives import all_gather_into_tensor as all_gather_into_tensor
 from .collectives import all_reduce as all_reduce

@@ -16,8 +16,8 @@ from ..dtypes import DType
 from ..errors import CheckpointError
 from ..tensor import Tensor
 from . import container, torch_file
+from .file_layout import Header, parse_json, read_header
 from .files import Source, first_bytes, open_source, write_target
-from .layout import Header, parse_json, read_header
 from .places import Places
 from .stream import map_arrays, read_arrays, write_layout
 from .structure import Decoder, Plan, encode

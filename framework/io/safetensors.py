@@ -5,8 +5,8 @@ from typing import Any
 from ..backends import move
 from ..device import as_device
 from ..tensor import Tensor, wrap
+from .file_layout import CODES, read_header
 from .files import open_source, write_target
-from .layout import CODES, read_header
 from .stream import map_arrays, read_arrays, write_layout
 
 

@@ -20,7 +20,7 @@ from ..backends import array_module, move
 from ..backends.memory import cached_memory
 from ..device import CPU
 from ..errors import CheckpointError
-from .layout import BLOCK, Entry, Header, check_total, pack_header
+from .file_layout import BLOCK, Entry, Header, check_total, pack_header
 
 _STEP = 1 << 20  # what is read and hashed at once: it stays in the cache
 _THREADED = 8 * BLOCK  # below this a thread costs more than it brings

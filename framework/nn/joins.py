@@ -10,7 +10,7 @@ bits differ.
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.image.fused import conv_then, linear_relu
+from ..ops.image.joined import conv_then, linear_relu
 from ..ops.record.torch_function import modes_open
 from ..tensor import Tensor
 from . import functional as F
@@ -18,7 +18,7 @@ from .activation import ReLU
 from .conv import Conv1d, Conv2d, Conv3d
 from .linear import Linear
 from .module import Module
-from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d
+from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
 _FUNCTIONS: dict[Any, str] = {
     Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",

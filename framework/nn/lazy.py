@@ -18,7 +18,14 @@ from .conv import (
 )
 from .linear import Linear
 from .module import Module
-from .norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
+from .normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
 from .parameter import UninitializedBuffer, UninitializedParameter, is_lazy
 
 

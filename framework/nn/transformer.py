@@ -14,7 +14,7 @@ from .dropout import Dropout
 from .linear import Linear
 from .module import Module
 from .multihead import MultiheadAttention
-from .norm import LayerNorm
+from .normalization import LayerNorm
 
 _ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 

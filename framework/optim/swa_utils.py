@@ -10,7 +10,7 @@ from ..autograd.mode import no_grad
 from ..creation import tensor
 from ..dtypes import int64
 from ..nn.module import Module
-from ..nn.norm import _BatchNorm
+from ..nn.normalization import _BatchNorm
 from ..tensor import Tensor
 from .lr_scheduler.base import LRScheduler, checked, need, per_group
 from .optimizer import Optimizer

@@ -1,7 +1,7 @@
 """Where PyTorch programs look for norms over parts of a sample: names only."""
 
-from ..norm import CrossMapLRN2d as CrossMapLRN2d
-from ..norm import GroupNorm as GroupNorm
-from ..norm import LayerNorm as LayerNorm
-from ..norm import LocalResponseNorm as LocalResponseNorm
-from ..norm import RMSNorm as RMSNorm
+from ..normalization import CrossMapLRN2d as CrossMapLRN2d
+from ..normalization import GroupNorm as GroupNorm
+from ..normalization import LayerNorm as LayerNorm
+from ..normalization import LocalResponseNorm as LocalResponseNorm
+from ..normalization import RMSNorm as RMSNorm

@@ -4,9 +4,9 @@ from . import adaptive_pool as adaptive_pool
 from . import conv as conv
 from . import fold as fold
 from . import fractional as fractional
-from . import fused as fused
 from . import grid_sample as grid_sample
 from . import interpolate as interpolate
+from . import joined as joined
 from . import other_names as other_names
 from . import pad as pad
 from . import pixel_shuffle as pixel_shuffle

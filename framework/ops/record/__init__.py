@@ -1,5 +1,6 @@
 """The record of an op, and the road that every call of one takes."""
 
+from . import aliases as aliases
 from . import args as args
 from . import arming as arming
 from . import autocast as autocast
@@ -12,4 +13,3 @@ from . import return_types as return_types
 from . import road as road
 from . import rounded as rounded
 from . import torch_function as torch_function
-from . import views as views

@@ -13,8 +13,8 @@ from ...node import Leaf
 from ...quiet import quiet, quietly
 from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump
+from .aliases import overlaps_itself
 from .road import road_into
-from .views import overlaps_itself
 
 _NUMBERS = (float, int)
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)

@@ -1,9 +1,9 @@
 """The road of a call, and the one file where calls run kernels: ``road`` for all ops, ``pair`` for the most
 frequent of them, ``road_into`` where the result goes into memory that is there already.
 
-All three do the same four things: hand the call to those who look (``seam.py``), run the kernel, have ``_after``
-rescue or explain a failure, and record. Two functions ``compute`` and ``finish`` that all of them call would
-say each step once, and cost 0.06 to 0.1 us a call, 2 to 8 % of a small one: so ``road`` has them written out.
+All three do the same four things: hand the call to those who look (``seam.py``), run the kernel, have
+``_after`` rescue or explain a failure, and record. Two functions ``compute`` and ``finish`` that all of them
+call would say each step once, and cost 0.06 to 0.1 us a call, 2 to 8 % of a small one: so it is written out.
 """
 
 import math
@@ -21,8 +21,8 @@ from ...node import Pick, PlainNode
 from ...quiet import is_interrupted, quiet, readable, unsaved
 from ...seam import OP, Event, intercepted
 from ...tensor import Tensor, as_array, wrap
+from .aliases import link_view
 from .meta import Meta, describe_call, meta
-from .views import link_view
 
 ndarray = np.ndarray
 NEVER = 99  # more dimensions than an array has
@@ -57,7 +57,7 @@ def road(op: Any, inputs: tuple, arrays: Any, settings: dict, recorded: bool,
         out = as_array(out)
     bare = op.bare
     if not bare and out.ndim >= op.loose_from and not out.flags.c_contiguous:
-        out = in_rows(out)
+        out = row_major(out)
     result = _new(Tensor)  # ``wrap``, written out: this runs for every call
     result._array = out
     result._node = result._counter = result._more = None
@@ -116,8 +116,8 @@ def road_into(op: Any, inputs: tuple, arrays: list, memory: Any, settings: dict,
 
 def _finish_many(op: Any, inputs: tuple, arrays: Any, outs: Iterable, settings: dict,
                  recorded: bool) -> tuple:
-    rows = in_rows if op.loose_from < NEVER else as_array
-    results = tuple([wrap(rows(as_array(out))) for out in outs])
+    brought = row_major if op.loose_from < NEVER else as_array
+    results = tuple([wrap(brought(as_array(out))) for out in outs])
     mode = recorded and op.has_vjp and state.enabled
     if not mode:
         return results
@@ -172,7 +172,7 @@ def _check_countable(op: Any, results: Any) -> None:
                              f"than any memory holds; check the sizes that were given")
 
 
-def in_rows(array: Any) -> Any:
+def row_major(array: Any) -> Any:
     """The array in row-major order: NumPy's reductions and others lie as their transposed input did."""
     if array.ndim < 2 or array.flags.c_contiguous:
         return array

@@ -11,11 +11,11 @@ from ...errors import ShapeError
 from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
+from ..record.aliases import link_view
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..record.views import link_view
 
 # the rules for batches: the same on the dimensions behind the batch
 

@@ -10,10 +10,10 @@ from ...backends.segments import owner_of
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
+from ..record.aliases import overlaps_itself
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..record.views import overlaps_itself
 from ..shape.view import diagonal_op, slice_op
 from .inplace import put_view
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..nn.norm import SyncBatchNorm
+from ..nn.normalization import SyncBatchNorm
 from ..tensor import Tensor
 from .groups import is_initialized
 from .nn.functional import all_reduce
