@@ -2,6 +2,9 @@
 ``framework[onnx]``.
 """
 
+from . import operators as operators
+from .reading import OnnxModule as OnnxModule
+from .reading import load as load
 from .trace import OnnxError as OnnxError
 from .trace import is_in_onnx_export as is_in_onnx_export
 from .writing import ONNXProgram as ONNXProgram
