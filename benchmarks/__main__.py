@@ -1,6 +1,7 @@
 """Time one module beside another on the same workloads.
 
     python -m benchmarks --module framework --vs torch [--only NAME ...] [--quick]
+    python -m benchmarks --ops [--only NAME ...] [--sizes tiny cache memory] [--dtypes float32 ...]
 """
 
 import argparse
@@ -14,7 +15,7 @@ from typing import Any
 
 from framework.backends.threads import usable_cores
 
-from . import report, runner, workloads  # noqa: F401
+from . import ops, report, runner, workloads  # noqa: F401
 from .processes import PLAIN, measurements, without_kernels
 from .workload import REGISTRY
 
@@ -35,6 +36,11 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", metavar="FILE", help="append the run to this file, one line of JSON")
     parser.add_argument("--markdown", metavar="FILE", help="write the table, or its part of a page")
     parser.add_argument("--picture", metavar="FILE", help="write the ratios as SVG")
+    parser.add_argument("--ops", action="store_true", help="time every public op, slowest ratio first")
+    parser.add_argument("--sizes", nargs="+", choices=list(ops.SIZES), default=list(ops.SIZES),
+                        help="of --ops")
+    parser.add_argument("--dtypes", nargs="+", choices=ops.DTYPES, default=["float32"], help="of --ops")
+    parser.add_argument("--layouts", nargs="+", choices=ops.LAYOUTS, default=["plain"], help="of --ops")
     options = parser.parse_args(given)
     if options.rounds is not None and options.rounds < 1:
         parser.error("--rounds must be positive")
@@ -100,6 +106,14 @@ def run(names: Sequence[str], pair: list[ModuleType], plan: runner.Plan, threads
 def main(given: Sequence[str] | None = None) -> int:
     """0, or 1 if a workload failed."""
     options = arguments(given)
+    if options.ops:
+        pair = modules(options)
+        if len(pair) < 2:
+            raise SystemExit("--ops needs PyTorch beside it: pip install 'framework[compare]'")
+        runner.set_threads(pair, options.threads)
+        ops.main(*pair, options.only, options.sizes, options.dtypes, options.layouts, options.rounds or 5,
+                 page=options.markdown)
+        return 0
     names = chosen(options.only)
     if options.list:
         says = {x.name: x.what for x in (*REGISTRY.values(), *measurements().values())}
