@@ -334,15 +334,13 @@ class Op(GraphOp):
 
     def kernel_for(self, arrays: Iterable) -> Callable:
         """The kernel for ``arrays``: the CPU's unless CuPy is loaded and one is its; bfloat16 in float32."""
-        if dtypes.plain:
+        if dtypes.plain or _are_plain(arrays, self.moves):
             return self.cpu
         if any_batched(arrays):
             return partial(batched_call, self)
         if any(isinstance(a, PutOff) for a in arrays):
             ready = self.kernel_for([known(a) for a in arrays])
             return lambda *arrays, **settings: ready(*[known(a) for a in arrays], **settings)
-        if cuda._cupy is None and (self.moves and not shapes.used or _have_no_bfloat16(arrays)):
-            return self.cpu
         if shapes.used and any(type(a) is shapes.MetaArray for a in arrays):
             return self.inferred
         kernel = self.cpu
@@ -391,11 +389,14 @@ def _describe(value: Any) -> str:
     return f"{value.dtype}{list(value.shape)}" if hasattr(value, "dtype") else repr(value)
 
 
-def _have_no_bfloat16(arrays: Iterable) -> bool:
-    """Whether all are NumPy's arrays of other dtypes, or Python's numbers: what can be told quickly."""
+def _are_plain(arrays: Iterable, moves: bool) -> bool:
+    """Whether all are exactly NumPy's arrays (of bfloat16 only for what ``moves``), or Python's numbers.
+
+    This is asked for every call once a program has used bfloat16, a GPU or a batch: it is to be quick.
+    """
     for a in arrays:
         if type(a) is ndarray:
-            if a.dtype.kind == "V":
+            if not moves and a.dtype.kind == "V":
                 return False
         elif type(a) not in _PYTHON:
             return False

@@ -80,8 +80,9 @@ def pair(op: Any, input: Any, other: Any, a: Any, b: Any, recorded: bool) -> Ten
     run = quiet.run
     if run is None:
         return intercepted(Event(OP, op, (input, other), {}), op.passed)
+    plain = dtypes.plain or type(a) is ndarray and a.dtype.kind != "V"  # and b is alike, or a number
     try:
-        out = run(op.cpu if dtypes.plain else op.kernel_for((a, b)), a, b)
+        out = run(op.cpu if plain else op.kernel_for((a, b)), a, b)
     except Exception as error:
         out = _after(error, op, (input, other), (a, b), {})
     result = _new(Tensor)
