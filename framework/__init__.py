@@ -612,6 +612,7 @@ from .storage import is_storage as is_storage
 from .tensor import Tensor as Tensor
 from .traits import detach as detach
 from .traits import get_device as get_device
+from .traits import resize_as_ as resize_as_
 from .traits import typename as typename
 from .typed import BFloat16Tensor as BFloat16Tensor
 from .typed import BoolTensor as BoolTensor

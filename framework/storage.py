@@ -8,8 +8,8 @@ from .backends import cuda
 from .config import need
 from .device import Device, as_device
 from .dtypes import DType
-from .errors import DeviceError, MissingExtraError
-from .tensor import Tensor, bump, wrap
+from .errors import AutogradError, DeviceError, DTypeError, MissingExtraError
+from .tensor import Tensor, bump, counter_of, wrap
 
 
 def _memory(x: Tensor) -> np.ndarray:
@@ -195,5 +195,43 @@ def pin_memory(self: Tensor, device: Any = None) -> Tensor:
     return wrap(pinned)
 
 
-for _method in (untyped_storage, storage, storage_type, is_set_to, is_pinned, pin_memory):
+def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None,
+         stride: Any = None) -> Tensor:
+    """Let the tensor see other memory: that of a tensor, of a storage, or none; returns it.
+
+    source: a tensor of this dtype, whose shape is taken unless ``size`` is given, or a storage, all of which
+    is seen as a vector then. size, stride, storage_offset: as ``as_strided`` takes them, from the beginning
+    of the memory. Raises AutogradError where grad is required, DTypeError for another dtype, ShapeError for
+    places outside the memory.
+
+    >>> x, y = fw.arange(4), fw.zeros(0, dtype=fw.int64)
+    >>> y.set_(x, 1, (2,), (2,)).fill_(7).tolist(), x
+    ([7, 7], tensor([0, 7, 2, 7]))
+    """
+    if self._node is not None:
+        raise AutogradError("set_: this tensor requires grad, and a change of its memory is not recorded; "
+                            "use x.detach(), or x.data = other")
+    if source is None:
+        owner = seen = wrap(np.empty(0, self._array.dtype))
+    elif isinstance(source, UntypedStorage):
+        owner, seen = source._tensor, wrap(source._bytes.view(self._array.dtype))
+    elif isinstance(source, Tensor):
+        if source.dtype is not self.dtype:
+            raise DTypeError(f"set_: source is {source.dtype}, this tensor {self.dtype}; they must "
+                             f"be of one dtype")
+        owner, seen = source, source.detach()
+        if size is not None:
+            seen = wrap(_memory(source).view(source._array.dtype))
+    else:
+        raise TypeError(f"set_: source must be a Tensor or a storage, got {type(source).__name__}")
+    if size is not None:
+        if stride is None:
+            stride = wrap(np.empty(size)).stride()  # type: ignore[attr-defined]
+        seen = seen.as_strided(size, stride, storage_offset)  # type: ignore[attr-defined]
+    self._array, self._more = seen._array, None
+    self._counter = counter_of(owner)
+    return self
+
+
+for _method in (set_, untyped_storage, storage, storage_type, is_set_to, is_pinned, pin_memory):
     setattr(Tensor, _method.__name__, _method)

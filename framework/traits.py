@@ -102,9 +102,13 @@ def resize_(self: Tensor, *sizes: Any, memory_format: Any = None) -> Tensor:
     return self
 
 
-def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
-    """``resize_`` to the shape of another tensor."""
-    return resize_(self, the_template.shape)
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
+    """``resize_`` to the shape of another tensor.
+
+    >>> fw.resize_as_(fw.arange(4), fw.ones(2))
+    tensor([0, 1])
+    """
+    return resize_(input, the_template.shape)
 
 
 def record_stream(self: Tensor, stream: Any) -> None:

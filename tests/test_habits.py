@@ -46,6 +46,68 @@ def test_resize():
         x.resize_(-1)
 
 
+def test_set():
+    """Other memory: of a tensor, a part of it, a storage, none."""
+    x, y = fw.arange(6.0), fw.zeros(0)
+    assert y.set_(x, 1, (2, 2)) is y and y.tolist() == [[1, 2], [3, 4]]
+    y.fill_(9)
+    assert x.tolist() == [0, 9, 9, 9, 9, 5]
+    assert y.set_(x.untyped_storage()).tolist() == x.tolist() and y.data_ptr() == x.data_ptr()
+    assert y.set_().shape == (0,)
+    w = fw.ones(2, requires_grad=True)
+    loss = (w * y.set_(x, 0, (2,))).sum()
+    y.add_(1)  # seen by the version counter, also through the other tensor
+    with pytest.raises(RuntimeError, match="changed"):
+        loss.backward()
+    for call, error in (
+        (lambda: fw.zeros(2).set_(x.double()), fw.errors.DTypeError),
+        (lambda: fw.zeros(2).set_(x, 5, (2,)), fw.errors.ShapeError),
+        (lambda: fw.zeros(2).set_([1]), TypeError),
+        (lambda: w.set_(x), RuntimeError),
+    ):
+        with pytest.raises(error):
+            call()
+
+
+def test_hints_of_makers_of_tensors():
+    for make in (fw.zeros, fw.rand, fw.arange, fw.eye):
+        assert make(2, layout=fw.strided, pin_memory=False).shape[0] == 2
+    assert fw.zeros_like(fw.ones(2), layout=fw.strided).tolist() == [0, 0]
+    assert fw.ones(2).new_full((1,), 3, layout=fw.strided).tolist() == [3]
+    with pytest.raises(ValueError, match="to_sparse"):
+        fw.zeros(2, layout=fw.sparse_coo)
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        fw.zeros(2, layoutt=fw.strided)
+
+
+def test_copies_keep_the_order_of_dimensions_in_memory():
+    x = fw.arange(24.0).reshape(2, 3, 4).permute(2, 0, 1)
+    for y in (x.clone(), fw.empty_like(x), fw.rand_like(x), x.to(fw.float32, copy=True), x.detach().clone()):
+        assert y.stride() == x.stride() == (1, 12, 4) and y.data_ptr() != x.data_ptr()
+    assert x[::2].clone().stride() == (1, 6, 2) and (x[::2].clone() == x[::2]).all()
+    assert x.clone(memory_format=fw.contiguous_format).stride() == (6, 3, 1)
+    assert fw.empty_strided((2, 3), (1, 2)).stride() == (1, 2)
+    assert fw.empty_permuted((2, 3, 4), (0, 2, 1)).stride() == (12, 1, 3)
+    y = x.clone().requires_grad_()
+    (y.clone() * x).sum().backward()
+    assert (y.grad == x).all()
+
+
+def test_range_has_its_end():
+    with pytest.warns(UserWarning, match="arange"):
+        assert fw.range(0, 2, 0.5).tolist() == [0, 0.5, 1, 1.5, 2]
+    with pytest.warns(UserWarning), pytest.raises(ValueError, match="lead"):
+        fw.range(2, 0)
+
+
+def test_next_bfloat16():
+    pytest.importorskip("ml_dtypes")
+    x = fw.ones(1, dtype=fw.bfloat16, requires_grad=True)
+    y = fw.nextafter(x, fw.zeros(1, dtype=fw.bfloat16))
+    y.sum().backward()
+    assert y.item() == 1 - 2**-8 and x.grad.item() == 1
+
+
 def test_module_load():
     x, y = fw.zeros(2), fw.ones(2, requires_grad=True)
     assert x.module_load(y, assign=True).data_ptr() == y.data_ptr()

@@ -13,8 +13,10 @@ import numpy as np
 
 from ...backends import array_module, meta, sums
 from ...backends.native import native_or
+from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
+from ..pointwise.choose import where_op
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.batched import (
     Batched,
@@ -384,9 +386,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     value = scalar_arg(input, value, "index_fill")
     if input.ndim == 0:
         return index_fill(reshape_op.run(input, shape=(1,)), 0, index, value).reshape(())  # type: ignore[attr-defined]
-    if isinstance(value, Tensor):
-        value = expand.run(value, size=indexed_shape(input.shape, index.shape, (at,)))
-    return index_put_op.run(input, value, one_index(index), dims=(at,))
+    if not isinstance(value, Tensor):
+        return index_put_op.run(input, value, one_index(index), dims=(at,))
+    # by a mask: to a position that stands there twice, the value contributes once
+    line = input.new_zeros((input.shape[at],), dtype=bool_)  # type: ignore[attr-defined]
+    line = index_put_op.run(line, True, one_index(index), dims=(0,))
+    mask = reshape_op.run(line, shape=(input.shape[at], *(1,) * (input.ndim - at - 1)))
+    return where_op.run(mask, value, input)
 
 
 @public(method=True, op=index_op, out=True)

@@ -22,6 +22,8 @@ def _rows(input: Tensor, target: Tensor, single: tuple[int, ...], op: str) -> tu
     if input.ndim == 0 and isinstance(target, Tensor) and target.numel() == 1:  # one sample of one class
         single_class: Any = input
         input, target = single_class.reshape(1), target.reshape(single)  # type: ignore[attr-defined]
+    if not single and input.ndim == 1 and isinstance(target, Tensor) and target.shape == (1,):
+        target = target.reshape(())  # type: ignore[attr-defined]
     if tensor_arg(target, op, "target")._array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: target must hold class numbers (int64), got {target.dtype}; convert it "
                          f"with target.long()")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ...dtypes import int32
+from ...dtypes import bfloat16, int32
 from ...tensor import Tensor
 from ..language.elementwise import elementwise
 from ..record import return_types
@@ -10,14 +10,35 @@ from ..record.args import floating, real_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..shape.broadcast import broadcast_shape, sum_to
+from .choose import where_op
 from .elementary import exp2
 
-nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
+_nextafter = elementwise("nextafter", "x y", "nextafter(x, y)",
+    "The next number of its dtype after the first operand, towards the second.", ufunc="nextafter",
+    result="float", vjp={"x": "where(x == y, 0.0, g)", "y": "where(x == y, g, 0.0)"}, namespace="",
+    method=False)
+# of bfloat16 itself: the next number of float32 would be rounded back
+_next_bfloat16 = Op("nextafter_bfloat16", "x y", moves=True, kernel=lambda xp, x, y: xp.nextafter(x, y),
+                    batch=by_element, infer=lambda x, y: Meta(
+                        broadcast_shape((x.shape, y.shape), "nextafter"), x.dtype),
+                    vjp={"x": lambda g, x, y, x_shape: sum_to(where_op(x == y, 0.0, g), size=x_shape),
+                         "y": lambda g, x, y, y_shape: sum_to(where_op(x == y, g, 0.0), size=y_shape)})
+
+
+@public(method=True, inplace=True, op=_nextafter.op, out=True)
+def nextafter(input: Tensor, other: Tensor) -> Tensor:
     """The next number of its dtype after the first operand, towards the second.
+
     >>> fw.nextafter(fw.tensor([1.0]), fw.tensor([2.0])) - 1
     tensor([1.1921e-07])
-    """, ufunc="nextafter", result="float",
-    vjp={"x": "where(x == y, 0.0, g)", "y": "where(x == y, g, 0.0)"})
+    """
+    if isinstance(input, Tensor) and input.dtype is bfloat16 and isinstance(other, Tensor) \
+            and other.dtype is bfloat16:
+        return _next_bfloat16.run(input, other)
+    return _nextafter(input, other)
+
+
 exp2_op = exp2.op
 frexp_op = Op("frexp", "x", kernel=lambda xp, x: tuple(xp.frexp(x)), outputs="mantissa exponent",
               batch=by_element,

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from ...dtypes import bool_
+from ...errors import DTypeError
 from ...tensor import Tensor
 from ..language.elementwise import elementwise
 from ..record.args import tensor_arg
@@ -40,6 +42,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     >>> fw.round(fw.tensor([3.14159]), decimals=2)
     tensor([3.1400])
     """
+    if isinstance(input, Tensor) and input.dtype is bool_:
+        raise DTypeError("round: argument 'input' must be a number's, got bool; a bool is whole already")
     if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
         return input.clone()  # type: ignore[attr-defined]
     if decimals == 0:

@@ -141,10 +141,11 @@ def _zeta(xp: Any, s: Any, q: Any) -> tuple[Any, Any, Any]:
 
 def _zeta_maker(xp: Any) -> Callable:
     def zeta(s: Any, q: Any) -> Any:
+        kind = xp.result_type(s, q)
         right, whole, total = _zeta(xp, s, q)
         s, q = xp.asarray(s), xp.asarray(q)
         pole = (s == 1) | ((s > 1) & (q <= 0) & whole)
-        return xp.where(right, total, xp.where(pole, math.inf, math.nan)).astype(xp.result_type(s, q))
+        return xp.where(right, total, xp.where(pole, math.inf, math.nan)).astype(kind)
     return zeta
 
 

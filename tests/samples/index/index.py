@@ -202,6 +202,8 @@ row("index_fill",
     _with("tensor", lambda M, x, i, v: x.index_fill(0, i, v), lambda x, i, v: _put_reference(i, v)(x), M34,
           I2,
           np.array(1.5)),
+    _with("a position twice", lambda M, x, i, v: x.index_fill(-1, i, v),
+          lambda x, i, v: _put_reference((slice(None), i), v)(x), M34, np.array([1, 1, 3]), np.array(1.5)),
     errors=[("range", lambda M: M.ones(3).index_fill(0, M.tensor([3]), 1), IndexError, "index 3")])
 row("take",
     _with("positions", lambda M, x, i: M.take(x, i), lambda x, i: x.ravel()[i], M34,

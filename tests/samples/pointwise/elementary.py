@@ -76,7 +76,8 @@ row("round",
     Sample("in place", lambda M, x: x.clone().round_(), (A,), np.round),
     Sample("int", lambda M, x: M.round(x), (N,), lambda x: x),
     errors=[("not a tensor", lambda M: M.round([1.0]), TypeError, "list"),
-            ("not a tensor, decimals", lambda M: M.round([1.0], decimals=1), TypeError, "list")])
+            ("not a tensor, decimals", lambda M: M.round([1.0], decimals=1), TypeError, "list"),
+            ("bool", lambda M: M.round(M.ones(2).bool()), (TypeError, ValueError), "bool")])
 row("round", Sample("method", lambda M, x: x.round(), (A,), np.round), namespace="",
     errors=[("word", lambda M: M.round("x"), TypeError, "str")])
 row("where",

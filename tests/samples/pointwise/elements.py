@@ -52,6 +52,8 @@ _binary("logaddexp", np.logaddexp, A, B, COLUMN, Sample(
     "large", lambda M, x, y: M.logaddexp(x, y), (A * 500, B * 500), np.logaddexp,
     torch=False, why="its second derivative there is nan"))
 _binary("nextafter", np.nextafter, A, B, COLUMN)
+row("nextafter", Sample("method", lambda M, x, y: x.nextafter(y), (A, B), np.nextafter), namespace="",
+    errors=[("word", lambda M: M.ones(2).nextafter("x"), TypeError, "str")])
 _binary("logaddexp2", np.logaddexp2, A, B, COLUMN)
 _binary("gcd", np.gcd, N * 6, K * 4, K[:, :1])
 _binary("lcm", np.lcm, N, K, K[:, :1])

@@ -149,7 +149,7 @@ row("as_strided_scatter",
     Sample("values", lambda M, x, y: x.as_strided_scatter(y, (2,), (2,)), (M23, normal(2)),
            lambda x, y: np.array([y[0], x[0, 1], y[1], *x[1]]).reshape(2, 3), grad=False,
            noncontiguous=False),
-    Sample("twice", lambda M, x: M.as_strided_scatter(x, x[:, :2] * 0, (2, 2), (1, 1)), (M23,),
+    Sample("twice", lambda M, x: M.as_strided_scatter(x, M.zeros_like(x[:, :2]), (2, 2), (1, 1)), (M23,),
            lambda x: np.concatenate([x.ravel()[:3] * 0, x.ravel()[3:]]).reshape(2, 3), grad=False,
            noncontiguous=False),
     errors=[("shape", lambda M: M.as_strided_scatter(M.ones(4), M.ones(3), (2,), (1,)), ShapeError, "[2]")])
