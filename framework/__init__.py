@@ -103,6 +103,7 @@ from .layouts import channels_last as channels_last
 from .layouts import channels_last_3d as channels_last_3d
 from .layouts import contiguous_format as contiguous_format
 from .layouts import contiguous_format as legacy_contiguous_format
+from .layouts import jagged as jagged
 from .layouts import preserve_format as preserve_format
 from .layouts import sparse_bsc as sparse_bsc
 from .layouts import sparse_bsr as sparse_bsr
@@ -658,6 +659,7 @@ _LAZY = (
     "mps",
     "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "onnx",
     "optim",

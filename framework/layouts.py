@@ -46,6 +46,7 @@ class Layout:
 strided = Layout("strided")
 sparse_coo, sparse_csr, sparse_csc = Layout("sparse_coo"), Layout("sparse_csr"), Layout("sparse_csc")
 sparse_bsr, sparse_bsc = Layout("sparse_bsr"), Layout("sparse_bsc")
+jagged = Layout("jagged")  # of nested tensors: sequences behind each other, and where each begins
 contiguous_format = MemoryFormat("contiguous_format")
 preserve_format = MemoryFormat("preserve_format")
 channels_last = MemoryFormat("channels_last", 4)

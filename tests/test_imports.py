@@ -51,6 +51,7 @@ LEVELS = [
     ["autograd.profiler"],
     ["models", "utils.tensorboard", "utils.collect_env"],
     ["compiler", "jit", "__config__"],
+    ["nested"],
     ["batching"],
     ["distributions", "testing", "fx"],  # written as a program would be: against the public names
     ["onnx"],

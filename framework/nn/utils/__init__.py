@@ -30,6 +30,8 @@ def __getattr__(name: str) -> _Any:
     """The sub-packages that few programs name, imported when first named."""
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
+    if name == "ragged":
+        return _import_module(f"{__name__.partition('.')[0]}.nested.ragged")
     if name in _HOOKED:
         return getattr(_import_module(f"{__name__}.hooked_norms"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
