@@ -3,7 +3,7 @@
 A class, a subclass of Tensor or not, with ``__torch_function__(cls, func, types, args=(), kwargs=None)`` is
 handed every function and method that gets one of its objects: ``func`` is the public function, ``types`` the
 classes that do functions. Results of functions on a subclass without one of its own are of the subclass.
-Properties (``x.shape``, ``x.grad``) and operators that Python resolves on the class are the class's own.
+Properties come as ``Tensor.shape.__get__``, as in PyTorch; those of plain tensors do not, also under a mode.
 """
 
 import sys
@@ -15,9 +15,9 @@ from typing import Any
 from . import creation as creation
 from .ops.record.arming import arm, functions
 from .ops.record.public import PUBLIC
+from .ops.record.torch_function import UNWRAPPED, ask, modes_open, state
 from .ops.record.torch_function import DisableTorchFunction as DisableTorchFunction
 from .ops.record.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from .ops.record.torch_function import ask, modes_open, state
 from .ops.record.torch_function import handle_torch_function as handle_torch_function
 from .ops.record.torch_function import has_torch_function as has_torch_function
 from .ops.record.torch_function import has_torch_function_unary as has_torch_function_unary
@@ -58,7 +58,7 @@ def is_tensor_like(inp: Any) -> bool:
 
 def get_default_nowrap_functions() -> set:
     """The accessors whose results stay plain tensors on a subclass: of ``grad`` and ``_base``."""
-    return {getattr(Tensor, name).__get__ for name in ("_base", "grad")}
+    return set(UNWRAPPED)
 
 
 def get_overridable_functions() -> dict[Any, list[Callable]]:
@@ -71,6 +71,8 @@ def get_overridable_functions() -> dict[Any, list[Callable]]:
         if place is not None:
             found[place] = [f for name, f in vars(place).items()
                             if type(f) is FunctionType and f in asking and not name.startswith("__")]
+    found[Tensor] += [p.__get__ for name, p in vars(Tensor).items()
+                      if isinstance(p, property) and not name.startswith("_")]
     return found
 
 

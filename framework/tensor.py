@@ -484,4 +484,5 @@ def bump(t: Tensor, name: str) -> None:
 def _rebuild(cls: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
     target = as_device(device)
     of_numpy(array.dtype)  # a fresh process does not know bfloat16 yet
-    return wrap(move(array, target), cls).requires_grad_(requires_grad)
+    # functions are to ask a class that does them itself, of which this may be the first tensor
+    return wrap(move(array, target)).as_subclass(cls).requires_grad_(requires_grad)  # type: ignore[attr-defined]

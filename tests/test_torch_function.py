@@ -259,3 +259,104 @@ def test_operators_are_handed_over_as_methods():
     assert calls == [T.add, T.add, T.sub, T.mul, T.div, T.matmul, T.eq, T.lt]
     x += y
     assert calls[-1] is T.add_
+
+
+class Careful(fw.Tensor):
+    """Notes what it is handed, properties by their name and accessor."""
+
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        names = {id(p): name for name, p in vars(fw.Tensor).items() if isinstance(p, property)}
+        cls.seen.append((names.get(id(getattr(func, "__self__", None)), ""), func.__name__))
+        return super().__torch_function__(func, types, args, kwargs)
+
+    @property
+    def device(self):
+        return "mine"
+
+
+def test_properties_are_handed_over():
+    x = fw.ones(2, 3).as_subclass(Careful)
+    for read, name in ((lambda: x.shape, "shape"), (lambda: x.T, "T"), (lambda: x.dtype, "dtype"),
+                       (lambda: x.data, "data"), (lambda: x.is_leaf, "is_leaf"), (lambda: x.grad, "grad")):
+        Careful.seen.clear()
+        result = read()
+        assert Careful.seen == [(name, "__get__")]
+        assert type(result) is Careful if name in ("T", "data") else not isinstance(result, Careful)
+    Careful.seen.clear()
+    x.requires_grad = True
+    (x * 2).sum().backward()
+    assert type(x.grad) is fw.Tensor and x.device == "mine"
+    x.grad = None
+    del x.grad
+    assert [s for s in Careful.seen if s[0]] == [
+        ("requires_grad", "__set__"), ("grad", "__get__"), ("grad", "__set__"), ("grad", "__delete__")]
+    with overrides.DisableTorchFunctionSubclass():
+        Careful.seen.clear()
+        assert x.shape == (2, 3) and not Careful.seen
+    assert fw.Tensor.shape.__get__ in overrides.get_overridable_functions()[fw.Tensor]
+    plain = fw.ones(2).as_subclass(Plain)
+    assert type(plain.data) is Plain and "shape" not in vars(Plain) and type(plain.T) is Plain
+
+    class Further(Careful):
+        pass
+    y = fw.ones(1).as_subclass(Further)
+    Careful.seen.clear()
+    assert y.shape == (1,) and Careful.seen == [("shape", "__get__")] and "shape" not in vars(Further)
+
+
+def test_functions_that_ask_look_as_before():
+    """Identity, signature, source and lines are those of the function, for whoever looks and whoever traces."""
+    program = """
+import inspect, pickle, sys, threading
+import framework as fw
+from framework import nn
+def held():
+    return [fw.add, fw.Tensor.add, fw.sum, fw.cat, nn.functional.linear, fw.Tensor.reshape, fw.zeros]
+samples = held()
+def looks(f):
+    return (f.__name__, f.__qualname__, f.__module__, f.__doc__, str(inspect.signature(f)),
+            inspect.getsource(f), inspect.getsourcefile(f), f.__code__.co_firstlineno,
+            f.__defaults__, f.__kwdefaults__)
+before, ids = [looks(f) for f in samples], [id(f) for f in samples]
+stop, wrong = [], []
+def work():
+    x = fw.ones(3)
+    while not stop:
+        if fw.cat([x + 1, x.reshape(-1)]).sum().item() != 9:
+            wrong.append(1)
+threads = [threading.Thread(target=work) for _ in range(3)]
+for t in threads: t.start()
+class Mine(fw.Tensor):
+    pass
+y = Mine([1.0])
+assert type(y + 1) is Mine
+stop.append(1)
+for t in threads: t.join()
+assert not wrong and [looks(f) for f in samples] == before
+assert [id(f) for f in held()] == ids and pickle.loads(pickle.dumps(fw.add)) is fw.add
+lines = []
+def trace(frame, event, arg):
+    lines.append((frame.f_code.co_filename.rpartition("/")[2], frame.f_code.co_name))
+    return None
+sys.settrace(trace)
+fw.cat([fw.ones(1)])
+sys.settrace(None)
+assert ("join.py", "cat") in lines
+print("well")
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "well\n", done.stderr
+
+
+def test_the_first_of_its_class_may_come_from_a_pickle(tmp_path):
+    (tmp_path / "kinds.py").write_text("import framework as fw\nclass Kind(fw.Tensor):\n    pass\n")
+    write = "import pickle, kinds; open('x.pkl', 'wb').write(pickle.dumps(kinds.Kind([1.0])))"
+    read = "import pickle, kinds; x = pickle.loads(open('x.pkl', 'rb').read()); print(type(x + 1).__name__)"
+    for program in (write, read):
+        done = subprocess.run([sys.executable, "-c", f"import sys; sys.path.insert(0, '.'); {program}"],
+                              capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert done.stdout == "Kind\n"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..creation import empty
-from ..ops.record.arming import arm
+from ..ops.record.arming import arm_for
 from ..ops.record.torch_function import PLAIN, disabled
 from ..tensor import Tensor, counter_of, wrap
 
@@ -15,8 +15,7 @@ def _over(data: Any, cls: type) -> Any:
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: argument 'data' must be a Tensor, got {type(data).__name__}; "
                         f"convert it with framework.tensor(...)")
-    if cls.__torch_function__ is not disabled:  # type: ignore[attr-defined]
-        arm()
+    arm_for(cls)
     made = wrap(data._array, cls)
     made._counter = counter_of(data)
     return made

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...tensor import Tensor
 
+UNWRAPPED = {vars(Tensor)[name].__get__ for name in ("grad", "_base")}  # tensors that stay what they are
 PLAIN = {Tensor, np.ndarray, int, float, bool, complex, str, type(None), type(Ellipsis), slice}
 SEQUENCES = (list, tuple)
 
@@ -137,7 +138,7 @@ def default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dic
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **kwargs or {})
-        return result if cls is Tensor else of_class(result, cls)
+        return result if cls is Tensor or func in UNWRAPPED else of_class(result, cls)
 
 
 def of_class(result: Any, cls: type) -> Any:
