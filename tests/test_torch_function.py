@@ -308,7 +308,7 @@ def test_properties_are_handed_over():
 
 
 def test_functions_that_ask_look_as_before():
-    """Identity, signature, source and lines are those of the function, for whoever looks and whoever traces."""
+    """Identity, signature, source and lines are those of the function, whoever looks."""
     program = """
 import inspect, pickle, sys, threading
 import framework as fw

@@ -155,7 +155,7 @@ def _give_properties(cls: type, all_of_them: bool) -> None:
 
 
 def _asking(original: property) -> property:
-    """The property, handed to the class first as ``Tensor.<name>.__get__``, ``__set__`` and ``__delete__``."""
+    """The property, asking first by ``Tensor.<name>.__get__``, ``__set__`` and ``__delete__``."""
     def through(accessor: Callable, asked: Any) -> Callable:
         def ask_first(self: Any, *value: Any) -> Any:
             if state.off:
