@@ -145,10 +145,14 @@ def test_where_we_refuse_programs_of_pytorch_are_warned(monkeypatch):
         for t, dim in ((x, 1), (x[0], 0), (x[None], 0)):
             with pytest.warns(UserWarning, match="dim is chosen"):
                 assert (getattr(F, name)(t) == getattr(F, name)(t, dim=dim)).all()
-    for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"):
+    for name in ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "soft_margin_loss",
+                 "poisson_nll_loss"):
         with pytest.warns(UserWarning, match="are broadcast"):
             got = getattr(F, name)(x, fw.zeros(3))
         assert got == getattr(F, name)(x, fw.zeros(2, 3))
+    with pytest.warns(UserWarning, match="are broadcast"):
+        got = F.gaussian_nll_loss(x[:, None], x[None], fw.ones(2, 2, 3))
+    assert got.item() == pytest.approx(((x[:, None] - x[None]) ** 2 / 2).mean().item())
     with pytest.raises(ValueError):
         F.binary_cross_entropy(x, fw.zeros(3))
 

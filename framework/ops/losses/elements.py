@@ -260,7 +260,7 @@ def kl_div(input: Tensor, target: Tensor, *, reduction: str = "mean",
     >>> fw.nn.functional.kl_div(x, t, reduction="batchmean")
     tensor(0.1308)
     """
-    _alike("kl_div", input=input, target=target)
+    input, target = _paired("kl_div", input, target)
     losses = (_kl_log if log_target else _kl).run(input, target)
     if reduction == "batchmean":
         rows = input.shape[0] if input.ndim else 1
@@ -275,7 +275,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") 
     >>> fw.nn.functional.soft_margin_loss(fw.tensor([0.0]), fw.tensor([1.0]))
     tensor(0.6931)
     """
-    _alike("soft_margin_loss", input=input, target=target)
+    input, target = _paired("soft_margin_loss", input, target)
     return _reduced(-logsigmoid_op.run(input * target), reduction, "soft_margin_loss")  # type: ignore
 
 
@@ -292,7 +292,7 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     """
     x: Any = input
     t: Any = target
-    _alike("poisson_nll_loss", input=input, target=target)
+    input, target = _paired("poisson_nll_loss", input, target)
     losses = exp(x) - t * x if log_input else x - t * log(x + eps)
     if full:
         many = where_op.run(t > 1, t, 1.0)
@@ -317,8 +317,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     op = "gaussian_nll_loss"
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")
     if broadcast_shape((input.shape, target.shape), op) != input.shape:
-        raise ShapeError(f"{op}: target has shape {list(target.shape)}, which does not broadcast to the "
-                         f"input's {list(input.shape)}")
+        input, target = _paired(op, input, target)
     eps = number_arg(eps, op, "eps")
     if isinstance(var, (int, float)) and not isinstance(var, bool):
         var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
