@@ -1328,3 +1328,89 @@ def shared_memory_of_gradients(compile):
         ((x + y) + s).exp().sum().backward()
         return w.grad.clone(), v.grad.clone()
     return [f() for _ in range(3)]
+
+
+@program
+def steps_of_every_kind(compile):
+    """State that is not there yet, missing and replaced gradients, groups, a parameter in two of them."""
+    seen = []
+    o = fw.optim
+    for kind in (o.SGD, o.Adam, o.AdamW, o.RMSprop, o.Adagrad, o.NAdam):
+        a, b, c = (nn.Parameter(fw.randn(3)) for _ in range(3))
+        half = nn.Parameter(fw.randn(2).to(fw.float16))
+        optimizer = kind([{"params": [a, b]}, {"params": [c, half], "lr": 0.5}], lr=0.1)
+
+        @compile
+        def step(x, optimizer=optimizer, a=a, b=b, c=c, half=half):
+            optimizer.zero_grad()
+            loss = (a * x).sum() + (b * b * x).sum() * (x[0] > 0) + (c.exp() * x).sum()
+            (loss + half.sum().float()).backward()
+            if x[1] > 0:
+                b.grad = None
+            optimizer.step()
+            return a.grad, [p._version for p in (a, b, c, half)]
+        for i in range(5):
+            seen.append(step(fw.randn(3)))
+            if i == 3:
+                optimizer.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+                optimizer.param_groups[0]["lr"] = fw.tensor(0.2)
+        seen.append([a, b, c, half, optimizer.state_dict()["state"]])
+    return seen
+
+
+@program
+def steps_that_are_refused(compile):
+    w, v = nn.Parameter(fw.ones(3)), nn.Parameter(fw.ones(2))
+    optimizer = fw.optim.SGD([w, v], lr=0.1, momentum=0.9)
+    twice = fw.optim.Adam([{"params": [w]}, {"params": [v]}])
+    twice.param_groups[1]["params"].append(w)
+
+    @compile
+    def step(kind):
+        (w.sum() + v.sum()).backward()
+        if kind == "shape":
+            v.data = fw.ones(4)
+        if kind == "read-only":
+            v.data = fw.from_numpy(np.broadcast_to(np.float32(1), (2,)))
+        (twice if kind == "twice" else optimizer).step()
+        if kind == "group":
+            del optimizer.param_groups[0]["momentum"]
+            optimizer.step()
+        return w._version, v._version
+    seen = []
+    for kind in ("", "", "shape", "", "twice", "twice", "read-only", "", "group", ""):
+        seen.append((caught(step, kind), w.clone(), v.clone()))
+        v.data = fw.ones(2)
+        w.grad = v.grad = None
+        optimizer.param_groups[0]["momentum"] = 0.9
+    return seen, twice.state_dict()["state"]
+
+
+@program
+def hooks_of_optimizers(compile):
+    w, log = nn.Parameter(fw.ones(3)), []
+    optimizer = fw.optim.Adam([w])
+    optimizer.register_step_pre_hook(lambda *args: log.append(w.detach().clone()))
+    optimizer.register_step_post_hook(lambda *args: log.append(w.detach().clone()))
+
+    @compile
+    def step():
+        w.square().sum().backward()
+        optimizer.step()
+        return [s.copy() for s in optimizer.state.values()]
+    return [step() for _ in range(3)], log
+
+
+@program
+def gradients_that_come_last(compile):
+    """A leaf takes over an array that several have, after all else; a sum of floats tells the order."""
+    w = fw.ones(3, requires_grad=True)
+
+    @compile
+    def f():
+        w.grad = None
+        h = w * 1.0
+        s = w + h
+        (s * 1.0 + s * 1.0 + h * -1e8 + w * 1e8).sum().backward()
+        return w.grad
+    return [f() for _ in range(3)]

@@ -5,9 +5,12 @@ import io
 import random
 import warnings
 
+import compile_random
 import numpy as np
 import pytest
 from compile_programs import PROGRAMS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import framework as fw
 from framework import dtypes
@@ -113,10 +116,10 @@ def test_arguments(monkeypatch):
     f = lambda x: x
     assert fw.compile(f, disable=True) is f and fw.compile(f, backend="eager") is f
     assert fw.compile(mode="max-autotune", dynamic=True, options={})(f)(3) == 3
-    for settings, kind in (({"mode": "fastest"}, ValueError), ({"backend": "tvm"}, ValueError),
+    for wrong, kind in (({"mode": "fastest"}, ValueError), ({"backend": "tvm"}, ValueError),
                            ({"backend": f}, TypeError)):
         with pytest.raises(kind, match="compile: "):
-            fw.compile(f, **settings)
+            fw.compile(f, **wrong)
     with pytest.raises(TypeError, match="function or module"):
         fw.compile(3)
     monkeypatch.setenv("FRAMEWORK_COMPILE", "off")
@@ -196,6 +199,8 @@ MUTATIONS = {
     "edges that end": (plans.Plan, "fits", "if edge is not None:", "if False:", ["requires_grad_toggled"]),
     "the index of an output": (plans.Plan, "fits", "if node.index != what:", "if False:", ["picks"]),
     "copies for leaves": (plans.Plan, "run", "ge = copied(ge)", "pass", ["shared_gradient"]),
+    "what comes last": (plans.Plan, "run", "if mine and ge is g and", "if False and",
+                        ["gradients_that_come_last"]),
     "freeing what is kept": (plans.Plan, "run", "node.kept = node.versions = None", "pass",
                              ["errors_of_backward"]),
     "owning before adding in place": (plans.Plan, "run", "owned[target] and isinstance", "isinstance",
@@ -217,3 +222,14 @@ def test_without_a_rule_a_program_differs(name, monkeypatch):
     changed = _source_without(getattr(owner, method), line, instead)
     monkeypatch.setattr(owner, method, changed)
     assert differs(programs)
+
+
+# -- random programs; 100,000 of them by tests/stress/compile_programs.py ---------------------------------
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(st.integers(0, 1 << 40))
+def test_random_programs(number):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert not compile_random.differs(number)

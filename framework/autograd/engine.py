@@ -247,7 +247,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             if edge is None or ge is None:
                 continue
             if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None):
-                if mine and ge is g and needed is None and watch is None and _takes_over(edge, op):
+                if mine and ge is g and needed is None and watch is None and takes_over(edge, op):
                     late.append((edge, g))
                     mine = False
                     continue
@@ -270,7 +270,7 @@ def _pulling(node: Any, edges: tuple) -> Callable:
     return lambda g, live: node.op.pull(node, g, edges, live)
 
 
-def _takes_over(leaf: Leaf, op: Any) -> bool:
+def takes_over(leaf: Leaf, op: Any) -> bool:
     """Whether a leaf without a hook gets a gradient that nobody saw on its way through ``op``."""
     return leaf.hooks is None and not leaf.after and getattr(op, "pull_new", None) is not None
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from ..autograd.engine import LARGE, accumulate, plus
+from ..autograd.engine import LARGE, accumulate, plus, takes_over
 from ..autograd.mode import masked_walks, state
 from ..backends import cuda
 from ..backends.native import add, copied
@@ -59,7 +59,7 @@ class Plan:
         for node in order:
             if node not in numbers:
                 raise Refused("a node that is older than what leads to it")
-            edges = []
+            edges: list[int | None] = []
             for edge in node.edges:
                 if edge is None:
                     edges.append(None)
@@ -141,13 +141,14 @@ class Plan:
         quick = dtypes.plain  # otherwise records look at the arrays to choose a kernel
         gradients: list[Any] = [None] * self.count
         owned = [False] * self.count  # whether nobody else has the gradient that waits there
+        late: list[tuple] = []  # leaves that take an array which others may still read
         gradients[0] = seed
         for number, pull, routes, whole, index in self.steps:
             g = gradients[number]
             if g is None:  # no gradient came by
                 continue
             gradients[number] = None
-            node = nodes[number]
+            node, mine = nodes[number], owned[number]
             if pull is None:
                 if whole < 0:
                     accumulate(node, g, False)
@@ -161,7 +162,7 @@ class Plan:
             fresh = False
             if versions and type(g) is ndarray and g.size >= LARGE \
                     and (into := getattr(node.op, "pull_new", None)) is not None:
-                grads, fresh = into(node, g, node.edges, owned[number])
+                grads, fresh = into(node, g, node.edges, mine)
             else:
                 grads = pull(node, g) if quick else node.op.pull(node, g, node.edges, False)
             if versions and not retain:
@@ -171,6 +172,10 @@ class Plan:
                 if ge is None:
                     continue
                 if leaf and not fresh and (ge is g or ge.base is not None):
+                    if mine and ge is g and takes_over(nodes[target], node.op):
+                        late.append((nodes[target], g))  # it comes last, which is seen in the last bit
+                        mine = False
+                        continue
                     ge = copied(ge)  # a leaf's .grad is the user's: never shared with another's
                 before = gradients[target]
                 if before is None:
@@ -181,6 +186,8 @@ class Plan:
                 else:
                     gradients[target] = plus(before, ge)
                     owned[target] = True
+        for leaf, g in late:
+            accumulate(leaf, g, False)
 
 
 def _pull_cut(node: Any, g: Any) -> Any:

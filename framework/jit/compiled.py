@@ -100,7 +100,8 @@ class OptimizedModule(Module):
             setattr(inside, name, value)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._orig_mod[key]
+        inside: Any = self._orig_mod
+        return inside[key]
 
     def __deepcopy__(self, memo: dict) -> "OptimizedModule":
         memo[id(self)] = copy = OptimizedModule(deepcopy(self._orig_mod, memo), self._settings)

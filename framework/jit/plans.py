@@ -5,6 +5,7 @@ from typing import Any
 
 from ..errors import CompileError
 from .backward import BackwardPlans
+from .steps import step
 
 USUAL = ("a new structure",)
 
@@ -19,6 +20,7 @@ class Plans:
         self.strict = strict
         self.calls = 0
         self.own = BackwardPlans()
+        self.steps = self.other_steps = 0
 
     def backward(self, engine: Callable, *args: Any) -> None:
         """In place of the engine's walk; see ``BackwardPlans.backward``."""
@@ -35,11 +37,23 @@ class Plans:
             engine(*args)
         self.own.backward(refuse, *args)
 
+    def step(self, optimizer: Any) -> bool:
+        """In place of an optimizer's step: whether it was made as one instruction."""
+        done = step(optimizer)
+        if done:
+            self.steps += 1
+        else:
+            self.other_steps += 1
+        return done
+
     def explain(self) -> str:
         """What was planned, in words."""
         own = self.own
         lines = [f"  {self.calls} calls; {own.served} backward passes by plans, "
                  f"{own.by_engine} by the engine"]
+        if self.steps or self.other_steps:
+            lines.append(f"  {self.steps} optimizer steps as one instruction, {self.other_steps} by the "
+                         f"optimizer")
         lines += [f"  plan: {plan.words}, served {plan.served} times" for plan in own.plans]
         lines += [f"  by the engine, {times} times: {why}" for why, times in own.reasons.items()]
         return "\n".join(lines)

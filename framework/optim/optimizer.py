@@ -27,7 +27,7 @@ from warnings import warn
 import numpy as np
 
 from ..autograd.hooks import RemovableHandle
-from ..autograd.mode import enable_grad, no_grad, set_grad_enabled
+from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
@@ -356,6 +356,8 @@ class Optimizer:
         if closure is not None:
             with enable_grad():
                 loss = closure()
+        if state.compiled is not None and state.compiled.step(self):
+            return loss
         work = [(group, self._ready(i, group)) for i, group in enumerate(self.param_groups)]
         with no_grad(), np.errstate(all="ignore"):
             for group, params in work:

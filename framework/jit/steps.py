@@ -1,0 +1,113 @@
+"""Steps of optimizers as one instruction: what the native kernels take, found out in one pass over the
+parameters.
+
+It is ``Optimizer._run`` for the usual case, in its order and with its checks; options, gradients and state
+are read at every step, so that schedulers, replaced gradients and loaded state count at once. Whatever is
+not usual (a first step, a gradient that does not fit, sparse ones, options that are tensors, subclasses with
+methods of their own) is left to the optimizer before anything has changed.
+"""
+
+
+import numpy as np
+
+from .. import _native
+from ..autograd.mode import no_grad
+from ..backends import cuda
+from ..node import Leaf
+from ..optim.arrays import on_device
+from ..optim.optimizer import Optimizer
+from ..tensor import Tensor, bump
+
+ndarray = np.ndarray
+_OWN = ("_run", "_ready", "update_group", "_update_natively", "_update_one", "numbers_of", "first_state")
+_usual: dict[type, bool] = {}
+
+
+def is_usual(kind: Any) -> bool:
+    """Whether an optimizer of this class steps as the base does, by native kernels."""
+    found = _usual.get(kind)
+    if found is None:
+        own = all(getattr(kind, name) is getattr(Optimizer, name) for name in _OWN)
+        found = _usual[kind] = own and kind.fused is not Optimizer.fused and kind.__module__.startswith(
+            Optimizer.__module__.rpartition(".")[0])
+    return found
+
+
+def step(optimizer: Optimizer) -> bool:
+    """Make the step, if it is a usual one; otherwise nothing is changed and the answer is False."""
+    if _native.module is None or cuda._cupy is not None or not is_usual(type(optimizer)):
+        return False
+    try:
+        work = _work(optimizer)
+    except Exception:  # the optimizer says what is wrong, after what it does before it finds out
+        return False
+    if work is None:
+        return False
+    name = f"{type(optimizer).__name__}.step"
+    for group, params, states, (function, _, numbers), arrays, number in work:
+        skipped = getattr(_native.module, function)(arrays, numbers)
+        if skipped is NotImplemented:
+            skipped = range(len(params))
+        left = [params[i] for i in skipped]
+        for i, (p, kept) in enumerate(zip(params, states)):
+            if not left or i not in skipped:
+                kept["step"] = number
+                bump(p, name)
+        if left:
+            with no_grad(), np.errstate(all="ignore"):
+                for p in left:
+                    with on_device(p._array):
+                        optimizer._update_one(p, p._array, group.get("maximize", False), group)
+                    bump(p, name)
+    return True
+
+
+def _work(optimizer: Optimizer) -> list[tuple] | None:
+    """Per group: (itself, parameters, their state, kernel, its arrays, number of the step); None if
+    unusual.
+    """
+    work = []
+    state, module = optimizer.state, _native.module
+    seen = 0
+    everything: set[int] = set()
+    for group in optimizer.param_groups:
+        for option in optimizer.limits:
+            value = group.get(option)
+            several = value if type(value) is tuple else (value,)
+            if any(isinstance(v, Tensor) for v in several):
+                return None
+        params, states, weights, gradients = [], [], [], []
+        number = None
+        for p in group["params"]:
+            node = p._node
+            g = node.grad if type(node) is Leaf else p.grad
+            if g is None:
+                continue
+            kept = state.get(p)
+            if type(g) is not Tensor or not kept or type(p._array) is not ndarray:
+                return None
+            if number is None:
+                number = kept["step"]
+            elif number != kept["step"]:
+                return None
+            params.append(p)
+            states.append(kept)
+            weights.append(p._array)
+            gradients.append(g._array)
+        if number is None:
+            continue
+        everything.update(map(id, params))
+        seen += len(params)
+        if not module.gradients_fit(weights, gradients):
+            return None
+        kernel = optimizer.fused(group, number + 1)
+        if kernel is None:
+            return None
+        arrays: list[Any] = []
+        names = kernel.states
+        for a, b, kept in zip(weights, gradients, states):
+            arrays += a, b
+            for name in names:
+                arrays.append(kept[name]._array)
+        work.append((group, params, states, kernel, arrays, number + 1))
+    return work if len(everything) == seen else None  # a parameter twice steps twice
