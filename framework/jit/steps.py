@@ -8,6 +8,8 @@ methods of their own) is left to the optimizer before anything has changed.
 """
 
 
+from typing import Any
+
 import numpy as np
 
 from .. import _native
