@@ -227,6 +227,19 @@ def _pieces(a: Any, n: int) -> list:
     return [a[i * size:(i + 1) * size] for i in range(n)]
 
 
+def _list_of_root(found: ProcessGroup, root: int, given: list[Tensor] | None, what: str, role: str,
+                  tensor: Tensor) -> list[Tensor] | None:
+    """One tensor like ``tensor`` per rank, which the root alone gives; None on the other ranks."""
+    name = f"{what}_list"
+    if found.rank() == root:
+        if given is None:
+            raise ValueError(f"{what}: rank {found.ranks[root]} is {role} and must give {name}")
+        return _tensors(given, what, name, found.size(), tensor)
+    if given:
+        raise ValueError(f"{what}: only the rank {role} gives {name}")
+    return None
+
+
 def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | None = None, group: Any = None,
            async_op: bool = False, group_dst: int | None = None) -> Work | None:
     """``tensor`` of rank r into ``gather_list[r]``, on rank ``dst`` (default 0), which alone gives a list."""
@@ -235,13 +248,7 @@ def gather(tensor: Tensor, gather_list: list[Tensor] | None = None, dst: int | N
         return None
     root = _root(found, dst, group_dst, "gather", "dst", 0)
     _tensor(tensor, "gather")
-    outs = None
-    if found.rank() == root:
-        if gather_list is None:
-            raise ValueError(f"gather: rank {found.ranks[root]} is dst and must give gather_list")
-        outs = _tensors(gather_list, "gather", "gather_list", found.size(), tensor)
-    elif gather_list:
-        raise ValueError("gather: only the rank dst gives gather_list")
+    outs = _list_of_root(found, root, gather_list, "gather", "dst", tensor)
     _same_device(found, [tensor], "gather")
 
     def call() -> None:
@@ -261,13 +268,7 @@ def scatter(tensor: Tensor, scatter_list: list[Tensor] | None = None, src: int |
         return None
     root = _root(found, src, group_src, "scatter", "src", 0)
     _output(tensor, "scatter")
-    parts = None
-    if found.rank() == root:
-        if scatter_list is None:
-            raise ValueError(f"scatter: rank {found.ranks[root]} is src and must give scatter_list")
-        parts = _tensors(scatter_list, "scatter", "scatter_list", found.size(), tensor)
-    elif scatter_list:
-        raise ValueError("scatter: only the rank src gives scatter_list")
+    parts = _list_of_root(found, root, scatter_list, "scatter", "src", tensor)
     _same_device(found, [tensor], "scatter")
 
     def call() -> None:

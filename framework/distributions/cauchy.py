@@ -6,14 +6,12 @@ from typing import Any
 import framework as fw
 
 from ..tensor import Tensor
-from . import constraints
-from .distribution import Distribution
-from .utils import parameters
+from .location_scale import LocationScale
 
 __all__ = ["Cauchy"]
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """The Cauchy (Lorentz) distribution of median ``loc`` and half width ``scale``.
 
     Density: ``1 / (pi scale (1 + ((x - loc) / scale)**2))``. It has no mean.
@@ -22,23 +20,12 @@ class Cauchy(Distribution):
     tensor(-1.1447)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        (self.loc, self.scale), batch_shape = parameters(loc, scale)
-        super().__init__(batch_shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
         """nan: the integral does not exist."""
         return fw.full_like(self.loc, fw.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

@@ -3,35 +3,23 @@
 from typing import Any
 
 from ..tensor import Tensor
-from . import constraints
-from .distribution import Distribution
-from .utils import parameters, uniform
+from .location_scale import LocationScale
+from .utils import uniform
 
 __all__ = ["Laplace"]
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """The Laplace (double exponential) distribution: density ``exp(-|x - loc| / scale) / (2 scale)``.
 
     >>> fw.distributions.Laplace(0.0, 1.0).log_prob(fw.tensor(0.0))
     tensor(-0.6931)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        (self.loc, self.scale), batch_shape = parameters(loc, scale)
-        super().__init__(batch_shape, validate_args=validate_args)
 
     @property
     def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property

@@ -6,14 +6,14 @@ from typing import Any
 import framework as fw
 
 from ..tensor import Tensor
-from . import constraints
 from .exp_family import ExponentialFamily
-from .utils import parameters, standard_normal
+from .location_scale import LocationScale
+from .utils import standard_normal
 
 __all__ = ["Normal"]
 
 
-class Normal(ExponentialFamily):
+class Normal(LocationScale, ExponentialFamily):
     """The normal (Gaussian) distribution of mean ``loc`` and standard deviation ``scale``.
 
     Density: ``exp(-((x - loc) / scale) ** 2 / 2) / (scale sqrt(2 pi))``.
@@ -22,22 +22,11 @@ class Normal(ExponentialFamily):
     tensor([-0.9189, -1.4189])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _parameters = {"loc": 0, "scale": 0}
     _mean_carrier_measure = 0
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        (self.loc, self.scale), batch_shape = parameters(loc, scale)
-        super().__init__(batch_shape, validate_args=validate_args)
-
     @property
     def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
         return self.loc
 
     @property

@@ -7,7 +7,7 @@ import framework as fw
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
-from .transformed_distribution import TransformedDistribution
+from .relaxed import Relaxed
 from .transforms.numbers import SigmoidTransform
 from .utils import Coin, broadcast_all, uniform
 
@@ -48,7 +48,7 @@ class LogitRelaxedBernoulli(Coin, Distribution):
         return temperature.log() + off - 2 * fw.nn.functional.softplus(off)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class RelaxedBernoulli(Relaxed):
     """Numbers in (0, 1) that go to coins of ``probs`` as the temperature goes to 0, with a gradient.
 
     C. Maddison et al., "The concrete distribution", 2017; E. Jang et al., "Categorical reparameterization
@@ -60,25 +60,9 @@ class RelaxedBernoulli(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
     _parameters = {}
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None,
                  validate_args: bool | None = None) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, SigmoidTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far from a coin it is."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """``log(p / (1 - p))``."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probability of success of the coin."""
-        return self.base_dist.probs

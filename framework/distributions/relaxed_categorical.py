@@ -9,7 +9,7 @@ from ..tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution, _size
-from .transformed_distribution import TransformedDistribution
+from .relaxed import Relaxed
 from .transforms.numbers import ExpTransform
 from .utils import broadcast_all, uniform
 
@@ -71,7 +71,7 @@ class ExpRelaxedCategorical(Distribution):
         return (logits - value * temperature).log_softmax(-1).sum(-1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(Relaxed):
     """Points of a simplex that go to one-hot vectors of ``probs`` as the temperature goes to 0, with a
     gradient.
 
@@ -85,25 +85,9 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
     _parameters = {}
 
     def __init__(self, temperature: Any, probs: Tensor | None = None, logits: Tensor | None = None,
                  validate_args: bool | None = None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
-
-    @property
-    def temperature(self) -> Any:
-        """How far from a one-hot vector it is."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """The logarithms of the probabilities."""
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities of the classes."""
-        return self.base_dist.probs

@@ -12,6 +12,27 @@ def _names(group: dict[str, Any]) -> tuple[str, ...]:
     return ("exp_avg", "exp_avg_sq") + ("max_exp_avg_sq",) * group["amsgrad"]
 
 
+def with_decay(p: Any, g: Any, group: dict[str, Any]) -> Any:
+    """The gradient with the decay of the weights in it; a decoupled decay is done to ``p`` itself."""
+    decay = group["weight_decay"]
+    if not decay:
+        return g
+    if not group["decoupled_weight_decay"]:
+        return g + decay * p
+    p *= 1 - group["lr"] * decay
+    return g
+
+
+def moments(state: dict[str, Any], g: Any, b1: float, b2: float) -> tuple[Any, Any]:
+    """The running means of the gradient and of its square, moved on by ``g``."""
+    m, v = state["exp_avg"], state["exp_avg_sq"]
+    m *= b1
+    m += (1 - b1) * g
+    v *= b2
+    v += (1 - b2) * g * g
+    return m, v
+
+
 class Adam(Optimizer):
     r"""Steps by the running mean of the gradient over the root of that of its square.
 
@@ -54,15 +75,8 @@ class Adam(Optimizer):
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
-        m, v = state["exp_avg"], state["exp_avg_sq"]
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            p *= 1 - lr * group["weight_decay"]
-        elif group["weight_decay"]:
-            g = g + group["weight_decay"] * p
-        m *= b1
-        m += (1 - b1) * g
-        v *= b2
-        v += (1 - b2) * g * g
+        g = with_decay(p, g, group)
+        m, v = moments(state, g, b1, b2)
         if group["amsgrad"]:
             top = state["max_exp_avg_sq"]
             top[...] = array_module(p).maximum(top, v)

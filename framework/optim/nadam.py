@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..backends import array_module
+from .adam import moments, with_decay
 from .arrays import zeros_like
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
@@ -50,18 +51,11 @@ class NAdam(Optimizer):
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
-        m, v = state["exp_avg"], state["exp_avg_sq"]
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            p *= 1 - lr * group["weight_decay"]
-        elif group["weight_decay"]:
-            g = g + group["weight_decay"] * p
+        g = with_decay(p, g, group)
         now, after = (b1 * (1 - 0.5 * 0.96 ** (i * group["momentum_decay"])) for i in (t, t + 1))
         state["mu_product"] *= now
         product = state["mu_product"]
-        m *= b1
-        m += (1 - b1) * g
-        v *= b2
-        v += (1 - b2) * g * g
+        m, v = moments(state, g, b1, b2)
         d = array_module(p).sqrt(v / (1 - b2 ** t))
         d += group["eps"]
         p -= lr * (1 - now) / (1 - product) * g / d

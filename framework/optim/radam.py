@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..backends import array_module
+from .adam import moments, with_decay
 from .arrays import zeros_like
 from .optimizer import LIMITS, Optimizer, ParamsT
 
@@ -50,15 +51,7 @@ class RAdam(Optimizer):
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
         (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
-        m, v = state["exp_avg"], state["exp_avg_sq"]
-        if group["weight_decay"] and group["decoupled_weight_decay"]:
-            p *= 1 - lr * group["weight_decay"]
-        elif group["weight_decay"]:
-            g = g + group["weight_decay"] * p
-        m *= b1
-        m += (1 - b1) * g
-        v *= b2
-        v += (1 - b2) * g * g
+        m, v = moments(state, with_decay(p, g, group), b1, b2)
         u = m * (lr / (1 - b1 ** t))
         known, longest = 1 - b2 ** t, 2 / (1 - b2) - 1
         length = longest - 2 * t * b2 ** t / known
