@@ -223,13 +223,6 @@ class _IntegerGreaterThan(_Lower):
         return (value % 1 == 0) & (value >= self.lower_bound)
 
 
-class _IntegerLessThan(_Upper):
-    is_discrete = True
-
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value <= self.upper_bound)
-
-
 # -- vectors ---------------------------------------------------------------------------------------
 
 

@@ -190,16 +190,6 @@ class LBFGS(Optimizer):
             return kind(Flat(params), self.state[params[0]], options, closure,
                         lambda: self._ready(0, group)).run()
 
-    def _options(self) -> dict[str, Any]:
-        first = self.param_groups[0]
-        for i, group in enumerate(self.param_groups):
-            for name in self.defaults:
-                if group[name] != first[name]:
-                    raise ValueError(f"LBFGS.step: {name}={group[name]!r} of group {i} differs from "
-                                     f"{first[name]!r} of group 0; there is one search over all groups, so "
-                                     f"their options must agree")
-        return first
-
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What does not fit: the vectors must be as long as all parameters together."""
         size = Flat(self.param_groups[0]["params"]).size

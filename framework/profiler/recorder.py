@@ -40,12 +40,11 @@ class Span:
         "line",
         "module",
         "stack",
-        "flops",
     )
 
     def __init__(self, name: str, kind: str, depth: int, thread: int) -> None:
         self.name, self.kind, self.depth, self.thread = name, kind, depth, thread
-        self.start = self.end = self.inside = self.bytes = self.flops = 0
+        self.start = self.end = self.inside = self.bytes = 0
         self.shapes: list | None = None
         self.line: str | None = None
         self.module: str | None = None
@@ -65,10 +64,9 @@ class Recorder:
         memory: bool = False,
         stacks: bool = False,
         modules: bool = False,
-        flops: bool = False,
         limit: int = 1_000_000,
     ) -> None:
-        self.shapes, self.stacks, self.modules, self.flops = shapes, stacks, modules, flops
+        self.shapes, self.stacks, self.modules = shapes, stacks, modules
         self.looks = stacks or modules
         self.memory = MemoryLog(limit) if memory else None
         self.spans: deque[Span] = deque(maxlen=limit)

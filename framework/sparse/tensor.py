@@ -430,8 +430,3 @@ def _asked() -> str:
     return name
 
 
-def entries_of(x: Any) -> Any:
-    """The values of a sparse tensor; anything else as it is."""
-    return x._entries if isinstance(x, SparseTensor) else x
-
-
