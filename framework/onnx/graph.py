@@ -36,7 +36,7 @@ class Edge:
                  shape: tuple | None = None) -> None:
         self.graph = graph
         self.name = name
-        self.dtype = dtype
+        self.dtype: Any = dtype
         self.shape: Any = shape
 
     @property
@@ -190,7 +190,7 @@ class Graph:
 
     # -- sizes -----------------------------------------------------------------------------------------
 
-    def ints(self, values: Sequence[int]) -> Edge:
+    def ints(self, values: Any) -> Edge:
         """A vector of whole numbers."""
         return self.constant(np.array(list(values), np.int64), name="sizes")
 

@@ -18,6 +18,10 @@ from .sizes import Extent, Repeated, Varies
 # -- elementwise expressions -------------------------------------------------------------------------
 
 
+def permuted(g: Graph, x: Edge, dims: tuple) -> Edge:
+    return g.emit("Transpose", (x,), {"perm": dims}) if dims else x
+
+
 def elementwise(g: Graph, op: Any, inputs: tuple, settings: dict, dtype: Any) -> Edge:
     """An elementwise record by its expression: each word is an operator, or an expression itself."""
     edges = [x for x in inputs[1 if op.result == "select" else 0:] if isinstance(x, Edge)]
@@ -106,7 +110,7 @@ def _trunc(g: Graph, x: Edge) -> Edge:
 
 
 def _finite(g: Graph, x: Edge) -> Edge:
-    return ~(g.emit("IsInf", (x,)) | g.emit("IsNaN", (x,)))
+    return ~(_of_floats("IsInf")(g, x) | _of_floats("IsNaN")(g, x))
 
 
 def _logical(op: str) -> Any:
@@ -115,8 +119,18 @@ def _logical(op: str) -> Any:
     return logical
 
 
-def _shift(direction: str) -> Any:
-    return lambda g, x, y: g.emit("BitShift", _edges(g, (x, y)), {"direction": direction})
+def _left_shift(g: Graph, x: Any, y: Any) -> Edge:
+    x, y = _edges(g, (x, y))
+    return x * g.emit("Pow", (g.like(2, x), y))
+
+
+def _right_shift(g: Graph, x: Any, y: Any) -> Edge:
+    x, y = _edges(g, (x, y))
+    return _floor_divide(g, x, g.emit("Pow", (g.like(2, x), y)))
+
+
+def _of_floats(op: str) -> Any:
+    return lambda g, x: g.emit(op, (x if x.dtype.is_floating_point else g.cast(x, dtypes.float32),))
 
 
 # a word as an ONNX operator, as "parameters: expression", or as a function
@@ -125,18 +139,19 @@ _WORDS: dict[str, Any] = {
     "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh", "erf": "Erf", "exp": "Exp", "log": "Log", "pow": "Pow",
     "sigmoid": "Sigmoid", "sign": "Sign", "sin": "Sin", "sinh": "Sinh", "sqrt": "Sqrt",
     "tan": "Tan", "tanh": "Tanh",
-    "maximum": "Max", "minimum": "Min", "sgn": "Sign", "isnan": "IsNaN", "isinf": "IsInf",
+    "maximum": "Max", "minimum": "Min", "sgn": "Sign", "isnan": _of_floats("IsNaN"),
+    "isinf": _of_floats("IsInf"),
     "where": _where, "remainder": _remainder, "floor_divide": _floor_divide, "fmod": _fmod,
-    "isfinite": _finite, "trunc_divide": lambda g, x, y: _edges(g, (x, y))[0] / y,
+    "isfinite": _finite, "trunc_divide": lambda g, x, y: _trunc(g, _edges(g, (x, y))[0] / y),
     "logical_and": _logical("And"), "logical_or": _logical("Or"), "logical_xor": _logical("Xor"),
     "logical_not": lambda g, x: ~(x if x.dtype is dtypes.bool_ else x != 0),
-    "left_shift": _shift("LEFT"), "right_shift": _shift("RIGHT"),
+    "left_shift": _left_shift, "right_shift": _right_shift,
     "round": lambda g, x: _whole(g, x, "Round"), "floor": lambda g, x: _whole(g, x, "Floor"),
     "ceil": lambda g, x: _whole(g, x, "Ceil"), "trunc": _trunc,
     "expm1": "x: exp(x) - 1", "log1p": "x: log(x + 1)", "log10": "x: log(x) * 0.4342944819032518",
     "log2": "x: log(x) * 1.4426950408889634", "exp2": "x: exp(x * 0.6931471805599453)",
     "hypot": "x y: sqrt(x * x + y * y)", "copysign": "x y: where(y < 0, -abs(x), abs(x))",
-    "rsqrt": "x: 1 / sqrt(x)", "erfc": "x: 1 - erf(x)", "signbit": "x: x < 0",
+    "rsqrt": "x: 1 / sqrt(x)", "erfc": "x: 1 - erf(x)", "signbit": "x: (x < 0) | (1 / x < 0)",
     "gate": "x y: where(x == 0, x, x * y)", "over": "x y: where(x == 0, x, x / y)",
     "ndtr": "x: 0.5 * (1 + erf(x * 0.7071067811865476))",
     "atan2": "y x: where(x > 0, atan(y / x), where(x < 0, atan(y / x) + where(y < 0, -3.141592653589793, "
@@ -407,10 +422,14 @@ def top(g: Graph, x: Edge, k: Any, dim: int, largest: bool) -> tuple:
 
 
 def ordered(g: Graph, x: Edge, dim: int, descending: bool) -> tuple:
+    if not x.ndim:
+        return x, g.constant(np.int64(0))
     return top(g, x, x.shape[dim], dim, descending)
 
 
 def summed(g: Graph, x: Edge, dim: int, reverse: bool) -> Edge:
+    if not x.ndim:
+        return x
     if not x.dtype.is_floating_point:
         x = g.cast(x, dtypes.int64)
     return g.emit("CumSum", (x, g.constant(np.int64(dim))), {"reverse": int(reverse)})
@@ -451,6 +470,8 @@ def attention(g: Graph, q: Edge, k: Edge, v: Edge, mask: Any, causal: bool, scal
 
 
 def dropped(g: Graph, x: Edge, p: float) -> Edge:
+    if p >= 1:
+        return x * 0.0
     return g.emit("Dropout", (x, g.constant(p, dtypes.float32), g.constant(True, dtypes.bool_)))
 
 
@@ -696,11 +717,97 @@ def indexed(g: Graph, x: Edge, index: Edge, dims: tuple) -> Edge:
     return g.emit("Transpose", (y,), {"perm": back})
 
 
-def embedded(g: Graph, weight: Edge, indices: Edge) -> Edge:
-    return g.emit("Gather", (weight, indices), {"axis": 0})
+def zeros(g: Graph, shape: tuple, like: Edge) -> Edge:
+    """Zeros of a shape, in the dtype of another edge."""
+    return _shaped(g.emit("Expand", (g.like(0, like), g.sizes(shape))), shape)
+
+
+def placed(g: Graph, x: Edge, value: Any, index: Edge, dims: tuple, reduction: str = "none") -> Edge:
+    """``x`` with a value at the positions of index tensors, or added there."""
+    if dims != tuple(range(dims[0], dims[0] + len(dims))):
+        raise Unsupported("indices at dimensions that are apart")
+    order = [*dims, *[i for i in range(x.ndim) if i not in dims]]
+    turned = x if order == list(range(x.ndim)) else g.emit("Transpose", (x,), {"perm": order})
+    rank, lead, k = index.ndim - 1, dims[0], len(dims)
+    places = g.emit("Transpose", (index,), {"perm": [*range(1, rank + 1), 0]})
+    shape = (*index.shape[1:], *[x.shape[i] for i in order[k:]])
+    updates = g.cast(g.like(value, x), x.dtype)
+    if lead and updates.shape is not None and len(updates.shape) == len(shape):  # positions stand at ``lead``
+        back = [*range(lead, lead + rank), *range(lead), *range(lead + rank, len(shape))]
+        updates = g.emit("Transpose", (updates,), {"perm": back})
+    elif lead and updates.shape not in ((), None):
+        raise Unsupported("a value that broadcasts to what it is written to")
+    updates = g.emit("Expand", (updates, g.sizes(shape)))
+    y = g.emit("ScatterND", (turned, places, updates), {"reduction": reduction})
+    if order == list(range(x.ndim)):
+        return y
+    return g.emit("Transpose", (y,), {"perm": [order.index(i) for i in range(x.ndim)]})
+
+
+def scattered(g: Graph, x: Edge, index: Edge, src: Any, dim: int) -> Edge:
+    source = g.like(src, x)
+    if source.shape is None or tuple(source.shape) != tuple(index.shape):
+        source = g.emit("Expand", (source, g.sizes(index.shape)))
+    return g.emit("ScatterElements", (x, index, source), {"axis": dim})
+
+
+def put_slice(g: Graph, x: Edge, key: tuple, shape: tuple) -> Edge:
+    """Zeros with ``x`` in a slice: padding, where nothing is stepped over."""
+    given = sum(k is not None and k is not Ellipsis for k in key)
+    full: list[Any] = []
+    for k in key:
+        full += [slice(None)] * (len(shape) - given) if k is Ellipsis else [k]
+    full += [slice(None)] * (len(shape) - len(full))
+    low, high = [], []
+    for k, n in zip(full, shape):
+        if not isinstance(k, slice) or k.step not in (None, 1) or (
+                isinstance(k.start, int) and k.start < 0 or isinstance(k.stop, int) and k.stop < 0):
+            raise Unsupported("a slice that is stepped over or counted from the end, put back")
+        low.append(k.start or 0)
+        high.append(0 if k.stop is None else n - k.stop)
+    return g.emit("Pad", (x, g.sizes(low + high)), {"mode": "constant"})
+
+
+def picked(g: Graph, x: Edge, target: Edge, ignore: Any) -> Edge:
+    """The score of each target's class, 0 for those ignored."""
+    target = _as(g, target, dtypes.int64)
+    safe = target if ignore is None else _where(g, target == ignore, 0, target)
+    rows = g.emit("GatherElements", (x, g.emit("Unsqueeze", (safe, g.ints([1])))), {"axis": 1})
+    scores = g.emit("Squeeze", (rows, g.ints([1])))
+    return scores if ignore is None else _where(g, target == ignore, 0.0, scores)
+
+
+def counted(g: Graph, x: Edge, dims: Any) -> Edge:
+    there = x if x.dtype is dtypes.bool_ else x != 0
+    return reduced(g, "ReduceSum", _shaped(g.cast(there, dtypes.int64), x.shape), dims, False)
+
+
+def loss_total(g: Graph, op: Any, inputs: tuple, settings: dict, dtype: Any) -> Edge:
+    """The sum of an elementwise loss over its count."""
+    rest = {k: v for k, v in settings.items() if k != "count"}
+    losses = elementwise(g, op, inputs, rest, dtype)
+    whole = g.emit("ReduceSum", (losses,), {"keepdims": 0})
+    return whole if settings["count"] == 1 else whole / g.like(settings["count"], whole)
+
+
+def adaptive_max(g: Graph, x: Edge, d: int, out: tuple) -> Edge:
+    size = x.shape[-d:]
+    if all(n == 1 for n in out):
+        return pooled(g, "MaxPool", x, size, size, (0,) * d, out)
+    if any(isinstance(n, Extent) or n % m for n, m in zip(size, out)):
+        raise Unsupported("adaptive pooling whose windows are not all of one size, or of a dynamic one")
+    kernel = tuple(n // m for n, m in zip(size, out))
+    return pooled(g, "MaxPool", x, kernel, kernel, (0,) * d, out)
+
+
+def relu(g: Graph, x: Edge) -> Edge:
+    return g.emit("Relu", (x,)) if x.dtype.is_floating_point else g.emit("Max", (x, g.like(0, x)))
 
 
 def one_hot(g: Graph, x: Edge, count: Any) -> Edge:
+    if not x.ndim:
+        row = one_hot(g, _shaped(g.emit("Unsqueeze", (x, g.ints([0]))), (1,)), count)
+        return g.emit("Squeeze", (row, g.ints([0])))
     return g.emit("OneHot", (x, g.size(count), g.ints([0, 1])), {"axis": -1}, dtype=dtypes.int64)
 
 

@@ -56,6 +56,11 @@ class Extent:
     def __hash__(self) -> int:
         return hash(self.at)
 
+    def __int__(self) -> int:
+        raise TypeError(f"it has to be known beforehand, but an Extent depends on a dynamic axis {self.at}")
+
+    __index__ = __int__
+
     def __repr__(self) -> str:
         return f"Extent{self.at}"
 

@@ -19,6 +19,7 @@ from ..autograd.frames import is_ours
 from ..autograd.mode import no_grad
 from ..errors import FrameworkError
 from ..nn import Module
+from ..ops.shape.view import reshape_op
 from ..seam import MAKE, OP, WRITE, Event, intercept
 from ..tensor import Tensor
 
@@ -131,12 +132,31 @@ class Trace:
             self._again(array, *view[:2])
         ref = self._now.get(key)
         if ref is None:
+            ref = self._same_memory(array, x)
+        if ref is None:
             name = self._weights.get(key)
             kind = CONSTANT if name is None else WEIGHT
             ref = self._now[key] = self._new(kind, name or "", x, array)
             self._fixed.add(ref)
             self._alive.append(array)
         return ref
+
+    def _same_memory(self, array: Any, x: Tensor) -> Ref | None:
+        """The value of an array that is a known one in another shape, made by NumPy (``index[None]``)."""
+        if not array.flags.c_contiguous or not array.size:
+            return None
+        for known in reversed(self._alive):
+            if type(known) is np.ndarray and known.dtype == array.dtype and known.size == array.size \
+                    and known.ctypes.data == array.ctypes.data and known.flags.c_contiguous:
+                ref = self._of(known)
+                where, _ = place()
+                step = Step(OP, reshape_op, (ref,), {"shape": tuple(array.shape)}, where, "")
+                self.values.append(Value(STEP, "", tuple(array.shape), x.dtype))
+                self._finish(step, [Ref(len(self.values) - 1)])
+                self._now[id(array)] = step.outputs[0]
+                self._alive.append(array)
+                return step.outputs[0]
+        return None
 
     def _again(self, array: Any, base: Any, step: Step) -> None:
         """The part of a base that a view shows, after the base has changed."""

@@ -19,6 +19,7 @@ from ..autograd.mode import no_grad
 from ..errors import MissingExtraError
 from ..nn import Module
 from ..ops.language.elementwise import Elementwise
+from ..ops.reduce.total import Total
 from ..tensor import Tensor, wrap
 from ..version import __version__
 from . import lower
@@ -234,7 +235,7 @@ def _symbols(call: Call, axes: Any, shapes: Any) -> dict[tuple[str, int], str]:
             if call.given_outputs and name in call.given_outputs or name.startswith("output"):
                 continue  # sizes of outputs follow from those of inputs
             raise ValueError(f"export: dynamic_axes names {name!r}; the inputs are {', '.join(call.example)}")
-        pairs = given.items() if isinstance(given, dict) else [(a, f"{name}_{a}") for a in given]
+        pairs = list(given.items() if isinstance(given, dict) else ((a, f"{name}_{a}") for a in given))
         for axis, label in pairs:
             found[name, axis] = label or f"{name}_{axis}"
     if shapes is not None:
@@ -249,7 +250,7 @@ def _symbols(call: Call, axes: Any, shapes: Any) -> dict[tuple[str, int], str]:
             if path not in by_path:
                 raise ValueError(f"export: dynamic_shapes names {path!r}; the arguments are "
                                  f"{', '.join(by_path)}")
-            pairs = spec.items() if isinstance(spec, dict) else enumerate(spec)
+            pairs = list(spec.items() if isinstance(spec, dict) else enumerate(spec))
             for axis, label in pairs:
                 if label is None or isinstance(label, int):
                     continue
@@ -299,6 +300,7 @@ class Points:
         self.batch = {label for (_, axis), label in symbols.items() if axis == 0}
         self.lengths: dict[str, list[int]] = {}
         self.refused: dict[str, Exception] = {}
+        self.all: list[dict[str, int]] = []
 
     def inputs(self, sizes: dict[str, int], turn: int = 0) -> dict[str, Tensor]:
         """The example at other sizes: its elements along the dynamic axes again and again, from another one
@@ -457,7 +459,9 @@ def _lowered(trace: Trace, opset: int) -> tuple[Graph, list[Edge]]:
             g.current = [n for x in inputs if isinstance(x, Edge) for n in x.shape or () if isinstance(n,
                                                                                                        Extent)]
             results = _step(g, trace, step, inputs)
-        except Unsupported as error:
+        except (Unsupported, TypeError) as error:
+            if isinstance(error, TypeError) and "Extent" not in str(error):
+                raise
             del g.nodes[before:]
             inside = f" of {step.scope.replace('/', '.')}" if step.scope else ""
             lacking.setdefault(f"{step.name}{inside} in {step.where}: {error}", "")
@@ -493,6 +497,8 @@ def _step(g: Graph, trace: Trace, step: Step, inputs: tuple) -> tuple:
     if step.kind == "put":
         base, value, *others = inputs
         return (lower.written(g, base, value, step.settings["cut"], tuple(others)),)
+    if isinstance(step.op, Total):
+        return (lower.loss_total(g, step.op.op, inputs, step.settings, first.dtype),)
     if isinstance(step.op, Elementwise):
         return (lower.elementwise(g, step.op, inputs, step.settings, first.dtype),)
     if getattr(step.op, "onnx", None) is None:
@@ -623,13 +629,20 @@ def _verified(onnx: Any, proto: Any, call: Call, points: Points, names: list[str
             raise OnnxError(f"export: ONNX's checker refuses the model: {error}") from error
         if not verify:
             return []
-        run = runner(onnx, source)
+        try:
+            run = runner(onnx, source)
+        except Exception as error:
+            raise OnnxError(f"export: the model that was made cannot be run: {error}") from error
         draws = any(n.op == "Dropout" for n in g.nodes)
         checked = []
         for sizes in points.checks():
             inputs = points.inputs(sizes)
             feeds = {name: t._array for name, t in inputs.items()}
-            expected = call.run(inputs)
+            try:
+                expected = call.run(inputs)
+            except Exception as error:
+                raise OnnxError(f"export: an axis was declared dynamic, but the model itself does not run at "
+                                f"{_shown(sizes)}: {error}") from error
             used = {i.name for i in proto.graph.input}
             try:
                 found = run({k: v for k, v in feeds.items() if k in used})

@@ -40,6 +40,8 @@ class _Layer:
         self.kind, self.w, self.r = kind, w, r
         hidden = r.shape[-1]
         none = fw.zeros(gates * hidden, dtype=w.dtype)
+        self.wb: Tensor
+        self.rb: Tensor
         self.wb, self.rb = (none, none) if b is None else (b[:gates * hidden], b[gates * hidden:])
         self.activations, self.clip, self.hidden = activations, clip, hidden
 

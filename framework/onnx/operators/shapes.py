@@ -146,7 +146,7 @@ def constant_of_shape(shape: Tensor, *, value: Any = None) -> Tensor:
 @op("EyeLike")
 def eye_like(x: Tensor, *, dtype: int | None = None, k: int = 0) -> Tensor:
     kind = x.dtype if dtype is None else dtype_of(dtype)
-    return fw.from_numpy(np.eye(*x.shape, k)).to(kind)
+    return fw.from_numpy(np.eye(x.shape[0], x.shape[1], k)).to(kind)
 
 
 @op("Range")

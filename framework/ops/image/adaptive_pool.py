@@ -14,6 +14,7 @@ from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
+from ..record.whole import Whole
 from ..shape.view import reshape_op
 from .conv import batched
 from .pool import avg_pool
@@ -136,11 +137,19 @@ def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:
     op = f"adaptive_max_pool{d}d"
     x, alone = batched(real_arg(x, op), d, op)
     out = _target(op, x, d, output_size)
-    index = max_place.run(x, out=out)
-    y = pick.run(x, index, d=d)
+    y, index = _places_and_maxima(x, d, out) if return_indices else (_whole(x, d=d, out=out), None)
     if alone:
-        y, index = (reshape_op.run(t, shape=t.shape[1:]) for t in (y, index))
+        y, index = (t if t is None else reshape_op.run(t, shape=t.shape[1:]) for t in (y, index))
     return (y, index) if return_indices else y
+
+
+def _places_and_maxima(x: Tensor, d: int, out: tuple) -> tuple[Tensor, Tensor]:
+    index = max_place.run(x, out=out)
+    return pick.run(x, index, d=d), index
+
+
+_whole = Whole("adaptive_max_pool", "x", lambda x, *, d, out: _places_and_maxima(x, d, out)[0],
+               onnx="adaptive_max(x, d, out)")
 
 
 @public("nn.functional")

@@ -23,6 +23,7 @@ from ..record.args import tensor_arg
 from ..record.into import guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
+from ..shape.join import stack_op
 from ..shape.view import reshape_op, slice_op, take_slice
 from ..write.inplace import fill_op, fitted, overwrite, store
 from .index import (
@@ -213,7 +214,7 @@ def _tensor_item(k: Tensor, x: Tensor) -> Any:
             raise DeviceError(f"index: the index is on {k.device}, the tensor on {x.device}; move the index: "
                               f".to(x.device)")
         k = to(k, device=x.device)
-    return k if kind == "b" or k._array.dtype.itemsize == 8 else wrap(k._array.astype("int64"))
+    return k if kind == "b" or k._array.dtype.itemsize == 8 else to(k, np.int64)
 
 
 def _slice(k: slice) -> slice:
@@ -250,6 +251,8 @@ def _together(tensors: list[Tensor]) -> Tensor:
         shape = broadcast_shape([t.shape for t in tensors], "index")
     except ShapeError as error:
         raise IndexError(str(error)) from None
+    if quiet.run is None:  # those who look at all calls see where the positions come from
+        return stack_op.run(*[expand.run(t, size=shape) for t in tensors], dim=0)
     xp = array_module(tensors[0]._array)
     return wrap(xp.stack([xp.broadcast_to(t._array, shape) for t in tensors]))
 

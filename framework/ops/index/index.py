@@ -16,6 +16,7 @@ from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, counter_of, wrap
+from ..convert.cast import to
 from ..pointwise.choose import where_op
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.batched import (
@@ -199,7 +200,8 @@ index_op = Op("index", "x index", onnx="indexed(x, index, dims)",
               batch=batch_index,
               native="index",
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
-unindex = Op("unindex", "x index", kernel=_unindex_kernel, jvp="linear", native="unindex",
+unindex = Op("unindex", "x index", onnx="placed(zeros(shape, x), x, index, dims, 'add')",
+             kernel=_unindex_kernel, jvp="linear", native="unindex",
              batch=batch_unindex,
              infer=lambda x, index, *, dims, shape: Meta(shape, x.dtype),
              vjp={"x": lambda g, index, dims: index_op(g, index, dims=dims)})
@@ -211,7 +213,8 @@ def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[in
     return out
 
 
-index_put_op = Op("index_put", "x value index", masks=True, kernel=_index_put_kernel, jvp="linear",
+index_put_op = Op("index_put", "x value index", onnx="placed(x, value, index, dims)", masks=True,
+                  kernel=_index_put_kernel, jvp="linear",
                   batch=batch_index_put,
                   native="index_put",
                   infer=lambda x, value, index, *, dims: x,
@@ -269,7 +272,7 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
     if array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: argument '{name}' must hold integers, got {index.dtype}; use {name}.long()")
     if array.dtype.itemsize != 8:
-        return positions(wrap(array.astype("int64")), size, op, dim, name, negative)
+        return positions(to(index, np.int64), size, op, dim, name, negative)
     if not index.is_cuda and array.size:  # CuPy would have to wait for the device to tell
         check_range(array, size, op, dim, name, negative)
     return index

@@ -40,7 +40,7 @@ def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **
 _relu = elementwise("relu", "x", "maximum(x, 0)", """The element, or 0 where it is negative.
     >>> fw.relu(fw.tensor([-1.0, 2.0]))
     tensor([0., 2.])
-    """, vjp={"x": "where(out <= 0, 0.0, g)"}, jvp="symmetric", onnx="Relu(x)")
+    """, vjp={"x": "where(out <= 0, 0.0, g)"}, jvp="symmetric", onnx="relu(x)")
 
 
 @public("nn.functional", op=_relu.op)

@@ -231,7 +231,8 @@ any_op = Op("any", "x", onnx="every(x, dims, keepdim, True)",
             batch=along("dims"),
             native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
-count_op = Op("count_nonzero", "x", infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
+count_op = Op("count_nonzero", "x", onnx="counted(x, dims)",
+              infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
               batch=along("dims"),
               kernel=lambda xp, x, *, dims: (x != 0).sum(axis=dims, dtype="int64"))
 

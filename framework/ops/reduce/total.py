@@ -57,7 +57,7 @@ class Total(Op):
         self.op = op
         self._fold: Callable | None = None
         rules = {name: rule for name, rule in zip(op.inputs, op.rules) if rule is not None}
-        super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules,
+        super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules, onnx="total",
                          infer=self._shape, arguments=" ".join(op.arguments), cpu=self._cpu,
                          batch=batch_total)
 

@@ -107,7 +107,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
-permute_op = Op("permute", "x", onnx="Transpose(x, perm=dims)",
+permute_op = Op("permute", "x", onnx="permuted(x, dims)",
                 kernel=lambda xp, x, *, dims: x.transpose(dims), view=True,
                 batch=batch_permute,
                 infer=_permute_infer, jvp="linear",
@@ -386,7 +386,8 @@ def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) ->
 slice_op = Op("slice", "x", onnx="sliced(x, key)", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
-put_slice = Op("put_slice", "x", kernel=_put_slice_kernel, jvp="linear", batch=batch_slice,
+put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", kernel=_put_slice_kernel, jvp="linear",
+               batch=batch_slice,
                infer=lambda x, *, key, shape: Meta(shape, x.dtype),
                vjp={"x": lambda g, key: slice_op(g, key=key)})
 
