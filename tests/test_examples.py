@@ -29,6 +29,7 @@ QUICK = {
     "scipy_optimizer": ("", r"loss ([\d.e+-]+) \(", lambda n: n < 5e-3),
     "sine_lbfgs": ("", r"test loss ([\d.]+) after", lambda n: n < 0.02),
     "sklearn_estimator": ("", r"accuracy ([\d.]+)% over", lambda n: n > 93),
+    "tree_lstm": ("", r"test accuracy ([\d.]+)%", lambda n: n > 80),
     "unet": ("", r"intersection over union ([\d.]+)", lambda n: n > 0.4),
     "vae": ("--out {out}", r"held-out bound ([\d.]+) nats", lambda n: n < 29),
     "wgan_gp": ("", r"(\d) of 8 clouds", lambda n: n >= 6),
