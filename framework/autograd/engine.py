@@ -5,6 +5,7 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 """
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -77,7 +78,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
 
     allow_unused: None for an input that the outputs do not depend on, instead of an error.
     materialize_grads: zeros for it.
-    only_inputs, is_grads_batched: PyTorch's; only their defaults are possible.
+    is_grads_batched: each of grad_outputs has one more dimension in front, along which there are gradients
+    for one backward each; all run as one (``func.vmap``), and the results have that dimension, too.
+    only_inputs: PyTorch's; only its default is possible.
 
     >>> x = fw.tensor(3.0, requires_grad=True)
     >>> (g,) = fw.autograd.grad(x ** 3, x, create_graph=True)
@@ -87,15 +90,19 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not only_inputs:
         raise ValueError(f"grad: only_inputs={only_inputs!r} is not possible; to add to .grad of other "
                          f"leaves use backward()")
-    if is_grads_batched:
-        raise ValueError(f"grad: is_grads_batched={is_grads_batched!r} is not supported; call grad once for "
-                         f"each of grad_outputs, with retain_graph=True")
     roots = _sequence(_stand_ins(outputs, grad_outputs), "grad", "outputs")
     wanted = [inputs] if isinstance(inputs, GradientEdge) else _sequence(inputs, "grad", "inputs", edges=True)
-    seeds = _seeds(roots, grad_outputs, _live(create_graph), "grad")
     targets = [_place(t, "grad") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
-    found = _walk(roots, seeds, retain, create_graph, targets)
+
+    def pulled(given: Any) -> list:
+        live = _live(create_graph)
+        return _walk(roots, _seeds(roots, given, live, "grad"), retain, create_graph, targets)
+    count = None
+    if is_grads_batched:
+        count, found = sys.modules[__name__.partition(".")[0]].func.batch.pulled_batch(pulled, grad_outputs)
+    else:
+        found = pulled(grad_outputs)
     results: list[Tensor | None] = []
     for i, (t, g) in enumerate(zip(wanted, found)):
         if g is None and not materialize_grads and not allow_unused:
@@ -103,7 +110,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             raise AutogradError(f"grad: inputs[{i}] ({what}) was not used to compute the "
                                 f"outputs; pass allow_unused=True to get None for it")
         if g is None and materialize_grads and isinstance(t, Tensor):
-            g = move(np.zeros(t.shape, t._array.dtype), t.device)
+            shape = t.shape if count is None else (count, *t.shape)
+            g = move(np.zeros(shape, t._array.dtype), t.device)
         found_g = None if g is None else as_tensor(g)
         results.append(sparse().like(t, found_g) if found_g is not None and is_sparse(t) else found_g)
     return tuple(results)

@@ -137,6 +137,16 @@ class Function:
     generate_vmap_rule = False  # taken for PyTorch's sake: what is made of operations needs no rule
 
     @staticmethod
+    def vmap(info: Any, in_dims: tuple, *args: Any) -> Any:
+        """The rule for ``func.vmap``: (outputs, their batch dimensions) of whole arguments.
+
+        info: ``batch_size`` and ``randomness``. in_dims: the batch dimension of each argument, None for those
+        that all examples share. Without it, and with ``generate_vmap_rule``, ``forward`` and ``backward`` run
+        on the examples' tensors, as all operations do.
+        """
+        raise NotImplementedError("this Function has no rule for vmap")
+
+    @staticmethod
     def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
         """The tangents of the outputs from those of the arguments; runs right after ``forward``.
 
@@ -154,6 +164,14 @@ class Function:
         if split or kwargs:
             args = _positional(cls, split, args, kwargs)
         settled(args)
+        if state.batches and cls.vmap is not Function.vmap:
+            if cls.generate_vmap_rule:
+                raise RuntimeError(f"{cls.__name__}: give either a static method vmap or "
+                                   f"generate_vmap_rule = True, not both")
+            for by_rule in batched_rule:
+                found = by_rule(cls, args)
+                if found is not NotImplemented:
+                    return found
         edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
         ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
         with no_grad(), only(()):
@@ -169,6 +187,9 @@ class Function:
                             f"{type(output).__name__}")
         results = _finish(cls, ctx, args, edges, outputs)
         return results if several else results[0]
+
+
+batched_rule: list[Callable] = []  # what calls ``Function.vmap``, which ``func.vmap`` brings along
 
 
 def _positional(cls: type, split: bool, args: tuple, kwargs: dict) -> tuple:

@@ -10,12 +10,13 @@ places outside.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..autograd.engine import _needed, _walk
 from ..autograd.forward import hang, is_recorded, tangent_at
+from ..autograd.function import batched_rule
 from ..autograd.mode import state
 from ..errors import AutogradError
 from ..node import Dual, GraphOp, Node, Pick
@@ -66,6 +67,12 @@ batch_in = _Border("batch_in", "x", kernel=lambda xp, x, *, level: enter(x, leve
 batch_out = _Border("batch_out", "x", kernel=lambda xp, x, *, level: leave(x, level), jvp="linear",
                     moves=True,
                     vjp={"x": lambda g, level: batch_in.run(g, level=level)}, infer=lambda x, *, level: x)
+
+# the same within a level: what is between runs on whole tensors and still belongs to the examples
+batch_again = _Border("batch_again", "x", kernel=batch_in.kernel, jvp="linear", moves=True,
+                      vjp={"x": lambda g, level: batch_open.run(g, level=level)}, infer=batch_in.infer)
+batch_open = _Border("batch_open", "x", kernel=batch_out.kernel, jvp="linear", moves=True,
+                     vjp={"x": lambda g, level: batch_again.run(g, level=level)}, infer=batch_out.infer)
 
 _NOTHING = np.empty(0)
 
@@ -181,6 +188,49 @@ def units(t: Tensor, count: int) -> list[Tensor]:
     """All tensors like ``t`` with one element 1 and the others 0, in batches of at most ``count``."""
     whole = np.eye(t.numel(), dtype=t.dtype.numpy).reshape((t.numel(), *t.shape))
     return [wrap(whole[i:i + count]) for i in range(0, len(whole), count)]
+
+
+def pulled_batch(function: Callable, grads: Any) -> tuple[int, list]:
+    """(how many, what a function of a list of gradients gives for each): they have a batch in front."""
+    given = [grads] if isinstance(grads, Tensor) else list(grads or ())
+    sizes = {g.shape[0] if g.ndim else None for g in given if g is not None}
+    if len(sizes) != 1 or None in sizes:
+        shapes = [None if g is None else list(g.shape) for g in given]
+        raise ValueError(f"grad: with is_grads_batched=True each of grad_outputs needs the same number of "
+                         f"gradients along its first dimension, got shapes {shapes}")
+    (size,) = sizes
+    with Level(size) as level:
+        inside = [None if g is None else batch_in.run(g, level=level) for g in given]
+        return size, left(level, [None if t is None else as_tensor(t) for t in function(inside)])
+
+
+class VmapInfo(NamedTuple):
+    """What ``Function.vmap`` is told of the batch."""
+
+    batch_size: int
+    randomness: str
+
+
+def _by_rule(cls: Any, args: tuple) -> Any:
+    """A call of a Function on tensors of a batch, by its static method ``vmap``."""
+    level = state.batches[-1]
+    dims = tuple([0 if isinstance(x, Tensor) and is_of(x._array, level) else None for x in args])
+    if all(d is None for d in dims):
+        return NotImplemented
+    whole = [batch_open.run(x, level=level) if d == 0 else x for x, d in zip(args, dims)]
+    out, out_dims = level.outside(lambda: cls.vmap(VmapInfo(level.size, level.randomness), dims, *whole))
+    several = isinstance(out, tuple)
+    outs = out if several else (out,)
+    places = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
+    if len(places) != len(outs):
+        raise ValueError(f"{cls.__name__}.vmap gave {len(outs)} outputs and {len(places)} batch dimensions")
+    results = tuple([y if d is None or not isinstance(y, Tensor) else
+                     batch_again.run(y.movedim(d, 0) if d % y.ndim else y, level=level)  # type: ignore[attr-defined]
+                     for y, d in zip(outs, places)])
+    return results if several else results[0]
+
+
+batched_rule.append(_by_rule)
 
 
 def pulled(function: Callable, batch: Tensor) -> list:

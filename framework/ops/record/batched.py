@@ -225,16 +225,16 @@ class Level:
     def drawn(self, draw: Callable, shape: tuple[int, ...]) -> Any:
         """Random numbers of a shape, ``draw(shape)``: of each example its own, or the same for all."""
         if self.randomness != "different":
-            return self._outside(lambda: draw(shape))
-        return enter(self._outside(lambda: draw((self.size, *shape))), self)
+            return self.outside(lambda: draw(shape))
+        return enter(self.outside(lambda: draw((self.size, *shape))), self)
 
     def repeated(self, draw: Callable) -> Any:
         """What ``draw()`` draws, once for each example or for all."""
         if self.randomness != "different":
-            return self._outside(draw)
-        return enter(_stacked([self._outside(draw) for _ in range(self.size)]), self)
+            return self.outside(draw)
+        return enter(_stacked([self.outside(draw) for _ in range(self.size)]), self)
 
-    def _outside(self, function: Callable) -> Any:
+    def outside(self, function: Callable) -> Any:
         """``function()`` as if this, the innermost level, were not at work."""
         before, state.batches = state.batches, state.batches[:-1]
         try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ..record.args import floating
+from ..record.batched import call, everywhere, front_moved, looped, to_front
 from ..record.op import Meta, Op
 from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans, twice
 
@@ -233,18 +234,46 @@ def _grad_infer(states: int) -> Any:
     return infer
 
 
+class BySteps:
+    """The rule for batches: the rows of a step are those of all examples, whose weights are shared.
+
+    weights: where the four weights and biases stand among the inputs. Examples with weights of their own, or
+    with gradients of the weights of their own, are computed one after the other.
+    """
+
+    def __init__(self, weights: int) -> None:
+        self.weights = slice(weights, weights + 4)
+
+    def on_tensors(self, batched: tuple, settings: dict) -> bool:
+        return not any(batched[self.weights]) and "wanted" not in settings
+
+    def __call__(self, op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+        if any(batched[self.weights]) or any(settings.get("wanted", ())[-4:]):
+            return looped(op, size, arrays, batched, settings, warn=False)
+        whole = everywhere(size, arrays, batched)
+        whole[self.weights] = arrays[self.weights]
+        ready = [a if a is None or self.weights.start <= i < self.weights.stop else
+                 front_moved(a, 1).reshape((a.shape[1] * size, *a.shape[2:])) for i, a in enumerate(whole)]
+        sizes = tuple([n * size for n in settings["sizes"]])
+        return tuple([out if out.ndim < 2 else to_front(out.reshape((
+            out.shape[0] // size, size, *out.shape[1:])), 1)
+            for out in call(op, *ready, **{**settings, "sizes": sizes})])
+
+
 def _asked(found: Any, needs: tuple) -> list:
     return [part if need else None for part, need in zip(found, needs)]
 
 
 lstm_grad = Op(
-    "lstm_grad", "gy gh gc x h0 c0 w_ih w_hh b_ih b_hh y gates cells", kernel=_lstm_grad_kernel,
-    native="lstm_grad", outputs="gx gh0 gc0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(2),
+    "lstm_grad", "gy gh gc x h0 c0 w_ih w_hh b_ih b_hh y gates cells", batch=BySteps(6),
+    kernel=_lstm_grad_kernel, native="lstm_grad",
+    outputs="gx gh0 gc0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(2),
     vjp=lambda k, gy, gh, gc, x, h0, c0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         lstm_steps, k, (gy, gh, gc), (x, h0, c0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes,
         reverse=reverse))
 lstm_op = Op(
-    "lstm", "x h0 c0 w_ih w_hh b_ih b_hh", kernel=_lstm_kernel, native="lstm", outputs="y h c gates cells",
+    "lstm", "x h0 c0 w_ih w_hh b_ih b_hh", batch=BySteps(3),
+    kernel=_lstm_kernel, native="lstm", outputs="y h c gates cells",
     differentiable=3, infer=_lstm_infer,
     onnx="recurrent('LSTM', x, (h0, c0), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0, 3, 1, 2))",
     vjp=lambda g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes, reverse, needs: _asked(
@@ -252,12 +281,14 @@ lstm_op = Op(
                   wanted=needs), needs))
 
 gru_grad = Op(
-    "gru_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y gates", kernel=_gru_grad_kernel, native="gru_grad",
+    "gru_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y gates", batch=BySteps(4),
+    kernel=_gru_grad_kernel, native="gru_grad",
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         gru_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse))
 gru_op = Op(
-    "gru", "x h0 w_ih w_hh b_ih b_hh", kernel=_gru_kernel, native="gru", outputs="y h gates",
+    "gru", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
+    kernel=_gru_kernel, native="gru", outputs="y h gates",
     differentiable=2, infer=_gru_infer,
     onnx="recurrent('GRU', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (1, 0, 2), "
          "linear_before_reset=1)",
@@ -266,13 +297,15 @@ gru_op = Op(
         needs))
 
 rnn_grad = Op(
-    "rnn_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y", kernel=_rnn_grad_kernel, native="rnn_grad",
+    "rnn_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y", batch=BySteps(4),
+    kernel=_rnn_grad_kernel, native="rnn_grad",
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, relu, wanted, needs: twice(
         rnn_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse,
         relu=relu))
 rnn_op = Op(
-    "rnn", "x h0 w_ih w_hh b_ih b_hh", kernel=_rnn_kernel, native="rnn", outputs="y h", infer=_rnn_infer,
+    "rnn", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
+    kernel=_rnn_kernel, native="rnn", outputs="y h", infer=_rnn_infer,
     onnx="recurrent('RNN', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0,), activations=active(relu))",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes, reverse, relu, needs: _asked(
         rnn_grad(*g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes=sizes, reverse=reverse, relu=relu,
