@@ -76,6 +76,10 @@ def main(arguments: list[str] | None = None) -> int:
     # cells run in processes of their own, which must find this checkout
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
+    home = ROOT / "build" / "docs-ipython" / "profile_default"
+    home.mkdir(parents=True, exist_ok=True)
+    shutil.copy(ROOT / "docs" / "ipython" / "ipython_config.py", home)
+    os.environ["IPYTHONDIR"] = str(home.parent)
     failed = build_main(["-q", "-W", "--keep-going", "-j", "auto", "-b", "html", "-c", str(ROOT / "docs"),
                          "-d", str(ROOT / "build" / "docs-trees"), str(ROOT), str(SITE)])
     if failed:

@@ -39,7 +39,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         array = backend_for(target).asarray(array, None, target)
     elif not isinstance(array, np.ndarray):
         array = move(array, target)
-    elif array is data or isinstance(data, (np.ndarray, Tensor)) or not array.flags.writeable:
+    elif array is data or hasattr(data, "__dlpack__") or not array.flags.writeable:
         array = np.array(array, order="C", copy=True)
     result = made("tensor", array, data)
     if pin_memory:
@@ -55,6 +55,8 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
         array = np.asarray(data)
     elif hasattr(data, "__cuda_array_interface__"):
         array = data
+    elif hasattr(data, "__dlpack__"):  # another library's
+        array = from_dlpack(data)._array
     else:
         array = _from_sequence(data, op)
         if wanted is None and array.dtype.kind in "fc":
@@ -96,6 +98,18 @@ def _without_tensors(data: Any, held: list) -> Any:
     return data
 
 
+def _first_stranger(data: Any, place: str = "") -> tuple[str, str] | None:
+    """Where in nested sequences the first thing is that is no number, as text, and what it is."""
+    if isinstance(data, (list, tuple)) or isinstance(data, np.ndarray) and data.ndim:
+        return next(filter(None, (_first_stranger(x, f"{place}[{i}]") for i, x in enumerate(data))), None)
+    if isinstance(data, (bool, int, float, complex, np.bool_, np.number)):
+        return None
+    if data is None:
+        return place, "None"
+    text, kind = f"{data!r:.40}", type(data).__name__
+    return place, f"something of type {kind}" if "<" in text else f"{text} of type {kind}"
+
+
 def _from_sequence(data: Any, op: str) -> np.ndarray:
     held: list[np.dtype] = []
     data = _without_tensors(data, held)
@@ -112,8 +126,9 @@ def _from_sequence(data: Any, op: str) -> np.ndarray:
     if held and array.dtype == np.float64 and np.float64 not in held:  # the Python floats among them
         array = array.astype(dtypes.get_default_dtype().numpy)
     if array.dtype.kind not in "biufc" and dtypes.of_numpy(array.dtype) is None:
-        raise DTypeError(f"{op}: data must hold numbers, found elements of type "
-                         f"{type(np.ravel(array)[0]).__name__ if array.size else array.dtype}")
+        place, stranger = _first_stranger(data) or ("", f"elements of dtype {array.dtype}")
+        raise DTypeError(f"{op}: data must hold numbers, found {stranger} at data{place}; leave it out, or "
+                         "put a number for it, e.g. math.nan")
     if array.size == 0 and array.dtype == np.float64:
         return array.astype(dtypes.get_default_dtype().numpy)
     return array
@@ -343,6 +358,11 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     """
     if isinstance(fill_value, Tensor):
         fill_value = fill_value.item()
+    if isinstance(fill_value, np.generic):
+        fill_value = fill_value.item()
+    if not isinstance(fill_value, (bool, int, float, complex)):
+        raise DTypeError(f"full: fill_value must be a number, got {type(fill_value).__name__}: "
+                         f"{fill_value!r:.40}")
     kind = dtypes.scalar_dtype(fill_value) if dtype is None else dtype
     return _filled("full", (size,), fill_value, kind, device, requires_grad)
 
@@ -514,6 +534,9 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
     tensor([[1., 0.],
             [0., 1.]])
     """
+    for name, size in (("n", n), ("m", m)):
+        if size is not None and size < 0:
+            raise ValueError(f"eye: {name} must not be negative, got {size}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     array = np.eye(n, m, dtype=kind.numpy)
     return made("eye", move(array, as_device(device)), n, m).requires_grad_(requires_grad)

@@ -81,3 +81,15 @@ class SaveError(FrameworkError, OSError):
 
 class DistributedError(FrameworkError, RuntimeError):
     """A call that all ranks must make together and could not be done: one is gone, late or elsewhere."""
+
+
+def kind_of(value: object) -> str:
+    """The type of what came, as messages name it: with its package where another library has our name.
+
+    >>> fw.errors.kind_of(1.5)
+    'float'
+    """
+    kind = type(value)
+    package = kind.__module__.partition(".")[0]
+    ours = package == __name__.partition(".")[0] or kind.__name__ not in ("Tensor", "Parameter", "Module")
+    return kind.__name__ if ours else f"{package}.{kind.__name__}"

@@ -4,6 +4,7 @@ This file knows no op: the op records bind their methods here (see ``ops/__init_
 list of methods is in ``tensor.pyi``.
 """
 
+import warnings
 import weakref
 from collections.abc import Callable
 from types import NoneType
@@ -16,7 +17,7 @@ from .backends import backend_of, cuda, meta, move
 from .backends.capsule import export_bfloat16
 from .device import Device, as_device
 from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
-from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeError
+from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeError, kind_of
 from .layouts import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
@@ -222,15 +223,26 @@ class Tensor:
         if type(self._node) is Leaf:
             return self._node.grad
         more = self._more
-        if more is None:
-            return None
-        return more.leaf.grad if more.leaf is not None and self._node is None else more.grad
+        if self._node is None:
+            return None if more is None else more.grad if more.leaf is None else more.leaf.grad
+        if more is not None and more.grad is not None:
+            return more.grad
+        self._warn_of_no_grad()
+        return None
+
+    def _warn_of_no_grad(self) -> None:
+        """A computed tensor gathers no gradient unless it was asked to: who reads one has mostly slipped."""
+        node = self._node
+        if type(node) is not Dual and not any(getattr(h, "retains", False) for h in node.hooks or ()):
+            warnings.warn(f"grad: this tensor of shape {list(self.shape)} was computed (by {node.name()}) "
+                          "and keeps no gradient, so .grad is None; call retain_grad() on it before "
+                          "backward, or read the leaf's", stacklevel=3)
 
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
         if value is not None:
             if not isinstance(value, Tensor):
-                raise TypeError(f"grad must be a Tensor or None, got {type(value).__name__}")
+                raise TypeError(f"grad must be a Tensor or None, got {kind_of(value)}")
             check_fits(value, self, "grad")
         if type(self._node) is Leaf:
             self._node.grad = value
@@ -251,7 +263,7 @@ class Tensor:
     @data.setter
     def data(self, value: "Tensor") -> None:
         if not isinstance(value, Tensor):
-            raise TypeError(f"data must be a Tensor, got {type(value).__name__}")
+            raise TypeError(f"data must be a Tensor, got {kind_of(value)}")
         if self._node is not None and value._array.dtype.kind not in INEXACT:
             raise DTypeError(f"data of {value.dtype} cannot replace that of a tensor that requires grad")
         self._array = value._array

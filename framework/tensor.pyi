@@ -145,6 +145,9 @@ class Tensor:
     def grad(self) -> 'Tensor | None':
         ...
 
+    def _warn_of_no_grad(self) -> None:
+        ...
+
     @grad.setter
     def grad(self, value: 'Tensor | None') -> None:
         ...

@@ -222,3 +222,21 @@ def test_ops_are_imported_not_named():
              if path.parent.name != "language" for node in ast.walk(ast.parse(path.read_text()))
              if getattr(node, "id", getattr(node, "name", "")) == "OPS_BY_NAME"]
     assert not named, named
+
+
+@pytest.mark.parametrize(
+    "name", ["", "nn", "optim", "data", "autograd", "profiler", "func", "distributions", "amp", "utils"])
+def test_completion_shows_public_names(name):
+    """`dir` shows what can be had, and not the files that a package is made of."""
+    import importlib
+    import types
+
+    module = importlib.import_module(f"framework.{name}".rstrip("."))
+    shown = [n for n in dir(module) if not n.startswith("_")]
+    found = {n: getattr(module, n) for n in shown}
+    inside = {"activation", "engine", "registry", "recorder", "core", "collate", "listen", "saved", "history",
+              "kl_pairs", "seam", "node"}
+    assert not inside & {n for n, v in found.items() if isinstance(v, types.ModuleType)}
+    assert {"": "nn", "nn": "functional", "optim": "lr_scheduler", "data": "transforms", "autograd": "graph",
+            "utils": "metrics", "distributions": "constraints"}.get(name, shown[0]) in shown
+    assert [n for n in shown if n in ("Any", "annotations", "import_module", "np")] == []

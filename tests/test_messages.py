@@ -23,6 +23,11 @@ UNSEEN = "where an index points is not looked at on the GPU: that would wait for
 DIFFERENT_ON_THE_GPU = {
     "ones(2, 3).index_select(1, ints(4))": UNSEEN,
     "ones(2, 3).gather(1, ints(2, 5) + 7)": UNSEEN,
+    "ones(2, 3).take(ints(2) + 10)": UNSEEN,
+    "ones(2, 3).scatter_(1, ints(2, 2), ones(2, 1))": UNSEEN,
+    "ones(2, 3).index_add(0, ints(3), ones(2, 3))": UNSEEN,
+    "ints(2) // 0": "what a divisor is is not looked at on the GPU, for the same reason",
+    "fw.func.vmap(lambda x: x.item())(ones(3))": "on the GPU one example is run after the other",
 }
 # texts without a value that came: what is wrong is the state of the tensor, or an argument that was left out
 NO_VALUE = {
@@ -32,6 +37,19 @@ NO_VALUE = {
     "walked(recorded(2)).backward()",
     "recorded(2).numpy()",
     "fw.tensor([[1.0], [2.0, 3.0]])",
+    "fw.as_tensor([[1], [2, 3]])",
+    "fw.arange()",
+    "fw.from_dlpack([1, 2])",
+    "fw.stack([])",
+    "fw.tensor(object())",
+    "ones(2, 3)[1.0]",
+    "fw.nn.utils.rnn.pad_sequence([])",
+    "fw.optim.LBFGS([recorded(2)]).step()",
+    "fw.optim.lr_scheduler.OneCycleLR(fw.optim.SGD([recorded(2)], lr=0.1), max_lr=1.0)",
+    "fw.utils.data.DataLoader([1, 2], shuffle=True, sampler=[0, 1])",
+    "fw.autograd.gradcheck(lambda x: x * 2, (ones(2),))",
+    "recorded(2).requires_grad_(False).sum().backward()",
+    "(recorded(2) * 2).requires_grad_(False)",
 }
 
 
@@ -73,7 +91,7 @@ def written() -> str:
 
 def test_there_are_many():
     found = calls()
-    assert len(found) == len(set(found)) >= 60
+    assert len(found) == len(set(found)) >= 250
 
 
 def test_texts():
@@ -90,6 +108,9 @@ def test_texts_on_the_gpu(cupy):  # noqa: F811
         try:
             here, there = answer(call, "cpu"), answer(call, "cuda").replace("'cuda:0'", "'cpu'")
         except (DeviceError, NotImplementedError):
+            continue
+        except AssertionError as error:
+            different.append(str(error))
             continue
         if here.replace("cuda:0", "cpu") != there.replace("cuda:0", "cpu"):
             different.append(f"{call}\n  cpu:  {here}\n  cuda: {there}")

@@ -5,6 +5,7 @@ float16 from becoming 0; ``custom_fwd`` and ``custom_bwd`` say how a ``Function`
 such a block.
 """
 
+from ..config.listing import listing as _listing
 from .function import custom_bwd as custom_bwd
 from .function import custom_fwd as custom_fwd
 from .grad_scaler import GradScaler as GradScaler
@@ -22,3 +23,5 @@ from .mode import set_autocast_enabled as set_autocast_enabled
 from .per_device import get_autocast_cpu_dtype as get_autocast_cpu_dtype
 from .per_device import get_autocast_gpu_dtype as get_autocast_gpu_dtype
 from .per_device import is_autocast_cpu_enabled as is_autocast_cpu_enabled
+
+__dir__ = _listing(globals(), "")

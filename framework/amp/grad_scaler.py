@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
+from ..errors import kind_of
 from ..ops.language.words import all_finite
 from ..ops.record.rounded import is_rounded
 from ..quiet import quietly
@@ -88,7 +89,7 @@ class GradScaler:
             return outputs * wrap(np.asarray(self._scale, np.float32))  # type: ignore[operator]
         if not isinstance(outputs, Iterable) or isinstance(outputs, (str, bytes)):
             raise ValueError(
-                f"GradScaler.scale: outputs must be a Tensor or several of them, got {type(outputs).__name__}"
+                f"GradScaler.scale: outputs must be a Tensor or several of them, got {kind_of(outputs)}"
             )
         parts = map(self.scale, outputs)
         return type(outputs)(parts) if isinstance(outputs, (list, tuple)) else parts  # type: ignore[call-arg]

@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ..config.listing import listing as _listing
 from . import forward_ad as forward_ad
 from . import graph as graph
 from .anomaly import detect_anomaly as detect_anomaly
@@ -25,3 +26,6 @@ def __getattr__(name: str) -> _Any:
     if name in ("functional", "profiler"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__dir__ = _listing(globals(), "forward_ad functional function graph profiler")

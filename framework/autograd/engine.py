@@ -18,7 +18,7 @@ import numpy as np
 
 from ..backends import cuda, move
 from ..backends.native import add, copied
-from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
+from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError, kind_of
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
@@ -373,8 +373,10 @@ def accumulate(leaf: Leaf, g: Any, live: bool) -> None:
 
 def _store(t: Tensor, g: Tensor, live: bool) -> None:
     with _adding:
-        if t.grad is not None:
-            g = _sum(t.grad, g, live)
+        # not by t.grad, which warns of a computed tensor that has none
+        before = t._node.grad if type(t._node) is Leaf else t._more and t._more.grad
+        if before is not None:
+            g = _sum(before, g, live)
         else:
             g = _own(g, live)
         if type(t._node) is Leaf:
@@ -413,7 +415,7 @@ def _sequence(value: Any, op: str, name: str, edges: bool = False) -> list:
     for item in items:
         if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
             raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
-                            f"{type(item).__name__}")
+                            f"{kind_of(item)}")
     return items
 
 
@@ -468,7 +470,7 @@ def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
             one.fill(1)
             g = wrap(one)
         elif not isinstance(g, Tensor):
-            raise TypeError(f"{op}: a gradient must be a Tensor or None, got {type(g).__name__}")
+            raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
         else:
             check_fits(g, root, f"{op}: a gradient")
         seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ..backends import backend_for
 from ..device import Device
 from ..dtypes import FLOAT, INEXACT, DType
-from ..errors import AutogradError, DeviceError, DTypeError, ShapeError
+from ..errors import AutogradError, DeviceError, DTypeError, ShapeError, kind_of
 from ..node import GraphOp, Leaf, Node, Pick
 from ..seam import settled
 from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
@@ -377,7 +377,7 @@ class _Call(GraphOp):
         """The gradient of argument ``i``, checked and brought to its shape and dtype."""
         where, wanted = f"{self.name}.backward: gradient {i}", self.inputs[i]
         if not isinstance(x, Tensor):
-            raise TypeError(f"{where} must be a Tensor or None, got {type(x).__name__}")
+            raise TypeError(f"{where} must be a Tensor or None, got {kind_of(x)}")
         if wanted is None:
             raise AutogradError(f"{where} must be None, because argument {i} of forward was not a Tensor")
         if x.device != wanted.device:
@@ -397,8 +397,9 @@ class _Call(GraphOp):
 def _backward_of(cls: Any) -> Callable:
     written = [f for f in (cls.backward, cls.vjp) if f is not Function.backward]
     if len(written) != 1:
+        found = "both" if written else "neither; write one, or compute without recording: with no_grad()"
         raise NotImplementedError(f"{cls.__name__}: a Function needs a static method backward (or vjp, as "
-                                  f"another name for it), found {len(written)}")
+                                  f"another name for it) to go backward, found {found}")
     return written[0]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..creation import ones
-from ..errors import AutogradError, ShapeError
+from ..errors import AutogradError, ShapeError, kind_of
 from ..func.core import Frame, check_real, filled, zeros_for
 from ..func.forward import columns
 from ..func.reverse import rows
@@ -192,7 +192,7 @@ def _tuple(value: Any, op: str, what: str) -> tuple[list[Tensor], bool]:
     one = isinstance(value, Tensor)
     items = [value] if one else value
     if not isinstance(items, (tuple, list)) or not all(isinstance(t, Tensor) for t in items):
-        raise TypeError(f"{op}: {what} must be a Tensor or a tuple of Tensors, got {type(value).__name__}")
+        raise TypeError(f"{op}: {what} must be a Tensor or a tuple of Tensors, got {kind_of(value)}")
     return list(items), one
 
 

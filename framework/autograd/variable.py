@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..errors import kind_of
 from ..tensor import Tensor
 
 
@@ -11,7 +12,7 @@ class _Kind(type):
 
     def __call__(cls, data: Tensor, requires_grad: bool = False, volatile: bool | None = None) -> Tensor:
         if not isinstance(data, Tensor):
-            raise TypeError(f"Variable: data must be a Tensor, got {type(data).__name__}; convert it with "
+            raise TypeError(f"Variable: data must be a Tensor, got {kind_of(data)}; convert it with "
                             f"framework.tensor(...)")
         if volatile:
             raise TypeError("Variable: volatile=True has been given up; run the model under no_grad()")

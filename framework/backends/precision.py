@@ -45,6 +45,9 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     tensor([nan])
     >>> fw.use_deterministic_algorithms(False)
     """
+    if not isinstance(mode, (bool, int)):
+        raise TypeError(f"use_deterministic_algorithms: mode must be a bool, got {type(mode).__name__}: "
+                        f"{mode!r:.40}")
     global _deterministic, _warns
     _deterministic, _warns = bool(mode), bool(warn_only)
 

@@ -35,10 +35,12 @@ class Schedule:
 
     @property
     def calls(self) -> int:
+        """How many calls were put off."""
         return sum(step.calls * step.operations for step in self.steps)
 
     @property
     def runs(self) -> int:
+        """How many calls of records became of them."""
         return sum((step.calls if step.way == "one by one" else 1) * step.operations for step in self.steps)
 
     def __len__(self) -> int:

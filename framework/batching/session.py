@@ -254,6 +254,7 @@ class Session:
         return plan
 
     def made_plan(self, op: Any, settings: dict, inputs: tuple, positions: list) -> Plan | None:
+        """A plan for calls of this kind, or None where they are run at once."""
         if type(state.enabled) is not bool or not isinstance(op, Op) or op.infer is None or draws(op) \
                 or op.name == "as_strided":
             return None

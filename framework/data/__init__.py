@@ -1,5 +1,6 @@
 """Datasets, samplers and the loader that makes batches of them."""
 
+from ..config.listing import listing as _listing
 from . import transforms as transforms
 from .arrays import ArrayDataset as ArrayDataset
 from .arrays import TextLineDataset as TextLineDataset
@@ -36,3 +37,5 @@ from .workers.errors import WorkerStallWarning as WorkerStallWarning
 from .workers.errors import WorkerTimeout as WorkerTimeout
 from .workers.info import WorkerInfo as WorkerInfo
 from .workers.info import get_worker_info as get_worker_info
+
+__dir__ = _listing(globals(), "transforms datasets dataset sampler")

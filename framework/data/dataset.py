@@ -12,7 +12,7 @@ import numpy as np
 
 from ..backends import move
 from ..device import CPU
-from ..errors import ShapeError
+from ..errors import ShapeError, kind_of
 from ..random import Generator, permutation_array
 from ..tensor import Tensor, wrap
 
@@ -67,7 +67,7 @@ class TensorDataset(Dataset):
             raise TypeError("TensorDataset: wanted at least one tensor")
         for i, t in enumerate(tensors):
             if not isinstance(t, Tensor):
-                raise TypeError(f"TensorDataset: argument {i} must be a Tensor, got {type(t).__name__}; "
+                raise TypeError(f"TensorDataset: argument {i} must be a Tensor, got {kind_of(t)}; "
                                 f"convert it with framework.tensor(...)")
             if t.ndim == 0 or t.shape[0] != tensors[0].shape[0]:
                 raise ShapeError(f"TensorDataset: all tensors must have the same length, but argument 0 "

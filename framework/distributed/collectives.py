@@ -12,7 +12,7 @@ import numpy as np
 
 from ..backends import move
 from ..device import CPU
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, ShapeError, kind_of
 from ..tensor import Tensor, bump, wrap
 from .groups import ProcessGroup, member
 from .reductions import ReduceOp, check
@@ -44,7 +44,7 @@ class _Flat:
 
 def _tensor(t: Any, what: str, name: str = "tensor") -> Tensor:
     if not isinstance(t, Tensor):
-        raise TypeError(f"{what}: {name} must be a Tensor, got {type(t).__name__}")
+        raise TypeError(f"{what}: {name} must be a Tensor, got {kind_of(t)}")
     return t
 
 

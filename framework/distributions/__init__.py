@@ -1,5 +1,6 @@
 """Probability distributions: samples, log probabilities, moments, transforms, divergences."""
 
+from ..config.listing import listing as _listing
 from . import constraints as constraints
 from . import kl_mixed as kl_mixed
 from . import kl_pairs as kl_pairs
@@ -71,3 +72,5 @@ from .uniform import Uniform as Uniform
 from .von_mises import VonMises as VonMises
 from .weibull import Weibull as Weibull
 from .wishart import Wishart as Wishart
+
+__dir__ = _listing(globals(), "constraints transforms kl")

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import framework as fw
 
+from ..errors import kind_of
 from ..tensor import Tensor
 from . import constraints
 from .utils import lazy_property
@@ -178,7 +179,7 @@ class Distribution:
     def _validate_sample(self, value: Any) -> None:
         name = type(self).__name__
         if not isinstance(value, Tensor):
-            raise ValueError(f"{name}: the value argument must be a Tensor, got {type(value).__name__}; "
+            raise ValueError(f"{name}: the value argument must be a Tensor, got {kind_of(value)}; "
                              "make one "
                              f"with framework.tensor(...)")
         events = len(self._event_shape)

@@ -1,5 +1,6 @@
 """Functions of functions: gradients, Jacobians, batches; PyTorch's place for them is ``torch.func``."""
 
+from ..config.listing import listing as _listing
 from .batch import vmap as vmap
 from .call import functional_call as functional_call
 from .call import stack_module_state as stack_module_state
@@ -13,3 +14,5 @@ from .reverse import jacrev as jacrev
 from .reverse import linearize as linearize
 from .reverse import value_and_grad as value_and_grad
 from .reverse import vjp as vjp
+
+__dir__ = _listing(globals(), "")

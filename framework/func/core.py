@@ -16,7 +16,7 @@ from ..autograd.forward import carry, is_recorded, plain
 from ..autograd.mode import state
 from ..backends import move
 from ..creation import zeros
-from ..errors import AutogradError, ShapeError
+from ..errors import AutogradError, ShapeError, kind_of
 from ..node import GraphOp, PlainNode
 from ..seam import settled
 from ..tensor import Tensor, counter_of, wrap
@@ -111,7 +111,7 @@ def tensors_of(nest: Any, op: str, what: str, differentiable: bool = True) -> tu
     for leaf in leaves:
         if not isinstance(leaf, Tensor):
             raise TypeError(f"{op}: {what} must be a Tensor or nested tuples, lists and dicts of them, found "
-                            f"{type(leaf).__name__}")
+                            f"{kind_of(leaf)}")
         if differentiable and not leaf.is_floating_point() and not leaf.is_complex():
             raise TypeError(f"{op}: {what} must be floating or complex to be differentiated, found "
                             f"{leaf.dtype}{list(leaf.shape)}; convert it first, e.g. x.float()")

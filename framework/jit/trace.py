@@ -32,7 +32,7 @@ import numpy as np
 from ..autograd.frames import user_frame
 from ..autograd.listen import listen, unlisten
 from ..autograd.mode import no_grad, set_grad_enabled, state
-from ..errors import ShapeError, TraceError
+from ..errors import ShapeError, TraceError, kind_of
 from ..func.tree import flatten
 from ..nn import Module
 from ..nn.parameter import Parameter
@@ -154,7 +154,7 @@ class Trace:
             value = next(values)
             if not isinstance(leaf, Tensor):
                 raise TypeError(f"jit.trace: argument {value.name} must be a Tensor, got "
-                                f"{type(leaf).__name__}")
+                                f"{kind_of(leaf)}")
             if leaf.shape != value.shape or leaf.dtype is not value.dtype:
                 raise ShapeError(f"jit.trace: argument {value.name} is {leaf.dtype}{list(leaf.shape)}, the "
                                  f"trace was made with {value.dtype}{list(value.shape)}; sizes are part of "

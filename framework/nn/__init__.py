@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ..config.listing import listing as _listing
 from . import functional as functional
 from . import init as init
 from . import parallel as parallel
@@ -186,3 +187,6 @@ def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__dir__ = _listing(globals(), "attention functional grad init modules parallel parameter quantized utils")

@@ -10,6 +10,9 @@ class _Dropout(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
+        if not isinstance(p, (int, float)):
+            raise TypeError(f"{type(self).__name__}: p must be a number, a probability in [0, 1], got "
+                            f"{type(p).__name__} {p!r}")
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"{type(self).__name__}: p must be a probability in [0, 1], got {p}")
         self.p = p

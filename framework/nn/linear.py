@@ -40,8 +40,9 @@ class Linear(Module):
                  dtype: Any = None) -> None:
         super().__init__()
         for name, value in (("in_features", in_features), ("out_features", out_features)):
-            if isinstance(value, float):
-                raise TypeError(f"Linear: {name}={value!r} must be an int; divide sizes with // instead of /")
+            if not hasattr(value, "__index__"):
+                remedy = "; divide sizes with // instead of /" if isinstance(value, float) else ""
+                raise TypeError(f"Linear: {name}={value!r} must be an int{remedy}")
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(empty((out_features, in_features), device=device, dtype=dtype))

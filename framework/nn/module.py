@@ -15,6 +15,7 @@ from weakref import ref
 from .. import dtypes
 from ..creation import empty_like
 from ..device import Device
+from ..errors import kind_of
 from ..tensor import Tensor
 from . import hooks as _hooks
 from . import loading as _loading
@@ -89,7 +90,7 @@ class Module(Hookable):
         >>> layer = fw.nn.Linear(2, 1)
         >>> layer.compile()
         >>> layer(fw.zeros(3, 2)).shape
-        framework.Size([3, 1])
+        (3, 1)
         """
         package = sys.modules[__package__.rpartition(".")[0]]  # which stands above this one
         self.forward = package.compile(self.forward, *args, **kwargs)  # type: ignore[method-assign]
@@ -212,7 +213,7 @@ class Module(Hookable):
         self._check_name(name, BUFFER)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"{type(self).__name__}: buffer '{name}' must be a Tensor or None, got "
-                            f"{type(tensor).__name__}")
+                            f"{kind_of(tensor)}")
         self._register(name, tensor, BUFFER)
         hidden = self._non_persistent_buffers_set
         (hidden.discard if persistent else hidden.add)(name)

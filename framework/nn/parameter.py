@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..creation import empty
+from ..errors import kind_of
 from ..ops.record.arming import arm_for
 from ..ops.record.torch_function import PLAIN, disabled
 from ..tensor import Tensor, counter_of, wrap
@@ -13,7 +14,7 @@ def _over(data: Any, cls: type) -> Any:
     if data is None:
         data = empty(0)
     if not isinstance(data, Tensor):
-        raise TypeError(f"{cls.__name__}: argument 'data' must be a Tensor, got {type(data).__name__}; "
+        raise TypeError(f"{cls.__name__}: argument 'data' must be a Tensor, got {kind_of(data)}; "
                         f"convert it with framework.tensor(...)")
     arm_for(cls)
     made = wrap(data._array, cls)

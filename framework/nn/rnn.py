@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any
 
 from ..creation import empty, zeros
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, kind_of
 from ..ops.record.autocast import recurrent, run_lowered
 from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..ops.sequence.rnn_steps import lstm_steps
@@ -146,7 +146,7 @@ class RNNBase(Module):
     def _check_input(self, x: Any, ndims: tuple[int, ...]) -> None:
         name, weight = self._get_name(), getattr(self, self._all_weights[0][0])
         if not isinstance(x, Tensor):
-            raise TypeError(f"{name}: input must be a Tensor or a PackedSequence, got {type(x).__name__}")
+            raise TypeError(f"{name}: input must be a Tensor or a PackedSequence, got {kind_of(x)}")
         if x.ndim not in ndims:
             form = "batch, length" if self.batch_first else "length, batch"
             raise ShapeError(f"{name}: input must be ({form}, features), or (length, features) without a "
@@ -178,7 +178,7 @@ class RNNBase(Module):
         for name, s, size in zip(names, given, sizes):
             wanted = (count, n, size) if batched else (count, size)
             if not isinstance(s, Tensor):
-                raise TypeError(f"{layer}: {name} must be a Tensor, got {type(s).__name__}")
+                raise TypeError(f"{layer}: {name} must be a Tensor, got {kind_of(s)}")
             if s.shape != wanted:
                 raise ShapeError(f"{layer}: {name} must have shape {list(wanted)} (layers times directions"
                                  f"{', batch' * batched}, size), got {list(s.shape)}")

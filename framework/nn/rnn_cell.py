@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..creation import empty, zeros
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, kind_of
 from ..ops.record.autocast import recurrent, run_lowered
 from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..tensor import Tensor
@@ -65,7 +65,7 @@ class RNNCellBase(Module):
     def _wrong(self, given: Any, name: str, size: int, wanted: tuple | None = None) -> Exception:
         cell = type(self).__name__
         if not isinstance(given, Tensor):
-            return TypeError(f"{cell}: {name} must be a Tensor, got {type(given).__name__}")
+            return TypeError(f"{cell}: {name} must be a Tensor, got {kind_of(given)}")
         form = f"[batch, {size}] or [{size}]" if wanted is None else f"{list(wanted)} to fit the input"
         return ShapeError(f"{cell}: {name} must have shape {form}, got {list(given.shape)}")
 

@@ -1,5 +1,6 @@
 """Optimizers and learning-rate schedules."""
 
+from ..config.listing import listing as _listing
 from . import lr_scheduler as lr_scheduler
 from . import swa_utils as swa_utils
 from .adadelta import Adadelta as Adadelta
@@ -19,3 +20,5 @@ from .rmsprop import RMSprop as RMSprop
 from .rprop import Rprop as Rprop
 from .sgd import SGD as SGD
 from .sparse_adam import SparseAdam as SparseAdam
+
+__dir__ = _listing(globals(), "lr_scheduler swa_utils optimizer sgd adam lbfgs")

@@ -28,7 +28,7 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
-from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
+from ..errors import DeviceError, DTypeError, LayoutError, ShapeError, kind_of
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved
@@ -206,9 +206,11 @@ class Optimizer:
                     raise TypeError(f"{kind}: {name} must be a number, got {type(value).__name__}: {value!r}")
                 if not fits(value):
                     raise ValueError(f"{kind}: {name}={values!r} must be {words}")
-        if "betas" in self.limits and "betas" in group and (
-                len(group["betas"]) != 2 or len({isinstance(b, Tensor) for b in group["betas"]}) != 1):
-            raise ValueError(f"{kind}: betas={group['betas']!r} must be two numbers or two tensors")
+        if "betas" in self.limits and "betas" in group:
+            betas = group["betas"]
+            if not isinstance(betas, (tuple, list)) or len(betas) != 2 or len(
+                    {isinstance(b, Tensor) for b in betas}) != 1:
+                raise ValueError(f"{kind}: betas={betas!r} must be two numbers or two tensors")
         if self.limits:
             self._check_choices(group)
 
@@ -237,7 +239,11 @@ class Optimizer:
 
     def _groups_of(self, params: Any) -> list[dict[str, Any]]:
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):
-            hint = "pass its .parameters()" if hasattr(params, "parameters") else "wrap it in a list"
+            hint = "wrap it in a list"
+            if hasattr(params, "parameters"):
+                hint = "pass its .parameters()"
+            elif isinstance(params, dict) and "params" not in params:
+                hint = "a state_dict is no list of parameters, pass model.parameters()"
             raise TypeError(f"{type(self).__name__}: params must be an iterable of tensors or of dicts, "
                             f"got {type(params).__name__}; {hint}")
         if isinstance(params, (set, frozenset)):
@@ -304,7 +310,7 @@ class Optimizer:
         seen = {id(p) for group in self.param_groups for p in group["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
-                raise TypeError(f"{kind}: params[{i}] must be a Tensor, got {type(p).__name__}")
+                raise TypeError(f"{kind}: params[{i}] must be a Tensor, got {kind_of(p)}")
             if not (p.is_leaf or p.retains_grad):
                 raise ValueError(f"{kind}: params[{i}] (shape {list(p.shape)}) is a non-leaf tensor, one "
                                  f"that was computed; optimize the leaf it was computed from, or "

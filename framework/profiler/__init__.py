@@ -6,6 +6,7 @@
 ['make ones', 'mul', 'sum']
 """
 
+from ..config.listing import listing as _listing
 from .averages import Average as Average
 from .averages import Averages as Averages
 from .profile import ProfilerActivity as ProfilerActivity
@@ -16,3 +17,5 @@ from .profile import tensorboard_trace_handler as tensorboard_trace_handler
 from .recorder import record_function as record_function
 from .schedule import ProfilerAction as ProfilerAction
 from .schedule import schedule as schedule
+
+__dir__ = _listing(globals(), "")

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..backends import array_module
 from ..backends.sums import add_at
-from ..errors import DTypeError, LayoutError, ShapeError
+from ..errors import DTypeError, LayoutError, ShapeError, kind_of
 from ..ops.index.embedding import add_rows, embedding_op
 from ..ops.linalg.matmul import matmul_op
 from ..ops.record.meta import Meta
@@ -117,7 +117,7 @@ def row_values(x: SparseTensor) -> tuple[Rows, Tensor]:
 
 def _matrix(x: Any, op: str, name: str) -> Any:
     if not isinstance(x, Tensor):
-        raise TypeError(f"{op}: argument '{name}' must be a Tensor, got {type(x).__name__}")
+        raise TypeError(f"{op}: argument '{name}' must be a Tensor, got {kind_of(x)}")
     if x.ndim != 2:
         raise ShapeError(f"{op}: argument '{name}' must be a matrix, got shape {list(x.shape)}")
     if isinstance(x, SparseTensor) and x.dense_dim():

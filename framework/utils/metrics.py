@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..creation import tensor
-from ..errors import DTypeError, ShapeError
+from ..errors import DTypeError, ShapeError, kind_of
 from ..tensor import Tensor
 
 
@@ -19,7 +19,7 @@ def _array(value: Any, what: str) -> np.ndarray:
         return np.asarray(value.detach().cpu().numpy())
     found = np.asarray(value)
     if found.dtype.kind not in "biuf":
-        raise TypeError(f"{what} must be a Tensor or numbers, got {type(value).__name__}")
+        raise TypeError(f"{what} must be a Tensor or numbers, got {kind_of(value)}")
     return found
 
 

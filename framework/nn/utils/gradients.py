@@ -11,7 +11,7 @@ from ... import _native
 from ...autograd.mode import no_grad
 from ...backends import array_module
 from ...creation import zeros
-from ...errors import ShapeError
+from ...errors import ShapeError, kind_of
 from ...ops.shape.join import cat
 from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, wrap
@@ -186,7 +186,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """
     items = list(parameters)
     if not isinstance(vec, Tensor):
-        raise TypeError(f"vector_to_parameters: vec must be a Tensor, got {type(vec).__name__}")
+        raise TypeError(f"vector_to_parameters: vec must be a Tensor, got {kind_of(vec)}")
     if vec.shape != (total := sum(p.numel() for p in items),):
         raise ShapeError(f"vector_to_parameters: vec has shape {list(vec.shape)}, the parameters hold "
                          f"{total} elements")

@@ -7,7 +7,7 @@ import numpy as np
 
 from ... import dtypes
 from ...creation import full
-from ...errors import DeviceError, DTypeError, ShapeError
+from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...ops.convert.cast import from_array
 from ...ops.index.index import index_copy, index_select
 from ...ops.shape.join import cat, stack
@@ -228,7 +228,7 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
         raise ValueError("pad_sequence: sequences is empty; wanted at least one tensor")
     for i, x in enumerate(rows):
         if not isinstance(x, Tensor):
-            raise TypeError(f"pad_sequence: sequences[{i}] must be a Tensor, got {type(x).__name__}")
+            raise TypeError(f"pad_sequence: sequences[{i}] must be a Tensor, got {kind_of(x)}")
         if x.ndim == 0 or x.shape[1:] != rows[0].shape[1:]:
             raise ShapeError(f"pad_sequence: sequences[{i}] has shape {list(x.shape)}, sequences[0] "
                              f"{list(rows[0].shape)}; they may differ in the first size only")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ...errors import kind_of
 from ...tensor import Tensor
 from ..module import Module
 
@@ -30,7 +31,7 @@ def functional_call(module: Module, parameters_and_buffers: dict[str, Tensor], a
                         f"{type(parameters_and_buffers).__name__}")
     for name, value in parameters_and_buffers.items():
         if not isinstance(value, Tensor):
-            raise TypeError(f"functional_call: '{name}' must be a Tensor, got {type(value).__name__}")
+            raise TypeError(f"functional_call: '{name}' must be a Tensor, got {kind_of(value)}")
     slots = {path: (owner, name) for path, owner, name in _slots(module)}
     if strict:
         _check_names(module, slots, parameters_and_buffers)

@@ -14,7 +14,7 @@ from ...autograd.mode import state
 from ...backends import array_module
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
-from ...errors import DeviceError, DTypeError, ShapeError
+from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...quiet import quiet, quietly
 from ...seam import settled
 from ...tensor import Tensor, bump, wrap
@@ -419,7 +419,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     tensor_arg(input, "index_put"), tensor_arg(values, "index_put", "values")
     for place, i in enumerate(indices):
         if isinstance(i, (str, bytes, dict)):
-            raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {type(i).__name__}")
+            raise TypeError(f"index_put: indices[{place}] must be a Tensor or None, got {kind_of(i)}")
     key = tuple(slice(None) if i is None else i for i in indices)
     choice = _index_only(_read(input, key), input)
     values = _shaped(values, indexed_shape(input.shape, choice.places.shape[1:], choice.dims), input)  # type: ignore

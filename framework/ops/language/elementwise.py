@@ -15,7 +15,7 @@ import numpy as np
 from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda, meta
-from ...errors import DTypeError, FrameworkError, LayoutError
+from ...errors import DTypeError, FrameworkError, LayoutError, kind_of
 from ...node import Node
 from ...quiet import readable
 from ...sparse_door import sparse
@@ -135,7 +135,7 @@ class Elementwise(Op):
         if not any(isinstance(x, Tensor) for x in inputs):
             raise self._not_a_tensor(("",) * len(inputs)) if not inputs else TypeError(
                 f"{self.name}: argument '{self.arguments[0]}' must be a Tensor, got "
-                f"{type(inputs[0]).__name__}; convert it with framework.tensor(...)")
+                f"{kind_of(inputs[0])}; convert it with framework.tensor(...)")
         dtype = self.result_dtype(inputs)[0]
         first = 1 if self.result == "select" else 0
         home = next((x for x in inputs if isinstance(x, Tensor) and x.ndim and x.is_cuda), None)
@@ -172,7 +172,7 @@ class Elementwise(Op):
         if isinstance(x, (bool, int, float, complex)):
             return x
         raise TypeError(f"{self.name}: argument '{self.arguments[position]}' must be a Tensor or a number, "
-                        f"got {type(x).__name__}")
+                        f"got {kind_of(x)}")
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
         try:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...dtypes import FLOAT, INEXACT, complex128, float64, get_default_dtype
-from ...errors import DivisionError, DTypeError, LayoutError
+from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected
@@ -402,12 +402,12 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     tensor([4., 9.], dtype=framework.float64)
     """
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
-        raise TypeError(f"float_power: input or exponent must be a Tensor, got {type(input).__name__} and "
+        raise TypeError(f"float_power: input or exponent must be a Tensor, got {kind_of(input)} and "
                         f"{type(exponent).__name__}")
     for name, given in (("input", input), ("exponent", exponent)):
         if not isinstance(given, (Tensor, int, float, complex)):
             raise TypeError(f"float_power: argument '{name}' must be a Tensor or a number, got "
-                            f"{type(given).__name__}; convert it with framework.tensor(...)")
+                            f"{kind_of(given)}; convert it with framework.tensor(...)")
     either = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.dtype.is_complex)
                  for v in (input, exponent))
     dtype = complex128 if either else float64

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, kind_of
 from ...tensor import Tensor
 
 
@@ -13,7 +13,7 @@ def tensor_arg(x: Any, op: str, name: str = "input") -> Tensor:
     """``x`` if it is a Tensor, else a TypeError that names the argument."""
     if isinstance(x, Tensor):
         return x
-    raise TypeError(f"{op}: argument '{name}' must be a Tensor, got {type(x).__name__}; convert it "
+    raise TypeError(f"{op}: argument '{name}' must be a Tensor, got {kind_of(x)}; convert it "
                     f"with framework.tensor(...)")
 
 

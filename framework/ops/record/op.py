@@ -23,7 +23,7 @@ from ...autograd.mode import masked_walks, state
 from ...backends import cuda
 from ...backends import meta as shapes
 from ...backends.native import native_or
-from ...errors import AutogradError, DeviceError, LayoutError
+from ...errors import AutogradError, DeviceError, LayoutError, kind_of
 from ...node import GraphOp, Node, Pick
 from ...quiet import quiet
 from ...sparse_door import sparse
@@ -379,7 +379,7 @@ class Op(GraphOp):
         bad = inputs[position]
         name = f"{self.arguments[0]}[{position}]" if self.variadic else self.arguments[position]
         return TypeError(f"{self.name}: argument '{name}' must be a Tensor, got "
-                         f"{type(bad).__name__}; convert it with framework.tensor(...)")
+                         f"{kind_of(bad)}; convert it with framework.tensor(...)")
 
 
 OPS: list[Op] = []

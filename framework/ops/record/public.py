@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from ...dtypes import can_cast
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, ShapeError, kind_of
 from ...layouts import strided
 from ...tensor import Tensor
 from . import autocast
@@ -256,7 +256,7 @@ def computed(call: Call, out: Any, op: str) -> Tensor:
 def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
     """Write ``result`` into ``out=`` of a function, PyTorch's rules: same dtype (category), no grad."""
     if not isinstance(out, Tensor):
-        raise TypeError(f"{op}: out must be a Tensor, got {type(out).__name__}")
+        raise TypeError(f"{op}: out must be a Tensor, got {kind_of(out)}")
     if out._node is not None or result._node is not None:
         raise RuntimeError(f"{op}: out= cannot be recorded; use the function's result, or no_grad()")
     if not can_cast(result.dtype, out.dtype) or exact and out.dtype is not result.dtype:

@@ -16,7 +16,7 @@ from ... import backends, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import state
 from ...dtypes import INEXACT
-from ...errors import DeviceError, FrameworkError
+from ...errors import DeviceError, FrameworkError, kind_of
 from ...node import Pick, PlainNode
 from ...quiet import is_interrupted, quiet, readable, unsaved
 from ...seam import OP, Event, intercepted
@@ -148,7 +148,7 @@ def explained(error: Exception, op: Any, inputs: tuple, settings: dict) -> Excep
     """What to raise for a kernel that failed: exactly what was wrong."""
     if not any(isinstance(x, Tensor) for x in inputs):
         return TypeError(f"{op.name}: argument '{op.arguments[0]}' must be a Tensor, got "
-                         f"{type(inputs[0]).__name__ if inputs else 'nothing'}")
+                         f"{kind_of(inputs[0]) if inputs else 'nothing'}")
     call = describe_call(op, inputs, settings)
     error = readable(error, op.name)
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...config import names
 from ...tensor import Tensor
 
 UNWRAPPED = {vars(Tensor)[name].__get__ for name in ("grad", "_base")}  # tensors that stay what they are
@@ -126,9 +127,9 @@ def ask(function: Callable, relevant: Any, args: tuple, settings: dict) -> Any:
         if result is not NotImplemented:
             return result
     if found:
-        names = ", ".join(kind.__name__ for kind in types)
+        classes = ", ".join(kind.__name__ for kind in types)
         raise TypeError(f"{function.__name__}: no class of the arguments does it: __torch_function__ of "
-                        f"{names} returned NotImplemented")
+                        f"{classes} returned NotImplemented")
     return NotImplemented
 
 
@@ -136,6 +137,12 @@ def default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dic
     """``Tensor.__torch_function__``: the function itself, its new tensors as ones of the subclass."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
+    home = getattr(func, "__module__", None) or getattr(getattr(func, "__objclass__", None), "__module__", "")
+    if home.partition(".")[0] == "torch" != names.package:  # PyTorch itself, beside us: it would ask again
+        # no TypeError, of which PyTorch's operators make "unsupported operand types: Tensor and Tensor"
+        raise RuntimeError(f"torch.{func.__name__}: got a tensor of framework, with which PyTorch does not "
+                           "compute; convert it by torch.from_dlpack(x), or the others by "
+                           "framework.from_dlpack(x)")
     with DisableTorchFunctionSubclass():
         result = func(*args, **kwargs or {})
         return result if cls is Tensor or func in UNWRAPPED else of_class(result, cls)

@@ -50,7 +50,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for input of shape "
                          f"{list(input.shape)}; they must be equal")
     if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
-        raise ValueError("bincount: the elements of input and minlength must not be negative")
+        wrong = f"minlength={minlength}" if minlength < 0 else f"the element {int(input._array.min())}"
+        raise ValueError(f"bincount: elements of input and minlength must not be negative, got {wrong}")
     most = int(input._array.max()) + 1 if input.numel() else 0
     if weights is not None and weights.dtype is not dtypes.float32:
         weights = cast.run(weights, dtype=dtypes.float64)

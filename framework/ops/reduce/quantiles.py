@@ -36,7 +36,8 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
     if q.dtype is not x.dtype:
         raise TypeError(f"{name}: q must be {x.dtype} like input, got {q.dtype}; convert it")
     if bool(((q < 0) | (q > 1)).any()):  # type: ignore[attr-defined, operator]
-        raise ValueError(f"{name}: every q must lie in [0, 1]")
+        wrong = float(q[(q < 0) | (q > 1)][0])
+        raise ValueError(f"{name}: every q must lie in [0, 1], got {wrong:g}")
     if not x.numel():
         raise ShapeError(f"{name}: input of shape {list(x.shape)} has no elements")
     ndim, at = x.ndim, 0 if dim is None else one_dim(dim, x.ndim, name)

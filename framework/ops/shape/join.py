@@ -4,7 +4,7 @@ from typing import Any
 
 from ...backends import array_module
 from ...dtypes import promote_types
-from ...errors import ShapeError
+from ...errors import ShapeError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record.args import one_dim
@@ -78,7 +78,7 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
         raise ValueError(f"{op}: tensors is empty; at least one tensor is wanted")
     for i, x in enumerate(found):
         if not isinstance(x, Tensor):
-            raise TypeError(f"{op}: tensors[{i}] must be a Tensor, got {type(x).__name__}")
+            raise TypeError(f"{op}: tensors[{i}] must be a Tensor, got {kind_of(x)}")
     dtype = found[0].dtype
     for x in found:
         if x.dtype is not dtype:

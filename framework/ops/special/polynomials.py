@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dtypes import FLOAT, get_default_dtype
-from ...errors import DTypeError
+from ...errors import DTypeError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..convert.types import result_type
@@ -86,7 +86,7 @@ def _polynomial(name: str, x: Any, n: Any) -> Tensor:
     for value, argument in ((x, "input"), (n, "n")):
         if not isinstance(value, (Tensor, int, float)):
             raise TypeError(f"{name}: argument '{argument}' must be a Tensor or a number, got "
-                            f"{type(value).__name__}; convert it with framework.tensor(...)")
+                            f"{kind_of(value)}; convert it with framework.tensor(...)")
     dtype = result_type(x, n)
     if dtype.category > FLOAT:
         raise DTypeError(f"{name}: wanted real operands, got {dtype}")

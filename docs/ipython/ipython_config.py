@@ -1,0 +1,4 @@
+"""How cells run while the site is built: errors as one line, without the frames and paths of this machine."""
+
+c = get_config()  # noqa: F821  (IPython's)
+c.InteractiveShell.xmode = "Minimal"
