@@ -7,7 +7,6 @@ not usual (a first step, a gradient that does not fit, sparse ones, options that
 methods of their own) is left to the optimizer before anything has changed.
 """
 
-
 from typing import Any
 
 import numpy as np

@@ -1,0 +1,155 @@
+"""Compiled over eager: ``python -m benchmarks.compile_steps [rounds]`` prints a table, PyTorch beside it if
+it is there.
+
+One source for both modules. The sides take turns in one process; a figure is the median over rounds of the
+ratio within a round, so that a machine that is busy with other work shifts all sides alike.
+"""
+
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import framework as fw
+
+
+def _block(m: Any, width: int) -> Any:
+    F, nn = m.nn.functional, m.nn
+
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x: Any) -> Any:
+            b, t, d = x.shape
+            q, k, v = self.qkv(self.first(x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4).unbind()
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(y.transpose(1, 2).reshape(b, t, d))
+            return x + self.down(F.gelu(self.up(self.second(x))))
+    return Block()
+
+
+def _step(m: Any, loss: Callable, params: list, kind: str, **options: Any) -> Callable:
+    optimizer = getattr(m.optim, kind)(params, **options)
+
+    def step() -> Any:
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        optimizer.step()
+        return value
+    return step
+
+
+def mlp(m: Any) -> Callable:
+    nn = m.nn
+    model = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    x, y = m.randn(32, 64), m.randint(0, 10, (32,))
+    return _step(m, lambda: nn.functional.cross_entropy(model(x), y), list(model.parameters()), "Adam")
+
+
+def lstm_cells(m: Any) -> Callable:
+    cell, xs = m.nn.LSTMCell(16, 32), m.randn(40, 8, 16)
+
+    def loss() -> Any:
+        h = c = m.zeros(8, 32)
+        for x in xs:
+            h, c = cell(x, (h, c))
+        return h.sum()
+    return _step(m, loss, list(cell.parameters()), "SGD", lr=0.01)
+
+
+def tiny_gpt(m: Any) -> Callable:
+    nn = m.nn
+    names, places = nn.Embedding(65, 32), nn.Embedding(32, 32)
+    blocks, norm, head = [_block(m, 32) for _ in range(2)], nn.LayerNorm(32), nn.Linear(32, 65)
+    ids, wanted = m.randint(0, 65, (4, 32)), m.randint(0, 65, (128,))
+    model = nn.ModuleList([names, places, *blocks, norm, head])
+
+    def loss() -> Any:
+        x = names(ids) + places(m.arange(32))
+        for block in blocks:
+            x = block(x)
+        return nn.functional.cross_entropy(head(norm(x)).view(-1, 65), wanted)
+    return _step(m, loss, list(model.parameters()), "Adam")
+
+
+def small_cnn(m: Any) -> Callable:
+    nn = m.nn
+    model = nn.Sequential(nn.Conv2d(1, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 16, 3,
+    padding=1),
+                          nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(784, 10))
+    x, y = m.randn(32, 1, 28, 28), m.randint(0, 10, (32,))
+    return _step(m, lambda: nn.functional.cross_entropy(model(x), y), list(model.parameters()), "Adam")
+
+
+def chain(n: int, backward: bool) -> Callable[[Any], Callable]:
+    def make(m: Any) -> Callable:
+        a, b, c = (m.randn(n, n, requires_grad=backward) for _ in range(3))
+
+        def run() -> Any:
+            y = m.tanh(a * b + c) * m.sigmoid(a)
+            if backward:
+                a.grad = b.grad = c.grad = None
+                y.sum().backward()
+            return y
+        return run
+    return make
+
+
+CASES = {
+    "MLP 64-64-64-10, batch 32, Adam": mlp, "LSTMCell, 40 steps, SGD": lstm_cells,
+    "GPT, 2 layers of width 32, Adam": tiny_gpt, "CNN, batch 32, Adam": small_cnn,
+    "chain 256x256": chain(256, False), "chain 256x256, with backward": chain(256, True),
+    "chain 16 MB": chain(2048, False), "chain 16 MB, with backward": chain(2048, True),
+}
+
+
+def _seconds(f: Callable, times: int) -> float:
+    start = time.perf_counter()
+    for _ in range(times):
+        f()
+    return (time.perf_counter() - start) / times
+
+
+def main(rounds: int) -> None:
+    """Print the table."""
+    fw.set_num_threads(2)
+    try:
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(2)
+    except ImportError:
+        torch = None
+    print("| step | eager | compiled | compiled / eager (quartiles) | PyTorch eager | compiled / PyTorch |")
+    print("|---|---|---|---|---|---|")
+    for name, make in CASES.items():
+        plain = make(fw)
+        sides = [plain, fw.compile(plain)] + ([make(torch)] if torch else [])
+        for f in sides:
+            _seconds(f, 5)
+        times = max(1, int(0.02 / _seconds(plain, 3)))
+        rows = []
+        for i in range(rounds):
+            order = list(enumerate(sides))
+            found = [0.0] * 3
+            for at, f in order if i % 2 else order[::-1]:
+                time.sleep(0.01)
+                found[at] = _seconds(f, times)
+            rows.append(found)
+        eager, compiled, other = (statistics.median(column) * 1e6 for column in zip(*rows))
+        low, middle, high = statistics.quantiles([row[1] / row[0] for row in rows], n=4)
+        beside = "- | -"
+        if torch:
+            beside = f"{other:.0f} us | {statistics.median([row[1] / row[2] for row in rows]):.2f}"
+        print(f"| {name} | {eager:.0f} us | {compiled:.0f} us | {middle:.2f} ({low:.2f}-{high:.2f}) | "
+              f"{beside} |",
+              flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
