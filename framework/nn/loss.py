@@ -234,6 +234,8 @@ class TripletMarginLoss(_Loss):
                  size_average: bool | None = None, reduce: bool | None = None,
                  reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
+        if not margin > 0:
+            raise ValueError(f"TripletMarginLoss: margin must be positive, got {margin!r}")
         self.margin = margin
         self.p = p
         self.eps = eps

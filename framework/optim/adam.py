@@ -57,6 +57,8 @@ class Adam(Optimizer):
 
     limits = LIMITS
 
+    _foreach_takes_tensors = False  # as in PyTorch
+
     def __init__(self, params: ParamsT, lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999),
                  eps: float = 1e-8, weight_decay: float = 0, amsgrad: bool = False, *,
                  foreach: bool | None = None, maximize: bool = False, capturable: bool = False,

@@ -124,6 +124,7 @@ class Optimizer:
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
     _unsaved: tuple[str, ...] = ()  # parts of the state that follow from the others
+    _foreach_takes_tensors = True  # as options beside foreach=True
 
     @property
     def _knows_its_state(self) -> bool:
@@ -218,7 +219,7 @@ class Optimizer:
         if value.numel() != 1:
             raise ValueError(f"{type(self).__name__}: {name} must be a number or a tensor of one element, "
                              f"got a tensor of shape {list(value.shape)}")
-        if group.get("foreach"):
+        if group.get("foreach") and not self._foreach_takes_tensors:
             raise ValueError(f"{type(self).__name__}: {name} is a tensor, which foreach=True does not take; "
                              f"leave foreach=None")
         return value.item()
