@@ -46,7 +46,6 @@ LACKING = {
         "adaptive_avg_pool1d", "avg_pool1d", "channel_shuffle", "conv_tbc", "hardshrink", "pixel_shuffle",
         "pixel_unshuffle")},
     **{f"framework.{name}": {"out": UNSAID} for name in ("threshold", "native_batch_norm")},
-    "nn.functional.linear_cross_entropy": {"options": "the scores are computed as a whole, not in chunks"},
 }
 BY_NAME = "out= and dtype= are by name only"
 # namespace.name -> why an argument stands in another place than PyTorch's

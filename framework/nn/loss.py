@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..ops.losses.linear import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from ..tensor import Tensor
 from . import functional as F
 from .linear import Linear
@@ -410,9 +411,10 @@ class LinearCrossEntropyLoss(_WeightedLoss):
     def __init__(self, in_features: int, num_classes: int, *, out_features: tuple[int, ...] = (),
                  bias: bool = False, device: Any = None, dtype: Any = None, reduction: str = "mean",
                  weight: Tensor | None = None, ignore_index: int | None = None,
-                 label_smoothing: float = 0.0) -> None:
+                 label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None) -> None:
         super().__init__(weight, reduction=reduction)
         self.in_features = in_features
+        self.options = options
         self.num_classes = num_classes
         self.out_features = tuple(out_features)
         self.ignore_index = ignore_index
@@ -431,4 +433,5 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         return F.linear_cross_entropy(
             input, w.reshape(*shape, self.in_features), target,
             linear_bias=None if b is None else b.reshape(shape), weight=self.weight,
-            reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing)
+            reduction=self.reduction, ignore_index=self.ignore_index, label_smoothing=self.label_smoothing,
+            options=self.options)

@@ -11,6 +11,7 @@ from ..loss import HuberLoss as HuberLoss
 from ..loss import KLDivLoss as KLDivLoss
 from ..loss import L1Loss as L1Loss
 from ..loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
+from ..loss import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from ..loss import MarginRankingLoss as MarginRankingLoss
 from ..loss import MSELoss as MSELoss
 from ..loss import MultiLabelMarginLoss as MultiLabelMarginLoss
