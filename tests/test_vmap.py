@@ -141,3 +141,81 @@ def test_leftover_ops_warn_once():
         for _ in range(2):
             F.vmap(lambda a: fw.histc(a, 4, 0, 1))(x)
     assert ["histc" in str(w.message) for w in caught] == [True]
+
+
+def test_gradients_of_a_batch_in_one_backward():
+    x, w = [fw.randn(3, dtype=fw.float64, requires_grad=True) for _ in range(2)]
+    y, z = (x * w).tanh(), (x**2).sum()
+    many, numbers = fw.randn(5, 3, dtype=fw.float64), fw.randn(5, dtype=fw.float64)
+    found = fw.autograd.grad([y, z], [x, w], [many, numbers], create_graph=True, is_grads_batched=True)
+    each = [fw.autograd.grad([y, z], [x, w], [g, h], create_graph=True) for g, h in zip(many, numbers)]
+    for k, g in enumerate(found):
+        assert fw.allclose(g, fw.stack([one[k] for one in each]))
+    again = [
+        fw.autograd.grad(sum((g**2).sum() for g in gs), w, retain_graph=True)[0]
+        for gs in (found, [g for one in each for g in one])
+    ]
+    assert fw.allclose(*again)
+    unused = fw.ones(2, requires_grad=True)
+    batch = {"is_grads_batched": True, "materialize_grads": True}
+    (zeros,) = fw.autograd.grad(x * 2, [unused], fw.eye(3).double(), **batch)
+    assert zeros.shape == (3, 2)
+    with pytest.raises(ValueError, match="same number"):
+        fw.autograd.grad(x * 2, x, is_grads_batched=True)
+
+
+def test_a_function_with_a_rule_of_its_own():
+    calls = []
+
+    class Scaled(fw.autograd.Function):
+        @staticmethod
+        def forward(x, k):
+            return x * x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.save_for_backward(inputs[0])
+            ctx.k = inputs[1]
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * ctx.saved_tensors[0] * g * ctx.k, None
+
+        @staticmethod
+        def vmap(info, in_dims, x, k):
+            calls.append((info.batch_size, info.randomness, in_dims, tuple(x.shape)))
+            return Scaled.apply(x, k), 0
+
+    w = fw.randn(3, dtype=fw.float64, requires_grad=True)
+    x = fw.randn(4, 3, dtype=fw.float64, requires_grad=True)
+
+    def f(t):
+        return Scaled.apply(t.sin() * w, 3.0).sum()
+    found, expected = F.vmap(f)(x), fw.stack([f(t) for t in x])
+    assert fw.allclose(found, expected) and calls == [(4, "error", (0, None), (4, 3))]
+    first = [fw.autograd.grad(y.sum(), [x, w], create_graph=True) for y in (found, expected)]
+    second = [fw.autograd.grad((a**2).sum() + (b**3).sum(), [x, w]) for a, b in first]
+    for pair in (first, second):
+        assert all(fw.allclose(a, b) for a, b in zip(*pair))
+    assert fw.allclose(F.vmap(F.grad(f))(x), fw.stack([F.grad(f)(t) for t in x]))
+    assert fw.allclose(F.vmap(F.vmap(f))(fw.stack([x, x])), fw.stack([expected, expected]))
+    Scaled.generate_vmap_rule = True
+    with pytest.raises(RuntimeError, match="not both"):
+        F.vmap(f)(x)
+    del Scaled.vmap
+    assert fw.allclose(F.vmap(f)(x), expected)
+
+
+@pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
+def test_recurrent_layers(kind):
+    module = getattr(fw.nn, kind)(3, 4, bidirectional=True).double()
+    x, weights = fw.randn(3, 5, 2, 3, dtype=fw.float64), dict(module.named_parameters())
+
+    def f(weights, t):
+        return F.functional_call(module, weights, (t,))[0].sin().sum()
+    for argnum in (0, 1):
+        slope = F.grad(f, argnum)
+        found, each = F.vmap(slope, (None, 0))(weights, x), [slope(weights, t) for t in x]
+        for name in weights if argnum == 0 else [None]:
+            pick = (lambda g, name=name: g[name]) if name else (lambda g: g)
+            assert fw.allclose(pick(found), fw.stack([pick(g) for g in each]))

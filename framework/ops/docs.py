@@ -18,7 +18,7 @@ import numpy as np
 
 import framework
 
-from .record.op import NoDerivative
+from .record.op import OPS, NoDerivative
 from .record.public import PUBLIC, Public
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ and not here.
   that have rules, so higher orders follow.
 * **forms**: `m` method, `_` in place, `o` `out=`, `v` the result is a view, `(v)` it may be one.
 * **vmap**: `rule` where a call for a batch of examples is one call (`loop`: one per example, after a
-  warning), `composed` where the function calls others.
+  warning), `composed` where the function calls others. {count}
 
 | names | dtypes | vjp | jvp | order | forms | vmap |
 | --- | --- | --- | --- | --- | --- | --- |
@@ -137,6 +137,12 @@ def _jvp(p: Public, vjp: str) -> str:
     return p.op.jvp or "derived"  # type: ignore[union-attr]
 
 
+def _count() -> str:
+    """How many records have a rule for batches."""
+    records = [op for op in OPS if ".ops." in getattr(op.kernel, "__module__", "")]
+    return f"Of {len(records)} records {sum(op.batch is not None for op in records)} have a rule."
+
+
 def _batch(p: Public) -> str:
     if p.op is None:
         return "composed"
@@ -179,7 +185,7 @@ def generate() -> str:
             names = ", ".join(f"`{_name(p)}`" for p in group)
             lines.append(f"| {names} | {_dtypes(rows)} | {vjp} | {_jvp(group[0], vjp)} | {order} | "
                          f"{_forms(group)} | {_batch(group[0])} |")
-    return HEADER + "\n".join(lines) + "\n"
+    return HEADER.replace("{count}", _count()) + "\n".join(lines) + "\n"
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from ...backends.arena import place
 from ...backends.segments import Segment, owner_of, segment_of
 from ...errors import DeviceError
 from ...tensor import Tensor, wrap
+from ..record.batched import Batched
 from ..record.public import public
 
 _ALIGNED = 64
@@ -43,6 +44,8 @@ def share_memory_(self: Tensor) -> Tensor:
     >>> x.share_memory_().add_(1).is_shared(), row
     (True, tensor([1., 1.]))
     """
+    if type(self._array) is Batched:
+        raise self._array.asked("share_memory_()")
     share([self])
     return self
 

@@ -24,6 +24,7 @@ from ..record.batched import by_element
 from ..record.op import Op
 from ..record.public import public
 from ..record.whole import Whole
+from ..shape.broadcast import expand
 from ..shape.view import permute_op, reshape_op
 from ..write.inplace import zero_op
 
@@ -175,7 +176,7 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
         for s, (p, i, w) in zip(size[1:], corner[1:]):
             position, inside, weight = position * s + p, inside & i, weight * w
         weight = where_op.run(wrap(inside), weight, 0.0)
-        index: Any = wrap(array_module(position).broadcast_to(position[:, None], (n, c, count)))
+        index: Any = expand.run(wrap(position[:, None]), size=(n, c, count))
         part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
         total = part if total is None else total + part
     return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)

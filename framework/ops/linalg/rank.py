@@ -6,7 +6,7 @@ import numpy as np
 
 from ...dtypes import int64
 from ...tensor import Tensor
-from ..record.batched import leading
+from ..record.batched import Batched, known, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -19,7 +19,10 @@ def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:
     for name, value in (("atol", atol), ("rtol", rtol)):
         if not isinstance(value, (Tensor, int, float, np.number, type(None))):
             raise TypeError(f"{op}: {name} must be a number or a Tensor, got {type(value).__name__}")
-    atol, rtol = [t._array if isinstance(t, Tensor) else t for t in (atol, rtol)]
+    atol, rtol = [known(t._array) if isinstance(t, Tensor) else t for t in (atol, rtol)]
+    for value in (atol, rtol):
+        if type(value) is Batched:  # they are settings, which examples have in common
+            value.item()
     usual = max(A.shape[-2:]) * float(np.finfo(A._array.dtype).eps)
     if rtol is None:
         rtol = usual if atol is None else usual * (atol <= 0)

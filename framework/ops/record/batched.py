@@ -62,12 +62,12 @@ class Batched(ndarray):
     def __getitem__(self, key: Any) -> "Batched":
         key = key if isinstance(key, tuple) else (key,)
         if not all(k is None or k is Ellipsis or isinstance(k, (int, slice)) for k in key):
-            raise self._asked("an index that is an array")
+            raise self.asked("an index that is an array")
         return lift(self.full[(slice(None), *key)], self.level)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if key is not Ellipsis:
-            raise self._asked("an assignment")
+            raise self.asked("an assignment")
         self.full[...] = self._fitted(value)
 
     def _fitted(self, value: Any) -> Any:
@@ -96,23 +96,26 @@ class Batched(ndarray):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         out = settings.pop("out", (None,))[0]
         if method != "__call__" or out is not None and out is not inputs[0]:
-            raise self._asked(f"NumPy's {ufunc.__name__}")
+            raise self.asked(f"NumPy's {ufunc.__name__}")
         level, arrays, batched = opened(inputs)
         if type(out) is Batched and out.level is level:
             settings["out"] = (out.full,)
         elif out is not None:
-            raise self._asked(f"NumPy's {ufunc.__name__}")
+            raise self.asked(f"NumPy's {ufunc.__name__}")
         return lift(ufunc(*aligned(arrays, batched), **settings), level)
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        if function in _OF_ELEMENTS and not kwargs:
+            level, arrays, batched = opened(args)
+            return lift(function(*aligned(arrays, batched)), level)
         plain = [_view(a, ndarray) if isinstance(a, Batched) else a for a in args]
         if function in _OF_SHAPES:
             return function(*plain, **kwargs)
-        raise self._asked(f"NumPy's {function.__name__}")
+        raise self.asked(f"NumPy's {function.__name__}")
 
     # reads of values, which are refused
 
-    def _asked(self, what: str) -> DataDependentError:
+    def asked(self, what: str) -> DataDependentError:
         frame = user_frame()
         where = ""
         if frame is not None:
@@ -128,7 +131,7 @@ def _refusing(name: str) -> Callable:
              "__index__": "an index or int()", "__complex__": "complex()", "__iter__": "iteration"}
 
     def refuse(self: Batched, *args: Any, **settings: Any) -> Any:
-        raise self._asked(shown.get(name, f"{name}()"))
+        raise self.asked(shown.get(name, f"{name}()"))
     refuse.__name__ = name
     return refuse
 
@@ -138,6 +141,7 @@ for _name in ("item", "tolist", "tobytes", "__bool__", "__float__", "__int__", "
               "argmin", "nonzero", "argsort", "cumsum", "prod", "dot", "flatten", "ravel", "take"):
     setattr(Batched, _name, _refusing(_name))
 
+_OF_ELEMENTS = {np.where, np.clip}  # beside ufuncs
 _OF_SHAPES = {np.zeros_like, np.ones_like, np.empty_like, np.may_share_memory, np.shares_memory, np.shape,
               np.ndim, np.size, np.result_type}
 
@@ -194,7 +198,7 @@ def check_holds(memory: Any, value: Any, name: str) -> None:
     """Raise where values of which each example has its own are written into what all examples share."""
     while type(value) is Batched:
         if not is_of(memory, value.level):
-            raise value._asked(f"{name} into a tensor that all examples share (made outside of the function, "
+            raise value.asked(f"{name} into a tensor that all examples share (made outside of the function, "
                                f"or of nothing that differs)")
         value = value.full
 
@@ -440,7 +444,7 @@ def batched_call(op: Any, *arrays: Any, **settings: Any) -> Any:
         raise TypeError(f"{op.name}: a batch is not computed straight into memory")
     for a in arrays:
         if type(a) is Batched and a.full is None:
-            raise a._asked(op.name)
+            raise a.asked(op.name)
     level, fulls, batched = opened(arrays)
     rule = op.batch
     out = looped(op, level.size, fulls, batched, settings) if rule is None else rule(

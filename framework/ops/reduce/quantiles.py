@@ -11,7 +11,7 @@ from ..index.scatter import gather
 from ..pointwise.choose import where
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
-from ..record.batched import along
+from ..record.batched import along, innermost
 from ..record.op import Op
 from ..record.public import public
 from .along import kept_shape
@@ -35,9 +35,10 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
         raise ShapeError(f"{name}: q must be a number or have 1 dimension, got shape {list(q.shape)}")
     if q.dtype is not x.dtype:
         raise TypeError(f"{name}: q must be {x.dtype} like input, got {q.dtype}; convert it")
-    if bool(((q < 0) | (q > 1)).any()):  # type: ignore[attr-defined, operator]
-        wrong = float(q[(q < 0) | (q > 1)][0])
-        raise ValueError(f"{name}: every q must lie in [0, 1], got {wrong:g}")
+    asked = innermost(q._array)
+    outside = asked[(asked < 0) | (asked > 1)]
+    if outside.size:
+        raise ValueError(f"{name}: every q must lie in [0, 1], got {float(outside[0]):g}")
     if not x.numel():
         raise ShapeError(f"{name}: input of shape {list(x.shape)} has no elements")
     ndim, at = x.ndim, 0 if dim is None else one_dim(dim, x.ndim, name)
