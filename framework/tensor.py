@@ -22,9 +22,7 @@ from .layouts import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
 from .seam import MAKE, Event, Maker, intercepted
-from .size import Size
-
-_tuple = tuple.__new__  # what Size is, without a look at numbers that are known to be ints
+from .size import KNOWN, Size, known
 
 
 class More:
@@ -82,7 +80,11 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The lengths of the dimensions, a tuple (`Size`)."""
-        return _tuple(Size, self._array.shape)
+        shape = self._array.shape
+        try:
+            return KNOWN[shape]
+        except KeyError:
+            return known(shape)
 
     @property
     def ndim(self) -> int:
@@ -118,7 +120,7 @@ class Tensor:
         """The shape, or the length of one dimension."""
         shape = self._array.shape
         if dim is None:
-            return _tuple(Size, shape)
+            return self.shape
         if not -len(shape) <= dim < len(shape):
             raise IndexError(f"size: dim={dim} is out of range for a tensor of {len(shape)} dimensions")
         return shape[dim]

@@ -141,3 +141,14 @@ def test_new_tensors_go_to_the_default_device(make):
     make()
     with fw.device("cuda:99"), pytest.raises((RuntimeError, ImportError), match="cuda"):
         make()
+
+
+def test_shapes_are_kept_and_their_number_is_bounded():
+    from framework.size import _MOST, KNOWN
+    x = fw.ones(2, 3)
+    assert type(x.shape) is fw.Size and x.shape is fw.zeros(2, 3).shape and x.size() is x.shape
+    KNOWN.clear()
+    base = fw.ones(1)
+    for n in range(_MOST + 10):
+        assert base.expand(n).shape == (n,)
+    assert len(KNOWN) <= _MOST and type(x.shape) is fw.Size
