@@ -161,3 +161,117 @@ def test_arguments_keep_their_names():
     for g in (traced, copy.deepcopy(traced)):
         assert g(input=fw.ones(1), x_1=3, add=1, scale=2.0).item() == 8.0
         assert g(fw.ones(1), add=1).item() == 3.0
+
+
+def test_patterns_are_replaced():
+    def program(x, y):
+        a = fw.relu(x + y) * 2
+        b = fw.relu(a + y)
+        c = x + 1  # used twice: what is computed in between may not be taken away
+        return b + fw.relu(c) + c
+    traced = fw.fx.symbolic_trace(program)
+    found = fw.fx.replace_pattern(traced, lambda p, q: fw.relu(p + q), lambda p, q: (p - q).exp())
+    x, y = fw.tensor([1.0, -1.0]), fw.tensor([0.5, 0.25])
+    b = ((x - y).exp() * 2 - y).exp()
+    assert len(found) == 2 and fw.allclose(traced(x, y), b + fw.relu(x + 1) + x + 1)
+    assert found[0].anchor.name == "relu" and {n.op for n in found[0].nodes_map} == {"placeholder",
+    "call_function"}
+    traced.graph.lint()
+    module = fw.fx.symbolic_trace(fw.nn.Sequential(fw.nn.Linear(2, 2), fw.nn.ReLU(), fw.nn.ReLU()))
+
+    class Once(fw.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last = fw.nn.Sigmoid()
+
+        def forward(self, x):
+            return self.last(x)
+    pattern = fw.fx.Graph()
+    pattern.output(pattern.call_module("2", (pattern.call_module("1", (pattern.placeholder("x"),)),)))
+    assert len(fw.fx.replace_pattern(module, pattern, fw.fx.symbolic_trace(Once()))) == 1
+    assert "last" in dict(module.named_modules()) and 0 < module(x).min() < module(x).max() < 1
+    assert fw.fx.replace_pattern(traced, lambda p: p.tanh(), lambda p: p) == []
+    for pattern, new, says in ((lambda p: p, abs, "one value"), (lambda p, q: p + q, lambda p: p + 1,
+    "arguments")):
+        with pytest.raises(ValueError, match=says):
+            fw.fx.replace_pattern(traced, pattern, new)
+
+
+def test_symbols_outside_of_a_trace_append_to_their_graph():
+    program = """
+import framework as fw
+graph = fw.fx.Graph()
+x = fw.fx.Proxy(graph.placeholder("x"))
+assert type(x.tracer) is fw.fx.GraphAppendingTracer
+y = fw.nn.LeakyReLU(0.5)(fw.cat([x, x.abs()])) + fw.nn.functional.softmax(input=x, dim=0).sum() * x.shape[0]
+graph.output(y.node)
+graph.lint()
+t = fw.tensor([-2.0, 4.0])
+ours = fw.fx.GraphModule(fw.nn.Module(), graph)(t)
+assert ours.tolist() == [1, 6, 4, 6], ours
+print(*[n.name for n in graph.nodes])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[:4] == ["x", "abs_1", "cat", "leaky_relu"]
+
+
+def test_traces_of_several_threads_do_not_meet():
+    import threading
+    before, wrong = (F.softplus, fw.relu, fw.nn.Module.__call__), []
+
+    def work(k):
+        for _ in range(15):
+            m = Block()
+            traced = fw.fx.symbolic_trace(m)
+            x = fw.randn(2, 3)
+            if not fw.equal(traced(x)["out"][0], m(x)["out"][0]) or len(traced.graph.nodes) != 16:
+                wrong.append(len(traced.graph.nodes))
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong and (F.softplus, fw.relu, fw.nn.Module.__call__) == before
+
+
+def test_sources_of_graphs_go_with_them():
+    import gc
+    import linecache
+    gc.collect()
+    before = {name for name in linecache.cache if name.startswith("<graph ")}
+    traced = fw.fx.symbolic_trace(lambda x: x + 1)
+    for _ in range(5):
+        traced.recompile()
+    assert "return add" in linecache.getline(type(traced).forward.__code__.co_filename, 3)
+    gc.collect()
+    assert len({name for name in linecache.cache if name.startswith("<graph ")} - before) == 1
+    del traced
+    gc.collect()
+    assert {name for name in linecache.cache if name.startswith("<graph ")} <= before
+
+
+def test_norms_go_into_convolutions():
+    m = fw.nn.Sequential(fw.nn.Conv2d(1, 2, 3), fw.nn.BatchNorm2d(2), fw.nn.ReLU(), fw.nn.BatchNorm2d(2))
+    m(fw.randn(4, 1, 5, 5))
+    m.eval()
+    fused = fw.fx.experimental.optimization.fuse(m)
+    x = fw.randn(2, 1, 5, 5)
+    assert fw.allclose(fused(x), m(x), atol=1e-5) and isinstance(m[1], fw.nn.BatchNorm2d)
+    assert [n.target for n in fused.graph.nodes if n.op == "call_module"] == ["0", "2", "3"]
+    with pytest.raises(ValueError, match="evaluation"):
+        fw.fx.experimental.optimization.fuse(m.train())
+
+
+def test_steps_with_effects_stay():
+    seen = []
+
+    @fw.fx.has_side_effect
+    def note(x):
+        seen.append(x)
+    graph = fw.fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(note, (x,))
+    graph.call_function(operator.add, (x, 1))
+    graph.output(x)
+    assert graph.eliminate_dead_code() and [n.name for n in graph.nodes] == ["x", "note", "output"]

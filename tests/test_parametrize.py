@@ -309,3 +309,23 @@ def test_a_parametrization_that_is_refused_leaves_the_tensor() -> None:
         with pytest.raises(kind):
             nn.utils.parametrize.register_parametrization(layer, "weight", Step(lambda x: 2 * x, inverse))
         assert layer.weight.tolist() == before and len(layer.parametrizations.weight) == 1
+
+
+def test_cached_values_are_of_their_thread_and_module() -> None:
+    import threading
+    layers = [fw.nn.utils.parametrizations.weight_norm(fw.nn.Linear(2, 2)) for _ in range(2)]
+    parametrize = fw.nn.utils.parametrize
+    seen: list[Any] = []
+    with parametrize.cached():
+        weight = layers[0].weight
+        thread = threading.Thread(target=lambda: seen.append((layers[0].weight is layers[0].weight, weight)))
+        thread.start()
+        thread.join()
+        assert seen[0][0] is False and layers[0].weight is weight  # the other thread keeps nothing
+        layers[0].weight = fw.zeros(2, 2) + fw.eye(2)
+        assert layers[0].weight is not weight and fw.allclose(layers[0].weight, fw.eye(2))
+        where = id(layers[1])
+        stale = layers[1].weight
+        del layers[1]
+        others = [fw.nn.utils.parametrizations.weight_norm(fw.nn.Linear(2, 2)) for _ in range(20)]
+        assert all(o.weight is not stale for o in others) and where not in map(id, others)

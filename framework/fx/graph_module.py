@@ -1,13 +1,15 @@
 """GraphModule: a module whose forward is the code of a graph."""
 
 import copy
+import itertools
 import linecache
+import weakref
 from typing import Any
 
 from ..nn.module import Module
 from .graph import Graph
 
-_COUNT = [0]
+_COUNT = itertools.count(1)
 
 
 class GraphModule(Module):
@@ -65,12 +67,12 @@ class GraphModule(Module):
         """Make forward anew from the graph."""
         made = self._graph.python_code()
         self._code = made.src
-        _COUNT[0] += 1
-        file = f"<graph {_COUNT[0]}>"
+        file = f"<graph {next(_COUNT)}>"
         linecache.cache[file] = (len(made.src), None, made.src.splitlines(True), file)  # for tracebacks
         names = dict(made.globals)
         exec(compile(made.src, file, "exec"), names)  # the source is made above, of nodes
         function = names["forward"]
+        weakref.finalize(function, linecache.cache.pop, file, None)  # the source goes with the function
         # a class of its own, so that forward is a method as any other
         self.__class__ = type(self._class_name, (GraphModule,), {"forward": function})
         return made

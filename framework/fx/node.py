@@ -28,6 +28,17 @@ def map_aggregate(a: Any, fn: Callable[[Any], Any]) -> Any:
     return fn(a)
 
 
+_EFFECTS: set[Callable] = set()
+Target = Callable[..., Any] | str
+Argument = Any
+
+
+def has_side_effect(fn: Any) -> Any:
+    """Mark a function: a step that calls it stays although nobody takes its result. Also a decorator."""
+    _EFFECTS.add(fn)
+    return fn
+
+
 class Node:
     """A step: ``op`` says what ``target`` is, ``args`` and ``kwargs`` hold values and other nodes.
 
@@ -137,7 +148,7 @@ class Node:
 
     def is_impure(self) -> bool:
         """Whether it must stay although nobody takes its result."""
-        return self.op in ("placeholder", "output") or (
+        return self.op in ("placeholder", "output") or self.target in _EFFECTS or (
             isinstance(self.target, str) and self.op == "call_method" and self.target.endswith("_"))
 
     def __repr__(self) -> str:

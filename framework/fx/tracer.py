@@ -9,6 +9,7 @@ import functools
 import inspect
 import math
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,9 +25,10 @@ from ..tensor import Tensor
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import Node, map_aggregate
-from .proxy import Proxy, TraceError
+from .proxy import Proxy, TraceError, TracerBase
 
 _WRAPPED: dict[tuple[int, str], dict] = {}  # (globals, name) of `wrap`
+_one_at_a_time = threading.RLock()  # the names are those of the process: traces of other threads wait
 
 
 def wrap(fn_or_name: Any) -> Any:
@@ -83,7 +85,7 @@ def _patched(places: list[dict]) -> Iterator[None]:
                 place[name] = value
 
 
-class Tracer:
+class Tracer(TracerBase):
     """Traces modules and functions; subclasses say what is a leaf, and what symbols may be asked.
 
     >>> class M(fw.nn.Module):
@@ -139,43 +141,12 @@ class Tracer:
         setattr(self.root, f"_tensor_constant{count}", x)
         return self.graph.get_attr(f"_tensor_constant{count}")
 
-    def create_node(self, kind: str, target: Any, args: Any, kwargs: Any, name: str | None = None,
-                    type_expr: Any = None) -> Node:
-        """A step of the graph under way."""
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
-
-    def proxy(self, node: Node) -> Proxy:
-        """The symbol of a node."""
-        return Proxy(node, self)
-
-    def create_proxy(self, kind: str, target: Any, args: tuple, kwargs: dict, name: str | None = None,
-                     type_expr: Any = None) -> Proxy:
-        """A step, and the symbol of its result."""
-        return self.proxy(self.create_node(kind, target, self.create_arg(args), self.create_arg(kwargs), name,
-                                           type_expr))
-
     def call_module(self, m: Module, forward: Callable, args: tuple, kwargs: dict) -> Any:
         """A call of a module: one step for a leaf, else its own steps."""
         name = self.path_of_module(m)
         if not self.is_leaf_module(m, name):
             return forward(*args, **kwargs)
         return self.create_proxy("call_module", name, args, kwargs)
-
-    def iter(self, obj: Proxy) -> Iterator:
-        """Unpacking a symbol: raises TraceError, as its length is not known."""
-        raise TraceError(f"{obj.node.name} is a symbol: how many parts it has is not known while it is "
-                         "traced; index "
-                         f"it instead, or make the function around it one step with wrap()")
-
-    def to_bool(self, obj: Proxy) -> bool:
-        """The truth of a symbol: raises TraceError, as a branch depends on values."""
-        raise TraceError(f"{obj.node.name} is a symbol: a branch that depends on its value cannot be "
-                         "traced; wrap() "
-                         f"makes the function around it one step")
-
-    def keys(self, obj: Proxy) -> Any:
-        """The keys of a symbol, as a symbol."""
-        return obj.tracer.create_proxy("call_method", "keys", (obj,), {})
 
     def trace(self, root: Any, concrete_args: dict[str, Any] | None = None) -> Graph:
         """The graph of a module's forward, or of a function."""
@@ -190,6 +161,13 @@ class Tracer:
                    if hasattr(type(m).forward,
                               "__globals__") and not type(m).__module__.startswith("framework.")]
         own = {id(p): p for p in places if not p.get("__name__", "").startswith("framework.")}
+        with _one_at_a_time:
+            result = self._run(function, arguments, named, list(own.values()))
+        self.graph.output(self.create_arg(result))
+        return self.graph
+
+    def _run(self, function: Callable, arguments: list, named: dict[str, Any], places: list[dict]) -> Any:
+        """What ``function`` makes of symbols."""
         call = Module.__call__
 
         def traced(mod: Module, *args: Any, **kwargs: Any) -> Any:
@@ -198,12 +176,10 @@ class Tracer:
             return self.call_module(mod, lambda *a, **k: mod.forward(*a, **k), args, kwargs)
         Module.__call__ = traced  # type: ignore[method-assign, assignment]
         try:
-            with _patched(list(own.values())):
-                result = function(*arguments, **named)
+            with _patched(places):
+                return function(*arguments, **named)
         finally:
             Module.__call__ = call  # type: ignore[method-assign]
-        self.graph.output(self.create_arg(result))
-        return self.graph
 
     def _arguments(self, function: Callable, method: bool, concrete: dict[str, Any]) -> tuple[list, dict]:
         found, named = [self.root] if method else [], {}  # type: list, dict[str, Any]

@@ -7,6 +7,7 @@ several).
 """
 
 import copy
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,8 +18,16 @@ from ..container import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
 
-_caching = 0
-_cache: dict[tuple[int, str], Any] = {}
+
+class _Cache(threading.local):
+    """What a thread keeps in ``cached``: {(id of a module, name): (the module, whose id stays so, value)}."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.values: dict[tuple[int, str], tuple[Module, Any]] = {}
+
+
+_cache = _Cache()
 
 
 @contextmanager
@@ -30,14 +39,13 @@ def cached() -> Iterator[None]:
     ...     layer.weight is layer.weight
     True
     """
-    global _caching
-    _caching += 1
+    _cache.depth += 1
     try:
         yield
     finally:
-        _caching -= 1
-        if not _caching:
-            _cache.clear()
+        _cache.depth -= 1
+        if not _cache.depth:
+            _cache.values.clear()
 
 
 class ParametrizationList(ModuleList):
@@ -149,14 +157,15 @@ def _like(value: Tensor, original: Tensor) -> Tensor:
 
 def _property(name: str) -> property:
     def get(self: Any) -> Any:
-        if not _caching:
+        if not _cache.depth:
             return self.parametrizations[name]()
         key = (id(self), name)
-        if key not in _cache:
-            _cache[key] = self.parametrizations[name]()
-        return _cache[key]
+        if key not in _cache.values:
+            _cache.values[key] = self, self.parametrizations[name]()
+        return _cache.values[key][1]
 
     def put(self: Any, value: Tensor) -> None:
+        _cache.values.pop((id(self), name), None)
         self.parametrizations[name].right_inverse(value)
     return property(get, put)
 

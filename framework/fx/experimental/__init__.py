@@ -1,0 +1,1 @@
+"""PyTorch's place for changes of traced models."""
