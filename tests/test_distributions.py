@@ -573,3 +573,54 @@ def test_constraints():
     assert c.is_dependent(D.Uniform.support) and not c.is_dependent(D.Uniform(0.0, 1.0).support)
     with pytest.raises(ValueError, match="instance"):
         c.dependent.check(t(0.0))
+
+
+BY_HAND = {  # what a call of one example is given: parameters, then a value
+    "Beta": ((2.0, 3.0), 0.4), "Gamma": ((2.0, 3.0), 0.4), "Normal": ((0.5, 2.0), 0.3),
+    "Uniform": ((0.0, 2.0), 0.3), "StudentT": ((3.0, 0.5, 1.5), 0.3), "Poisson": ((2.0,), 3.0),
+    "Weibull": ((1.0, 2.0), 0.3), "Bernoulli": ((0.3,), 1.0), "Geometric": ((0.3,), 2.0),
+    "VonMises": ((0.5, 1.0), 0.3), "Dirichlet": (([1.0, 2.0, 3.0],), [0.2, 0.3, 0.5]),
+    "Categorical": (([0.2, 0.3, 0.5],), 1.0), "OneHotCategorical": (([0.2, 0.3, 0.5],), [0.0, 1.0, 0.0]),
+    "LogNormal": ((0.5, 1.0), 0.3),
+    "MultivariateNormal": (([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]]), [0.1, 0.2]),
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+def test_distributions_are_made_and_asked_under_vmap(name):
+    """With validation on: all examples are looked at, and one that is wrong is refused."""
+    kind, (parameters, value) = getattr(fw.distributions, name), BY_HAND[name]
+    args = [fw.stack([fw.tensor(v)] * 3) * fw.tensor([1.0, 1.0, 1.0]).reshape(-1, *[1] * fw.tensor(v).ndim)
+            for v in parameters]
+    values = fw.stack([fw.tensor(value)] * 3)
+
+    def log_prob(x, *p):
+        return kind(*p).log_prob(x)
+    wanted = kind(*args).log_prob(values)
+    assert fw.allclose(fw.func.vmap(log_prob)(values, *args), wanted, rtol=1e-5)
+    slopes = fw.func.vmap(fw.func.grad(lambda p, x, *rest: log_prob(x, p, *rest)))(args[0], values, *args[1:])
+    first = args[0].clone().requires_grad_()
+    kind(first, *args[1:]).log_prob(values).sum().backward()
+    assert fw.allclose(slopes, first.grad, rtol=1e-5)
+    if name != "VonMises":  # whose draws come from a generator of NumPy
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            drawn = fw.func.vmap(lambda *p: kind(*p).sample((2,)), randomness="different")(*args)
+        assert drawn.shape == (3, 2, *values.shape[1:])
+    wrong = [a.clone() for a in args]
+    wrong[-1][1] = fw.nan
+    # the support of Uniform has bounds of each example, which are not printed inside of vmap
+    error, says = (fw.errors.FrameworkError, "vmap") if name == "Uniform" else (ValueError, "constraint")
+    with pytest.raises(error, match=says):
+        fw.func.vmap(log_prob)(values, *wrong)
+
+
+def test_the_distribution_function_of_gamma_has_all_gradients():
+    a, rate, x = (fw.tensor(v, dtype=fw.float64, requires_grad=True) for v in (
+        [0.5, 2.0, 7.0], [1.0, 2.0, 0.5], [0.3, 1.0, 9.0]))
+    assert fw.autograd.gradcheck(lambda a, r, x: fw.distributions.Gamma(a, r).cdf(x), (a, rate, x))
+    fw.distributions.InverseGamma(a, rate).cdf(x).sum().backward()
+    assert fw.isfinite(a.grad).all()
+    g, = fw.autograd.grad(fw.distributions.Gamma(a, rate).cdf(x).sum(), a, create_graph=True)
+    with pytest.raises(fw.errors.AutogradError, match="no derivative"):
+        g.sum().backward()

@@ -7,7 +7,7 @@ import framework as fw
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution, all_pairs
-from .utils import Coin
+from .utils import Coin, all_hold
 
 __all__ = ["Binomial"]
 
@@ -70,7 +70,7 @@ class Binomial(Coin, Distribution):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.total_count
-        if n.numel() == 0 or not bool((n == n.max()).all()):
+        if n.numel() == 0 or not all_hold(n == n.max()):
             raise NotImplementedError("Binomial: the values are listed only where total_count is one number "
                                       "for the whole batch")
         values = fw.arange(int(n.max()) + 1, dtype=self._param.dtype, device=self._param.device)

@@ -5,6 +5,7 @@ from typing import Any
 
 import framework as fw
 
+from ..ops.record.batched import any_batched
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution, all_pairs
@@ -87,6 +88,10 @@ class Categorical(Distribution):
             count = math.prod(sample_shape)
             if count == 0 or rows.shape[0] == 0:
                 return fw.zeros(shape, dtype=fw.int64, device=rows.device)
+            if any_batched((rows._array,)):  # under vmap numbers are drawn for all examples at once
+                below = rows.cumsum(-1)[:, :-1] / rows.sum(-1, keepdim=True)
+                drawn = fw.rand(count, rows.shape[0], 1, dtype=rows.dtype, device=rows.device)
+                return (drawn >= below).sum(-1).reshape(shape)
             return fw.multinomial(rows, count, True).T.reshape(shape)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from typing import Any
 import framework as fw
 
 from ..tensor import Tensor
+from .utils import all_hold
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
            "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
@@ -305,7 +306,7 @@ class _Symmetric(_Square):
 class _PositiveSemidefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not all_hold(symmetric):
             return symmetric
         return (fw.linalg.eigvalsh(value) >= 0).all(-1)
 
@@ -313,7 +314,7 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not bool(symmetric.all()):
+        if not all_hold(symmetric):
             return symmetric
         return fw.linalg.cholesky_ex(value).info == 0
 

@@ -9,7 +9,7 @@ import framework as fw
 from ..errors import kind_of
 from ..tensor import Tensor
 from . import constraints
-from .utils import lazy_property
+from .utils import all_examples, all_hold, lazy_property
 
 __all__ = ["Distribution"]
 
@@ -62,11 +62,11 @@ class Distribution:
                 continue
             value = getattr(self, name)
             inside = region.check(value)
-            if not bool(inside.all()):
+            if not all_hold(inside):
                 raise ValueError(f"{type(self).__name__}: expected parameter {name} (Tensor of shape "
                                  f"{tuple(value.shape)}) to satisfy the constraint {region!r}, but found "
                                  "invalid "
-                                 f"values:\n{value}")
+                                 f"values:\n{all_examples(value)}")
 
     # -- shapes ----------------------------------------------------------------------------------
 
@@ -197,10 +197,10 @@ class Distribution:
             warnings.warn(f"{name} does not define its support; define it, or pass validate_args=False",
                           stacklevel=3)
             return
-        if not bool(region.check(value).all()):
+        if not all_hold(region.check(value)):
             raise ValueError(f"{name}: expected value argument (Tensor of shape {tuple(value.shape)}) to be "
                              "within "
-                             f"the support ({region!r}), but found invalid values:\n{value}")
+                             f"the support ({region!r}), but found invalid values:\n{all_examples(value)}")
 
     def __repr__(self) -> str:
         names = [n for n in getattr(self, "arg_constraints", {}) if n in self.__dict__]

@@ -29,7 +29,7 @@ from .one_hot_categorical import OneHotCategorical
 from .poisson import Poisson
 from .transformed_distribution import TransformedDistribution
 from .uniform import Uniform
-from .utils import sum_rightmost
+from .utils import all_hold, sum_rightmost
 
 
 @register_kl(ExponentialFamily, ExponentialFamily)
@@ -112,7 +112,7 @@ def _betas(p: Beta, q: Beta) -> Tensor:
 
 @register_kl(Binomial, Binomial)
 def _binomials(p: Binomial, q: Binomial) -> Tensor:
-    if bool((p.total_count < q.total_count).any()):
+    if not all_hold(p.total_count >= q.total_count):
         raise NotImplementedError("KL of two Binomial distributions is not known where q has more trials "
                                   "than p")
     result = p.total_count * (p.probs * (p.logits - q.logits) + (-p.probs).log1p() - (-q.probs).log1p())

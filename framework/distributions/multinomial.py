@@ -73,7 +73,7 @@ class Multinomial(Distribution):
             shape = self._extended_shape(sample_shape)
             picked = self._categorical.sample((self.total_count, *_size(sample_shape))).movedim(0, -1)
             counts = self.probs.new_zeros(shape)
-            return counts.scatter_add_(-1, picked, self.probs.new_ones(picked.shape))
+            return counts.scatter_add(-1, picked, self.probs.new_ones(picked.shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -8,6 +8,7 @@ from ..tensor import Tensor
 from . import constraints
 from .categorical import Categorical
 from .distribution import Distribution, _size, all_pairs
+from .utils import indicators
 
 __all__ = ["OneHotCategorical", "OneHotCategoricalStraightThrough"]
 
@@ -67,7 +68,7 @@ class OneHotCategorical(Distribution):
         return self.probs * (1 - self.probs)
 
     def _one_hot(self, classes: Tensor) -> Tensor:
-        return fw.nn.functional.one_hot(classes, self._event_shape[0]).to(self.probs.dtype)
+        return indicators(classes, self._event_shape[0], self.probs)
 
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with fw.no_grad():

@@ -7,7 +7,8 @@ from typing import Any
 
 import framework as fw
 
-from ..tensor import Tensor
+from ..ops.record.batched import innermost
+from ..tensor import Tensor, wrap
 
 euler_constant = 0.57721566490153286060
 
@@ -176,3 +177,18 @@ class Coin:
     def param_shape(self) -> tuple[int, ...]:
         """The shape of ``probs`` and ``logits``."""
         return self._param.shape
+
+
+def all_hold(conditions: Tensor) -> bool:
+    """Whether a condition holds everywhere; under ``vmap`` for all examples, of which all are known."""
+    return bool(innermost(conditions._array).all())
+
+
+def all_examples(x: Tensor) -> Tensor:
+    """The values, for messages; under ``vmap`` those of all examples."""
+    return wrap(innermost(x._array))
+
+
+def indicators(classes: Tensor, count: int, like: Tensor) -> Tensor:
+    """A further dimension with 1 at the class and 0 elsewhere, in the dtype of ``like``."""
+    return (classes.unsqueeze(-1) == fw.arange(count, device=like.device)).to(like.dtype)

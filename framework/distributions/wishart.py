@@ -9,7 +9,7 @@ from ..tensor import Tensor
 from . import constraints
 from .exp_family import ExponentialFamily
 from .multivariate_normal import _half_log_det, factor_of
-from .utils import is_number, lazy_property, one_of, standard_normal
+from .utils import all_hold, is_number, lazy_property, one_of, standard_normal
 
 __all__ = ["Wishart"]
 
@@ -44,7 +44,7 @@ class Wishart(ExponentialFamily):
         batch = fw.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         event = tuple(matrix.shape[-2:])
         self.df = df.expand(batch)
-        if bool((self.df <= event[-1] - 1).any()):
+        if not all_hold(self.df > event[-1] - 1):
             raise ValueError(f"Wishart: df must be above n - 1 = {event[-1] - 1} everywhere, found "
                              f"{self.df.min().item()}")
         setattr(self, name, matrix.expand((*batch, *event)))

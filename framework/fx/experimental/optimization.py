@@ -26,15 +26,17 @@ def fuse(model: Any, inplace: bool = False, no_trace: bool = False) -> GraphModu
     >>> m = fw.nn.Sequential(fw.nn.Conv2d(1, 2, 1), fw.nn.BatchNorm2d(2), fw.nn.ReLU()).eval()
     >>> print(fw.fx.experimental.optimization.fuse(m).code)
     def forward(self, input):
-        _0 = getattr(self, '0')(input)
+        input_1 = input
+        _0 = getattr(self, '0')(input_1)
         _2 = getattr(self, '2')(_0)
         return _2
+    <BLANKLINE>
     """
     model = model if inplace else copy.deepcopy(model)
     traced = model if no_trace and isinstance(model, GraphModule) else symbolic_trace(model)
     modules = dict(traced.named_modules())
     for node in traced.graph.nodes:
-        before = node.args[0] if node.op == "call_module" and node.args else None
+        before: Any = node.args[0] if node.op == "call_module" and node.args else None
         if getattr(before, "op", "") != "call_module":
             continue
         norm, conv = modules[node.target], modules[before.target]

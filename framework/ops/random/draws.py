@@ -58,10 +58,10 @@ def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
     return _result(drawn(wrap(x).device, generator, draw), x, _lowest(x))
 
 
-_gamma_slope = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, vjp="undefined")
+slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, vjp="undefined")
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, vjp="undefined")
 _gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric",
-            vjp={"x": lambda g, x, out: g * _gamma_slope(x, out)})
+            vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
 _dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, vjp={
     "x": lambda g, x, out: (g - (g * out).sum(-1, keepdims=True)) * _dirichlet_slope(
         out, x, x.sum(-1, keepdims=True))})
