@@ -17,6 +17,7 @@ import numpy as np
 
 from ..autograd.mode import no_grad
 from ..errors import MissingExtraError
+from ..layouts import strided
 from ..nn import Module
 from ..ops.language.elementwise import Elementwise
 from ..ops.reduce.total import Total
@@ -149,19 +150,19 @@ class Call:
         if not found:
             raise ValueError("export: there is no tensor among the arguments; give an example of them in "
                              "args")
-        tensors = [*model.named_parameters(), *model.named_buffers()] if isinstance(model, Module) else []
+        self.owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
+        module = self.owner if isinstance(self.owner, Module) else Module()
         self.weights: dict[int, str] = {}
-        for name, tensor in tensors:
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
             self.weights.setdefault(id(tensor._array), name)
-        self.scopes = {id(m): n.replace(".", "/") for n, m in model.named_modules()} \
-            if isinstance(model, Module) else {}
+        self.scopes = {id(m): n.replace(".", "/") for n, m in module.named_modules()}
         self.function: Callable = model
 
     def __enter__(self) -> "Call":
-        self.before = [(m, m.training) for m in self.model.modules()] if isinstance(self.model,
-                                                                                    Module) else []
-        if self.before and self.mode is not None:
-            self.model.train(self.mode)
+        module = self.owner if isinstance(self.owner, Module) else Module()
+        self.before = [(m, m.training) for m in module.modules()]
+        if self.mode is not None:
+            module.train(self.mode)
         return self
 
     def __exit__(self, *error: Any) -> None:
@@ -205,6 +206,9 @@ def _parameters(model: Any, count: int) -> list[str]:
 
 def _tensors(value: Any, path: str, found: list) -> None:
     if isinstance(value, Tensor):
+        if value.layout is not strided:
+            raise OnnxError(f"export: {path} is a sparse tensor, which ONNX's operators do not take; use "
+                            f"to_dense()")
         found.append((path, value))
     elif isinstance(value, dict):
         for k, v in value.items():
