@@ -232,14 +232,6 @@ class Tensor:
         self._warn_of_no_grad()
         return None
 
-    def _warn_of_no_grad(self) -> None:
-        """A computed tensor gathers no gradient unless it was asked to: who reads one has mostly slipped."""
-        node = self._node
-        if type(node) is not Dual and not any(getattr(h, "retains", False) for h in node.hooks or ()):
-            warnings.warn(f"grad: this tensor of shape {list(self.shape)} was computed (by {node.name()}) "
-                          "and keeps no gradient, so .grad is None; call retain_grad() on it before "
-                          "backward, or read the leaf's", stacklevel=3)
-
     @grad.setter
     def grad(self, value: "Tensor | None") -> None:
         if value is not None:
@@ -256,6 +248,14 @@ class Tensor:
     @grad.deleter
     def grad(self) -> None:
         self.grad = None
+
+    def _warn_of_no_grad(self) -> None:
+        """A computed tensor gathers no gradient unless it was asked to: who reads one has mostly slipped."""
+        node = self._node
+        if type(node) is not Dual and not any(getattr(h, "retains", False) for h in node.hooks or ()):
+            warnings.warn(f"grad: this tensor of shape {list(self.shape)} was computed (by {node.name()}) "
+                          "and keeps no gradient, so .grad is None; call retain_grad() on it before "
+                          "backward, or read the leaf's", stacklevel=3)
 
     @property
     def data(self) -> "Tensor":

@@ -145,15 +145,15 @@ class Tensor:
     def grad(self) -> 'Tensor | None':
         ...
 
-    def _warn_of_no_grad(self) -> None:
-        ...
-
     @grad.setter
     def grad(self, value: 'Tensor | None') -> None:
         ...
 
     @grad.deleter
     def grad(self) -> None:
+        ...
+
+    def _warn_of_no_grad(self) -> None:
         ...
 
     @property

@@ -374,7 +374,7 @@ def accumulate(leaf: Leaf, g: Any, live: bool) -> None:
 def _store(t: Tensor, g: Tensor, live: bool) -> None:
     with _adding:
         # not by t.grad, which warns of a computed tensor that has none
-        before = t._node.grad if type(t._node) is Leaf else t._more and t._more.grad
+        before: Any = t._node.grad if type(t._node) is Leaf else t._more and t._more.grad
         if before is not None:
             g = _sum(before, g, live)
         else:

@@ -193,8 +193,8 @@ def units(t: Tensor, count: int) -> list[Tensor]:
 def pulled_batch(function: Callable, grads: Any) -> tuple[int, list]:
     """(how many, what a function of a list of gradients gives for each): they have a batch in front."""
     given = [grads] if isinstance(grads, Tensor) else list(grads or ())
-    sizes = {g.shape[0] if g.ndim else None for g in given if g is not None}
-    if len(sizes) != 1 or None in sizes:
+    sizes = {g.shape[0] if g.ndim else -1 for g in given if g is not None}
+    if len(sizes) != 1 or -1 in sizes:
         shapes = [None if g is None else list(g.shape) for g in given]
         raise ValueError(f"grad: with is_grads_batched=True each of grad_outputs needs the same number of "
                          f"gradients along its first dimension, got shapes {shapes}")

@@ -17,7 +17,7 @@ from ...errors import ShapeError
 from ...philox import coins
 from ...tensor import Tensor, wrap
 from ..pointwise.arithmetic import add, mul
-from ..record.args import floating, tensor_arg
+from ..record.args import floating, number_arg, tensor_arg
 from ..record.op import Op
 from ..record.public import public
 from ..write.inplace import inplace as in_place_form
@@ -159,6 +159,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     >>> fw.nn.functional.alpha_dropout(fw.tensor([1.0, 2.0]), 0.5)
     tensor([1., 2.])
     """
+    p = number_arg(p, "alpha_dropout", "p")
     _check(input, p, "alpha_dropout", training)
     return _alpha_drop(input, p, training, inplace, input.shape)
 
@@ -171,6 +172,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     >>> fw.nn.functional.feature_alpha_dropout(fw.ones(1, 2, 3), 0.5).sum()
     tensor(6.)
     """
+    p = number_arg(p, "feature_alpha_dropout", "p")
     _check(input, p, "feature_alpha_dropout", training)
     if input.ndim < 2 and training and p > 0:
         raise ShapeError(f"feature_alpha_dropout: wanted an input (N, C, ...), got {list(input.shape)}")

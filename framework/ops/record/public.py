@@ -194,8 +194,8 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
                 raise
         hints = {name: settings.pop(name) for name in HINTS if name in settings and not names.get(name, name)}
         args, settings = renamed(args, settings)
-        return hinted(function(*args, **settings), function.__name__, **hints) if hints else function(
-            *args, **settings)
+        result: Any = function(*args, **settings)
+        return hinted(result, function.__name__, **hints) if hints else result
     call.also = names  # type: ignore[attr-defined]
     return call
 

@@ -137,7 +137,8 @@ def default(cls: type, func: Callable, types: Any, args: tuple = (), kwargs: dic
     """``Tensor.__torch_function__``: the function itself, its new tensors as ones of the subclass."""
     if not all(issubclass(cls, kind) for kind in types):
         return NotImplemented
-    home = getattr(func, "__module__", None) or getattr(getattr(func, "__objclass__", None), "__module__", "")
+    home = getattr(func, "__module__", None) or getattr(
+        getattr(func, "__objclass__", None), "__module__", None) or ""
     if home.partition(".")[0] == "torch" != names.package:  # PyTorch itself, beside us: it would ask again
         # no TypeError, of which PyTorch's operators make "unsupported operand types: Tensor and Tensor"
         raise RuntimeError(f"torch.{func.__name__}: got a tensor of framework, with which PyTorch does not "

@@ -11,7 +11,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..record import return_types
-from ..record.args import floating, real_arg, tensor_arg
+from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
 
@@ -168,6 +168,8 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
     if input.ndim < 2:
         raise ShapeError(f"histogramdd: wanted rows (*, d), got shape {list(input.shape)}")
     d = input.shape[-1]
+    if isinstance(bins, Tensor) and not bins.ndim:
+        bins = number_arg(bins, "histogramdd", "bins")
     each = [bins] * d if isinstance(bins, int) else list(bins)
     if len(each) != d or range is not None and len(range) != 2 * d:
         raise ShapeError(f"histogramdd: rows of {d} numbers need {d} bins and {2 * d} ends in range, got "
