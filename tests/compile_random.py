@@ -5,6 +5,7 @@ import random
 import numpy as np
 
 import framework as fw
+from framework.jit import backward
 
 F = fw.nn.functional
 UNARY = [fw.sin, fw.tanh, fw.sigmoid, fw.relu, lambda x: x * 2.0, lambda x: x + 1, lambda x: -x, fw.square,
@@ -95,5 +96,9 @@ def _plan(draw):
 
 def differs(number):
     """Whether program ``number`` tells something else when it is compiled."""
-    with np.errstate(all="ignore"):
-        return run(number, lambda f: f) != run(number, fw.compile)
+    before, backward.AT_ONCE = backward.AT_ONCE, number % 2 == 0
+    try:
+        with np.errstate(all="ignore"):
+            return run(number, lambda f: f) != run(number, fw.compile)
+    finally:
+        backward.AT_ONCE = before

@@ -8,9 +8,9 @@ bits are the engine's, and so is the order in which leaves are filled and kept v
 raises in the middle.
 """
 
-import dis
 from collections.abc import Callable
-from types import FunctionType
+from dis import opmap
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from ..quiet import quiet
 
 ndarray = np.ndarray
 MOST = 8  # structures that are kept for one compiled function
+AT_ONCE = False  # whether derivatives are made together with a plan; else one each time that it runs
 
 
 class Refused(Exception):
@@ -41,7 +42,7 @@ class Plan:
     node in order of discovery, or None. steps: per node (number, derivative, routes, owner of parts, index).
     """
 
-    __slots__ = ("shape", "steps", "count", "served", "words")
+    __slots__ = ("shape", "steps", "missing", "count", "served", "words")
 
     def __init__(self, root: Any) -> None:
         nodes: list[Any] = [root]
@@ -54,6 +55,7 @@ class Plan:
                     todo.append(edge)
         order = sorted(numbers, key=lambda node: -node.seq)
         numbers = {root: 0}
+        self.missing: dict[tuple, list[int]] = {}  # derivatives still to be made, the steps they are for
         self.shape: list[tuple] = []
         self.steps: list[tuple] = []
         for node in order:
@@ -91,10 +93,13 @@ class Plan:
         op = node.op
         if isinstance(op, Cut):  # an op of its own for each call
             self.shape.append((number, kind, Cut, tuple(edges)))
-            pull: Callable = _pull_cut
+            pull: Callable = _pull_plainly
         elif type(op).pull in (Op.pull, Elementwise.pull):
             self.shape.append((number, kind, op, tuple(edges)))
-            pull = derivative(op, kind, tuple([e is not None for e in edges]))
+            key = (op, kind, tuple([e is not None for e in edges]))
+            pull = derivative(*key) if AT_ONCE else _derivatives.get(key, _pull_plainly)
+            if pull is _pull_plainly:
+                self.missing.setdefault(key, []).append(len(self.steps))
         else:
             raise Refused(f"{op.name}, which may run a user's code")
         routes = tuple([(i, e, type(nodes[e]) is Leaf) for i, e in enumerate(edges) if e is not None])
@@ -138,6 +143,12 @@ class Plan:
 
     def run(self, nodes: list, seed: Any, retain: bool) -> None:
         """The walk: what ``engine._run`` does, over nodes that fit."""
+        if self.missing:
+            key, places = self.missing.popitem()
+            made = derivative(*key)
+            for i in places:
+                number, _, *rest = self.steps[i]
+                self.steps[i] = (number, made, *rest)
         quick = dtypes.plain  # otherwise records look at the arrays to choose a kernel
         gradients: list[Any] = [None] * self.count
         owned = [False] * self.count  # whether nobody else has the gradient that waits there
@@ -190,7 +201,7 @@ class Plan:
             accumulate(leaf, g, False)
 
 
-def _pull_cut(node: Any, g: Any) -> Any:
+def _pull_plainly(node: Any, g: Any) -> Any:
     return node.op.pull(node, g, node.edges, False)
 
 
@@ -283,10 +294,7 @@ def fast(function: Callable) -> Callable:
     if made is not None:
         return made
     _fast[function] = function  # for one that calls itself
-    called = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"
-              and i.argrepr.startswith("NULL + ")}
-    other = {i.argval for i in dis.get_instructions(function) if i.opname == "LOAD_GLOBAL"
-             and not i.argrepr.startswith("NULL + ")}
+    called, other = _globals_of(function.__code__)
     replaced = {}
     for name in called - other:
         thing = function.__globals__.get(name)
@@ -301,6 +309,27 @@ def fast(function: Callable) -> Callable:
         made.__kwdefaults__ = function.__kwdefaults__
         _fast[function] = made
     return _fast[function]
+
+
+def _globals_of(code: CodeType) -> tuple[set[str], set[str]]:
+    """The global names that code calls, and those that it takes in any other way."""
+    called: set[str] = set()
+    other: set[str] = set()
+    text, high = code.co_code, 0
+    for at in range(0, len(text), 2):  # an instruction is two bytes, its number and its argument
+        argument = text[at + 1] | high
+        high = argument << 8 if text[at] == _EXTENDED else 0
+        if text[at] == _LOAD:
+            (called if argument & 1 else other).add(code.co_names[argument >> 1])
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            more, rest = _globals_of(inner)
+            called |= more
+            other |= rest
+    return called, other
+
+
+_LOAD, _EXTENDED = opmap["LOAD_GLOBAL"], opmap["EXTENDED_ARG"]
 
 
 # -- the door -------------------------------------------------------------------------------------------
