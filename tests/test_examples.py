@@ -19,6 +19,13 @@ DATA = ROOT.parent / "shared" / "data"
 # name: (arguments, pattern of the last line with the metric, what it has to be)
 QUICK = {
     "cartpole": ("", r"mean episode ([\d.]+) steps", lambda n: n > 60),
+    "dcgan": ("", r"kinds, ([\d.]+) from the nearest", lambda n: n < 4.5),
+    "hypernetwork": ("", r"error ([\d.]+) on waves", lambda n: n < 0.3),
+    "modular": ("", r"right ([\d.]+)%, one deeper", lambda n: n > 70),
+    "ppo": ("", r"mean episode ([\d.]+) steps", lambda n: n > 60),
+    "super_resolution": ("", r"([-\d.]+) dB above", lambda n: n > 0.1),
+    "vit": ("--out {out}", r"test accuracy ([\d.]+)%", lambda n: n > 50),
+    "transfer": ("--data {data}/hymenoptera", r"accuracy ([\d.]+)% on the photos", lambda n: n > 65),
     "custom_dataset": ("", r"test accuracy ([\d.]+)%", lambda n: n > 85),
     "custom_op": ("", r"loss ([\d.]+) for", lambda n: n < 0.1),
     "flow": ("", r"held-out ([-\d.]+) nats", lambda n: n < 1.5),
