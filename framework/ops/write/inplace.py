@@ -27,8 +27,10 @@ from ...tensor import Tensor, bump, counter_of, wrap
 from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
 from ..language.program import native_kernel
+from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
+from ..record.constants import like, raw
 from ..record.into import Call, computed_into, guard, memory_of
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -149,6 +151,19 @@ def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
     return out
 
 
+def _taken(g: Any, chain: tuple) -> Any:
+    """The gradient of what was written: of values for one place only that which stood there at last has one."""
+    part = _follow(g, chain)
+    if not hasattr(raw(part), "strides") or not overlaps_itself(raw(part)):
+        return part
+    xp, shape = array_module(raw(g)), raw(g).shape
+    places = _follow(xp.arange(math.prod(shape)).reshape(shape), chain).reshape(-1)
+    order = xp.arange(places.size)
+    last = xp.zeros(math.prod(shape), "int64")
+    last[places] = order
+    return part * like(part, lambda xp, dtype: (last[places] == order).reshape(part.shape).astype(dtype))
+
+
 def _put_view_kernel(xp: Any, x: Any, value: Any, *, shape: tuple[int, ...], chain: tuple) -> Any:
     return _write_part(xp, xp.array(x, copy=True, order="C"), chain, value)
 
@@ -178,7 +193,7 @@ cut_view = Op("cut_view", "x", kernel=_cut_view_kernel, infer=lambda x, *, chain
 put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_put_view_kernel, jvp="linear",
               infer=lambda x, value, *, shape, chain: x,
               vjp={"x": lambda g, chain: cut_view(g, chain=chain),
-                   "value": lambda g, chain: _follow(g, chain)})
+                   "value": lambda g, chain: _taken(g, chain)})
 
 
 # -- copy_, fill_, zero_ -------------------------------------------------------------------------
