@@ -152,7 +152,7 @@ def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
 
 
 def _taken(g: Any, chain: tuple) -> Any:
-    """The gradient of what was written: of values for one place only that which stood there at last has one."""
+    """The gradient of what was written: of values for one place only the one that was left there has any."""
     part = _follow(g, chain)
     if not hasattr(raw(part), "strides") or not overlaps_itself(raw(part)):
         return part
