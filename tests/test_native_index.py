@@ -15,6 +15,7 @@ from framework.data.randomness import SampleRandom, mix
 from framework.ops.convert import cast
 from framework.ops.image import pad
 from framework.ops.index import embedding, index, scatter, scatter_reduce
+from framework.ops.record.op import OPS
 from framework.ops.shape import arrange, diagonals, join
 
 pytestmark = pytest.mark.skipif(_native.module is None, reason="the extension is not built")
@@ -417,3 +418,21 @@ def test_a_normal_number_in_reserve_is_kept():
         found[0].append(np.random.randn())
         found[1].append(random.gauss(0, 1))
     assert found == wanted
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.index_add(0, fw.tensor([1, 1, 0]), fw.ones(3, 4)),
+    lambda x: x.scatter_add(0, fw.tensor([[0, 1, 2, 0]]), fw.ones(1, 4)),
+    lambda x: x.index_put((fw.tensor([0, 0]),), fw.ones(2, 4), accumulate=True)])
+def test_places_that_are_added_to_are_the_kernels(call, monkeypatch):
+    """The shape of a tensor is a tuple of a kind of its own, which kernels once did not take."""
+    def checked(kernel):
+        def run(*arrays, **settings):
+            out = kernel(*arrays, **settings)
+            assert out is not NotImplemented, "left to NumPy"
+            return out
+        return run
+    for op in OPS:
+        if op.name in ("unindex", "ungather"):
+            monkeypatch.setattr(op, "cpu", checked(getattr(native, op.native)))
+    call(fw.zeros(3, 4))

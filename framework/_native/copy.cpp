@@ -316,7 +316,7 @@ void fill_with(char* to, int64_t n, int bytes, Pair bits) {
 nb::object pad(Array x, nb::handle pads, nb::handle value) {
     int bytes = item_bytes(x);
     Pair bits{};
-    if (!bytes || !x.size() || !PyTuple_CheckExact(pads.ptr()) || Py_SIZE(pads.ptr()) != x.ndim() ||
+    if (!bytes || !x.size() || !PyTuple_Check(pads.ptr()) || Py_SIZE(pads.ptr()) != x.ndim() ||
         !element(value, x, bits))
         return not_implemented();
     npy_intp shape[NPY_MAXDIMS];

@@ -35,14 +35,14 @@ template <class F> void by_bytes(int bytes, F&& f) {
     }
 }
 
-// The integers of a Python tuple or list, or a single one.
+// The integers of a Python tuple (also of a subclass, as shapes are) or list, or a single one.
 struct Ints {
     int64_t at[NPY_MAXDIMS];
     int n = 0;
     bool good = true;
 
     explicit Ints(nb::handle given) {
-        if (PyTuple_CheckExact(given.ptr()) || PyList_CheckExact(given.ptr())) {
+        if (PyTuple_Check(given.ptr()) || PyList_CheckExact(given.ptr())) {
             n = int(Py_SIZE(given.ptr()));
             good = n <= NPY_MAXDIMS;
             for (int i = 0; good && i < n; ++i) add(i, PySequence_Fast_GET_ITEM(given.ptr(), i));

@@ -73,7 +73,7 @@ template <template <class> class F> nb::object truth(Array x, nb::handle dims, b
 
 // The sum that undoes broadcasting to x's shape from `size`.
 nb::object sum_to_size(Array x, nb::handle size) {
-    if (!x.usable() || !PyTuple_CheckExact(size.ptr()) || x.ndim() > MOST) return not_implemented();
+    if (!x.usable() || !PyTuple_Check(size.ptr()) || x.ndim() > MOST) return not_implemented();
     int extra = x.ndim() - int(PyTuple_GET_SIZE(size.ptr()));
     npy_intp shape[MOST];
     if (extra < 0) return not_implemented();

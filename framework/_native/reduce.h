@@ -108,7 +108,7 @@ inline int64_t pieces_of(int64_t results, int64_t elements) {
 // The dimensions that a tuple names, as bits; false for anything else.
 inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
     mask = 0;
-    if (!PyTuple_CheckExact(dims.ptr()) || ndim > MOST) return false;
+    if (!PyTuple_Check(dims.ptr()) || ndim > MOST) return false;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims.ptr()); ++i) {
         long d = PyLong_AsLong(PyTuple_GET_ITEM(dims.ptr(), i));
         if (d < 0 || d >= ndim) {

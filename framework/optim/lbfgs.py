@@ -188,7 +188,7 @@ class LBFGS(Optimizer):
         kind = _Step if options["line_search_fn"] == "approximate_wolfe" else _MinFuncStep
         with no_grad(), np.errstate(all="ignore"), on_device(params[0]._array):
             return kind(Flat(params), self.state[params[0]], options, closure,
-                        lambda: self._ready(0, group)).run()
+                        lambda: self._ready(0, group)[0]).run()
 
     def compare_state(self, p: Tensor, saved: dict, group: dict[str, Any], name: str) -> list[str]:
         """What does not fit: the vectors must be as long as all parameters together."""

@@ -365,33 +365,34 @@ class Optimizer:
                 loss = closure()
         if state.compiled is not None and state.compiled.step(self):
             return loss
-        work = [(group, self._ready(i, group)) for i, group in enumerate(self.param_groups)]
+        work = [(group, *self._ready(i, group)) for i, group in enumerate(self.param_groups)]
         with no_grad(), np.errstate(all="ignore"):
-            for group, params in work:
-                few = [p for p in params if is_sparse(p.grad)]
-                if few:
-                    self._update_rows(few, group)
-                    params = [p for p in params if not is_sparse(p.grad)]
+            for group, params, by_rows in work:
+                if by_rows:
+                    self._update_rows(by_rows, group)
                 if params:
                     self.update_group(params, group)
         return loss
 
-    def _ready(self, index: int, group: dict[str, Any]) -> list[Tensor]:
-        """The parameters of a group that have a gradient; raises for one that does not fit."""
+    def _ready(self, index: int, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
+        """The parameters of a group that have a gradient, and those that have a sparse one.
+
+        Raises for a gradient that does not fit.
+        """
         ready = [p for p in group["params"] if p.grad is not None]
         try:
             if gradients_fit(ready, [p.grad for p in ready]):
-                return ready
+                return ready, []
         except LayoutError:  # of a sparse gradient, which has no array
             pass
-        ready = []
+        ready, by_rows = [], []
         for i, p in enumerate(group["params"]):
             g = p.grad
             if g is None:
                 continue
             if is_sparse(g):
                 self._check_sparse(p, g, group, self._label(index, i))
-                ready.append(p)
+                by_rows.append(p)
                 continue
             a, b = p._array, g._array
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b):
@@ -400,7 +401,7 @@ class Optimizer:
                 raise ValueError(f"{type(self).__name__}.step: the memory of {self._label(index, i)} is "
                                  f"read-only; clone() it before optimizing it")
             ready.append(p)
-        return ready
+        return ready, by_rows
 
     def _check_sparse(self, p: Tensor, g: Any, group: dict[str, Any], label: str) -> None:
         """Raise for a sparse gradient that does not fit, or that this optimizer does not take."""

@@ -425,7 +425,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     values = _shaped(values, indexed_shape(input.shape, choice.places.shape[1:], choice.dims), input)  # type: ignore
     _explain(input, choice)
     if accumulate:
-        added = unindex.run(values, choice.places, dims=choice.dims, shape=input.shape)
+        added = unindex.run(values, choice.places, dims=choice.dims, shape=input._array.shape)
         return input + added  # type: ignore[operator]
     return index_put_op.run(input, values, choice.places, dims=choice.dims)
 

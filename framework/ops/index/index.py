@@ -361,7 +361,7 @@ def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: 
         source = source * alpha  # type: ignore[operator]
     if input.ndim == 0:
         return input + source.sum()  # type: ignore[operator, attr-defined]
-    return input + unindex.run(source, one_index(index), dims=(at,), shape=input.shape)  # type: ignore[operator]
+    return input + unindex.run(source, one_index(index), dims=(at,), shape=input._array.shape)  # type: ignore[operator]
 
 
 @public(method=True, inplace=True, out=True, autocast="widest")

@@ -189,7 +189,7 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     index = _at_least_1d(index)
     if src.shape != index.shape:
         src = expand.run(src, size=index.shape)
-    added = ungather.run(src, index, dim=at, shape=x.shape or (1,))
+    added = ungather.run(src, index, dim=at, shape=x._array.shape or (1,))
     return x + (added if x.ndim else reshape_op.run(added, shape=()))  # type: ignore[operator]
 
 
