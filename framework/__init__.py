@@ -691,6 +691,8 @@ def __getattr__(name: str) -> _Any:
         return _import_module(f"{__name__}.{name}")
     if name in _FROM_LAZY:
         return getattr(_import_module(f"{__name__}.{_FROM_LAZY[name]}"), name)
+    if name.startswith("_foreach_"):
+        return getattr(_import_module(f"{__name__}.foreach"), name)
     raise AttributeError(f"module 'framework' has no attribute '{name}'")
 
 

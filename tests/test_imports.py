@@ -31,7 +31,7 @@ LEVELS = [
     ["ops.further_homes", "ops.inplace_functions", "ops.spaces"],
     ["ops.__init__"],
     ["creation", "printing", "protocols", "storage", "traits"],
-    ["typed", "types", "absent", "version", "overrides", "_C", "sparse"],
+    ["typed", "types", "foreach", "absent", "version", "overrides", "_C", "sparse"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],
     ["io"],

@@ -206,3 +206,26 @@ def test_what_libraries_pass_and_pytorch_takes():
                     fw.nn.functional.cosine_embedding_loss(a, b, fw.ones(3)))
     size = sys.getsizeof(x.untyped_storage())
     assert size - sys.getsizeof(fw.ones(0).untyped_storage()) == x.nbytes
+
+
+def test_functions_for_lists_of_tensors():
+    xs, ys = [fw.tensor([4.0, 9.0]), fw.tensor(2.0)], [fw.tensor([1.0, 2.0]), fw.tensor(3.0)]
+
+    def values(tensors):
+        return [t.tolist() for t in tensors]
+
+    assert values(fw._foreach_sqrt([xs[0]])) == [[2, 3]] and values(xs) == [[4, 9], 2]
+    assert values(fw._foreach_add(xs, ys, alpha=2)) == [[6, 13], 8]
+    assert values(fw._foreach_mul(xs, 2)) == values(fw._foreach_mul(xs, [2, 2.0])) == [[8, 18], 4]
+    assert values(fw._foreach_mul(xs, fw.tensor(2.0))) == [[8, 18], 4]
+    assert values(fw._foreach_addcmul(xs, ys, ys, [1, 2])) == [[5, 13], 20]
+    assert values(fw._foreach_addcdiv(xs, ys, ys, value=2)) == [[6, 11], 4]
+    assert values(fw._foreach_lerp(xs, ys, 0.5)) == [[2.5, 5.5], 2.5]
+    assert values(fw._foreach_pow(2.0, ys)) == [[2, 4], 8] and values(fw._foreach_norm(ys[1:])) == [3]
+    same = fw._foreach_maximum(xs, 3)
+    assert values(same) == [[4, 9], 3] and fw._foreach_add_(xs, 1) is None and values(xs) == [[5, 10], 3]
+    fw._foreach_copy_(xs, ys)
+    assert values(xs) == values(ys) and fw._foreach_zero_(xs) is None and values(xs) == [[0, 0], 0]
+    with pytest.raises(RuntimeError, match="2 tensors and a list of 1"):
+        fw._foreach_add_(xs, [1.0])
+    assert not hasattr(fw, "_foreach_nothing")
