@@ -5,6 +5,7 @@ Nothing is dispatched by keys here: ``DispatchKeySet`` is a set of names and no 
 
 import enum
 
+from .ops.linalg.factor import LinAlgError as _LinAlgError  # noqa: F401
 from .ops.record.torch_function import DisableTorchFunction as DisableTorchFunction
 from .ops.record.torch_function import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from .ops.record.torch_function import disabled as _disabled_torch_function_impl  # noqa: F401

@@ -464,3 +464,23 @@ def test_a_view_that_became_a_leaf_stays_one_when_its_base_is_changed():
         assert other.requires_grad and not other.is_leaf
         (own * 3.0).sum().backward()
         assert own.grad.tolist() == [3.0] * 3
+
+
+def test_what_forward_put_on_ctx_is_found_on_the_node():
+    class Scaled(fw.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, by):
+            ctx.by = by
+            ctx.save_for_backward(x)
+            return x * by
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.by, None
+
+    x = fw.ones(2, requires_grad=True)
+    y = Scaled.apply(x, 3.0)
+    assert y.grad_fn.by == 3.0
+    assert not hasattr(y.grad_fn, "other") and not hasattr((x * 2).grad_fn, "by")
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]

@@ -163,6 +163,7 @@ keys = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU)
 both = keys | torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 assert both.has(torch._C.DispatchKey.CPU) and not (both - keys).has(torch._C.DispatchKey.AutocastCPU)
 assert (both & keys).has(torch._C.DispatchKey.AutocastCPU)
+assert torch._C._LinAlgError is torch.linalg.LinAlgError
 assert torch._C._log_api_usage_once("x") is None and torch._C._get_tracing_state() is None
 double = torch.library.custom_op("mine::double", lambda x: 2 * x, mutates_args=())
 print(torch.ops.mine.double(torch.ones(1)), hasattr(torch.ops.mine, "triple"))

@@ -204,6 +204,20 @@ def _positional(cls: type, split: bool, args: tuple, kwargs: dict) -> tuple:
     return bound.args
 
 
+class FunctionNode(Node):
+    """The node of a user's Function: what ``forward`` put on ctx is found on it, as on a ``grad_fn``."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in Node.__slots__:  # one that was never set
+            raise AttributeError(f"this node has no {name}")
+        found = vars(self.op.ctx)
+        if name not in found or name.startswith("_"):
+            raise AttributeError(f"the node of {self.op.name} has no {name!r}, nor has its ctx")
+        return found[name]
+
+
 def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tuple) -> tuple:
     """The tensors to give out, with the node of the call on those that carry a gradient."""
     recorded = state.recording and any(ctx.needs_input_grad)
@@ -214,7 +228,7 @@ def _finish(cls: type, ctx: FunctionCtx, args: tuple, edges: tuple, outputs: tup
                for x in outputs]
     if recorded and any(carries):
         call = _Call(cls, ctx, args, outputs, results)
-        node = Node(call, edges, None, None, {}, None)
+        node = FunctionNode(call, edges, None, None, {}, None)
         _keep(ctx, node, outputs, results)
         for i, result in enumerate(results):
             if carries[i]:
