@@ -19,6 +19,7 @@ from .ops.record.args import size_args
 from .ops.record.arming import FURTHER
 from .ops.record.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
+from .sparse_door import is_sparse, sparse
 from .tensor import Tensor, made, wrap
 
 
@@ -387,11 +388,13 @@ def _made_like(make: Any, input: Tensor, dtype: Any, device: Any, requires_grad:
 @by_keyword
 def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                memory_format: MemoryFormat | None = None) -> Tensor:
-    """Zeros in the shape, dtype, device and memory format of ``input``.
+    """Zeros in the shape, dtype, device and memory format of ``input``; sparse of a sparse tensor.
 
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
+    if is_sparse(input):
+        return sparse().zeros_like(input, dtype, device, requires_grad)
     return _made_like(zeros, _source(input), dtype, device, requires_grad, memory_format)
 
 

@@ -535,3 +535,17 @@ def test_like_pytorch():
         np.testing.assert_allclose(a.numpy(), b.numpy(), atol=1e-12, err_msg=str(k))
     ours, theirs = (repr(M.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (2,))) for M in (fw, torch))
     assert ours.replace("framework", "torch") == theirs.replace("torch.Size([2])", "(2,)")
+
+
+def test_zeros_like_and_equal():
+    dense = fw.tensor([[0.0, 2.0, 0.0, 1.0], [3.0, 0.0, 0.0, 0.0]])
+    for x in (dense.to_sparse(), dense.to_sparse_csr(), dense.to_sparse_csc(), dense.to_sparse_bsr((2, 2))):
+        zero = fw.zeros_like(x)
+        assert zero.layout is x.layout and zero.shape == x.shape and zero._nnz() == 0
+        assert not zero.to_dense().any() and fw.zeros_like(x, dtype=fw.float64).dtype is fw.float64
+        assert fw.equal(x, x.clone()) and not fw.equal(x, x * 2) and not fw.equal(x, zero)
+        assert fw.equal(x, dense.to_sparse()) and not fw.equal(x, dense.double().to_sparse())
+    stored = fw.sparse_coo_tensor([[0, 0], [0, 1]], [0.0, 5.0], (1, 2))
+    assert fw.equal(stored, fw.sparse_coo_tensor([[0], [1]], [5.0], (1, 2)))
+    with pytest.raises(LayoutError, match="to_dense"):
+        fw.equal(stored, stored.to_dense())

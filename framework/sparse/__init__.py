@@ -20,6 +20,7 @@ from .gradient import owned as owned
 from .gradient import plus as plus
 from .gradient import rows_of as rows_of
 from .make import check_sparse_tensor_invariants as check_sparse_tensor_invariants
+from .make import equal as equal
 from .make import put_together as put_together
 from .make import sparse_bsc_tensor as sparse_bsc_tensor
 from .make import sparse_bsr_tensor as sparse_bsr_tensor
@@ -28,6 +29,7 @@ from .make import sparse_coo_tensor as sparse_coo_tensor
 from .make import sparse_csc_tensor as sparse_csc_tensor
 from .make import sparse_csr_tensor as sparse_csr_tensor
 from .make import taken_apart as taken_apart
+from .make import zeros_like as zeros_like
 from .products import addmm as addmm
 from .products import mm as dsmm  # noqa: F401
 from .products import mm as mm

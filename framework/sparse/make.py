@@ -268,3 +268,39 @@ def sparse_bsc_tensor(ccol_indices: Any, row_indices: Any, values: Any, size: An
     return _compressed("sparse_bsc_tensor", sparse_bsc, ccol_indices, row_indices, values, size, dtype,
                        device,
                        requires_grad)
+
+
+def zeros_like(input: SparseTensor, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> SparseTensor:
+    """A sparse tensor of the same shape and layout that stores nothing.
+
+    >>> fw.sparse.zeros_like(fw.eye(2).to_sparse())._nnz()
+    0
+    """
+    pattern, values = input._pattern, input._entries.detach()[:0]
+    kind = {"dtype": dtype or input.dtype, "device": device or input.device, "requires_grad": requires_grad}
+    if isinstance(pattern, Coordinates):
+        indices = wrap(pattern.indices[:, :0])
+        return sparse_coo_tensor(indices, values, input._size, is_coalesced=True, **kind)
+    return sparse_compressed_tensor(wrap(pattern.starts * 0), wrap(pattern.others[:0]), values, input._size,
+                                    layout=input.layout, **kind)
+
+
+def equal(input: Tensor, other: Tensor) -> bool:
+    """Whether two sparse tensors have the same shape and elements, wherever they store 0.
+
+    >>> x = fw.eye(2).to_sparse()
+    >>> fw.equal(x, x.to_sparse_csr()), fw.equal(x, x * 2)
+    (True, False)
+    """
+    if not isinstance(input, SparseTensor) or not isinstance(other, SparseTensor):
+        raise LayoutError("equal: a sparse tensor is compared with a sparse one; use x.to_dense()")
+    if input._size != other._size or input.dtype is not other.dtype:
+        return False
+    found = []
+    for x in (input, other):
+        x = x.detach().to_sparse_coo().coalesce()  # type: ignore[attr-defined]
+        values = x._entries.numpy()
+        kept = (values != 0).any(axis=tuple(range(1, values.ndim)))
+        found.append((x._pattern.indices[:, kept], values[kept]))
+    return all(np.array_equal(a, b) for a, b in zip(*found))

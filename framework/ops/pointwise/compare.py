@@ -4,6 +4,7 @@ from typing import Any
 
 from ...dtypes import bool_
 from ...errors import ShapeError
+from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor
 from ..language.elementwise import elementwise, reflected
 from ..record.args import tensor_arg
@@ -110,6 +111,8 @@ def equal(input: Tensor, other: Tensor) -> bool:
     True
     """
     tensor_arg(input, "equal"), tensor_arg(other, "equal", "other")
+    if is_sparse(input) or is_sparse(other):
+        return sparse().equal(input, other)
     return input.shape == other.shape and bool(eq(input, other).all())  # type: ignore[attr-defined]
 
 
