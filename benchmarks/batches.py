@@ -176,6 +176,7 @@ def main():
     parser.add_argument("--sentences", type=int, default=128)
     parser.add_argument("--trees", type=int, default=256)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--only", choices=KINDS, help="one of the tables")
     parser.add_argument("--alone", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.alone:
@@ -186,7 +187,7 @@ def main():
         step(), step()
         print((size("VmHWM") - before) / 1024)
         return
-    for kind in KINDS:
+    for kind in [args.only] if args.only else KINDS:
         table = {(library, name): step for library in ("framework", "torch")
                  for name, step in steps(kind, args, library).items()}
         times = {key: [] for key in table}

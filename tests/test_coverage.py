@@ -72,6 +72,24 @@ def batched():
     fw.func.vmap(fw.sin)(fw.ones(2, 3))
 
 
+def ruled():
+    """A Function with a rule of its own for vmap."""
+
+    class Twice(fw.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            return Twice.apply(x), 0
+    fw.func.vmap(Twice.apply)(fw.ones(2, 3))
+
+
 def joined():
     """Layers that run as one native call."""
     nn, image = fw.nn, fw.ones(2, 3, 8, 8)
@@ -83,7 +101,7 @@ def joined():
 
 ELSEWHERE = {  # what no public function's row can reach, and what does
     "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
-    "batch_in": batched, "batch_out": batched,
+    "batch_in": batched, "batch_out": batched, "batch_open": ruled, "batch_again": ruled,
     "linear_relu": joined, "conv_relu": joined, "conv_norm": joined,
     "transfer": None,  # moves between devices: tests/test_cuda.py
 }
