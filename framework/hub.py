@@ -118,10 +118,22 @@ def download_url_to_file(url: str, dst: str | os.PathLike, hash_prefix: str | No
                 out.write(piece)
                 digest.update(piece)
         _compare(digest.hexdigest(), hash_prefix, url)
+        os.chmod(beside, 0o666 & ~_umask())  # as any new file, not only for its owner as temporary ones
         os.replace(beside, target)
     finally:
         if os.path.exists(beside):
             os.remove(beside)
+
+
+def _umask() -> int:
+    """The bits that new files do not get: Linux says so, elsewhere they are to be set and set back."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            return int(next(line.split()[1] for line in status if line.startswith("Umask:")), 8)
+    except (OSError, StopIteration):
+        mask = os.umask(0o077)
+        os.umask(mask)
+        return mask
 
 
 def _compare(found: str, prefix: str | None, what: str) -> None:

@@ -69,3 +69,14 @@ def test_the_folder_of_kept_files(monkeypatch, tmp_path):
     assert fw.hub.get_dir() == str(tmp_path / "hub")
     fw.hub.set_dir(tmp_path / "x")
     assert fw.hub.get_dir() == str(tmp_path / "x") and fw.hub.HASH_REGEX.search("net-0a1b.pt")[1] == "0a1b"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes of files are POSIX's")
+def test_files_are_for_whom_the_umask_says(tmp_path):
+    (tmp_path / "a.bin").write_bytes(b"x")
+    before = os.umask(0o027)
+    try:
+        fw.hub.download_url_to_file((tmp_path / "a.bin").as_uri(), tmp_path / "b.bin")
+    finally:
+        os.umask(before)
+    assert os.stat(tmp_path / "b.bin").st_mode & 0o777 == 0o640

@@ -123,3 +123,17 @@ def test_gradients_have_shapes(function):
     x = fw.empty(4, 6, 8, 8, device="meta", requires_grad=True)
     function(x).sum().backward()
     assert x.grad.is_meta and x.grad.shape == x.shape and x.grad.dtype is x.dtype
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "Adamax", "NAdam", "RAdam",
+                                  "RMSprop", "ASGD", "Lion"])
+def test_optimizers_step_on_the_meta_device(name):
+    model = fw.nn.Linear(3, 2, device="meta")
+    optimizer = getattr(fw.optim, name)(model.parameters(), lr=0.1)
+    for _ in range(2):
+        optimizer.zero_grad()
+        model(fw.ones(4, 3, device="meta")).sum().backward()
+        optimizer.step()
+    assert model.weight.is_meta and model.weight.shape == (2, 3)
+    for state in optimizer.state.values():
+        assert all(v.shape in ((2, 3), (2,), ()) for v in state.values() if isinstance(v, fw.Tensor))

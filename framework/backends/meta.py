@@ -73,6 +73,8 @@ class MetaArray(NDArrayOperatorsMixin):
         return of(np.broadcast_shapes(*shapes), ufunc(*empties, **settings).dtype)
 
     def __array_function__(self, function: Any, types: Any, args: tuple, settings: dict) -> Any:
+        if function in (np.zeros_like, np.ones_like, np.empty_like, np.full_like):
+            return of(args[0].shape, np.dtype(settings.get("dtype") or args[0].dtype))
         return False if function is np.may_share_memory else self._refuse()
 
     def __getitem__(self, key: Any) -> "MetaArray":

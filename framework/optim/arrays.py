@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import array_module, move
+from ..backends import array_module, meta, move
 from ..dtypes import INEXACT
 from ..ops.shape.complex_parts import as_complex_op, as_real_op
 from ..tensor import Tensor, wrap
@@ -14,8 +14,8 @@ _NOWHERE: AbstractContextManager = nullcontext()
 
 
 def on_device(array: Any) -> AbstractContextManager:
-    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for the CPU."""
-    return _NOWHERE if isinstance(array, np.ndarray) else array.device
+    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for others."""
+    return _NOWHERE if isinstance(array, (np.ndarray, meta.MetaArray)) else array.device
 
 
 def zeros_like(p: Any) -> Any:
