@@ -676,7 +676,8 @@ _LAZY = (
     "xpu",
 )
 _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
-              "get_device_module": "accelerator", "Stream": "accelerator", **dict.fromkeys((
+              "get_device_module": "accelerator", "Stream": "accelerator",
+              "ScriptModule": "jit", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     "sparse_compressed_tensor", "spmm", "smm", "dsmm"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",

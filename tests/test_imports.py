@@ -48,7 +48,7 @@ LEVELS = [
     ["autograd.functional"],
     ["__init__", "ops.docs", "ops.stub", "config.__main__"],
     ["profiler"],
-    ["autograd.profiler"],
+    ["autograd.profiler", "autograd.profiler_legacy"],
     ["models", "utils.tensorboard", "utils.collect_env"],
     ["compiler", "jit", "__config__"],
     ["nested"],

@@ -1,6 +1,8 @@
 """Names that programs of PyTorch use here and there: futures, operators by space, pipes, tables of times."""
 
 import io
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -313,3 +315,44 @@ def test_small_answers():
     assert not fw.profiler.kineto_available() and fw.profiler.ProfilerActivity.XPU not in (
         fw.profiler.supported_activities()
     )
+
+
+def test_names_in_older_places():
+    assert fw.autograd.profiler_legacy.profile is fw.profiler.profile
+    assert fw.ScriptModule is fw.jit.ScriptModule and "ScriptModule" in dir(fw)
+
+
+def test_every_module_says_what_a_missing_name_is_about():
+    """Under as_torch: the name, what stands closest, and why, whichever module is asked."""
+    program = """
+import importlib
+import torch
+places = ("nn nn.functional nn.init nn.utils nn.modules.conv nn.attention.flex_attention optim "
+          "utils.data optim.lr_scheduler utils.benchmark utils.cpp_extension "
+          "utils.data.datapipes.iter autograd.graph cuda.nccl amp backends.cudnn linalg fft func "
+          "fx.proxy hub jit library futures functional distributions.transforms testing "
+          "overrides serialization sparse types mtia profiler distributed compiler").split()
+for place in places:
+    module = importlib.import_module("torch." + place)
+    try:
+        module.Lineer
+    except AttributeError as error:
+        assert str(error).startswith(f"torch.{place}.Lineer is not there: "), error
+    try:
+        exec(f"from torch.{place} import Lineer")
+    except ImportError:
+        continue
+    raise AssertionError(place)
+for ask in (lambda: torch.nn.Lineer, lambda: importlib.import_module("torch.quasirandom")):
+    try:
+        ask()
+    except (AttributeError, ImportError) as error:
+        print(error)
+"""
+    command = [sys.executable, "-m", "framework.as_torch", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "torch.nn.Lineer is not there: framework does not have it; closest: torch.nn.Linear",
+        "torch.quasirandom is not there: Sobol's numbers need a table that is not here; "
+        "scipy.stats.qmc.Sobol draws them",
+    ], done.stderr

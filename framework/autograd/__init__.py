@@ -23,7 +23,7 @@ from .variable import Variable as Variable
 
 def __getattr__(name: str) -> _Any:
     """What stands above this package: ``functional`` on ``func``, ``profiler``; imported when first named."""
-    if name in ("functional", "profiler"):
+    if name in ("functional", "profiler", "profiler_legacy"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 

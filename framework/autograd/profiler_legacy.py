@@ -1,0 +1,3 @@
+"""The place of PyTorch's profiler before ``profiler``: the same one here."""
+
+from .profiler import profile as profile
