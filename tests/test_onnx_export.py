@@ -70,6 +70,8 @@ def test_reads_of_values_are_refused_with_their_line():
     refused(chosen, fw.ones(3), match=r"(?s)bool\(\), a condition.*test_onnx_export.py: return x \* 2 if")
     refused(lambda x: x * float(x.sum()), fw.ones(3), match="float")
     refused(lambda x: fw.tensor(x.numpy()), fw.ones(3), match="numpy")
+    refused(lambda x: x if fw.equal(x, x + 1) else -x, fw.ones(3), match="reads a value")
+    refused(lambda x: x if fw.allclose(x, x + 1) else -x, fw.ones(3), match="reads a value")
     scale = fw.tensor(2.0)  # what does not depend on the inputs may be read
     assert fw.onnx.export(lambda x: x * float(scale), (fw.ones(3),)).checked
 
