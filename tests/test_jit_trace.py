@@ -134,6 +134,18 @@ def test_writes_become_values():
     assert all(map(same, got["parts"], wanted["parts"]))
 
 
+def test_layers_in_place():
+    """What backward keeps is copied before the write: the trace has one value for both."""
+    model = nn.Sequential(nn.Linear(3, 4), nn.ReLU(inplace=True), nn.Linear(4, 4), nn.ELU(inplace=True))
+    x = fw.randn(2, 3)
+    traced = fw.jit.trace(model, x)
+    assert [s.name for s in traced.trace.steps] == ["linear", "relu", "fill", "linear", "elu", "fill"]
+    y = fw.randn(2, 3)
+    wanted = fw.autograd.grad(model(y).sum(), list(model.parameters()))
+    got = fw.autograd.grad(traced(y).sum(), list(model.parameters()))
+    assert same(traced(y), model(y)) and all(map(same, got, wanted))
+
+
 COUNT, OWN = [0], fw.Generator()
 
 

@@ -36,6 +36,7 @@ from ..errors import ShapeError, TraceError, kind_of
 from ..func.tree import flatten
 from ..nn import Module
 from ..nn.parameter import Parameter
+from ..node import Leaf
 from ..ops.convert.cast import cast
 from ..ops.record.op import Op
 from ..ops.shape.broadcast import expand
@@ -235,6 +236,11 @@ class Recorder:
         if base is not None and id(base) in self.values:  # a view made before its base was known
             self.held[id(t)], self.bound[id(t)] = t, t._array
             return self._cut_again(t)
+        twin = self._twin(t)
+        if twin is not None:
+            self.held[id(t)], self.bound[id(t)] = t, t._array
+            self.values[id(t)] = twin
+            return twin
         named = self.names.get(id(t))
         if named is not None:
             trained = isinstance(t, Parameter) or t._node is not None
@@ -248,6 +254,20 @@ class Recorder:
             self.refuse("a tensor was made of numbers past the operations that are traced (NumPy inside a "
                         "function), and may depend on the inputs")
         return self.new(CONSTANT if t._node is None else PARAMETER, t)
+
+    def _twin(self, t: Tensor) -> Value | None:
+        """The value of a tensor at the same place in the graph with the same numbers.
+
+        An in-place form copies what backward keeps, past the operations; values here are never changed.
+        """
+        if t._node is None or type(t._node) is Leaf or id(t) in self.before:
+            return None
+        for h in self.held.values():
+            if h._node is t._node and id(h) in self.values and id(h) not in self.stale:
+                a, b = h._array, t._array
+                if a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes():
+                    return self.values[id(h)]
+        return None
 
     def _cut_again(self, t: Tensor) -> Value:
         """The view ``t`` of the present value of its base, as steps."""
