@@ -55,6 +55,15 @@ def broken_links(site: Path) -> list[str]:
     return found
 
 
+def write_further(folder: Path) -> None:
+    """A page of contents for the pages that the index does not name: no page is out of reach."""
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = sorted(p.relative_to(ROOT / "docs").with_suffix("").as_posix() for p in ROOT.glob("docs/**/*.md"))
+    further = [f"   ../{page}" for page in pages if page != "index" and f"\n{page}\n" not in index]
+    lines = ["Further pages", "=============", "", ".. toctree::", "   :maxdepth: 1", "", *further, ""]
+    (folder / "pages.rst").write_text("\n".join(lines), encoding="utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, check, and say what came out; 0 where all is well."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -73,6 +82,7 @@ def main(arguments: list[str] | None = None) -> int:
             shutil.rmtree(ROOT / "build" / folder, ignore_errors=True)
     SITE.mkdir(parents=True, exist_ok=True)
     names, bare = reference.write(ROOT / "docs" / "api")
+    write_further(ROOT / "docs" / "api")
     # cells run in processes of their own, which must find this checkout
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")

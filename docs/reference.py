@@ -231,7 +231,7 @@ def write(folder: Path) -> tuple[int, list[str]]:
     contents = ["Reference", "=========", "", "Every public name, from the docstrings; their examples run "
                                               "as tests.",
                 "", ".. toctree::", "   :maxdepth: 1", ""]
-    written = {"index.rst"}
+    written = {"index.rst", "pages.rst"}
     for page, sections in collect().items():
         title = PAGES[page][0]
         lines = [title, "=" * len(title), ""]
