@@ -37,9 +37,9 @@ def node_cases(expanded=False, without=()):
     """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        for module in pkgutil.iter_modules(node.__path__):
-            if module.name not in without:
-                importlib.import_module(f"{node.__name__}.{module.name}")
+        for module in pkgutil.walk_packages(node.__path__, f"{node.__name__}."):
+            if module.name.rpartition(".")[2] not in without:
+                importlib.import_module(module.name)
     for case in node._NodeTestCases:
         if ("_expanded" in case.name) == expanded and is_plain(case.model):
             yield case.name, case.model, case.data_sets, case.rtol, case.atol
