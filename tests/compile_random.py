@@ -52,7 +52,7 @@ def run(number, compile):
                 total = a.sum()
                 if total.requires_grad:
                     total.backward(retain_graph=extra > 1)
-                    log.append(total.item())
+                    log.append(repr(total.item()))
             elif kind == "step":
                 optimizer.step()
             elif kind == "zero":
