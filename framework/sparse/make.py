@@ -278,7 +278,8 @@ def zeros_like(input: SparseTensor, dtype: Any = None, device: Any = None,
     0
     """
     pattern, values = input._pattern, input._entries.detach()[:0]
-    kind = {"dtype": dtype or input.dtype, "device": device or input.device, "requires_grad": requires_grad}
+    kind: Any = {"dtype": dtype or input.dtype, "device": device or input.device,
+                 "requires_grad": requires_grad}
     if isinstance(pattern, Coordinates):
         indices = wrap(pattern.indices[:, :0])
         return sparse_coo_tensor(indices, values, input._size, is_coalesced=True, **kind)
