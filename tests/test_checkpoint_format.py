@@ -15,7 +15,7 @@ import pytest
 import framework as fw
 from framework.device import Device
 from framework.errors import CheckpointError
-from framework.io import layout, load, load_safetensors, save, save_safetensors, stream
+from framework.io import file_layout, load, load_safetensors, save, save_safetensors, stream
 from framework.tensor import Tensor
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -194,7 +194,7 @@ def test_the_reference_reader_of_safetensors_agrees(tmp_path):
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 4 KiB and threads from 16 KiB, so that small files take every road."""
-    for module in (layout, stream):
+    for module in (file_layout, stream):
         monkeypatch.setattr(module, "BLOCK", 4096)
     monkeypatch.setattr(stream, "_THREADED", 1 << 14)
     monkeypatch.setattr(stream, "_STEP", 1000)

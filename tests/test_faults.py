@@ -12,7 +12,7 @@ import framework as fw
 import framework.nn.functional as F
 from framework.data import DataLoader, Dataset
 from framework.errors import CheckpointError, SaveError
-from framework.io import Checkpointer, atomic, layout, load, save, stream
+from framework.io import Checkpointer, atomic, file_layout, load, save, stream
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="descriptors, fork and SIGKILL are POSIX here")
 SAVING = ("allocate", "open", "write", "fsync", "rename")
@@ -42,7 +42,7 @@ def is_state(found, *steps):
 def test_save(tmp_path, monkeypatch, kind, way):
     path, options = tmp_path / "x.ckpt", {"weights_only": False} if way == "whole object" else {}
     if way == "blocks on two threads":
-        for module in (layout, stream):
+        for module in (file_layout, stream):
             monkeypatch.setattr(module, "BLOCK", 4096)
         monkeypatch.setattr(stream, "_THREADED", 4096)
     save(state(1), path, **options)
