@@ -695,7 +695,7 @@ def runner(onnx: Any, source: Any) -> Callable:
 
         def evaluated(feeds: dict) -> list:
             with np.errstate(all="ignore"):  # it computes with NumPy
-                return session.run(None, feeds)
+                return list(session.run(None, feeds))
         return evaluated
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
