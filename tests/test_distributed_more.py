@@ -4,6 +4,7 @@ import datetime
 import os
 import socket
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -315,3 +316,74 @@ def test_a_late_answer_is_not_taken_for_another_ones():
         store.get("a")
     with pytest.raises(DistributedError, match="gives no answer"):
         store.get("b")
+
+
+def wrapped(rank, n, path):
+    FSDP, wrap = dist.fsdp.FullyShardedDataParallel, dist.fsdp.wrap
+    whole = Tall()
+    parts = FSDP(Tall(), auto_wrap_policy=partial(wrap.transformer_auto_wrap_policy,
+                                                  transformer_layer_cls={nn.Sequential}))
+    assert len(parts._sharded.units) == 3 and parts.head is parts.module.head
+    a, b = fw.optim.Adam(whole.parameters(), lr=0.01), fw.optim.Adam(parts.parameters(), lr=0.01)
+    g = fw.Generator().manual_seed(5)
+
+    def train(pairs, steps):
+        for _ in range(steps):
+            x, y = fw.randn(6, 5, generator=g), fw.randn(6, 2, generator=g)
+            norms = []
+            for net, optimizer in pairs:
+                optimizer.zero_grad()
+                F.mse_loss(net(x), y).backward()
+                norms.append(float(net.clip_grad_norm_(0.5) if isinstance(net, FSDP) else
+                                   nn.utils.clip_grad_norm_(net.parameters(), 0.5)))
+                optimizer.step()
+            assert max(norms) - min(norms) < 1e-5, norms
+
+    train([(whole, a), (parts, b)], 3)
+    full = parts.state_dict()
+    for name, value in whole.state_dict().items():
+        np.testing.assert_allclose(full[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+    with FSDP.state_dict_type(parts, dist.fsdp.StateDictType.LOCAL_STATE_DICT):
+        assert {v.numel() for k, v in parts.state_dict().items() if "shard" in k} == {
+            u.part for u in parts._sharded.units}
+    with FSDP.state_dict_type(parts, dist.fsdp.StateDictType.FULL_STATE_DICT,
+                              dist.fsdp.FullStateDictConfig(rank0_only=True)):
+        assert bool(parts.state_dict()) == (rank == 0)
+    with FSDP.summon_full_params(parts):
+        got, wanted = parts.head.weight.detach(), whole.head.weight.detach()
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
+    saved = FSDP.optim_state_dict(parts, b)
+    theirs = a.state_dict()["state"]
+    trained = [k for k, p in whole.named_parameters() if p.requires_grad]
+    numbers = [i for i, p in enumerate(whole.parameters()) if p.requires_grad]
+    for i, name in zip(numbers, trained):
+        for key in ("exp_avg", "exp_avg_sq"):
+            np.testing.assert_allclose(saved["state"][name][key], theirs[i][key], rtol=1e-4, atol=1e-7)
+    assert bool(FSDP.full_optim_state_dict(parts, b)) == (rank == 0)
+    again = FSDP(Tall())  # one unit now; it goes on from there
+    again.load_state_dict(full)
+    c = fw.optim.Adam(again.parameters(), lr=0.5)
+    c.load_state_dict(FSDP.optim_state_dict_to_load(again, c, saved))
+    assert c.param_groups[0]["lr"] == 0.01
+    train([(whole, a), (parts, b), (again, c)], 2)
+    for name, value in whole.state_dict().items():
+        np.testing.assert_allclose(again.state_dict()[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
+    for refused in ({"sharding_strategy": dist.fsdp.ShardingStrategy.NO_SHARD},
+                    {"mixed_precision": dist.fsdp.MixedPrecision(param_dtype=fw.bfloat16)}):
+        with pytest.raises(ValueError, match="DistributedDataParallel|autocast"):
+            FSDP(nn.Linear(2, 2), **refused)
+
+
+def test_the_module_around_a_sharded_model(tmp_path):
+    on_ranks(2, wrapped, (str(tmp_path),))
+
+
+def test_policies_of_units():
+    wrap = dist.fsdp.wrap
+    inner, outer = nn.Linear(2, 9), nn.Linear(2, 2)
+    model = nn.Sequential(outer, nn.Sequential(inner))
+    assert wrap.units_of(model, partial(wrap.size_based_auto_wrap_policy, min_num_params=20)) == [inner]
+    assert wrap.units_of(model, wrap.ModuleWrapPolicy({nn.Linear})) == [outer, inner]
+    second = partial(wrap.lambda_auto_wrap_policy, lambda_fn=lambda m: m is model[1])
+    assert wrap.units_of(model, second) == [model[1]]
+    assert wrap.units_of(model, wrap.always_wrap_policy)[:2] == [outer, inner]
