@@ -90,6 +90,13 @@ def ruled():
     fw.func.vmap(Twice.apply)(fw.ones(2, 3))
 
 
+def rounded():
+    """An op that has a record of its own for bfloat16."""
+    pytest.importorskip("ml_dtypes")
+    x = fw.ones(2, dtype=fw.bfloat16)
+    fw.nextafter(x, x + 1)
+
+
 def joined():
     """Layers that run as one native call."""
     nn, image = fw.nn, fw.ones(2, 3, 8, 8)
@@ -101,6 +108,7 @@ def joined():
 
 ELSEWHERE = {  # what no public function's row can reach, and what does
     "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
+    "nextafter_bfloat16": rounded,
     "batch_in": batched, "batch_out": batched, "batch_open": ruled, "batch_again": ruled,
     "linear_relu": joined, "conv_relu": joined, "conv_norm": joined,
     "transfer": None,  # moves between devices: tests/test_cuda.py
