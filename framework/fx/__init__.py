@@ -23,6 +23,5 @@ from .tracer import wrap as wrap
 def __getattr__(name: str) -> _Any:
     """Changes of models, imported when first named."""
     if name == "experimental":
-        _import_module(f"{__name__}.experimental.optimization")
         return _import_module(f"{__name__}.experimental")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -1,1 +1,3 @@
 """PyTorch's place for changes of traced models."""
+
+from . import optimization as optimization
