@@ -185,9 +185,9 @@ class Recorder:
     def __init__(self, names: dict[int, tuple[str, Tensor]]) -> None:
         self.trace = Trace()
         self.names = names
-        # what was there before: any other tensor comes of a traced call
-        # by type(): __class__ of a stranger's object may run code
-        self.before = {id(x) for x in gc.get_objects() if issubclass(type(x), Tensor)}
+        # what was there before, held so that no id is used again: any other tensor comes of a traced call;
+        # by type(), as __class__ of a stranger's object may run code
+        self.before = {id(x): x for x in gc.get_objects() if issubclass(type(x), Tensor)}
         self.values: dict[int, Value] = {}  # by id of the tensor
         self.arrays: dict[int, Value] = {}  # by id of the array, for what shares it without being a view
         self.held: dict[int, Tensor] = {}  # so that neither ids nor memory are used again
