@@ -97,6 +97,11 @@ def rounded():
     fw.nextafter(x, x + 1)
 
 
+def turned():
+    """Angles for a distribution, which no function gives."""
+    fw.distributions.VonMises(0.0, 1.0).sample()
+
+
 def joined():
     """Layers that run as one native call."""
     nn, image = fw.nn, fw.ones(2, 3, 8, 8)
@@ -108,7 +113,7 @@ def joined():
 
 ELSEWHERE = {  # what no public function's row can reach, and what does
     "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
-    "nextafter_bfloat16": rounded,
+    "nextafter_bfloat16": rounded, "von_mises": turned,
     "batch_in": batched, "batch_out": batched, "batch_open": ruled, "batch_again": ruled,
     "linear_relu": joined, "conv_relu": joined, "conv_norm": joined,
     "transfer": None,  # moves between devices: tests/test_cuda.py

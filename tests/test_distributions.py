@@ -602,11 +602,10 @@ def test_distributions_are_made_and_asked_under_vmap(name):
     first = args[0].clone().requires_grad_()
     kind(first, *args[1:]).log_prob(values).sum().backward()
     assert fw.allclose(slopes, first.grad, rtol=1e-5)
-    if name != "VonMises":  # whose draws come from a generator of NumPy
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            drawn = fw.func.vmap(lambda *p: kind(*p).sample((2,)), randomness="different")(*args)
-        assert drawn.shape == (3, 2, *values.shape[1:])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        drawn = fw.func.vmap(lambda *p: kind(*p).sample((2,)), randomness="different")(*args)
+    assert drawn.shape == (3, 2, *values.shape[1:])
     wrong = [a.clone() for a in args]
     wrong[-1][1] = fw.nan
     # the support of Uniform has bounds of each example, which are not printed inside of vmap

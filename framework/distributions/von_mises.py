@@ -5,7 +5,7 @@ from typing import Any
 
 import framework as fw
 
-from ..random import drawn
+from ..ops.random.draws import angles_op
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
@@ -49,9 +49,7 @@ class VonMises(Distribution):
     def sample(self, sample_shape: Any = ()) -> Tensor:
         with fw.no_grad():
             shape = self._extended_shape(sample_shape)
-            spread = self.concentration.double().cpu().numpy()
-            turn = drawn(self.loc.device, None, lambda rng: rng.vonmises(0.0, spread, shape))
-            angle = fw.as_tensor(turn, dtype=fw.float64, device=self.loc.device) + self.loc
+            angle = angles_op.run(self.concentration.double().expand(shape), generator=None) + self.loc
             return ((angle + math.pi) % (2 * math.pi) - math.pi).to(self.loc.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -58,6 +58,12 @@ def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
     return _result(drawn(wrap(x).device, generator, draw), x, _lowest(x))
 
 
+def _angles_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
+    spread = _host(x).astype(np.float64)
+    return _result(drawn(wrap(x).device, generator, lambda rng: rng.vonmises(0.0, spread)), x, -np.inf)
+
+
+angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same)  # around 0, of concentrations x
 slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, vjp="undefined")
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, vjp="undefined")
 _gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric",
