@@ -33,7 +33,9 @@ class FullyShardedDataParallel(Module):
 
     auto_wrap_policy: which parts are units (``fsdp.wrap``), or a set of classes. sharding_strategy:
     FULL_SHARD or SHARD_GRAD_OP; others are refused, as are mixed_precision (use ``amp.autocast``) and
-    parameters of a GPU offloaded to the CPU. ignored_modules keep their parameters whole.
+    parameters of a GPU offloaded to the CPU. ignored_modules keep their parameters whole. Rank 0's numbers
+    always count (sync_module_states), nothing is gathered ahead (the settings of prefetching and of gathers
+    are taken and mean nothing), and parameters are those of ``fully_shard`` (use_orig_params).
 
     S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020.
 
