@@ -18,7 +18,7 @@ from ...dtypes import int32, int64, uint8
 from ...errors import ShapeError
 from ...layouts import for_images
 from ...tensor import Tensor
-from ..record.args import floating, pair, real_arg
+from ..record.args import floating, number_arg, pair, real_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -382,6 +382,7 @@ def _avg(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, ceil: bool, 
     op = f"avg_pool{d}d"
     x, alone = batched(x, d, op)
     floating(x, op)
+    divisor = number_arg(divisor, op, "divisor_override")
     if divisor == 0:
         raise ValueError(f"{op}: divisor_override must not be 0")
     layout = _settings(op, x, d, kernel, stride, padding, 1, ceil)

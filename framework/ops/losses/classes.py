@@ -10,7 +10,7 @@ from ...dtypes import DType, float32, int64
 from ...errors import DeviceError, DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast
-from ..record.args import floating, real_arg, tensor_arg
+from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.batched import any_batched, call, everywhere, looped, merged
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -299,6 +299,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     tensor(0.4904)
     """
     x, t = _batched(input, target, "nll_loss")
+    ignore_index = number_arg(ignore_index, "nll_loss", "ignore_index")
     _class_weights(weight, x, "nll_loss")
     ignored = _check_classes(t._array, x.shape[1], ignore_index, "nll_loss")
     out = _nll(x, t, weight, ignore_index if ignored else None, reduction, "nll_loss")
@@ -321,6 +322,8 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
     tensor(0.4100)
     """
     op = "cross_entropy"
+    if type(ignore_index) is not int:
+        ignore_index = number_arg(ignore_index, op, "ignore_index")
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"{op}: label_smoothing must be in [0, 1], got {label_smoothing}")
     tensor_arg(input, op, "input"), tensor_arg(target, op, "target")

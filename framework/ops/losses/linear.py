@@ -11,7 +11,7 @@ from ..convert.cast import cast
 from ..index.embedding import one_hot_op
 from ..linalg.matmul import linear, matmul_op, same_dtype, swap_last
 from ..pointwise.choose import where
-from ..record.args import real_arg, tensor_arg
+from ..record.args import number_arg, real_arg, tensor_arg
 from ..record.constants import raw
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -155,7 +155,7 @@ def linear_cross_entropy(input: Tensor, linear_weight: Tensor, target: Tensor, *
         raise ShapeError(f"{op}: a weight of {w.ndim} dimensions wants input (n, features), got "
                          f"{list(x.shape)}")
     b: Any = None if linear_bias is None else tensor_arg(linear_bias, op, "linear_bias")
-    ignored = -100 if ignore_index is None else ignore_index
+    ignored = -100 if ignore_index is None else number_arg(ignore_index, op, "ignore_index")
     if ignore_index is not None and target.is_floating_point():
         raise ValueError(f"{op}: ignore_index applies to class numbers, but target holds probabilities")
     if options is not None:

@@ -409,7 +409,7 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     """
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
     _check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
-    eps = finfo(input.dtype).eps if eps is None else eps
+    eps = finfo(input.dtype).eps if eps is None else number_arg(eps, "rms_norm", "eps")
     return _run(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]
 
 
