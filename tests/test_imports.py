@@ -18,7 +18,7 @@ FAMILIES = ["record", "convert", "shape", "language", "write", "pointwise", "ind
 LEVELS = [
     ["_native"],
     ["errors", "checks"],
-    ["config", "layouts", "size"],
+    ["config", "layouts", "size", "swap"],
     ["dtypes"],
     ["device"],
     ["backends"],

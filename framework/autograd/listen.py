@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..node import Node, PlainNode
+from ..swap import Swap
 
 
 class _Held:
@@ -19,7 +20,7 @@ class _Held:
 
     def __del__(self) -> None:
         if self.count:
-            _change(-self.count)
+            _makers.change(-self.count)
 
 
 class _Listeners(threading.local):
@@ -30,12 +31,9 @@ class _Listeners(threading.local):
 
 
 _here = _Listeners()
-_lock = threading.Lock()
-_count = 0
-_plain = {kind: kind.__init__ for kind in (Node, PlainNode)}
 
 
-def _telling(plain: Callable) -> Callable:
+def _telling(name: str, plain: Callable) -> Callable:
     def __init__(self: Any, *args: Any) -> None:
         plain(self, *args)
         for listener in _here.all:
@@ -43,11 +41,14 @@ def _telling(plain: Callable) -> Callable:
     return __init__
 
 
+_makers = Swap([(Node, "__init__"), (PlainNode, "__init__")], _telling)
+
+
 def listen(listener: Callable) -> None:
     """Call ``listener(node)`` for every node that this thread makes from here on."""
     _here.all += (listener,)
     _here.held.count += 1
-    _change(1)
+    _makers.change(1)
 
 
 def unlisten(listener: Callable) -> None:
@@ -56,13 +57,4 @@ def unlisten(listener: Callable) -> None:
     rest.remove(listener)
     _here.all = tuple(rest)
     _here.held.count -= 1
-    _change(-1)
-
-
-def _change(by: int) -> None:
-    global _count
-    with _lock:
-        before, _count = _count, _count + by
-        if not before or not _count:
-            for kind, plain in _plain.items():
-                kind.__init__ = _telling(plain) if _count else plain  # type: ignore[method-assign]
+    _makers.change(-1)

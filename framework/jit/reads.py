@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
+from ..swap import Swap
 from ..tensor import Tensor
 
 READERS = ("item", "tolist", "numpy", "_number", "__bool__", "__index__", "__array__", "__dlpack__",
-"data_ptr")
+           "data_ptr")
 
 
 class _Told(threading.local):
@@ -22,9 +23,6 @@ class _Told(threading.local):
 
 
 _here = _Told()
-_lock = threading.Lock()
-_count = 0
-_plain = {name: getattr(Tensor, name) for name in READERS}
 
 
 def _telling(name: str, plain: Callable) -> Callable:
@@ -37,6 +35,9 @@ def _telling(name: str, plain: Callable) -> Callable:
                        f"fw.where and the like")
         return plain(self, *args, **kwargs)
     return read
+
+
+_readers = Swap([(Tensor, name) for name in READERS], _telling)
 
 
 def is_tracing() -> bool:
@@ -52,18 +53,9 @@ def is_tracing() -> bool:
 def reading(tell: Callable[[str], None]) -> Iterator[None]:
     """Call ``tell(why)``, which may raise, before Python reads a tensor in this thread inside the block."""
     before, _here.tell = _here.tell, tell
-    _change(1)
+    _readers.change(1)
     try:
         yield
     finally:
         _here.tell = before
-        _change(-1)
-
-
-def _change(by: int) -> None:
-    global _count
-    with _lock:
-        before, _count = _count, _count + by
-        if not before or not _count:
-            for name, plain in _plain.items():
-                setattr(Tensor, name, _telling(name, plain) if _count else plain)
+        _readers.change(-1)

@@ -35,6 +35,21 @@ class _Pipe:
         cls.functions[function_name] = cls_to_register
 
 
+class Batches:
+    """What batching is for both kinds: its settings and its length."""
+
+    def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False,
+                 wrapper_class: Callable | None = None) -> None:
+        if batch_size < 1:
+            raise ValueError(f"batch: batch_size must be at least 1, got {batch_size}")
+        self.datapipe, self.batch_size, self.drop_last = datapipe, batch_size, drop_last
+        self.wrap = DataChunk if wrapper_class is None else wrapper_class
+
+    def __len__(self) -> int:
+        count = len(self.datapipe)
+        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
+
+
 class IterDataPipe(_Pipe, IterableDataset):
     """A stream of samples: give a subclass ``__iter__()``. Pipes that are registered are methods of it.
 

@@ -4,28 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..datapipe import DataChunk, IterDataPipe, functional_datapipe
+from ..datapipe import Batches, DataChunk, IterDataPipe, functional_datapipe
 
 
 @functional_datapipe("batch")
-class BatcherIterDataPipe(IterDataPipe):
+class BatcherIterDataPipe(Batches, IterDataPipe):
     """Lists of ``batch_size`` samples; a shorter last one unless ``drop_last``."""
-
-    def __init__(
-        self,
-        datapipe: IterDataPipe,
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Callable = DataChunk,
-    ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch: batch_size must be at least 1, got {batch_size}")
-        self.datapipe, self.batch_size, self.drop_last, self.wrap = (
-            datapipe,
-            batch_size,
-            drop_last,
-            wrapper_class,
-        )
 
     def __iter__(self) -> Iterator:
         batch: list[Any] = []
@@ -36,10 +20,6 @@ class BatcherIterDataPipe(IterDataPipe):
                 batch = []
         if batch and not self.drop_last:
             yield self.wrap(batch)
-
-    def __len__(self) -> int:
-        count = len(self.datapipe)  # type: ignore[arg-type]
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
 @functional_datapipe("unbatch")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .....ops.random.numbers import randperm
-from ..datapipe import DataChunk, MapDataPipe, functional_datapipe
+from ..datapipe import Batches, MapDataPipe, functional_datapipe
 from ..iter.simple import IterableWrapperIterDataPipe
 
 
@@ -37,34 +37,14 @@ class Mapper(MapDataPipe):
 
 
 @functional_datapipe("batch")
-class Batcher(MapDataPipe):
+class Batcher(Batches, MapDataPipe):
     """Lists of ``batch_size`` samples; a shorter last one unless ``drop_last``."""
-
-    def __init__(
-        self,
-        datapipe: MapDataPipe,
-        batch_size: int,
-        drop_last: bool = False,
-        wrapper_class: Callable = DataChunk,
-    ) -> None:
-        if batch_size < 1:
-            raise ValueError(f"batch: batch_size must be at least 1, got {batch_size}")
-        self.datapipe, self.batch_size, self.drop_last, self.wrap = (
-            datapipe,
-            batch_size,
-            drop_last,
-            wrapper_class,
-        )
 
     def __getitem__(self, index: int) -> Any:
         if not 0 <= index < len(self):
             raise IndexError(f"batch: index {index} is out of range of {len(self)} batches")
         end = min((index + 1) * self.batch_size, len(self.datapipe))  # type: ignore[arg-type]
         return self.wrap([self.datapipe[i] for i in range(index * self.batch_size, end)])
-
-    def __len__(self) -> int:
-        count = len(self.datapipe)  # type: ignore[arg-type]
-        return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
 
 
 @functional_datapipe("concat")
