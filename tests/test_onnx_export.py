@@ -160,7 +160,7 @@ def test_the_file_is_whole_or_as_before(tmp_path):
 
 
 def test_weights_that_no_message_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr(fw.onnx.writing, "_EXTERNAL_FROM", (1 << 24) + 1000)  # "2 GB"
+    monkeypatch.setattr(fw.onnx.protobuf, "_EXTERNAL_FROM", (1 << 24) + 1000)  # "2 GB"
     model = nn.Linear(30, 30)
     with pytest.raises(fw.onnx.OnnxError, match="give a path"):
         fw.onnx.export(model, fw.randn(2, 30), io.BytesIO())

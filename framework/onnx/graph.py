@@ -2,7 +2,7 @@
 
 A record says in its ``onnx`` what it is in ONNX, as an expression over its inputs and settings, in which
 names with a capital are ONNX's operators (``"Softmax(x, axis=dim)"``) and the others functions of
-``lower.py``. Python's operators on edges are ONNX's, numbers become constants of the edge's dtype.
+``lowering/``. Python's operators on edges are ONNX's, numbers become constants of the edge's dtype.
 """
 
 from collections.abc import Callable, Sequence
@@ -248,8 +248,7 @@ class Graph:
 
     def _unknown(self, n: Extent) -> str:
         return (f"a number that was {', '.join(map(str, n.at))} in runs of several sizes is not a size, or "
-                f"the sum, "
-                f"product or quotient of sizes and fixed numbers, so it cannot be followed")
+                f"the sum, product or quotient of sizes and fixed numbers, so it cannot be followed")
 
     def sizes(self, shape: Any) -> Edge:
         """A shape as a vector."""
@@ -286,9 +285,8 @@ class Graph:
             names.pop()
         for key, value in (attributes or {}).items():
             if _has_extent(value):
-                raise Unsupported(f"{op} has to know its {key} beforehand, but it depends on the size of a "
-                                  f"dynamic "
-                                  f"axis")
+                raise Unsupported(f"{op} has to know its {key} beforehand, but it depends on the size of "
+                                  f"a dynamic axis")
         stem = f"{self.scope}/{op}" if self.scope else op
         outs = [self.fresh(stem if i == 0 else f"{stem}_out{i}") for i in range(outputs)]
         attributes = {k: v for k, v in (attributes or {}).items() if v is not None}
@@ -315,7 +313,7 @@ def _has_extent(value: Any) -> bool:
 
 
 class Names(dict):
-    """What the names of an expression mean: inputs and settings, functions of ``lower``, ONNX's operators."""
+    """What the names of an expression mean: inputs and settings, those of ``lowering``, ONNX's operators."""
 
     def __init__(self, graph: Graph, helpers: Any, given: dict) -> None:
         super().__init__(given)

@@ -5,7 +5,6 @@ floating weights are parameters under their own names, the rest buffers. An oper
 (``operators/``), else in the functions that ONNX itself gives for it as a graph of simpler ones.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,9 @@ from ..errors import CheckpointError, FrameworkError
 from ..nn import Module, Parameter
 from ..tensor import Tensor
 from .operators.table import DTYPES, row_of
+from .protobuf import need_onnx
+from .tensors import tensor_of
 from .trace import OnnxError
-from .writing import need_onnx
 
 # inputs that are numbers of the operator rather than weights to be trained
 _SETTINGS = {"BatchNormalization": (3, 4), "Resize": (1, 2), "Upsample": (1,), "Pad": (2,), "Clip": (1, 2),
@@ -249,59 +249,6 @@ def _value(onnx: Any, a: Any, reader: Reader | None) -> Any:
     raise OnnxError(f"attribute {a.name!r} is of a kind that is not known here ({a.type})")
 
 
-def tensor_of(onnx: Any, t: Any, folder: Path | None) -> Tensor:
-    """A tensor of a file, also of one whose numbers lie in a file beside it."""
-    if t.data_type not in DTYPES:
-        raise OnnxError(f"{t.name or 'a constant'} has the element type {t.data_type}, which is not known "
-                        f"here")
-    if any(n < 0 for n in t.dims):
-        raise CheckpointError(f"onnx.load: {t.name or 'a tensor'} has the shape {list(t.dims)}")
-    dtype = DTYPES[t.data_type]
-    size = dtype.itemsize
-    for n in t.dims:
-        size *= n
-    if t.data_location == onnx.TensorProto.EXTERNAL:
-        return _external(t, folder, dtype, size)
-    if t.HasField("raw_data") and len(t.raw_data) != size:
-        raise CheckpointError(f"onnx.load: {t.name or 'a tensor'} of shape {list(t.dims)} needs {size} "
-                              f"bytes, the file "
-                              f"has {len(t.raw_data)}")
-    if not t.HasField("raw_data") and size > 64 * (t.ByteSize() + 64):
-        raise CheckpointError(f"onnx.load: {t.name or 'a tensor'} of shape {list(t.dims)} is not in the file")
-    try:
-        array = onnx.numpy_helper.to_array(t)
-    except Exception as error:
-        raise CheckpointError(f"onnx.load: {t.name or 'a tensor'} cannot be read: {error}") from error
-    return from_numpy(np.array(array, order="C"))
-
-
-def _external(t: Any, folder: Path | None, dtype: Any, size: int) -> Tensor:
-    """Numbers from a file in the folder of the model, and from nowhere else."""
-    entries = {e.key: e.value for e in t.external_data}
-    place = entries.get("location", "")
-    if folder is None:
-        raise CheckpointError(f"onnx.load: the numbers of {t.name} lie in {place!r} beside the model; load "
-                              f"it by its path")
-    path = folder / place
-    inside = os.path.realpath(folder)
-    if not place or Path(place).is_absolute() or os.path.commonpath(
-            [inside, os.path.realpath(path)]) != inside or not path.is_file():
-        raise CheckpointError(f"onnx.load: {t.name} names {place!r}, which is no file in the folder of the "
-                              f"model")
-    try:
-        offset, length = int(entries.get("offset", 0)), int(entries.get("length", size))
-    except ValueError:
-        raise CheckpointError(f"onnx.load: {t.name} has no numbers as offset and length") from None
-    if length != size or offset < 0 or offset + size > path.stat().st_size:
-        raise CheckpointError(f"onnx.load: {t.name} of shape {list(t.dims)} needs {size} bytes from "
-                              f"{offset} on of "
-                              f"{place!r}, which it does not have")
-    with path.open("rb") as file:
-        file.seek(offset)
-        data = file.read(size)
-    return from_numpy(np.frombuffer(data, dtype.numpy).reshape(tuple(t.dims)).copy())
-
-
 # -- the module ------------------------------------------------------------------------------------------
 
 
@@ -502,5 +449,3 @@ def _check_names(nodes: list[Node], known: set[str], outputs: list[str]) -> None
         have |= {*node.outputs}
     if lost := set(outputs) - have:
         raise CheckpointError(f"onnx.load: nothing makes the output {sorted(lost)[0]!r}")
-
-

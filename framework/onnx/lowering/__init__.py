@@ -1,0 +1,1 @@
+"""How what a trace holds becomes ONNX's operators."""
