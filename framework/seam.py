@@ -103,7 +103,7 @@ def _use(stack: tuple) -> None:
     """Let these be the interceptors of the thread, the outermost first."""
     quiet.stack = stack
     quiet.run = None if stack else quiet.plain
-    quiet.whole = all(one.shortcuts for one in stack)
+    quiet.whole = not stack or all(one.shortcuts for one in stack)
 
 
 def intercepted(event: Event, road: Callable) -> Any:

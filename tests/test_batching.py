@@ -1,5 +1,6 @@
 """batching.together: results, gradients and draws are those of the loop; operations run together."""
 
+import gc
 import random
 import re
 from pathlib import Path
@@ -292,3 +293,25 @@ def test_the_page_runs(capsys):
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "docs/batches.md", "exec"), names)
     assert "calls in" in capsys.readouterr().out
+
+
+def test_cutting_is_one_call_and_collections_are_as_before():
+    threshold = gc.get_threshold()
+    seen = []
+
+    def f(x):
+        seen.append(gc.get_threshold()[0])
+        a, b, c = (x * 2).chunk(3)
+        d, e = fw.stack([a, b]).unbind(1)
+        return (a * c).sum() + d.sin().sum() + e.prod()
+    examples = [fw.arange(6.0) + i for i in range(4)]
+    w = [x.clone().requires_grad_() for x in examples]
+    found = together(f, w)
+    assert [s.calls for s in found.schedule.steps if s.name == "split"] == [4, 4]
+    sum(found).backward()
+    for x, y, given in zip(examples, found, w):
+        x = x.requires_grad_()
+        loop = f(x)
+        loop.backward()
+        assert y.item() == pytest.approx(loop.item(), rel=1e-6) and fw.allclose(given.grad, x.grad)
+    assert gc.get_threshold() == threshold and seen[0] >= threshold[0]

@@ -39,22 +39,30 @@ class Kind:
         self.node = WAITING if needs else None
 
 
-class Pending(PutOff):
-    """The array of a tensor whose value is not there yet: output ``slot`` of call ``row`` of a ``bucket``."""
+class Place:
+    """Where values come from: output ``slot`` of the calls of a ``bucket``, tensors of a ``kind``."""
 
-    __slots__ = ("kind", "bucket", "row", "slot")
-    kind: Kind
-    bucket: Any
+    __slots__ = ("kind", "bucket", "slot", "template", "node")
+
+    def __init__(self, kind: Kind, bucket: Any, slot: int) -> None:
+        self.kind, self.bucket, self.slot = kind, bucket, slot
+        self.template, self.node = kind.template, kind.node
+
+
+class Pending(PutOff):
+    """The array of a tensor whose value is not there yet: that of call ``row`` at a ``place``."""
+
+    __slots__ = ("place", "row")
+    place: Place
     row: int
-    slot: int
 
     def value(self) -> ndarray:
         """The array with the value, which is computed if it is not there yet."""
         try:
-            bucket = self.bucket
+            place = self.place
         except AttributeError:  # a view that NumPy made of one, whose elements are none
             raise RuntimeError("together: a part of an array was taken whose value is not there") from None
-        return bucket.session.value(self)
+        return place.bucket.session.value(self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **settings: Any) -> Any:
         if settings.get("out") is not None:
@@ -120,8 +128,7 @@ def _first_computed(name: str) -> Callable:
 def settle(x: Tensor) -> None:
     """Have the value of the tensor computed, if it is not there."""
     if type(x) is Later:
-        a = x._array
-        a.bucket.session.settle((x,))
+        x._array.place.bucket.session.settle((x,))
 
 
 for _name in ("numpy", "item", "tolist", "data_ptr", "_number", "__array__", "__dlpack__", "__reduce_ex__",
@@ -148,21 +155,20 @@ for _name in ("grad", "grad_fn", "is_leaf", "data", "_version"):
 
 
 def _base(self: Later) -> Any:
-    return self if self._array.bucket.plan.op.view else None  # whether there is one is all that is asked
+    view = self._array.place.bucket.plan.op.view
+    return self if view else None  # whether there is one is all that is asked
 
 
 Later._base = property(_base)  # type: ignore[assignment, method-assign]
 
 
-def later(kind: Kind, bucket: Any, row: int, slot: int) -> Later:
-    """A tensor of this kind: output ``slot`` of call ``row`` of the bucket."""
-    a = _view(kind.template, Pending)
-    a.kind = kind
-    a.bucket = bucket
+def later(place: Place, row: int) -> Later:
+    """The tensor that call ``row`` gives at this place."""
+    a = _view(place.template, Pending)
+    a.place = place
     a.row = row
-    a.slot = slot
     t = _new(Later)
     t._array = a
-    t._node = kind.node
+    t._node = place.node
     t._counter = t._more = None
     return t

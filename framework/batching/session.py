@@ -1,5 +1,6 @@
 """Putting calls off, and running them together: ``together`` and what it keeps meanwhile."""
 
+import gc
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -10,18 +11,22 @@ import numpy as np
 from ..autograd.mode import set_recording, state
 from ..dtypes import INEXACT
 from ..errors import FrameworkError
-from ..func.batch import batch_in, left
 from ..node import Leaf
-from ..ops.record.batched import Level, look_at_arrays
+from ..ops.record.batched import look_at_arrays
 from ..ops.record.op import Op
+from ..ops.shape.split import Parts
 from ..seam import OP, WRITE, Event, intercept, outside
 from ..sparse_door import is_sparse
-from ..tensor import Tensor, wrap
-from .pending import WAITING, Kind, Later, Pending, later
-from .rows import deal, gathered, singles, stacked
-from .schedule import Schedule, Step, in_order
+from ..tensor import Tensor
+from .calls import Bucket, Plan, Way
+from .pending import WAITING, Kind, Later, Pending, Place, later
+from .rows import deal, singles
+from .running import Group, Lost
+from .schedule import Schedule, in_order
 
 ndarray = np.ndarray
+_view = ndarray.view
+_new = object.__new__
 _MADE = 3  # references to a tensor that nobody but the session has: its list, a variable, an argument
 
 
@@ -35,71 +40,35 @@ class _Thread(threading.local):
 thread = _Thread()
 
 
-class Plan:
-    """What calls of one signature have in common.
+class _Collections:
+    """How often Python looks for cycles: rarely while calls are put off, which makes objects that all stay.
 
-    fixed: the inputs, where they are the same for all calls (parameters, numbers), else None. varying: the
-    positions of the others. kinds: those of the outputs. recorded: whether the thread records.
+    With the usual threshold that takes a quarter of the time of putting off.
     """
 
-    __slots__ = ("op", "settings", "fixed", "varying", "kinds", "recorded", "buckets")
+    every = 100_000
 
-    def __init__(self, op: Any, settings: dict, inputs: tuple, varying: list[int], kinds: tuple,
-                 recorded: bool) -> None:
-        self.op, self.settings, self.varying, self.kinds = op, settings, varying, kinds
-        self.fixed = [None if i in varying else x for i, x in enumerate(inputs)]
-        self.recorded = recorded
-        self.buckets: dict[int, Bucket] = {}  # those that have not run, by depth
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.sessions = 0
+        self.before: tuple[int, ...] = ()
 
+    def rarer(self) -> None:
+        with self.lock:
+            self.sessions += 1
+            if self.sessions == 1:
+                self.before = gc.get_threshold()
+                if 0 < self.before[0] < self.every:  # 0: the program has switched it off
+                    gc.set_threshold(self.every, *self.before[1:])
 
-class Bucket:
-    """Calls of one signature at one depth. columns: for each varying input, that of each call."""
-
-    __slots__ = ("plan", "depth", "session", "columns", "count", "before", "group", "offset")
-
-    def __init__(self, plan: Plan, depth: int, session: "Session") -> None:
-        self.plan, self.depth, self.session = plan, depth, session
-        self.columns: list[list] = [[] for _ in plan.varying]
-        self.count = 0
-        self.before: set[Bucket] = set()
-        self.group: Any = None  # what it ran in, where its calls are the rows from ``offset`` on
-        self.offset = 0
-
-    @property
-    def done(self) -> bool:
-        return self.group is not None
+    def as_before(self) -> None:
+        with self.lock:
+            self.sessions -= 1
+            if not self.sessions and gc.get_threshold()[0] == self.every:
+                gc.set_threshold(*self.before)
 
 
-class Group:
-    """Buckets that run together. outputs: tensors with a row for each call, or (shared) one for all calls.
-
-    inputs: where they come from. requests: for each output, the rows that other groups and the user want.
-    """
-
-    __slots__ = ("plan", "buckets", "count", "inputs", "shared", "requests", "pieces", "outputs")
-
-    def __init__(self, plan: Plan, buckets: list[Bucket]) -> None:
-        self.plan, self.buckets = plan, buckets
-        self.count = 0
-        for b in buckets:
-            b.group, b.offset = self, self.count
-            self.count += b.count
-        self.inputs: list = []
-        self.shared = False
-        self.requests: list[list] = [[] for _ in plan.kinds]
-        self.pieces: list[list] = []
-        self.outputs: tuple = ()
-
-    def result(self, slot: int) -> Tensor:
-        """One of the outputs; raises if the calls have failed."""
-        if not self.outputs:
-            raise _Lost("together: the value of a tensor was asked for whose operation failed before, or "
-                        "what it needs")
-        return self.outputs[slot]
-
-
-class _Lost(RuntimeError):
-    """There is no value, since an operation failed."""
+_collections = _Collections()
 
 
 class Results(list):
@@ -115,6 +84,7 @@ class Session:
         self.schedule = Schedule()
         self.open = True
         self._seen = intercept(self._call, lean=True, settle=self.settle)
+        self.ways: dict[tuple, Any] = {}  # of calls from places that did not run; False: they are run at once
         self._plans: dict[Any, Plan | None] = {}
         self._kinds: dict[Any, Kind] = {}
         self._waiting: list[Bucket] = []
@@ -124,6 +94,7 @@ class Session:
 
     def __enter__(self) -> "Session":
         self._seen.__enter__()
+        _collections.rarer()
         look_at_arrays(1)
         thread.sessions.append(self)
         return self
@@ -131,6 +102,7 @@ class Session:
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         self._seen.__exit__(kind, error, trace)
         look_at_arrays(-1)
+        _collections.as_before()
         thread.sessions.remove(self)
         try:
             if kind is None:
@@ -140,95 +112,130 @@ class Session:
             self._made.clear()
             self._waiting.clear()
             self._plans.clear()
+            self.ways.clear()
             self.units.clear()
 
     # -- putting off -----------------------------------------------------------------------------
 
     def _call(self, event: Event, proceed: Callable) -> Any:
         """The interceptor: results that are not there yet for operations, where that can be."""
-        inputs, op = event.inputs, event.op
-        if event.kind != OP:
+        if event.kind != OP or state.batches:
             return self._at_once(event, proceed)
-        mode = state.enabled
-        key: list = [op, mode]
-        varying: list = []
-        positions: list = []
-        depth = -1
-        view = True
-        for i, x in enumerate(inputs):
+        key: list = [event.op, state.enabled]
+        rows: list = []
+        for x in event.inputs:
             of = type(x)
-            if of is Later and x._node is x._array.kind.node:
+            if of is Later:
                 a = x._array
-                key.append(a.kind)
-                positions.append(i)
-                varying.append(a)
-                if a.bucket.depth > depth:
-                    depth = a.bucket.depth
-                view = False
+                place = a.place
+                if x._node is not place.node:
+                    self.settle((x,))  # it has a place of its own in the graph
+                    return self._call(event, proceed)
+                key.append(place)
+                rows.append(a.row)
             elif isinstance(x, Tensor):
-                a = x if is_sparse(x) else x._array
-                if type(a) is Pending and x._node is not a.kind.node:
-                    self.settle((x,))  # it has the array, and a place of its own
-                    a = x._array
-                if type(a) is Pending:  # another tensor over the array of one that was put off
-                    key.append(a.kind)
-                    positions.append(i)
-                    varying.append(a)
-                    depth = max(depth, a.bucket.depth)
-                    view = False
-                elif type(a) is not ndarray:
+                if of is not Tensor and is_sparse(x):
                     return self._at_once(event, proceed)
-                elif type(x) is Tensor and type(x._node) is not Leaf:
+                a = x._array
+                if of is Tensor and type(a) is ndarray and type(x._node) is not Leaf:
                     key.append(self._kind(a.shape, a.dtype, x._node is not None))
-                    positions.append(i)
-                    varying.append(x)
-                else:  # a parameter
+                    rows.append(x)
+                elif type(a) is ndarray:  # a parameter
                     key.append(id(x))
+                elif type(a) is not Pending:
+                    return self._at_once(event, proceed)
+                else:  # another tensor over the array of one that was put off
+                    if x._node is not a.place.node:
+                        self.settle((x,))
+                        return self._call(event, proceed)
+                    key.append(a.place)
+                    rows.append(a.row)
             else:
                 key.append((of, x))
-        if event.settings:
-            key.append(_frozen(event.settings))
         try:
-            plan = self._plans[name] if (name := tuple(key)) in self._plans else self._plan(
-                name, op, event.settings, inputs, positions)
+            if event.settings:
+                key.append(_frozen(event.settings))
+            name = tuple(key)
+            way = self.ways.get(name)
+            if way is None:
+                way = self._way(name, event)
         except TypeError:  # a setting that is no key
+            way = None
+        if way is False:
+            return outside(self._seen, proceed, *event.inputs, **event.settings)
+        if way is None:
             return self._at_once(event, proceed)
-        if plan is None or view and varying and op.view or state.batches:
-            return self._at_once(event, proceed)
-        return self._put_off(plan, varying, depth + 1)
+        return self.put_off(way, rows)
 
-    def _put_off(self, plan: Plan, varying: list, depth: int) -> Any:
-        """The tensor, or the tuple of them, of one more call."""
+    def put_off(self, way: Way, rows: list) -> Any:
+        """The tensor, or the tuple of them, of one more call, whose inputs are these rows."""
+        bucket = way.bucket
+        row = bucket.count
+        bucket.count = row + 1
+        rows.append(row)
+        way.calls += rows
+        place = bucket.place
+        if place is None:
+            results = tuple([later(place, row) for place in bucket.places])
+            self._made += results
+            return results
+        a = _view(place.template, Pending)  # ``later``, written out: this runs for every call
+        a.place = place
+        a.row = row
+        result = _new(Later)
+        result._array = a
+        result._node = place.node
+        result._counter = result._more = None
+        self._made.append(result)
+        return result
+
+    def _way(self, name: tuple, event: Event) -> Any:
+        """The way of calls that come from new places; None or False if they cannot be put off."""
+        op, mode = name[:2]
+        key: list = [op, mode]
+        sources: list = []
+        positions: list[int] = []
+        for i, part in enumerate(name[2:2 + len(event.inputs)]):
+            if type(part) is Place:
+                key.append(part.kind)
+                sources.append(part)
+            elif type(part) is Kind:
+                key.append(part)
+                sources.append(None)
+            else:
+                key.append(part)
+                continue
+            positions.append(i)
+        if op.view and sources and not any(sources):
+            self.ways[name] = False  # a view of what is there costs nothing
+            return False
+        signature = (*key, *name[2 + len(event.inputs):])
+        if signature in self._plans:
+            plan = self._plans[signature]
+        else:
+            plan = self._plans[signature] = self.made_plan(op, event.settings, event.inputs, positions)
+        if plan is None:
+            return None
+        return self.new_way(name, plan, sources)
+
+    def new_way(self, name: tuple, plan: Plan, sources: list) -> Way:
+        """The way of calls of a plan that come from these places."""
+        depth = max([place.bucket.depth for place in sources if place is not None], default=-1) + 1
         bucket = plan.buckets.get(depth)
         if bucket is None:
             bucket = plan.buckets[depth] = Bucket(plan, depth, self)
             self._waiting.append(bucket)
-        row = bucket.count
-        bucket.count = row + 1
-        before = bucket.before
-        for column, a in zip(bucket.columns, varying):
-            column.append(a)
-            if type(a) is Pending:
-                before.add(a.bucket)
-        kinds = plan.kinds
-        if len(kinds) == 1:
-            result = later(kinds[0], bucket, row, 0)
-            self._made.append(result)
-            return result
-        results = tuple([later(kind, bucket, row, slot) for slot, kind in enumerate(kinds)])
-        self._made += results
-        return results
+        way = self.ways[name] = Way(bucket, tuple(sources))
+        return way
 
-    def put_off_unit(self, unit: Any, name: tuple, tensors: list) -> tuple:
-        """The tensors that a call of a unit gives."""
-        plan = self._plans.get(name)
+    def unit_plan(self, unit: Any, signature: tuple) -> Plan:
+        """The plan of the calls of a unit."""
+        plan = self._plans.get(signature)
         if plan is None:
-            plan = self._plans[name] = Plan(unit, {}, tuple(tensors), list(range(len(tensors))), unit.kinds,
-                                            bool(state.enabled))
-        varying = [x._array if type(x) is Later else x for x in tensors]
-        depth = max([a.bucket.depth for a in varying if type(a) is Pending], default=-1) + 1
-        out = self._put_off(plan, varying, depth)
-        return out if type(out) is tuple else (out,)
+            every = list(range(unit.inputs))
+            plan = self._plans[signature] = Plan(unit, {}, (None,) * unit.inputs, every, unit.kinds,
+                                                 bool(state.enabled))
+        return plan
 
     def takes_calls(self) -> bool:
         """Whether calls are put off now: not within another transform."""
@@ -238,7 +245,7 @@ class Session:
         """The kind of a tensor; None if it is not one of plain memory."""
         a = None if is_sparse(x) else x._array
         if type(a) is not ndarray:
-            return a.kind if type(a) is Pending else None
+            return a.place.kind if type(a) is Pending else None
         return self._kind(a.shape, a.dtype, x._node is not None)
 
     def _kind(self, shape: tuple, dtype: Any, needs: bool) -> Kind:
@@ -248,15 +255,10 @@ class Session:
             kind = self._kinds[key] = Kind(*key)
         return kind
 
-    def _plan(self, name: tuple, op: Any, settings: dict, inputs: tuple, positions: list) -> Plan | None:
-        """The plan of a signature that was not met before; None if its calls cannot be put off."""
-        self._plans[name] = plan = self.made_plan(op, settings, inputs, positions)
-        return plan
-
     def made_plan(self, op: Any, settings: dict, inputs: tuple, positions: list) -> Plan | None:
         """A plan for calls of this kind, or None where they are run at once."""
-        if type(state.enabled) is not bool or not isinstance(op, Op) or op.infer is None or draws(op) \
-                or op.name == "as_strided":
+        if type(state.enabled) is not bool or not isinstance(op, (Op, Parts)) or op.infer is None \
+                or draws(op) or op.name == "as_strided":
             return None
         metas = [self.kind_of(x) if isinstance(x, Tensor) else x for x in inputs]
         if any(m is None and isinstance(x, Tensor) for m, x in zip(metas, inputs)):
@@ -288,7 +290,7 @@ class Session:
 
     def _check_write(self, event: Event) -> None:
         into = event.into
-        if type(into) is Later and (into._array.bucket.plan.op.view or self._has_parts(into)) \
+        if type(into) is Later and (into._array.place.bucket.plan.op.view or self._has_parts(into)) \
                 or id(into) in self._parts:
             raise RuntimeError(f"together: {event.name} in place into a tensor that is a part of another one "
                                f"(or has parts), which is not seen where calls are put off; use the form "
@@ -296,21 +298,26 @@ class Session:
 
     def _has_parts(self, x: Later) -> bool:
         a = x._array
-        return any(b.plan.op.view and any(type(e) is Pending and (e.bucket, e.row, e.slot) ==
-                                          (a.bucket, a.row, a.slot) for e in b.columns[0])
-                   for plan in self._plans.values() if plan for b in plan.buckets.values())
+        return any(way.sources[0] is a.place and a.row in way.columns()[0]
+                   for bucket in self._waiting if bucket.plan.op.view for way in bucket.ways)
 
     # -- running ---------------------------------------------------------------------------------
 
     def value(self, a: Pending) -> ndarray:
         """The array with the value of one that waits."""
         outside(self._seen, self._run)
-        group = a.bucket.group
+        place = a.place
+        group = self._group(place)
+        out = group.result(place.slot)._array
+        return out if group.shared else out[place.bucket.offset + a.row, ...]
+
+    @staticmethod
+    def _group(place: Place) -> Group:
+        group = place.bucket.group
         if group is None:
             raise RuntimeError("together: the value of a tensor was asked for that is not known, since the "
                                "function ended with an error")
-        out = group.result(a.slot)._array
-        return out if group.shared else out[a.bucket.offset + a.row, ...]
+        return group
 
     def settle(self, values: Iterable) -> None:
         """Give the tensors among these that wait their values."""
@@ -323,17 +330,14 @@ class Session:
     def _settle_all(self, waiting: Sequence[Later]) -> None:
         wanted: dict[Any, list[Later]] = {}
         for x in dict.fromkeys(waiting):
-            a = x._array
-            if a.bucket.group is None:
-                raise RuntimeError("together: the value of a tensor was asked for that is not known, since "
-                                   "the function ended with an error")
-            wanted.setdefault((a.bucket.group, a.slot), []).append(x)
+            place = x._array.place
+            wanted.setdefault((self._group(place), place.slot), []).append(x)
         for (group, slot), xs in wanted.items():
             if group.shared:
                 out = group.result(slot)
                 found = [(out._array.copy(), out._node) for _ in xs]
             else:
-                rows = np.array([x._array.bucket.offset + x._array.row for x in xs])
+                rows = np.array([x._array.place.bucket.offset + x._array.row for x in xs])
                 found = singles(deal(group.result(slot), [rows])[0])
             for x, (array, node) in zip(xs, found):
                 if group.plan.op.view:
@@ -349,28 +353,25 @@ class Session:
         made = self._made
         self._run()
         self._settle_all([t for t in made if sys.getrefcount(t) > _MADE and type(t) is Later
-                          and t._array.bucket.group.outputs])
+                          and t._array.place.bucket.group.outputs])
 
     def _run(self) -> None:
         """Run all calls that were put off."""
         waiting, self._waiting = self._waiting, []
         if not waiting:
             return
+        self.ways.clear()
         for bucket in waiting:
             bucket.plan.buckets.clear()
-        groups = []
-        for plan, buckets in in_order(waiting):
-            group = Group(plan, buckets)
-            self._link(group)
-            groups.append(group)
+        groups = [Group(plan, buckets) for plan, buckets in in_order(waiting)]
         mode, error = state.recording, None
         try:
             for group in groups:
                 if state.recording is not group.plan.recorded:
                     set_recording(group.plan.recorded)
                 try:
-                    self._run_group(group)
-                except _Lost:
+                    self.schedule.steps.append(group.run())
+                except Lost:
                     pass  # what it needs has failed
                 except Exception as problem:
                     error = error or problem
@@ -379,144 +380,6 @@ class Session:
                 set_recording(mode)
         if error is not None:
             raise error
-
-    def _link(self, group: Group) -> None:
-        """Find where the inputs of a group come from, and ask there for the rows."""
-        plan = group.plan
-        group.inputs = list(plan.fixed)
-        shared = True
-        for k, i in enumerate(plan.varying):
-            entries = group.buckets[0].columns[k] if len(group.buckets) == 1 else [
-                e for b in group.buckets for e in b.columns[k]]
-            source = group.inputs[i] = _Source(entries)
-            shared = shared and source.shared
-        for bucket in group.buckets:
-            bucket.columns = []
-        group.shared = shared
-
-    def _run_group(self, group: Group) -> None:
-        plan = group.plan
-        batched = tuple([type(x) is _Source and not x.shared for x in group.inputs])
-        inputs = [x.take() if type(x) is _Source else x for x in group.inputs]
-        try:
-            if type(plan.op) is not Op and hasattr(plan.op, "run_many"):
-                way, out = "shared by all" if group.shared else "one call", plan.op.run_many(
-                    1 if group.shared else group.count, inputs, batched)
-            elif group.shared:
-                way, out = "shared by all", plan.op.run(*inputs, **plan.settings)
-            else:
-                way, out = many(plan.op, group.count, inputs, batched, plan.settings)
-        except Exception as error:
-            error.add_note(f"while running {group.count} calls of {plan.op.name} together")
-            raise
-        outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        lead = () if group.shared else (group.count,)
-        outputs = tuple([wrap(np.broadcast_to(t._array, lead + kind.shape)) if not t._array.size
-                         and t._array.shape != lead + kind.shape else t
-                         for t, kind in zip(outputs, plan.kinds)])  # an output that is not wanted is empty
-        for t, kind in zip(outputs, plan.kinds):
-            if t._array.shape != lead + kind.shape or t._array.dtype != kind.dtype:
-                raise AssertionError(f"together: {plan.op.name} gave {t.dtype}{list(t.shape)} where its "
-                                     f"shape rule says {kind.meta} for each of {group.count} calls")
-        group.outputs = outputs
-        group.inputs = []
-        if not group.shared:
-            group.pieces = [deal(t, requests) if requests else []
-                            for t, requests in zip(outputs, group.requests)]
-        depths = [b.depth for b in group.buckets]
-        self.schedule.steps.append(Step(plan.op.name, group.count, (min(depths), max(depths)),
-                                        tuple([kind.shape for kind in plan.kinds]), way,
-                                        len(getattr(plan.op, "lines", "."))))
-
-
-class _Source:
-    """Where one input of the calls of a group comes from: tensors, rows of groups, or both.
-
-    shared: that it is one tensor for all of them.
-    """
-
-    __slots__ = ("parts", "order", "shared")
-
-    def __init__(self, entries: list) -> None:
-        self.parts: list = []
-        self.order: ndarray | None = None
-        first = entries[0]
-        self.shared = type(first) is not Pending and all(e is first for e in entries)
-        if self.shared:
-            self.parts = [first]
-            return
-        found: dict[Any, tuple[list, list]] = {}
-        for i, e in enumerate(entries):
-            if type(e) is Pending:
-                bucket = e.bucket
-                key: Any = (bucket.group, e.slot)
-                where: Any = bucket.offset + e.row
-            else:
-                key, where = None, e
-            try:
-                places, rows = found[key]
-            except KeyError:
-                places, rows = found[key] = [], []
-            places.append(i)
-            rows.append(where)
-        order: list[int] = []
-        for key, (places, rows) in found.items():
-            order += places
-            if key is None:
-                self.parts.append(rows)
-                continue
-            group, slot = key
-            if group.shared and len(found) == 1:
-                self.shared = True
-                self.parts.append((group, slot, None))
-            elif group.shared or group.outputs:  # it ran before: nobody could ask it in time
-                self.parts.append((group, slot, np.array(rows)))
-            else:
-                group.requests[slot].append(np.array(rows))
-                self.parts.append((group, slot, len(group.requests[slot]) - 1))
-        if len(found) > 1 and order != list(range(len(entries))):
-            self.order = np.empty(len(entries), np.int64)
-            self.order[order] = np.arange(len(entries))
-
-    def take(self) -> Tensor:
-        """The input: a row for each call, or the one that they share."""
-        if self.shared:
-            part = self.parts[0]
-            return part[0].result(part[1]) if type(part) is tuple else part
-        return gathered([self._taken(part) for part in self.parts], self.order)
-
-    @staticmethod
-    def _taken(part: Any) -> Tensor:
-        if type(part) is list:
-            return stacked(part)
-        group, slot, rows = part
-        whole = group.result(slot)
-        if type(rows) is int:
-            taken, group.pieces[slot][rows] = group.pieces[slot][rows], None
-            return taken
-        if group.shared:
-            return whole.expand(len(rows), *group.plan.kinds[slot].shape)
-        return deal(whole, [rows])[0]
-
-
-def many(op: Any, count: int, inputs: list, batched: tuple, settings: dict) -> tuple[str, Any]:
-    """Calls of a record as one: ("one call", its results); by itself for each example without a rule."""
-    rule = op.batch
-    if rule is None:
-        outs = []
-        whole = [singles(x) if own else None for x, own in zip(inputs, batched)]
-        for i in range(count):
-            one = [x if rows is None else wrap(rows[i][0], node=rows[i][1]) for x, rows in zip(inputs, whole)]
-            out = op.run(*one, **settings)
-            outs.append(out if isinstance(out, tuple) else (out,))
-        return "one by one", [stacked(column) for column in zip(*outs)]
-    can = getattr(rule, "on_tensors", None)
-    if can is not None and can(batched, settings):
-        return "one call", rule(op, count, inputs, batched, settings)
-    with Level(count, warns=False) as level:
-        ready = [batch_in.run(x, level=level) if own else x for x, own in zip(inputs, batched)]
-        out = op.run(*ready, **settings)
-        return "one call", left(level, out if isinstance(out, tuple) else (out,))
 
 
 def draws(op: Any) -> bool:

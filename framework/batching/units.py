@@ -14,8 +14,9 @@ from ..func.tree import Spec, flatten
 from ..ops.record.op import Op
 from ..seam import MAKE, OP, Event, intercept
 from ..tensor import Tensor
-from .pending import Kind, Later, Pending, later
-from .session import Session, many, thread
+from .pending import Kind, Later, Pending, Place, later
+from .running import many
+from .session import Session, thread
 
 # new tensors that are the same each time
 _CONSTANTS = {"tensor", "zeros", "ones", "full", "arange", "eye", "linspace", "scalar_tensor", "as_tensor",
@@ -56,7 +57,7 @@ class _Look:
 
     def new(self, kind: Kind) -> Later:
         self.count += 1
-        return later(kind, self, self.count - 1, 0)
+        return later(Place(kind, self, 0), self.count - 1)
 
     def seen(self, event: Event, proceed: Callable) -> Any:
         if event.kind == MAKE and event.name in _CONSTANTS:
@@ -67,7 +68,7 @@ class _Look:
         plan = self.maker(event.op, event.settings, event.inputs, [])
         if plan is None:
             raise _NoUnit
-        refs = [_Ref(x._array.row) if type(x) is Later and x._array.bucket is self else x
+        refs = [_Ref(x._array.row) if type(x) is Later and x._array.place.bucket is self else x
                 for x in event.inputs]
         if any(type(x) is Later for x in refs):
             raise _NoUnit
@@ -95,7 +96,7 @@ class Unit:
         self.count = look.count
         self.inputs = count
         self.outs = [x._array.row for x in leaves if type(x) is Later]
-        self.kinds = tuple([x._array.kind for x in leaves if type(x) is Later])
+        self.kinds = tuple([x._array.place.kind for x in leaves if type(x) is Later])
         self.leaves = [None if type(x) is Later else x for x in leaves]
         self.waits = [type(x) is Later for x in leaves]
         self.spec = spec
@@ -165,40 +166,52 @@ def unit(fn: Callable) -> Callable:
         if not sessions or not sessions[-1].takes_calls():
             return fn(*args, **kwargs)
         session = sessions[-1]
-        tensors: list = []
+        rows: list = []
         key: list = [fn, state.enabled]
         try:
-            _take(args, session, tensors, key)
+            _take(args, session, rows, key)
             if kwargs:
-                _take((kwargs,), session, tensors, key)
+                _take((kwargs,), session, rows, key)
             name = tuple(key)
-            made = session.units.get(name)
+            way = session.ways.get(name)
         except TypeError:  # an argument that is no key
             return fn(*args, **kwargs)
-        if made is None:
-            made = session.units[name] = _looked_at(session, fn, args, kwargs)
-        if made is False:
-            return fn(*args, **kwargs)
-        return made.built(session.put_off_unit(made, name, tensors))
+        if way is None:
+            signature = tuple([part.kind if type(part) is Place else part for part in name])
+            made = session.units.get(signature)
+            if made is None:
+                made = session.units[signature] = _looked_at(session, fn, args, kwargs)
+            if made is False:
+                return fn(*args, **kwargs)
+            sources = [part if type(part) is Place else None for part in name if type(part) in (Place, Kind)]
+            way = session.new_way(name, session.unit_plan(made, signature), sources)
+        out = session.put_off(way, rows)
+        return way.bucket.plan.op.built(out if type(out) is tuple else (out,))
     return run
 
 
-def _take(args: Any, session: Session, tensors: list, key: list) -> None:
-    """Add the tensors among the arguments to ``tensors``, and what the others are to ``key``."""
+def _take(args: Any, session: Session, rows: list, key: list) -> None:
+    """Add to ``key`` what the arguments are and where tensors come from, to ``rows`` which of there."""
     for x in args:
         of = type(x)
         if of is Later:
-            tensors.append(x)
-            key.append(x._array.kind)
+            a = x._array
+            rows.append(a.row)
+            key.append(a.place)
         elif of is Tensor and (kind := session.kind_of(x)) is not None:
-            tensors.append(x)
-            key.append(kind)
+            a = x._array
+            if type(a) is Pending:
+                rows.append(a.row)
+                key.append(a.place)
+            else:
+                rows.append(x)
+                key.append(kind)
         elif of is tuple or of is list:
             key.append((of, len(x)))
-            _take(x, session, tensors, key)
+            _take(x, session, rows, key)
         elif of is dict:
             key.append((of, *x))
-            _take(x.values(), session, tensors, key)
+            _take(x.values(), session, rows, key)
         else:
             key.append((of, id(x) if isinstance(x, Tensor) else x))
 
@@ -229,7 +242,7 @@ def _looked_at(session: Session, fn: Callable, args: tuple, kwargs: dict) -> Any
     finally:
         thread.sessions.pop()
     leaves, spec = flatten(out)
-    if any(type(x) is Later and x._array.bucket is not look for x in leaves):
+    if any(type(x) is Later and x._array.place.bucket is not look for x in leaves):
         return False
     return Unit(getattr(fn, "__qualname__", "unit"), look, count, leaves, spec)
 

@@ -90,7 +90,7 @@ def _ldl_kernel(xp: Any, A: Any, *, hermitian: bool) -> tuple:
             xp.asarray([f[2] for f in found], "int32").reshape(tuple(batch)))
 
 
-ldl_op = Op("ldl_factor", "A", batch=leading, outputs="LD pivots info", vjp="undefined", kernel=_ldl_kernel,
+ldl_op = Op("ldl_factor", "A", batch=leading, outputs="LD pivots info", differentiable=1, vjp="undefined", kernel=_ldl_kernel,
             infer=lambda A, *, hermitian: (A, Meta(A.shape[:-1], int32), Meta(A.shape[:-2], int32)))
 
 

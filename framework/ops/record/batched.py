@@ -169,6 +169,8 @@ def look_at_arrays(more: int) -> None:
 class PutOff(ndarray):
     """An array whose values are not there yet (``framework.batching``); ``value()`` gives one with them."""
 
+    __slots__ = ()
+
     def value(self) -> ndarray:
         raise NotImplementedError
 

@@ -1,15 +1,18 @@
 """Cutting a tensor into a tuple of views: split, chunk, unbind and their relatives."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module
 from ...errors import ShapeError
 from ...node import GraphOp, Node, Pick
+from ...seam import OP, Event, intercepted
 from ...tensor import Tensor, wrap
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import PutOff
+from ..record.meta import Meta
 from ..record.public import public
 from .join import cat_op, stack_op
 from .view import slice_along
@@ -51,10 +54,45 @@ class Cut(GraphOp):
         return [self.join(*parts, dim=self.dim)]
 
 
+class Parts:
+    """Cutting in one way, as one operation of several results, where calls are put off (``batching``).
+
+    The kernels of slices give views and run by themselves otherwise, so this is no record.
+    """
+
+    name = "split"
+    view = has_vjp = True
+    kernel = None
+
+    def __init__(self, dim: int, keys: tuple, join: Any) -> None:
+        self.dim, self.join = dim, join
+        self.keys = [key if type(key) is int else slice(*key) for key in keys]
+        self.outputs = ("piece",) * len(keys)
+        self.differentiable = len(keys)
+
+    def infer(self, x: Any) -> Any:
+        before, length, behind = x.shape[:self.dim], x.shape[self.dim], x.shape[self.dim + 1:]
+        return [Meta((*before, *([len(range(*key.indices(length)))] if type(key) is slice else []), *behind),
+                     x.dtype) for key in self.keys]
+
+    def run(self, x: Tensor) -> tuple[Tensor, ...]:
+        return _cut(x, self.dim, self.keys, self.join)
+
+    def run_many(self, count: int, inputs: list, batched: tuple) -> tuple[Tensor, ...]:
+        """The pieces of many tensors, which are the rows of one."""
+        return _cut(inputs[0], self.dim + 1, self.keys, self.join)
+
+
+_parts = lru_cache(maxsize=256)(Parts)
+
+
 def _cut(x: Tensor, dim: int, keys: Any, join: Any = cat_op) -> tuple[Tensor, ...]:
     """The parts of x at ``keys`` along ``dim``, which are all of it, in order."""
+    if isinstance(x._array, PutOff) and len(keys) > 1:
+        whole = _parts(dim, tuple([k if type(k) is int else (k.start, k.stop) for k in keys]), join)
+        return intercepted(Event(OP, whole, (x,), {}), whole.run)
     pieces = tuple([slice_along(x, dim, key) for key in keys])
-    if state.enabled is True and x._node is not None and len(pieces) > 1 and not isinstance(x._array, PutOff):
+    if state.enabled is True and x._node is not None and len(pieces) > 1:
         node = Node(Cut(dim, join, pieces), (x._node,), None, None, {}, None)
         for i, piece in enumerate(pieces):
             piece._node = Pick(node, i)
