@@ -304,3 +304,10 @@ def test_gpu_tensors_are_refused(monkeypatch):
     monkeypatch.setattr(fw.Tensor, "is_cuda", True)
     with pytest.raises(DeviceError, match="share t.cpu()"):
         x.share_memory_()
+
+
+def test_sparse_and_nested_tensors_elsewhere_do_not_matter():
+    others = [fw.eye(2).to_sparse(), fw.nested.nested_tensor([fw.ones(2), fw.ones(1)])]
+    alias = (x := fw.ones(3)).detach()
+    x.share_memory_()
+    assert x.is_shared() and alias.is_shared() and len(others) == 2

@@ -12,7 +12,7 @@ from numpy.lib.array_utils import byte_bounds
 
 from ...backends.arena import place
 from ...backends.segments import Segment, owner_of, segment_of
-from ...errors import DeviceError
+from ...errors import DeviceError, LayoutError
 from ...tensor import Tensor, wrap
 from ..record.batched import Batched
 from ..record.public import public
@@ -106,8 +106,12 @@ def _add_strangers(families: list[_Family]) -> None:
     """
     by_owner = {id(family.owner): family.members for family in families}
     for t in gc.get_objects():
-        if issubclass(type(t), Tensor) and isinstance(getattr(t, "_array", None), np.ndarray):
-            members = by_owner.get(id(owner_of(t._array)))
+        if issubclass(type(t), Tensor):
+            try:
+                array = t._array
+            except (AttributeError, LayoutError):  # half made; sparse or nested: of parts
+                continue
+            members = by_owner.get(id(owner_of(array))) if isinstance(array, np.ndarray) else None
             if members is not None:
                 members[id(t)] = t
 

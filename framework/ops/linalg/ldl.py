@@ -91,7 +91,8 @@ def _ldl_kernel(xp: Any, A: Any, *, hermitian: bool) -> tuple:
 
 
 ldl_op = Op("ldl_factor", "A", batch=leading, outputs="LD pivots info", differentiable=1, vjp="undefined",
-            kernel=_ldl_kernel, infer=lambda A, *, hermitian: (A, Meta(A.shape[:-1], int32), Meta(A.shape[:-2], int32)))
+            kernel=_ldl_kernel,
+            infer=lambda A, *, hermitian: (A, Meta(A.shape[:-1], int32), Meta(A.shape[:-2], int32)))
 
 
 def _solved(LD: Any, pivots: list[int], B: Any, turn: Any, inverse: Any) -> Any:
