@@ -21,6 +21,13 @@ def state_words(state: dict[str, Any]) -> np.ndarray:
     return words
 
 
+def first_words(key: int, more: int) -> np.ndarray:
+    """The state of a new Philox with this key."""
+    words = np.zeros(WORDS, np.uint64)
+    words[0], words[1], words[10] = key, more, 4
+    return words
+
+
 def state_of(words: np.ndarray) -> Any:
     """The state of NumPy's Philox from its words."""
     return {"bit_generator": "Philox", "state": {"key": words[:2], "counter": words[2:6]},

@@ -22,7 +22,7 @@ from .autograd.mode import state
 from .backends import backend_for, cuda, meta, move
 from .device import CPU, Device, as_device
 from .errors import DeviceError
-from .philox import normal_of, state_of, state_words
+from .philox import first_words, normal_of, state_of, state_words
 from .tensor import Tensor, wrap
 
 _FIRST_SEED = 67280421310721  # PyTorch's seed of a new Generator
@@ -31,7 +31,7 @@ _FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", 
            "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
 _STATE_BYTES = 8 * len(_FIELDS)
 _WORD = 1 << 64
-_LARGE = 2048  # elements from which on native functions draw: below, NumPy is quicker
+_LARGE = 2048  # numbers that are worth carrying a state over from NumPy
 
 
 class Generator:
@@ -57,19 +57,40 @@ class Generator:
     def _start(self, seed: int, stream: int) -> None:
         with self._lock:
             self._seed, self._stream = seed, stream
-            vars(self).pop("_bits", None)
-            vars(self).pop("_draw", None)
+            # made when a number is first drawn: the data loader starts a generator for every sample
+            self._words: np.ndarray | None = None
+            self._source: np.random.Philox | None = None
+            self._numbers: np.random.Generator | None = None
 
-    def __getattr__(self, name: str) -> Any:
-        # the source is made when a number is first drawn: the data loader starts one for every sample
-        if name not in ("_bits", "_draw"):
-            raise AttributeError(f"'Generator' object has no attribute '{name}'")
+    # The state lies in ``_words`` after a native function drew, which works on them, else in NumPy's source;
+    # to carry it over takes longer than to draw a few numbers, so that is done where the other is to draw.
+
+    @property
+    def _bits(self) -> "np.random.Philox":
+        """NumPy's source of numbers, in this generator's state."""
         with self._lock:
-            parts = vars(self)
-            if name not in parts:
-                parts["_bits"] = np.random.Philox(key=np.array([self._seed, self._stream], np.uint64))
-                parts["_draw"] = np.random.Generator(parts["_bits"])
-            return parts[name]
+            if self._source is None:
+                self._source = np.random.Philox(key=np.array([self._seed, self._stream], np.uint64))
+            if self._words is not None:
+                self._source.state = state_of(self._words)
+                self._words = None
+            return self._source
+
+    @property
+    def _draw(self) -> "np.random.Generator":
+        """NumPy's functions that draw, by ``_bits``."""
+        bits = self._bits
+        if self._numbers is None:
+            self._numbers = np.random.Generator(bits)
+        return self._numbers
+
+    def _state(self) -> np.ndarray:
+        """The state as words, of its own."""
+        if self._words is not None:
+            return self._words.copy()
+        if self._source is not None:
+            return state_words(dict(self._source.state))
+        return first_words(self._seed, self._stream)
 
     def _parts(self) -> dict[str, Any]:
         """All it is made of, but for the lock; ``_put`` gives it back."""
@@ -78,8 +99,6 @@ class Generator:
 
     def _put(self, parts: dict[str, Any]) -> None:
         with self._lock:
-            vars(self).pop("_bits", None)
-            vars(self).pop("_draw", None)
             vars(self).update(parts)
 
     @property
@@ -105,7 +124,7 @@ class Generator:
     def get_state(self) -> Tensor:
         """The whole state as a uint8 tensor; ``set_state`` continues exactly from it."""
         with self._lock:
-            words = [_MAGIC, self._seed, *state_words(self._bits.state).tolist()]
+            words = [_MAGIC, self._seed, *self._state().tolist()]
         return wrap(np.array(words, "<u8").view(np.uint8).copy())
 
     def set_state(self, state: Tensor) -> "Generator":
@@ -113,7 +132,7 @@ class Generator:
         _, seed, *words = _state_words(state)
         with self._lock:
             self._start(seed, 0)
-            self._bits.state = state_of(np.array(words, np.uint64))
+            self._words = np.array(words, np.uint64)
         return self
 
     def _native_draw(self, function: str, *args: Any) -> Any:
@@ -124,11 +143,15 @@ class Generator:
         draw = getattr(_native.module, function, None)
         if draw is None:
             return NotImplemented
-        words = state_words(self._bits.state)
+        words = self._state() if self._words is None else self._words
         array = draw(words, *args)
         if array is not NotImplemented:
-            self._bits.state = state_of(words)
+            self._words = words
         return array
+
+    def _native_suits(self, shape: tuple[int, ...]) -> bool:
+        """Whether it pays to carry the state over to a native function for so many numbers."""
+        return self._words is not None or self._source is None or prod(shape) >= _LARGE
 
     def clone_state(self) -> "Generator":
         """A second generator in the same state; the two then run independently."""
@@ -347,7 +370,7 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
 
 
 def _uniform(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    if prod(shape) >= _LARGE:
+    if source._native_suits(shape):
         array = source._native_draw("philox_uniform", shape, dtype.itemsize == 8)
         if array is not NotImplemented:
             return array
@@ -355,7 +378,7 @@ def _uniform(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) -> Any:
-    if prod(shape) >= _LARGE and 1 < high - low < 1 << 32:
+    if 1 < high - low < 1 << 32 and source._native_suits(shape):
         array = source._native_draw("philox_integers", shape, low, high - low)
         if array is not NotImplemented:
             return array

@@ -26,17 +26,17 @@ from .size import KNOWN, Size, known
 
 
 class More:
-    """What few tensors have: a stored gradient, the tensor they are a view of, views of them."""
+    """What few tensors have: a stored gradient, the tensor they are a view of, views of them.
 
-    __slots__ = ("grad", "leaf", "base", "links", "views", "followed")
+    Every view gets one, which is made most quickly where what it does not have stands on the class.
+    """
 
-    def __init__(self) -> None:
-        self.grad: Tensor | None = None
-        self.leaf: Leaf | None = None
-        self.base: Tensor | None = None
-        self.links: tuple | None = None  # (those of the view this is a view of, the last step)
-        self.views: list[weakref.ref] | None = None
-        self.followed: bool = False  # whether a view of it may be in the graph: a write has to look for those
+    grad: "Tensor | None" = None
+    leaf: Leaf | None = None
+    base: "Tensor | None" = None
+    links: tuple | None = None  # (those of the view this is a view of, the last step)
+    views: list[weakref.ref] | None = None
+    followed: bool = False  # whether a view of it may be in the graph: a write has to look for those
 
     @property
     def chain(self) -> tuple:

@@ -357,10 +357,13 @@ def _with_replacement(weights: np.ndarray, k: int, device: Device,
 def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     """Draw only when the write will be allowed, so a rejected call moves no generator."""
     guard(x, name)
-    if x.device.type == "meta":  # nothing is drawn, for there is nowhere to put it
+    if type(x._array) is not np.ndarray and x.device.type == "meta":  # there is nowhere to put numbers
         bump(x, name)
         return x
     return write(x, wrap(draw()), name)
+
+
+_NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
 
 
 def _real(x: Tensor, op: str) -> None:
@@ -390,15 +393,17 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     _real(input, "uniform_")
     if not low <= high:
         raise ValueError(f"uniform_: wanted from <= to, got from={low}, to={high}")
-    if not np.isfinite(high - low) or high - low > finfo(input.dtype).max:
+    if high - low > _NARROWEST and not high - low <= finfo(input.dtype).max:
         raise ValueError(f"uniform_: the range from {low} to {high} is wider than {input.dtype} holds")
 
     def draw() -> Any:
         u = uniform_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        if u.dtype.kind == "f" and (low, high) == (0, 1):  # bfloat16 might round up
+            return _moved(u, input)
         array = u * (high - low) + low
         if low < high:  # rounding may reach the upper end, which is excluded
             kind = input.dtype.numpy.type
-            array = np.clip(array, low, float(np.nextafter(kind(high), kind(low))))
+            array = np.minimum(array, np.nextafter(kind(high), kind(low)))
         return _moved(array, input)
     return _fill(input, "uniform_", draw)
 
@@ -430,7 +435,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
 
 def _moved(array: Any, x: Tensor) -> Any:
     """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
-    return move(np.asarray(array).astype(x.dtype.numpy), x.device)
+    return move(np.asarray(array).astype(x.dtype.numpy, copy=False), x.device)
 
 
 @public("", method=True)

@@ -18,8 +18,12 @@ _PRUNE_FROM = 32
 
 def link_view(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
     """Note that ``view = op(x, **settings)`` shares memory with ``x``."""
-    if op.view == "maybe" and not _shares(x._array, view._array):
-        return
+    if op.view != "maybe" or _shares(x._array, view._array):
+        link(x, view, op, settings)
+
+
+def link(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
+    """``link_view`` for what surely shares memory."""
     view._counter = x._counter or counter_of(x)
     source = x._more or x._extras()
     more = view._more = More()

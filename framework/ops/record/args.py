@@ -45,6 +45,11 @@ def number_arg(x: Any, op: str, name: str) -> Any:
 
 def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
+    if type(dim) is int:  # nearly always, and quicker to know
+        if 0 <= dim < ndim:
+            return dim
+        if -ndim <= dim < 0:
+            return dim + ndim
     if isinstance(dim, (bool, np.ndarray)) or not hasattr(dim, "__index__"):
         raise TypeError(f"{op}: {name} must be an int, got {type(dim).__name__}")
     dim, reach = dim.__index__(), max(ndim, 1)
@@ -71,6 +76,11 @@ def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
     """``f(2, 3)``, ``f((2, 3))`` and ``f([2, 3])`` alike as a tuple of ints."""
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
+    for s in sizes:
+        if type(s) is not int:
+            break
+    else:
+        return sizes
     for s in sizes:
         if isinstance(s, (bool, np.ndarray)) or not hasattr(s, "__index__"):
             raise TypeError(f"{op}: {name} must be ints, found {type(s).__name__}: {s!r}")

@@ -7,15 +7,17 @@ import numpy as np
 
 from ...autograd.mode import state
 from ...dtypes import DType
-from ...errors import ShapeError
+from ...errors import LayoutError, ShapeError
 from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
-from ..record.aliases import link_view
+from ..record.aliases import link
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+
+_new = object.__new__
 
 # the rules for batches: the same on the dimensions behind the batch
 
@@ -130,7 +132,47 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
 def _reshaped(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
     if sizes and min(sizes) < -1:  # NumPy takes any negative size for -1
         full_shape(input.shape, sizes, "reshape")
-    return reshape_op.run(input, shape=sizes)
+    return take_shape(input, sizes)
+
+
+def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """``reshape_op.run(x, shape=shape)`` with less ado, for arrays that need no copy."""
+    try:
+        array = x._array
+        if type(array) is np.ndarray and quiet.run is not None and array.flags.c_contiguous:
+            return _seen(x, array, array.reshape(shape), reshape_op, {"shape": shape})
+    except (LayoutError, ValueError):
+        pass  # the op takes sparse tensors, or says what was wrong
+    return reshape_op.run(x, shape=shape)
+
+
+def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
+    """``permute_op.run(x, dims=dims)`` with less ado."""
+    try:
+        array = x._array
+        if type(array) is np.ndarray and quiet.run is not None:
+            return _seen(x, array, array.transpose(dims), permute_op, {"dims": dims})
+    except (LayoutError, ValueError):
+        pass  # the op takes sparse tensors, or says what was wrong
+    return permute_op.run(x, dims=dims)
+
+
+def _seen(x: Tensor, array: np.ndarray, out: np.ndarray, op: Op, settings: dict) -> Tensor:
+    """The tensor over ``out``, what the view ``op`` made of ``array`` of ``x``: what ``road`` ends with.
+
+    Views cost so little themselves that half of the way is the road's. ``op`` keeps the shape at most.
+    """
+    result = _new(Tensor)
+    result._array = out
+    result._node = None
+    if x._node is not None and (mode := state.enabled):
+        if mode is True:
+            kept = None if op.keeps_nothing else {"x_shape": array.shape}
+            result._node = Node(op, (x._node,), kept, None, settings, None)
+        else:
+            op.record((x,), [array], result, settings)
+    link(x, result, op, settings)
+    return result
 
 
 @public("", method=True, also="dtype=size")
@@ -200,10 +242,11 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     (4, 2, 3)
     """
     tensor_arg(input, "permute")
-    order = tuple(one_dim(d, input.ndim, "permute", "dims") for d in size_args(dims, "permute", "dims"))
+    ndim = input.ndim
+    order = tuple([one_dim(d, ndim, "permute", "dims") for d in size_args(dims, "permute", "dims")])
     if len(set(order)) != len(order):
         raise ShapeError(f"permute: dims {list(order)} names a dimension twice")
-    return permute_op.run(input, dims=order)
+    return take_order(input, order)
 
 
 @public(method="transpose swapdims", alias="swapdims")
@@ -215,11 +258,12 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
             [2, 4]])
     """
     tensor_arg(input, "transpose")
-    a, b = one_dim(dim0, input.ndim, "transpose", "dim0"), one_dim(dim1, input.ndim, "transpose", "dim1")
-    order = list(range(input.ndim))
+    ndim = input.ndim
+    a, b = one_dim(dim0, ndim, "transpose", "dim0"), one_dim(dim1, ndim, "transpose", "dim1")
+    order = list(range(ndim))
     if order:
         order[a], order[b] = order[b], order[a]
-    return permute_op.run(input, dims=tuple(order))
+    return take_order(input, tuple(order))
 
 
 @public(method=True)
@@ -242,13 +286,13 @@ def t(input: Tensor) -> Tensor:
     """
     if tensor_arg(input, "t").ndim > 2:
         raise ShapeError(f"t: wanted at most 2 dimensions, got shape {list(input.shape)}; use transpose()")
-    return permute_op.run(input, dims=tuple(range(input.ndim))[::-1])
+    return take_order(input, tuple(range(input.ndim))[::-1])
 
 
 @public("", method="T", as_property=True)
 def T(input: Tensor) -> Tensor:
     """The transpose: all dimensions in reverse order."""
-    return permute_op.run(input, dims=tuple(range(input.ndim))[::-1])
+    return take_order(input, tuple(range(input.ndim))[::-1])
 
 
 @public("", method="mT", as_property=True)
@@ -277,7 +321,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     order = [d for d in range(input.ndim) if d not in src]
     for d, s in sorted(zip(dst, src)) if input.ndim else ():
         order.insert(d, s)
-    return permute_op.run(input, dims=tuple(order))
+    return take_order(input, tuple(order))
 
 
 @public(method=True, inplace=False)
@@ -287,8 +331,9 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> fw.unsqueeze(fw.ones(3), 0).shape
     (1, 3)
     """
-    at = one_dim(dim, tensor_arg(input, "unsqueeze").ndim + 1, "unsqueeze")
-    return reshape_op.run(input, shape=input.shape[:at] + (1,) + input.shape[at:])
+    shape = tuple(tensor_arg(input, "unsqueeze").shape)
+    at = one_dim(dim, len(shape) + 1, "unsqueeze")
+    return take_shape(input, (*shape[:at], 1, *shape[at:]))
 
 
 @public(method=True)
@@ -299,9 +344,11 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     (3,)
     """
     tensor_arg(input, "squeeze")
-    drop = range(input.ndim) if dim is None else many_dims(dim, input.ndim, "squeeze") if dim != () else ()
-    kept = tuple(s for i, s in enumerate(input.shape) if s != 1 or i not in drop)
-    return reshape_op.run(input, shape=kept)
+    shape = input.shape
+    if dim is None:
+        return take_shape(input, tuple([s for s in shape if s != 1]))
+    drop = many_dims(dim, len(shape), "squeeze") if dim != () else ()
+    return take_shape(input, tuple([s for i, s in enumerate(shape) if s != 1 or i not in drop]))
 
 
 @public(method=True)
@@ -312,16 +359,16 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     (2, 12)
     """
     tensor_arg(input, "flatten")
-    if input.ndim == 0:
-        return reshape_op.run(input, shape=(1,))
-    start = one_dim(start_dim, input.ndim, "flatten", "start_dim")
-    end = one_dim(end_dim, input.ndim, "flatten", "end_dim")
+    shape = tuple(input.shape)
+    if not shape:
+        return take_shape(input, (1,))
+    start = one_dim(start_dim, len(shape), "flatten", "start_dim")
+    end = one_dim(end_dim, len(shape), "flatten", "end_dim")
     if start > end:
         raise ShapeError(f"flatten: start_dim={start_dim} comes after end_dim={end_dim}")
     if start == end:
         return input
-    middle = math.prod(input.shape[start:end + 1])
-    return reshape_op.run(input, shape=input.shape[:start] + (middle,) + input.shape[end + 1:])
+    return take_shape(input, (*shape[:start], math.prod(shape[start:end + 1]), *shape[end + 1:]))
 
 
 @public(method=True)
@@ -331,7 +378,7 @@ def ravel(input: Tensor) -> Tensor:
     >>> fw.ravel(fw.tensor([[1, 2], [3, 4]]))
     tensor([1, 2, 3, 4])
     """
-    return reshape_op.run(tensor_arg(input, "ravel"), shape=(-1,) if input.numel() else (0,))
+    return take_shape(tensor_arg(input, "ravel"), (-1,) if input.numel() else (0,))
 
 
 @public(method=True)
@@ -343,7 +390,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """
     at = one_dim(dim, tensor_arg(input, "unflatten").ndim, "unflatten")
     inner = full_shape((input.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
-    return reshape_op.run(input, shape=input.shape[:at] + inner + input.shape[at + 1:])
+    return take_shape(input, input.shape[:at] + inner + input.shape[at + 1:])
 
 
 # -- basic slices --------------------------------------------------------------------------------
@@ -410,14 +457,7 @@ def take_slice(x: Tensor, key: tuple) -> Tensor:
         return slice_op.run(x, key=key)  # which says precisely what was wrong
     if type(out) is not np.ndarray:
         out = array[(*key, ...)]  # a view, where NumPy copies
-    result = wrap(out)
-    if x._node is not None and (mode := state.enabled):
-        if mode is True:
-            result._node = Node(slice_op, (x._node,), {"x_shape": array.shape}, None, {"key": key}, None)
-        else:
-            slice_op.record((x,), [array], result, {"key": key})
-    link_view(x, result, slice_op, {"key": key})
-    return result
+    return _seen(x, array, out, slice_op, {"key": key})
 
 
 def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:

@@ -19,7 +19,7 @@ from ...autograd.mode import state
 from ...autograd.places import move_to, replay_views
 from ...backends import array_module
 from ...dtypes import INEXACT, can_cast
-from ...errors import DTypeError, ShapeError
+from ...errors import DTypeError, LayoutError, ShapeError
 from ...node import Node
 from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted, settled
@@ -39,14 +39,16 @@ from ..shape.broadcast import broadcast_shape, sum_to
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
-    if value.shape != x.shape:
+    memory, array = x._array, value._array
+    if array.shape != memory.shape:
         raise ShapeError(f"{name}: the result has shape {list(value.shape)}, which does not fit into a "
                          f"tensor of shape {list(x.shape)} in place; use the out-of-place form")
-    if not can_cast(value.dtype, x.dtype):
+    alike = array.dtype == memory.dtype
+    if not alike and not can_cast(value.dtype, x.dtype):
         raise DTypeError(f"{name}: the result is {value.dtype}, which does not fit into a tensor of "
                          f"{x.dtype} in place; convert the tensor first")
     guard(x, name)
-    if value.dtype is not x.dtype:
+    if not alike:
         value = cast.run(value, dtype=x.dtype)
     if quiet.run is None:
         return intercepted(Event(WRITE, fill_op, (x, value), {}, x), partial(_take, name))
@@ -314,6 +316,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     tensor([3., 3.])
     """
     value = scalar_arg(input, value, "fill_")
+    if type(value) in (int, float) and _filled(input, value, "fill_"):
+        return input
     return overwrite(input, Ellipsis, value, fill_op, (input, value), {}, "fill_")
 
 
@@ -324,7 +328,23 @@ def zero_(input: Tensor) -> Tensor:
     >>> fw.ones(2).zero_()
     tensor([0., 0.])
     """
+    if _filled(input, 0, "zero_"):
+        return input
     return overwrite(input, Ellipsis, 0, fill_op, (input, 0), {}, "zero_")
+
+
+def _filled(x: Tensor, value: Any, name: str) -> bool:
+    """Whether every element of ``x`` was set to a number: not where that is another's to see or to record."""
+    try:
+        memory = x._array
+        if x._node is not None or x._base is not None or quiet.run is None or type(memory) is not np.ndarray \
+                or memory.size >= _LARGE:
+            return False
+        quietly(memory.fill, value)
+    except (LayoutError, OverflowError, ValueError):
+        return False  # ``overwrite`` takes sparse tensors, or says what was wrong
+    bump(x, name)
+    return True
 
 
 @public(op=fill_op)
