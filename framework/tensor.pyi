@@ -15,17 +15,16 @@ from .node import Leaf, Node, Pick, PlainNode
 from .size import Size
 
 class More:
-    grad: Tensor | None
-    leaf: Leaf | None
-    base: Tensor | None
-    links: tuple | None
-    views: list[weakref.ref] | None
-    followed: bool
-    'What few tensors have: a stored gradient, the tensor they are a view of, views of them.'
-    __slots__ = ('grad', 'leaf', 'base', 'links', 'views', 'followed')
+    """What few tensors have: a stored gradient, the tensor they are a view of, views of them.
 
-    def __init__(self) -> None:
-        ...
+    Every view gets one, which is made most quickly where what it does not have stands on the class.
+    """
+    grad: 'Tensor | None' = None
+    leaf: Leaf | None = None
+    base: 'Tensor | None' = None
+    links: tuple | None = None
+    views: list[weakref.ref] | None = None
+    followed: bool = False
 
     @property
     def chain(self) -> tuple:
