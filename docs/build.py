@@ -64,6 +64,31 @@ def write_further(folder: Path) -> None:
     (folder / "pages.rst").write_text("\n".join(lines), encoding="utf-8")
 
 
+def write_gallery(folder: Path) -> int:
+    """A page of the examples: what each shows, its data, figures and picture; how many have a picture.
+
+    All of it is from the table of examples/README.md and the pictures of docs/gallery, which
+    ``python -m benchmarks.examples --page examples/README.md --pictures docs/gallery`` writes.
+    """
+    text = ["# Gallery", "", "The [examples](../../examples/README.md) with what a full run of each gives, on "
+            "two cores with two threads, and the same program on PyTorch where that has all it needs."]
+    drawn = 0
+    for row in (ROOT / "examples" / "README.md").read_text(encoding="utf-8").splitlines():
+        cells = row.strip("| ").split(" | ")
+        found = re.match(r"\[(\w+)\.py\]", cells[0])
+        if found is None or len(cells) < 7:
+            continue
+        name, (shows, data, metric, time_, other, other_time) = found[1], cells[1:7]
+        text += ["", f"## {name}", "", f"[{name}.py](../../examples/{name}.py): {shows}.", "",
+                 f"- Data: {data}", f"- Full run: {metric}, {time_}"]
+        text += [] if other == "-" else [f"- On PyTorch: {other}, {other_time}"]
+        for picture in sorted((ROOT / "docs" / "gallery").glob(f"{name}.*")):
+            text += ["", f"![What {name}.py drew](../gallery/{picture.name})"]
+            drawn += 1
+    (folder / "gallery.md").write_text("\n".join([*text, ""]), encoding="utf-8")
+    return drawn
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build, check, and say what came out; 0 where all is well."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -83,6 +108,7 @@ def main(arguments: list[str] | None = None) -> int:
     SITE.mkdir(parents=True, exist_ok=True)
     names, bare = reference.write(ROOT / "docs" / "api")
     write_further(ROOT / "docs" / "api")
+    write_gallery(ROOT / "docs" / "api")
     # cells run in processes of their own, which must find this checkout
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")

@@ -6,6 +6,7 @@ reinforcement learning, ICML 2016.
 """
 
 import argparse
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -13,6 +14,7 @@ import framework as fw
 from framework import nn
 from framework.distributions import Categorical
 from framework.models import MLP
+from framework.utils.training import History
 
 
 class Carts:
@@ -58,15 +60,18 @@ def main() -> None:
     parser.add_argument("--carts", type=int, default=32)
     parser.add_argument("--lr", type=float, default=5e-3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of the falls")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     actor, critic = MLP(4, [64], 2, activation=nn.Tanh), MLP(4, [64], 1, activation=nn.Tanh)
     optimizer = fw.optim.Adam([*actor.parameters(), *critic.parameters()], lr=args.lr)
     carts, discount = Carts(args.carts), 0.98
-    before = score(actor)
+    before, history = score(actor), History()
     bar = tqdm(range(120 if args.quick else args.rounds))
-    for _ in bar:
+    for i in bar:
         states, choices, falls, ends = [], [], [], []
         for _ in range(20):
             states.append(carts.state)
@@ -91,7 +96,11 @@ def main() -> None:
         loss.backward()
         nn.utils.clip_grad_norm_(actor.parameters(), 0.5)
         optimizer.step()
-        bar.set_postfix(falls=int(sum(f.sum() for f in falls)), refresh=False)
+        history.add(round=i + 1, falls=int(sum(f.sum() for f in falls)))
+        bar.set_postfix(falls=history["falls"][-1], refresh=False)
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        history.plot("falls", x="round", path=args.out / "falls.svg")
     print(f"mean episode {score(actor):.1f} steps of at most {Carts.LIMIT} (untrained: {before:.1f})")
 
 

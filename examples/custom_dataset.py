@@ -5,7 +5,9 @@ Works with any number of worker processes (--workers 2) and gives the same batch
 
 import argparse
 from collections.abc import Iterator
+from pathlib import Path
 
+from pictures import draw_sheet
 from tqdm import tqdm
 
 import framework as fw
@@ -74,22 +76,28 @@ def main() -> None:
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of stripes")
     parser.add_argument("--quick", action="store_true", help="fewer pictures, in seconds")
     args = parser.parse_args()
     count, epochs = (400, 3) if args.quick else (args.count, args.epochs)
     fw.manual_seed(args.seed)
     train, test = Stripes(count, args.seed), Stripes(200, args.seed + 1)
     loader = DataLoader(train, batch_sampler=SameWidth(train.widths, 32), num_workers=args.workers)
-    model = Net()
+    model = Net().to(args.device)
     optimizer = fw.optim.Adam(model.parameters(), lr=5e-3)
     for epoch in range(epochs):
         for x, y in tqdm(loader, desc=f"epoch {epoch + 1}/{epochs}"):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(x), y).backward()
+            nn.functional.cross_entropy(model(x.to(args.device)), y.to(args.device)).backward()
             optimizer.step()
     with fw.no_grad():
-        right = sum(int((model(x).argmax(1) == y).sum()) for x, y in
+        right = sum(int((model(x.to(args.device)).argmax(1).cpu() == y).sum()) for x, y in
                     DataLoader(test, batch_sampler=SameWidth(test.widths, 50)))
+    if args.out:
+        width = min(test.widths)
+        images = fw.stack([test[i][0][0, :, :width] for i in range(24)])
+        draw_sheet(args.out / "stripes.png", images / 4 + 0.4, columns=12)
     print(f"test accuracy {right / len(test):.1%}")
 
 

@@ -8,6 +8,7 @@ import argparse
 import framework as fw
 from framework import nn
 from framework.autograd import Function, gradcheck, gradgradcheck
+from framework.utils.training import progress
 
 
 class Bend(Function):
@@ -36,9 +37,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="fewer steps")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     x = fw.randn(3, 4, dtype=fw.float64, requires_grad=True)
     print("derivative right:", gradcheck(Bend.apply, (x,)))
     print("second derivative right:", gradgradcheck(Bend.apply, (x,)))
@@ -46,11 +49,13 @@ def main() -> None:
     wanted = points.abs()
     model = nn.Sequential(nn.Linear(1, 16), BendLayer(), nn.Linear(16, 1))
     optimizer = fw.optim.Adam(model.parameters(), lr=0.02)
-    for _ in range(150 if args.quick else args.steps):
-        optimizer.zero_grad()
-        loss = nn.functional.mse_loss(model(points), wanted)
-        loss.backward()
-        optimizer.step()
+    with progress(range(150 if args.quick else args.steps)) as bar:
+        for _ in bar:
+            optimizer.zero_grad()
+            loss = nn.functional.mse_loss(model(points), wanted)
+            loss.backward()
+            optimizer.step()
+            bar.show(loss=loss.item())
     print(f"loss {loss.item():.5f} for |x| out of 16 bends")
 
 

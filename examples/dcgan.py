@@ -8,6 +8,7 @@ kinds the drawn ones are, and how sure it is.
 import argparse
 from pathlib import Path
 
+from pictures import draw_sheet
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
@@ -46,7 +47,7 @@ def main() -> None:
     parser.add_argument("--noise", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, help="a picture of drawn digits, e.g. digits.png")
+    parser.add_argument("--out", type=Path, help="folder for a picture of drawn digits")
     parser.add_argument("--quick", action="store_true", help="a narrow network, few epochs, in seconds")
     args = parser.parse_args()
     width, epochs = (16, 12) if args.quick else (args.width, args.epochs)
@@ -78,10 +79,7 @@ def main() -> None:
     with fw.no_grad():
         drawn = draw(fw.randn(300, args.noise, 1, 1, device=args.device)).cpu()
     if args.out:
-        from PIL import Image
-
-        grid = drawn[:100, 0].reshape(10, 10, 8, 8).permute(0, 2, 1, 3).reshape(80, 80)
-        Image.fromarray(((grid + 1) * 127.5).to(fw.uint8).numpy()).resize((480, 480), 0).save(args.out)
+        draw_sheet(args.out / "drawn.png", 0.5 - drawn[:96, 0] / 2, columns=12)
     critic = LogisticRegression(max_iter=500).fit(real.flatten(1).numpy(), digits.target)
     shares = critic.predict_proba(drawn.flatten(1).numpy())
     kinds = len(set(shares.argmax(1).tolist()))

@@ -72,9 +72,10 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     parser.add_argument("--out", type=Path, default=Path("runs/digits"),
                         help="folder for checkpoints and pictures")
+    parser.add_argument("--quick", action="store_true", help="few epochs, in seconds")
     parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
     args = parser.parse_args()
-    epochs = args.epochs or (2 if args.mnist else 15)
+    epochs = args.epochs or (3 if args.quick else 2 if args.mnist else 15)
     args.out.mkdir(parents=True, exist_ok=True)
 
     fw.manual_seed(args.seed)
@@ -127,8 +128,8 @@ def main() -> None:
     accuracy = float((guesses == truth).float().mean())
     draw_digits(test.tensors[0], guesses, truth, args.out / "digits.png")
     draw_curves(run["losses"], run["accuracies"], args.out / "curves.png")
-    print(f"test accuracy {accuracy:.2%} on {len(truth)} images the training never saw")
     print(f"checkpoints and pictures are in {args.out}/")
+    print(f"test accuracy {accuracy:.2%} on {len(truth)} images the training never saw")
 
 
 if __name__ == "__main__":

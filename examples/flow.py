@@ -4,7 +4,9 @@ Source: Dinh et al., Density estimation using Real NVP, ICLR 2017.
 """
 
 import argparse
+from pathlib import Path
 
+from pictures import draw_points
 from sklearn.datasets import make_moons
 from tqdm import tqdm
 
@@ -74,10 +76,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--layers", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of points")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
     steps = 250 if args.quick else args.steps
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     train, test = moons(4000, 0), moons(2000, 1)
     flow = Flow(args.layers)
     optimizer = fw.optim.Adam(flow.parameters(), lr=3e-3)
@@ -91,7 +96,10 @@ def main() -> None:
     normal = Independent(Normal(train.mean(0), train.std(0)), 1)
     with fw.no_grad():
         found, plain = -flow.log_prob(test).mean().item(), -normal.log_prob(test).mean().item()
-        near = (fw.cdist(flow.sample(1000), test).amin(1) < 0.1).float().mean().item()
+        own = flow.sample(1000)
+        near = (fw.cdist(own, test).amin(1) < 0.1).float().mean().item()
+    if args.out:
+        draw_points(args.out / "moons.png", real=test[:1000], drawn=own)
     print(f"held-out {found:.3f} nats per point (one normal distribution: {plain:.3f}); {near:.1%} of its "
           f"own points lie on the moons")
 

@@ -67,6 +67,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--lr", type=float, default=0.01)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="a small graph, for a few seconds")
     options = parser.parse_args()
     if options.quick:
@@ -75,14 +76,15 @@ def main():
     rng = np.random.default_rng(options.seed)
     fw.manual_seed(options.seed)
     features, topic, edges = citations(options.documents, options.topics, options.words, rng)
-    adjacency, x, y = normalised(edges, options.documents), fw.from_numpy(features), fw.from_numpy(topic)
+    adjacency = normalised(edges, options.documents).to(options.device)
+    x, y = (fw.from_numpy(array).to(options.device) for array in (features, topic))
     x = x / x.sum(1, keepdim=True).clamp(min=1)
     order = rng.permutation(options.documents)
     labelled = np.concatenate([order[topic[order] == t][:options.labels] for t in range(options.topics)])
-    train = fw.from_numpy(labelled)
-    test = fw.from_numpy(np.setdiff1d(order, labelled))
+    train = fw.from_numpy(labelled).to(options.device)
+    test = fw.from_numpy(np.setdiff1d(order, labelled)).to(options.device)
 
-    model = GCN(options.words, options.hidden, options.topics)
+    model = GCN(options.words, options.hidden, options.topics).to(options.device)
     optimizer = fw.optim.Adam(model.parameters(), lr=options.lr, weight_decay=5e-4)
     for epoch in range(1, options.epochs + 1):
         model.train()

@@ -1,7 +1,8 @@
 """Train a small GPT on the prose of Python's own documentation, letter by letter, and let it write.
 
     python examples/gpt.py                           # two minutes
-    python examples/gpt.py --text ../shared/data/text/tinyshakespeare.txt --steps 2000
+    python examples/gpt.py --text ../shared/data/text/tinyshakespeare.txt --steps 2000 --out runs/gpt
+    python examples/gpt.py --text ... --steps 2000 --out runs/gpt --resume     # go on after an interruption
 """
 
 import argparse
@@ -12,6 +13,7 @@ from tqdm import tqdm
 
 import framework as fw
 import framework.nn.functional as F
+from framework.io import Checkpointer
 from framework.models import GPT2
 
 
@@ -49,6 +51,8 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for checkpoints, one every 100 steps")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
     parser.add_argument("--quick", action="store_true", help="a smaller model, in seconds")
     args = parser.parse_args()
     if args.quick:
@@ -65,8 +69,12 @@ def main() -> None:
                  dropout=0.0).to(args.device)
     optimizer = fw.optim.AdamW(model.parameters(), lr=args.lr, weight_decay=0.1)
     schedule = fw.optim.lr_scheduler.OneCycleLR(optimizer, args.lr, total_steps=args.steps)
-    bar = tqdm(range(args.steps))
-    for _ in bar:
+    parts = {"model": model, "optimizer": optimizer, "schedule": schedule}
+    checkpoints, first = Checkpointer(args.out, keep=1) if args.out else None, 0
+    if args.resume and checkpoints and (found := checkpoints.resume(**parts)) is not None:
+        first = found["step"]
+    bar = tqdm(range(first, args.steps), initial=first, total=args.steps)
+    for step in bar:
         x, y = batch(train, args.batch_size, args.length)
         loss = F.cross_entropy(model(x.to(args.device)).flatten(0, 1), y.to(args.device).flatten())
         optimizer.zero_grad()
@@ -75,6 +83,8 @@ def main() -> None:
         optimizer.step()
         schedule.step()
         bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
+        if checkpoints and (step + 1) % 100 == 0:
+            checkpoints.save(step + 1, **parts)
 
     start = fw.tensor([[number["\n"]]], device=args.device)
     written = model.eval().generate(start, args.length - 1, temperature=0.8, top_k=20)

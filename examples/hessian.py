@@ -7,6 +7,7 @@ import argparse
 from pathlib import Path
 
 from sklearn.datasets import load_iris
+from tqdm import tqdm
 
 import framework as fw
 from framework import nn
@@ -42,11 +43,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=400, help="steps of training")
     parser.add_argument("--grid", type=int, default=41)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("runs/hessian"), help="folder for the picture")
     parser.add_argument("--quick", action="store_true", help="fewer steps and points")
     args = parser.parse_args()
     steps, grid = (150, 11) if args.quick else (args.steps, args.grid)
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     features, kinds = load_iris(return_X_y=True)
     x = fw.tensor(features)
     x, y = (x - x.mean(0)) / x.std(0), fw.tensor(kinds).long()
@@ -55,7 +58,7 @@ def main() -> None:
     squares = lambda: sum((p * p).sum() for p in parameters)
     loss_of = lambda: nn.functional.cross_entropy(model(x), y) + 1e-3 * squares()
     optimizer = fw.optim.Adam(parameters, lr=0.02)
-    for _ in range(steps):
+    for _ in tqdm(range(steps)):
         optimizer.zero_grad()
         loss_of().backward()
         optimizer.step()
@@ -76,7 +79,7 @@ def main() -> None:
         levels = heights.log()
         levels = (levels - levels.min()) / (levels.max() - levels.min())
         levels = (levels * 16).floor() / 16  # steps, to see heights
-        picture = Image.fromarray((255 * levels).to(fw.uint8).numpy())
+        picture = Image.fromarray((255 * levels).to(fw.uint8).cpu().numpy())
         picture.resize((400, 400), Image.Resampling.NEAREST).save(args.out / "landscape.png")
     except ImportError:
         print("install pillow to see the landscape")

@@ -6,10 +6,12 @@ training.
 """
 
 import argparse
+from collections.abc import Callable
+from pathlib import Path
 
 import framework as fw
 from framework import nn
-from framework.utils.training import progress
+from framework.utils.training import History, progress
 
 SHAPES = {"0.weight": (24, 1), "0.bias": (24,), "2.weight": (24, 24), "2.bias": (24,), "4.weight": (1, 24),
           "4.bias": (1,)}
@@ -40,12 +42,25 @@ def waves(tasks: int, points: int) -> tuple[fw.Tensor, fw.Tensor]:
     return x, height * fw.sin(x + phase)
 
 
+@fw.no_grad()
+def draw(folder: Path, large: nn.Module, answers: Callable, device: str) -> None:
+    """A wave and what the written network says of it after ten points."""
+    x = fw.cat([6 * fw.rand(10) - 3, fw.linspace(-3, 3, 60)])[None, :, None].to(device)
+    y = 1.5 * fw.sin(x + 1)
+    found, history = answers(large(fw.cat([x, y], 2)[:, :10]), x[:, 10:]), History()
+    for place, wave, answer in zip(x[0, 10:, 0], y[0, 10:, 0], found[0, :, 0]):
+        history.add(x=place, wave=wave, answer=answer)
+    folder.mkdir(parents=True, exist_ok=True)
+    history.plot("wave", "answer", x="x", path=folder / "wave.svg")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of a wave and the answer")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
@@ -70,6 +85,8 @@ def main() -> None:
             optimizer.step()
             schedule.step()
             bar.show(loss=loss.item())
+    if args.out:
+        draw(args.out, large, answers, args.device)
     with fw.no_grad():
         print(f"error {loss_on(500).item():.3f} on waves it never saw (always 0: 0.88)")
 

@@ -63,10 +63,15 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=64)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--quick", action="store_true", help="a narrow network, few steps, in seconds")
     options = parser.parse_args()
     if not options.text.exists():
         sys.exit(f"{options.text} is not there; name a text file with --text FILE")
+    if options.quick:
+        options.steps, options.width, options.length = 120, 64, 32
     fw.manual_seed(options.seed)
+    fw.set_default_device(options.device)
     text = options.text.read_text(encoding="utf-8")
     letters = sorted({*text, "\n"})
     numbers = {letter: n for n, letter in enumerate(letters)}
@@ -87,6 +92,7 @@ def main() -> None:
             model.train()
             print(f"step {step}: {loss.item():.2f} bits per character, {other.item():.2f} on other text")
     print(write(model.eval(), letters, 300))
+    print(f"held-out loss {other.item():.3f} bits per character")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Source: Finn et al., Model-agnostic meta-learning for fast adaptation of deep ne
 """
 
 import argparse
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -12,6 +13,7 @@ import framework as fw
 from framework import nn
 from framework.func import functional_call
 from framework.models import MLP
+from framework.utils.training import History
 
 Weights = dict[str, fw.Tensor]
 
@@ -49,15 +51,31 @@ def score(model: nn.Module, lr: float, tasks: int = 50) -> tuple[float, float]:
     return before, after
 
 
+def draw(folder: Path, model: nn.Module, lr: float) -> None:
+    """A wave, the start, and the network after five steps on ten points of it."""
+    wave = lambda x: 3 * (x + 1).sin()
+    x, few = fw.linspace(-5, 5, 80)[:, None], 10 * fw.rand(10, 1) - 5
+    start = {name: p.detach().requires_grad_() for name, p in model.named_parameters()}
+    end, history = adapted(model, start, few, wave(few), 5, lr, False), History()
+    lines = [wave(x), functional_call(model, start, (x,)), functional_call(model, end, (x,))]
+    for place, *row in zip(x[:, 0], *(line[:, 0].detach() for line in lines)):
+        history.add(x=place, **dict(zip(("wave", "start", "adapted"), row)))
+    folder.mkdir(parents=True, exist_ok=True)
+    history.plot(x="x", path=folder / "wave.svg")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--tasks", type=int, default=8, help="tasks of one step")
     parser.add_argument("--inner-lr", type=float, default=0.02)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of one wave")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     model = MLP(1, [40, 40], 1, activation=nn.Tanh)
     optimizer = fw.optim.Adam(model.parameters(), lr=2e-3)
     untrained = score(model, args.inner_lr)[1]
@@ -70,6 +88,8 @@ def main() -> None:
             total = total + loss_of(model, weights, x[10:], y[10:])
         (total / args.tasks).backward()
         optimizer.step()
+    if args.out:
+        draw(args.out, model, args.inner_lr)
     before, after = score(model, args.inner_lr)
     print(f"new waves: error {before:.2f}, after five steps {after:.2f} (untrained start: {untrained:.2f})")
 

@@ -68,6 +68,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder with one .txt for each language")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="fewer names, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
@@ -75,18 +76,18 @@ def main() -> None:
     train, test, _ = fw.data.random_split(data, [3000, 1000, len(data) - 4000]) if args.quick else \
         fw.data.random_split(data, [len(data) - 2000, 2000, 0])
     counts = fw.bincount(fw.tensor([data.items[i][1] for i in train.indices]), minlength=len(data.languages))
-    model = Classifier(len(data.languages))
+    model = Classifier(len(data.languages)).to(args.device)
     optimizer = fw.optim.AdamW(model.parameters(), lr=4e-3)
     loader = fw.data.DataLoader(train, batch_size=64, shuffle=True, collate_fn=collate)
     for epoch in range(2 if args.quick else args.epochs):
         model.train()
         for names, languages in tqdm(loader, desc=f"epoch {epoch + 1}"):
             optimizer.zero_grad()
-            nn.functional.cross_entropy(model(names), languages).backward()
+            nn.functional.cross_entropy(model(names.to(args.device)), languages.to(args.device)).backward()
             optimizer.step()
     model.eval()
     with fw.no_grad():
-        right = sum(int((model(x).argmax(1) == y).sum()) for x, y in
+        right = sum(int((model(x.to(args.device)).argmax(1).cpu() == y).sum()) for x, y in
                     fw.data.DataLoader(test, batch_size=500, collate_fn=collate))
     print(f"test accuracy {right / len(test):.1%} (always {data.languages[int(counts.argmax())]}: "
           f"{sum(data.items[i][1] == int(counts.argmax()) for i in test.indices) / len(test):.1%})")

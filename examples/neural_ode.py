@@ -6,7 +6,9 @@ Source: Chen et al., Neural ordinary differential equations, NeurIPS 2018.
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
+from pictures import draw_points
 from tqdm import tqdm
 
 import framework as fw
@@ -31,9 +33,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of the spiral")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     turn = fw.tensor([[-0.1, 2.0], [-2.0, -0.1]])
     times = fw.linspace(0, 5, 101)
     truth = solve(lambda x: x ** 3 @ turn, fw.tensor([[2.0, 0.0]]), times)[:, 0]
@@ -52,7 +57,10 @@ def main() -> None:
         optimizer.step()
         bar.set_postfix(loss=f"{loss.item():.4f}", refresh=False)
     with fw.no_grad():
-        after = (solve(flow, truth[:1], times)[:, 0] - truth).abs().mean().item()
+        found = solve(flow, truth[:1], times)[:, 0]
+    if args.out:
+        draw_points(args.out / "spiral.png", joined=True, real=truth, found=found)
+    after = (found - truth).abs().mean().item()
     print(f"the whole spiral from its first point is off by {after:.3f} on average (untrained: {before:.3f})")
 
 

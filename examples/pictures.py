@@ -1,4 +1,4 @@
-"""The two pictures of ``digits.py``, drawn with pillow."""
+"""The pictures of the examples, drawn with pillow: sheets of images, points of the plane, digits, curves."""
 
 from pathlib import Path
 
@@ -7,6 +7,38 @@ from PIL import Image, ImageDraw, ImageFont
 import framework as fw
 
 _RIGHT, _WRONG, _INK, _GRID = (20, 120, 60), (200, 30, 40), (40, 40, 40), (220, 220, 220)
+
+
+def draw_sheet(path: Path, images: fw.Tensor, columns: int, scale: int = 4) -> None:
+    """Images (N, H, W) or (N, 3, H, W) of values in [0, 1], side by side, ``scale`` times as large."""
+    images = images.detach().cpu().float().clamp(0, 1)
+    images = images[:, None].expand(-1, 3, -1, -1) if images.dim() == 3 else images
+    images = fw.nn.functional.pad(images, [1, 1, 1, 1], value=1.0)
+    rows, (h, w) = -(-len(images) // columns), images.shape[2:]
+    blank = fw.ones(rows * columns - len(images), 3, h, w)
+    sheet = fw.cat([images, blank]).reshape(rows, columns, 3, h, w).permute(0, 3, 1, 4, 2)
+    pixels = (sheet.reshape(rows * h, columns * w, 3) * 255).round().to(fw.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture = Image.fromarray(pixels.numpy())
+    picture.resize((columns * w * scale, rows * h * scale), Image.Resampling.NEAREST).save(path)
+
+
+def draw_points(path: Path, joined: bool = False, **groups: fw.Tensor) -> None:
+    """Points (N, 2) of each group, in a colour of its own and named by its keyword; as a line if joined."""
+    groups = {name: points.detach().cpu() for name, points in groups.items()}
+    every = fw.cat(list(groups.values()))
+    low, span = every.amin(0), float((every.amax(0) - every.amin(0)).max())
+    picture = Image.new("RGB", (420, 420), "white")
+    pen, font = ImageDraw.Draw(picture), ImageFont.load_default()
+    for i, ((name, points), colour) in enumerate(zip(groups.items(), ((150, 150, 150), _WRONG, _RIGHT))):
+        places = [(20 + 380 * x, 400 - 380 * y) for x, y in ((points - low) / span).tolist()]
+        if joined:
+            pen.line(places, fill=colour, width=2)
+        for x, y in [] if joined else places:
+            pen.ellipse((x - 1, y - 1, x + 1, y + 1), fill=colour)
+        pen.text((24, 8 + 14 * i), name, fill=colour, font=font)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    picture.save(path)
 
 
 def draw_digits(images: fw.Tensor, guesses: fw.Tensor, truth: fw.Tensor, path: Path,

@@ -6,6 +6,7 @@ of cartpole.py.
 """
 
 import argparse
+from pathlib import Path
 
 from cartpole import Carts, score
 
@@ -13,7 +14,7 @@ import framework as fw
 from framework import nn
 from framework.distributions import Categorical
 from framework.models import MLP
-from framework.utils.training import progress
+from framework.utils.training import History, progress
 
 
 def advantages(rewards: fw.Tensor, values: fw.Tensor, over: fw.Tensor, discount: float,
@@ -36,16 +37,19 @@ def main() -> None:
     parser.add_argument("--clip", type=float, default=0.2)
     parser.add_argument("--lr", type=float, default=3e-3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of the falls")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     actor, critic = MLP(4, [64], 2), MLP(4, [64], 1)
     parameters = [*actor.parameters(), *critic.parameters()]
     optimizer = fw.optim.Adam(parameters, lr=args.lr)
-    carts, rounds = Carts(args.carts), 12 if args.quick else args.rounds
+    carts, rounds, history = Carts(args.carts), 12 if args.quick else args.rounds, History()
     with progress(range(rounds)) as bar:
-        for _ in bar:
-            states, actions, rewards, over = [], [], [], []
+        for i in bar:
+            states, actions, rewards, over, falls = [], [], [], [], 0
             with fw.no_grad():
                 for _ in range(args.steps):
                     states.append(carts.state)
@@ -53,6 +57,7 @@ def main() -> None:
                     fell, ended = carts.step(actions[-1])
                     rewards.append(fw.where(fell, -1.0, 0.1))
                     over.append(ended)
+                    falls += int(fell.sum())
                 x, a = fw.stack(states), fw.stack(actions)
                 values = critic(fw.cat([x, carts.state[None]])).squeeze(-1)
                 gain = advantages(fw.stack(rewards), values, fw.stack(over), 0.99, 0.95)
@@ -71,7 +76,11 @@ def main() -> None:
                 loss.backward()
                 nn.utils.clip_grad_norm_(parameters, 0.5)
                 optimizer.step()
+            history.add(round=i + 1, falls=falls)
             bar.show(critic=value.item())
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        history.plot("falls", x="round", path=args.out / "falls.svg")
     print(f"mean episode {score(actor):.0f} steps of at most {Carts.LIMIT}")
 
 

@@ -1,9 +1,11 @@
 """Two LSTM cells learn sine waves with LBFGS, then go on by themselves."""
 
 import argparse
+from pathlib import Path
 
 import framework as fw
 from framework import nn
+from framework.utils.training import History, progress
 
 
 class Waves(nn.Module):
@@ -33,6 +35,7 @@ def main() -> None:
     parser.add_argument("--length", type=int, default=120)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of a wave that goes on")
     parser.add_argument("--quick", action="store_true", help="shorter waves, in seconds")
     args = parser.parse_args()
     steps, length, width = (4, 40, 16) if args.quick else (args.steps, args.length, 32)
@@ -52,13 +55,20 @@ def main() -> None:
         loss.backward()
         return loss
 
-    for step in range(steps):
-        print(f"step {step + 1}: loss {optimizer.step(closure).item():.6f}")
+    with progress(range(steps)) as bar:
+        for _ in bar:
+            bar.show(loss=optimizer.step(closure).item())
     with fw.no_grad():
         seen = length * 3 // 4
         went_on = model(test[:, :seen], future=length - seen)[:, seen:]
         error = nn.functional.mse_loss(went_on, test[:, seen + 1:]).item() ** 0.5
         loss = nn.functional.mse_loss(model(test[:, :-1]), test[:, 1:]).item()
+    if args.out:
+        args.out.mkdir(parents=True, exist_ok=True)
+        history = History()
+        for i, (wanted, found) in enumerate(zip(test[0, seen + 1:], went_on[0])):
+            history.add(step=seen + 1 + i, wave=wanted, alone=found)
+        history.plot(path=args.out / "waves.svg")
     print(f"test loss {loss:.6f} after {calls} evaluations; going on alone it is off by {error:.3f}")
 
 

@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 import framework as fw
 from framework import nn
+from framework.io import Checkpointer
 from framework.nn.utils.rnn import pad_sequence
 
 PAD, START, END, UNKNOWN = range(4)
@@ -62,7 +63,7 @@ class Translator(nn.Module):
     @fw.no_grad()
     def translate(self, x: fw.Tensor, limit: int = 12) -> list[list[int]]:
         memory, state = self.encode(x)
-        word, found = fw.full((len(x), 1), START), []
+        word, found = fw.full((len(x), 1), START, device=x.device), []
         for _ in range(limit):
             logits, state = self.decode(word, state, memory, x != PAD)
             word = logits.argmax(-1)
@@ -77,6 +78,9 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for checkpoints, one every epoch")
+    parser.add_argument("--resume", action="store_true", help="go on from the last checkpoint in --out")
     parser.add_argument("--quick", action="store_true", help="fewer sentences, in seconds")
     args = parser.parse_args()
     epochs, width = (3, 48) if args.quick else (args.epochs, args.width)
@@ -92,11 +96,16 @@ def main() -> None:
         return tuple(pad_sequence([vocabulary(s[i]) for s in samples], batch_first=True, padding_value=PAD)
                      for i, vocabulary in enumerate((source, target)))
 
-    model = Translator(len(source.words), len(target.words), width)
+    model = Translator(len(source.words), len(target.words), width).to(args.device)
     optimizer = fw.optim.Adam(model.parameters(), lr=2e-3)
     loader = fw.data.DataLoader(train, batch_size=64, shuffle=True, collate_fn=collate)
-    for epoch in range(epochs):
+    parts = {"model": model, "optimizer": optimizer, "loader": loader}
+    checkpoints, first = Checkpointer(args.out, keep=1) if args.out else None, 0
+    if args.resume and checkpoints and (found := checkpoints.resume(**parts)) is not None:
+        first = found["step"]
+    for epoch in range(first, epochs):
         for x, y in (bar := tqdm(loader, desc=f"epoch {epoch + 1}/{epochs}")):
+            x, y = x.to(args.device), y.to(args.device)
             memory, state = model.encode(x)
             logits, _ = model.decode(y[:, :-1], state, memory, x != PAD)
             loss = nn.functional.cross_entropy(logits.flatten(0, 1), y[:, 1:].flatten(), ignore_index=PAD)
@@ -105,7 +114,9 @@ def main() -> None:
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
-    x, y = collate(test)
+        if checkpoints:
+            checkpoints.save(epoch + 1, **parts)
+    x, y = (t.to(args.device) for t in collate(test))
     with fw.no_grad():
         memory, state = model.encode(x)
         logits, _ = model.decode(y[:, :-1], state, memory, x != PAD)

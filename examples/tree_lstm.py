@@ -14,8 +14,9 @@ Without ``--data`` short sentences are made up, in which "not" and "never" turn 
 import argparse
 import itertools
 import random
-import time
 from pathlib import Path
+
+from tqdm import tqdm
 
 import framework as fw
 from framework import nn
@@ -109,12 +110,14 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--batch", type=int, default=128, help="trees in a batch")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--quick", action="store_true", help="small and short, as the tests run it")
     args = parser.parse_args()
     if args.quick:
         args.width, args.epochs, args.batch = 16, 16 if args.data is None else 1, 16
     rng = random.Random(args.seed)
     fw.manual_seed(args.seed)
+    fw.set_default_device(args.device)
     train, test = (read(args.data, "train.tsv"), read(args.data, "dev.tsv")) if args.data else made_up(rng)
     if args.quick:
         train, test = train[:1500], test[:200]
@@ -124,18 +127,14 @@ def main():
     optimizer = fw.optim.Adam(model.parameters(), lr=0.01 if args.data is None else 2e-3)
     for epoch in range(args.epochs):
         rng.shuffle(train)
-        begin, total = time.perf_counter(), 0.0
-        for i in range(0, len(train), args.batch):
+        for i in (bar := tqdm(range(0, len(train), args.batch), desc=f"epoch {epoch + 1}")):
             batch = train[i:i + args.batch]
             scores = together(model, [tree for tree, _ in batch])
             loss = nn.functional.cross_entropy(fw.stack(scores), fw.tensor([label for _, label in batch]))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            total += loss.item() * len(batch)
-        if not args.quick or epoch == args.epochs - 1:
-            speed = len(train) / (time.perf_counter() - begin)
-            print(f"epoch {epoch + 1}: loss {total / len(train):.3f}, {speed:.0f} trees a second")
+            bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
     schedule = scores.schedule
     print(f"the last batch: {schedule.calls} operations in {schedule.runs} calls")
     print(f"test accuracy {100 * accuracy(model, test):.1f}% of {len(test)} sentences")

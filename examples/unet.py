@@ -1,7 +1,9 @@
 """A U-Net finds discs in noisy pictures, pixel by pixel."""
 
 import argparse
+from pathlib import Path
 
+from pictures import draw_sheet
 from tqdm import tqdm
 
 import framework as fw
@@ -37,6 +39,7 @@ def main() -> None:
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for pictures, masks and what was found")
     parser.add_argument("--quick", action="store_true", help="smaller pictures, in seconds")
     args = parser.parse_args()
     size, width, count, epochs = (24, 8, 192, 5) if args.quick else (args.size, args.width, 800, args.epochs)
@@ -57,8 +60,11 @@ def main() -> None:
             bar.set_postfix(loss=f"{loss.item():.3f}", refresh=False)
     model.eval()
     with fw.no_grad():
-        found = overlap(model(x.to(args.device)).cpu(), masks)
-    print(f"intersection over union {found:.3f} on pictures it never saw")
+        logits = model(x.to(args.device)).cpu()
+    if args.out:
+        rows = fw.cat([x[:8, 0] / 2 + 0.25, masks[:8].float(), logits[:8].softmax(1)[:, 1]])
+        draw_sheet(args.out / "discs.png", rows, columns=8, scale=2)
+    print(f"intersection over union {overlap(logits, masks):.3f} on pictures it never saw")
 
 
 if __name__ == "__main__":

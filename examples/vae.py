@@ -6,6 +6,7 @@ Source: Kingma and Welling, Auto-encoding variational Bayes, ICLR 2014.
 import argparse
 from pathlib import Path
 
+from pictures import draw_sheet
 from sklearn.datasets import load_digits
 from tqdm import tqdm
 
@@ -41,7 +42,7 @@ def main() -> None:
     parser.add_argument("--lr", type=float, default=2e-3)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--out", type=Path, default=Path("runs/vae"), help="folder for the picture")
+    parser.add_argument("--out", type=Path, help="folder for a picture of drawn digits")
     parser.add_argument("--quick", action="store_true", help="fewer epochs, in seconds")
     args = parser.parse_args()
     fw.manual_seed(args.seed)
@@ -59,14 +60,8 @@ def main() -> None:
     with fw.no_grad():
         bound = model.loss(test).item()
         drawn = model.decoder(fw.randn(60, args.code, device=args.device)).sigmoid().cpu()
-    try:
-        from PIL import Image
-        args.out.mkdir(parents=True, exist_ok=True)
-        sheet = drawn.reshape(5, 12, 8, 8).transpose(1, 2).reshape(40, 96)
-        picture = Image.fromarray((255 - 255 * sheet).to(fw.uint8).numpy())
-        picture.resize((384, 160), Image.Resampling.NEAREST).save(args.out / "drawn.png")
-    except ImportError:
-        print("install pillow to see the digits that it draws")
+    if args.out:
+        draw_sheet(args.out / "drawn.png", 1 - drawn.reshape(-1, 8, 8), columns=12)
     print(f"held-out bound {bound:.2f} nats per image")
 
 

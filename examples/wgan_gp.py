@@ -5,7 +5,9 @@ Source: Gulrajani et al., Improved training of Wasserstein GANs, NeurIPS 2017.
 """
 
 import argparse
+from pathlib import Path
 
+from pictures import draw_points
 from tqdm import tqdm
 
 import framework as fw
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument("--critic-steps", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="cpu")
+    parser.add_argument("--out", type=Path, help="folder for a picture of points")
     parser.add_argument("--quick", action="store_true", help="fewer steps, in seconds")
     args = parser.parse_args()
     steps = 250 if args.quick else args.steps
@@ -62,7 +65,10 @@ def main() -> None:
         for_generator.step()
         bar.set_postfix(distance=f"{distance.item():.3f}", refresh=False)
     with fw.no_grad():
-        clouds, share = covered(generator(fw.randn(2000, 4, device=args.device)))
+        points = generator(fw.randn(2000, 4, device=args.device))
+    clouds, share = covered(points)
+    if args.out:
+        draw_points(args.out / "clouds.png", real=ring(500), drawn=points)
     print(f"{clouds} of 8 clouds found, {share:.1%} of the points lie in one")
 
 

@@ -33,6 +33,15 @@ def test_every_page_is_in_some_contents(tmp_path):
     assert {p for p in pages - {"index"} if f"\n{p}\n" not in contents} == set()
 
 
+def test_the_gallery_tells_every_example(tmp_path):
+    pictures = {path.stem for path in (ROOT / "docs" / "gallery").glob("*.*")}
+    assert build.write_gallery(tmp_path) == len(pictures) >= 3
+    page = (tmp_path / "gallery.md").read_text()
+    for name in ("names", "reinforce", "maml"):
+        part = page.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+        assert "- Data: " in part and re.search(r"- Full run: .*\d.*, [\d.]+ (s|min)", part)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
 def test_links_lead_somewhere_and_cells_are_python(page):
     text = page.read_text(encoding="utf-8")

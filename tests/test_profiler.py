@@ -230,3 +230,32 @@ def test_results_are_those_without_a_profiler():
         training_step(nets[1])
     for a, b in zip(nets[0].parameters(), nets[1].parameters()):
         assert a.tolist() == b.tolist()
+
+
+def test_ops_that_run_as_one_are_told_apart_backward():
+    """The derivatives of a convolution and a relu that ran as one call know their module, too."""
+    class Joined(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.body = nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU())
+
+        def forward(self, x):
+            return self.body(x)
+
+    net, x = Joined(), fw.randn(2, 2, 8, 8)
+    with P.profile(with_modules=True) as prof:
+        net(x).sum().backward()
+    modules = {span.name: span.module for span in prof.spans if span.name.startswith("backward ")}
+    assert modules["backward conv"] and modules["backward relu"] and "body" in modules["backward conv"]
+
+
+def test_memory_that_goes_is_counted_where_it_goes():
+    with P.profile(profile_memory=True) as prof:
+        x = fw.ones(1000) + 1
+        with P.record_function("letting go"):
+            del x
+        y = (fw.ones(500) * 2).sin()
+    found = {row.key: row for row in prof.key_averages()}
+    assert found["letting go"].cpu_memory_freed == 4000 and found["letting go"].cpu_memory_usage == 0
+    assert found["sin"].cpu_memory_usage == 2000 and y.shape == (500,)
+    assert "Freed" in prof.key_averages().table()

@@ -2,3 +2,4 @@
 
 c = get_config()  # noqa: F821  (IPython's)
 c.InteractiveShell.xmode = "Minimal"
+c.IPKernelApp.log_level = "ERROR"  # each kernel warns that this machine talks to itself unencrypted

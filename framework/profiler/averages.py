@@ -19,6 +19,8 @@ class Average:
     """The spans of one key: how often, how long (microseconds), how many bytes their results took.
 
     key: the name; source: line, module or shapes where averages are told apart by them.
+    cpu_memory_usage: bytes of the results; cpu_memory_freed: of results that went while it ran, where memory
+    was looked at.
     cpu_time_total counts what happened inside, self_cpu_time_total does not; cpu_time is the mean.
     """
 
@@ -26,7 +28,7 @@ class Average:
         self.key, self.source = key, source
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
-        self.cpu_memory_usage = 0
+        self.cpu_memory_usage = self.cpu_memory_freed = 0
         self.input_shapes: Any = []
         self.stack: tuple[str, ...] = ()
 
@@ -47,6 +49,7 @@ class Average:
         self.cpu_time_total += whole
         self.self_cpu_time_total += whole - span.inside / 1e3
         self.cpu_memory_usage += span.bytes
+        self.cpu_memory_freed += span.freed
         self.input_shapes, self.stack = span.shapes or [], span.stack
 
     def __repr__(self) -> str:
@@ -77,7 +80,8 @@ class Averages(list):
         rows = sorted(self, key=lambda row: -getattr(row, _SORTS[sort_by]))
         total = sum(row.self_cpu_time_total for row in self) or 1.0
         lines = [
-            ("Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls", "Memory", "Source")
+            ("Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls", "Memory", "Freed",
+             "Source")
         ]
         for row in rows[: row_limit if row_limit > 0 else None]:
             shown = (
@@ -94,6 +98,7 @@ class Averages(list):
                     _time(row.cpu_time),
                     str(row.count),
                     _size(row.cpu_memory_usage),
+                    _size(row.cpu_memory_freed),
                     row.source,
                 )
             )
@@ -102,7 +107,7 @@ class Averages(list):
         widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
         text = [
             "  ".join(
-                cell.ljust(w) if i in (0, 7) else cell.rjust(w)
+                cell.ljust(w) if i in (0, 8) else cell.rjust(w)
                 for i, (cell, w) in enumerate(zip(line, widths))
             ).rstrip()
             for line in lines
@@ -131,6 +136,7 @@ class Averages(list):
             found.cpu_time_total += row.cpu_time_total
             found.self_cpu_time_total += row.self_cpu_time_total
             found.cpu_memory_usage += row.cpu_memory_usage
+            found.cpu_memory_freed += row.cpu_memory_freed
         return found
 
 

@@ -3,6 +3,7 @@
 import threading
 import weakref
 from collections import Counter, deque
+from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any, NamedTuple
 
@@ -18,9 +19,9 @@ class Owner(NamedTuple):
 class MemoryLog:
     """Every array that ops made and every one that went, in order; the oldest are summed up."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, freed: Callable[[int], None]) -> None:
         self.log: deque[tuple[int, int, str]] = deque()  # time, bytes (negative: freed), place
-        self.limit = limit
+        self.limit, self.freed = limit, freed
         self.before: Counter = Counter()  # bytes by place, of what is no longer in the log
         self.before_arrays: Counter = Counter()
         self.closed = False
@@ -37,12 +38,12 @@ class MemoryLog:
             self._alive.pop(key, None)
             if not self.closed:
                 self._note(-size, place)
+                self.freed(size)
 
         self._alive[key] = weakref.ref(array, gone)
         self._note(size, place)
 
     def _note(self, size: int, place: str) -> None:
-
         with self._lock:
             self.log.append((perf_counter_ns(), size, place))
             if len(self.log) > self.limit:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..node import notes_of, place_of
+from ..node import next_seq, notes_of, place_of
 from ..seam import BACKWARD, MAKE, STEP, WRITE, Event
 from ..tensor import Tensor
 from .memory import MemoryLog
@@ -24,7 +24,8 @@ class Span:
     """One thing that took time: an op, a derivative, a step of an optimizer, a part that the user named.
 
     start, end: nanoseconds; inside: nanoseconds of the spans within it; depth: in how many others it lies.
-    bytes: memory of its result. line: "file:line" of the user's code; module: path, e.g. "layers.0.attn".
+    bytes: memory of its result; freed: of older results that went meanwhile, where memory is looked at.
+    line: "file:line" of the user's code; module: path, e.g. "layers.0.attn".
     """
 
     __slots__ = (
@@ -37,6 +38,7 @@ class Span:
         "thread",
         "shapes",
         "bytes",
+        "freed",
         "line",
         "module",
         "stack",
@@ -44,7 +46,7 @@ class Span:
 
     def __init__(self, name: str, kind: str, depth: int, thread: int) -> None:
         self.name, self.kind, self.depth, self.thread = name, kind, depth, thread
-        self.start = self.end = self.inside = self.bytes = 0
+        self.start = self.end = self.inside = self.bytes = self.freed = 0
         self.shapes: list | None = None
         self.line: str | None = None
         self.module: str | None = None
@@ -68,7 +70,7 @@ class Recorder:
     ) -> None:
         self.shapes, self.stacks, self.modules = shapes, stacks, modules
         self.looks = stacks or modules
-        self.memory = MemoryLog(limit) if memory else None
+        self.memory = MemoryLog(limit, self._freed) if memory else None
         self.spans: deque[Span] = deque(maxlen=limit)
         self.noted = 0
         self._open: dict[int, list[Span]] = {}  # of each thread, the outermost first
@@ -84,7 +86,7 @@ class Recorder:
             self._look(span, event)
         if self.shapes:
             span.shapes = [_shape(x) for x in event.inputs]
-        result = None
+        result, since = None, next_seq() if self.looks else 0
         span.start = perf_counter_ns()
         try:
             result = proceed(*event.inputs, **event.settings)
@@ -93,7 +95,7 @@ class Recorder:
             span.end = perf_counter_ns()
             self.finish(span)
             if result is not None:
-                self._note_result(span, event, result)
+                self._note_result(span, event, result, since)
 
     def begin(self, name: str, kind: str) -> Span:
         """A span inside of those that are open in this thread."""
@@ -115,6 +117,12 @@ class Recorder:
         self.spans.append(span)
         self.noted += 1
 
+    def _freed(self, size: int) -> None:
+        """A result went: that belongs to what this thread is at."""
+        around = self._open.get(threading.get_ident())
+        if around:
+            around[-1].freed += size
+
     # -- where it comes from ---------------------------------------------------------------------
 
     def _look(self, span: Span, event: Event) -> None:
@@ -130,7 +138,7 @@ class Recorder:
         if self.stacks:
             span.stack = user_stack()
 
-    def _note_result(self, span: Span, event: Event, result: Any) -> None:
+    def _note_result(self, span: Span, event: Event, result: Any, since: int) -> None:
         results = result if isinstance(result, (tuple, list)) else (result,)
         first = True
         for x in results:
@@ -142,10 +150,18 @@ class Recorder:
                 if self.memory is not None and event.kind != STEP:
                     self.memory.allocated(array, span)
             if self.looks and first and isinstance(x, Tensor) and x._node is not None and event.kind != MAKE:
-                node = place_of(x._node)[0]
-                if hasattr(node, "op"):
-                    notes_of(node)["profiled"] = span.line, span.module, span.stack
+                _note_nodes(place_of(x._node)[0], since, (span.line, span.module, span.stack))
             first = False
+
+
+def _note_nodes(node: Any, since: int, place: tuple) -> None:
+    """Say of a node, and of those that the same call made before it, where they come from."""
+    left = [node]
+    while left:
+        node = left.pop()
+        if hasattr(node, "op") and node.seq > since:
+            notes_of(node)["profiled"] = place
+            left += [place_of(edge)[0] for edge in node.edges if edge is not None]
 
 
 def _shape(x: Any) -> Any:

@@ -44,6 +44,7 @@ def chrome_trace(spans: Iterable[Span], memory: Any = None) -> dict:
                 ("line", span.line),
                 ("module", span.module),
                 ("bytes", span.bytes),
+                ("freed", span.freed),
             )
             if value
         }
