@@ -70,8 +70,8 @@ def write_gallery(folder: Path) -> int:
     All of it is from the table of examples/README.md and the pictures of docs/gallery, which
     ``python -m benchmarks.examples --page examples/README.md --pictures docs/gallery`` writes.
     """
-    text = ["# Gallery", "", "The [examples](../../examples/README.md) with what a full run of each gives, on "
-            "two cores with two threads, and the same program on PyTorch where that has all it needs."]
+    text = ["# Gallery", "", "The [examples](../../examples/README.md) with what a full run of each gives, "
+            "on two cores with two threads, and the same program on PyTorch where that has all it needs."]
     drawn = 0
     for row in (ROOT / "examples" / "README.md").read_text(encoding="utf-8").splitlines():
         cells = row.strip("| ").split(" | ")
