@@ -333,7 +333,7 @@ def test_the_error_of_the_rank_that_failed_comes_home():
 
 def long(rank, n, direct):
     backend = dist.GroupMember.WORLD.backend
-    backend._direct = direct  # None: find out; False: as where reading others' memory is forbidden
+    backend._direct = direct  # None: find out; False: as where others' memory is out of reach
     for dtype in ("float32", "bfloat16", "int64"):
         xs = [numbers(r, dtype, 2_500_001) for r in range(n)]
         x = wrap(xs[rank].copy())
@@ -350,7 +350,7 @@ def long(rank, n, direct):
 
 
 @pytest.mark.parametrize("direct", [None, False])
-def test_long_tensors_by_reading_others_memory_or_through_slots(direct):
+def test_long_tensors_in_others_memory_or_through_slots(direct):
     pytest.importorskip("ml_dtypes")
     on_ranks(2, long, direct)
-    on_ranks(3, long, False)
+    on_ranks(3, long, direct)

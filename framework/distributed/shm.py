@@ -20,16 +20,16 @@ import numpy as np
 
 from ..backends.segments import Segment, segment_of
 from .board import CODE, DTYPE_CODE, Board, board_size
-from .direct import Reader
+from .direct import Reach
 from .mail import Mail, mail_size
 from .meeting import fetch, hand_out
 from .reductions import ReduceOp, combine
 
 LARGEST, ALL = 1 << 21, 1 << 24  # bytes of half a slot, and of the halves of all ranks together
 SMALL = 1 << 13  # bytes up to which every rank reduces all by itself, which saves a meeting
-LONG = 1 << 22  # bytes from which on ranks read each other's memory where they may
+LONG = 1 << 22  # bytes from which on ranks work in each other's memory where they may
 _ALIGNED = 4096
-_BLOCK = 1 << 17  # bytes of each rank that are reduced at a time there
+_BLOCK = 1 << 19  # bytes of each rank that are reduced at a time there: few calls, all in the L2 cache
 
 
 def half_of(n: int) -> int:
@@ -93,8 +93,8 @@ class ShmBackend:
         self._round = 0
         self._symmetric: WeakValueDictionary[bytes, Symmetric] = WeakValueDictionary()
         self._serial = 0
-        self._reader: Reader | None = None
-        self._direct: bool | None = None  # whether ranks may read each other's memory, once it was tried
+        self._reach: Reach | None = None
+        self._direct: bool | None = None  # whether ranks reach each other's memory, once it was tried
         self.mail = Mail(segment, board, arena_size(n)[1])
 
     # -- helpers ---------------------------------------------------------------------------------
@@ -150,8 +150,8 @@ class ShmBackend:
             combine(op, [s[:n] for s in slots], [a])
             return
 
-        if a.nbytes >= LONG and self.size == 2 and self._may_read():  # with more ranks slots are as quick
-            self._all_reduce_by_reading(a, op)
+        if a.nbytes >= LONG and self._may_reach():
+            self._all_reduce_by_reaching(a, op)
             return
         rank = self.rank
 
@@ -179,39 +179,34 @@ class ShmBackend:
         self.board.meet()
         return [int(s[0]) for s in slots]
 
-    def _may_read(self) -> bool:
-        """Whether all ranks can read each other's memory; tried once, within the call that has begun."""
+    def _may_reach(self) -> bool:
+        """Whether all ranks get at each other's memory; tried once, within the call that has begun."""
         self.board.meet_all()
         if self._direct is None:
-            self._reader = reader = Reader(self.board.pids())
-            able = reader.allowed(self._addresses(reader.word.ctypes.data))
+            self._reach = reach = Reach(self.board.pids())
+            able = reach.allowed(self._addresses(reach.word.ctypes.data))
             self._direct = all(self._addresses(int(able)))
         return self._direct
 
-    def _all_reduce_by_reading(self, a: np.ndarray, op: ReduceOp) -> None:
-        reader, rank, n = self._reader, self.rank, self.size
-        assert reader is not None
+    def _all_reduce_by_reaching(self, a: np.ndarray, op: ReduceOp) -> None:
+        """Each rank reduces its part of everybody's memory and puts it there, while it is in the cache."""
+        reach, rank, n = self._reach, self.rank, self.size
+        assert reach is not None
         addresses = self._addresses(a.ctypes.data)
         mine, step = self._share(a.size), _BLOCK // a.itemsize
         space = np.empty((n, step), a.dtype)
+        others = [i for i in range(n) if i != rank]
         for start in range(mine.start, mine.stop, step):
             here = a[start:min(start + step, mine.stop)]
             parts = [here if i == rank else space[i, :here.size] for i in range(n)]
-            for i, part in enumerate(parts):
-                if i != rank:
-                    reader.read(i, addresses[i] + start * a.itemsize, part)
+            for i in others:
+                reach.read(i, addresses[i] + start * a.itemsize, parts[i])
             combine(op, parts, parts[:1])
             if rank:
                 here[:] = parts[0]
-        self.board.meet()  # every part is whole where it was reduced
-        per = -(-a.size // n)
-        for i in range(n):
-            if i == rank:
-                continue
-            theirs = a[min(per * i, a.size):min(per * (i + 1), a.size)]
-            if theirs.size:
-                reader.read(i, addresses[i] + min(per * i, a.size) * a.itemsize, theirs)
-        self.board.meet()  # everybody has read
+            for i in others:
+                reach.write(i, addresses[i] + start * a.itemsize, here)
+        self.board.meet()
 
     def _symmetric_place(self, a: np.ndarray) -> tuple[Symmetric, int] | None:
         if not self._symmetric:
