@@ -5,10 +5,8 @@
     python examples/data_parallel.py --ranks 2      # without a launcher
 
 Each rank computes on its part of every batch; backward leaves the mean of the gradients. Every epoch ends
-with a
-checkpoint, from which a run goes on by itself, with the same number of ranks or another. ``--zero`` divides
-the
-optimizer's state among the ranks.
+with a checkpoint, from which a run goes on by itself, with the same number of ranks or another. ``--zero``
+divides the optimizer's state among the ranks.
 """
 
 import argparse
@@ -100,12 +98,7 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, help="start so many ranks from here, without a launcher")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
-    if args.ranks:
-        dist.launch(train, args.ranks, args)
-    else:
-        dist.init_process_group()
-        train(args)
-        dist.destroy_process_group()
+    dist.launch(train, args.ranks, args)  # without a number: as one of the ranks that the launcher started
 
 
 if __name__ == "__main__":

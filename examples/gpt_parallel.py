@@ -80,12 +80,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.quick:
         args.steps, args.width = 40, 32
-    if args.ranks:
-        dist.launch(train, args.ranks, args)
-    else:
-        dist.init_process_group()
-        train(args)
-        dist.destroy_process_group()
+    dist.launch(train, args.ranks, args)  # without a number: as one of the ranks that the launcher started
 
 
 if __name__ == "__main__":

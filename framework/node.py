@@ -198,14 +198,27 @@ class Pick:
         return f"<output {self.index} of {self.edges[0]!r}>"
 
 
+class Home:
+    """Memory that waits for a leaf's gradient: ``ops/record/placing.py``.
+
+    free: whether nothing is in it that counts; it is false from the moment it is given to an op.
+    """
+
+    __slots__ = ("array", "free")
+
+    def __init__(self, array: Any) -> None:
+        self.array, self.free = array, True
+
+
 class Leaf(_Shown):
     """The end of a graph: where the gradient of a tensor made by the user is gathered."""
 
-    __slots__ = ("grad", "seq", "hooks", "after", "tangents", "owner", "notes", "__weakref__")
+    __slots__ = ("grad", "seq", "hooks", "after", "home", "tangents", "owner", "notes", "__weakref__")
     edges = ()
 
     def __init__(self, owner: Callable | None = None) -> None:
         self.grad: Any = None
+        self.home: Home | None = None
         self.owner = owner  # a weak reference to the tensor
         self.hooks: list[Callable] | None = None
         self.after: list[Callable] | None = None

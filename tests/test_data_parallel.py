@@ -104,6 +104,49 @@ def test_no_sync_and_kept_gradients():
     on_ranks(2, gathered)
 
 
+def in_place(rank, n):
+    """Kernels make gradients of weights where they are summed; whatever cannot be made there is copied."""
+    fw.manual_seed(rank)
+    inner = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(36, 36), nn.ReLU(),
+                          nn.Linear(36, 36))
+    inner[5].weight = inner[3].weight  # used twice: the sum of both is somewhere else
+    model = DDP(inner)
+    alone, x = copy.deepcopy(inner), fw.randn(5, 1, 5, 5)
+    views = [view._array for bucket in model.reducer.buckets for view in bucket.views]
+    there = {}
+
+    def look(name, p):
+        there[name] = any(p.grad._array is view for view in views)
+    for name, p in inner.named_parameters():
+        if len(p.shape) > 1:
+            p._node.after.insert(0, lambda name=name, p=p: look(name, p))
+    for step in range(3):
+        x = x + step
+        loss, alone_loss = model(x).square().mean(), alone(x).square().mean()
+        if step == 1:
+            loss, alone_loss = loss + inner[0].weight.sum(), alone_loss + alone[0].weight.sum()
+        before = [view.copy() for view in views]
+        taken = fw.autograd.grad(loss, list(inner.parameters()), retain_graph=True)
+        assert all((a == b).all() for a, b in zip(views, before))  # it leaves the buckets alone
+        alone.zero_grad()
+        alone_loss.backward()
+        for g, p in zip(taken, alone.parameters()):
+            assert g.numpy().tobytes() == p.grad.numpy().tobytes()
+        model.zero_grad()
+        loss.backward()
+        whole = [None] * n
+        dist.all_gather_object(whole, [p.grad.numpy() for p in alone.parameters()])
+        for p, *parts in zip(inner.parameters(), *whole):
+            total = parts[0] + parts[1]
+            assert p.grad.numpy().tobytes() == (total / np.float32(n)).tobytes()
+        native = fw._native.module is not None
+        assert there == {"0.weight": native and step != 1, "3.weight": False}
+
+
+def test_gradients_are_made_where_they_are_summed():
+    on_ranks(2, in_place)
+
+
 class Branches(nn.Module):
     def __init__(self):
         super().__init__()

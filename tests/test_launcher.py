@@ -16,7 +16,8 @@ import framework as fw, framework.distributed as dist
 kind, rank = sys.argv[1], int(os.environ["RANK"])
 if kind == "restart" and os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and rank == 1:
     raise ValueError("the first time")
-dist.init_process_group(timeout=1.0 if kind == "stop" else 30)
+dist.init_process_group(timeout=60)
+group = dist.new_group(timeout=1.0) if kind == "stop" else None
 last = dist.get_world_size() - 1
 for step in range(40):
     if step == 20 and rank == last:
@@ -27,7 +28,7 @@ for step in range(40):
         if kind == "early": sys.exit(0)
         if kind == "sleep": print("asleep", os.getpid(), flush=True); time.sleep(60)
     x = fw.ones(10)
-    dist.all_reduce(x)
+    dist.all_reduce(x, group=group)
 print("done", fw.get_num_threads(), dist.get_node_local_rank(), float(x[0]))
 """
 

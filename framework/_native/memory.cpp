@@ -3,10 +3,12 @@
 // Fresh pages cost more than the arithmetic on them, so buffers of large arrays are kept when freed and
 // handed out again. NumPy asks this allocator while its handler is set (NEP 49), which the framework does
 // around kernels and backward; arrays remember their handler, so it does not matter where they die.
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 
 #include "array.h"
 #include "layout.h"
@@ -240,7 +242,30 @@ template <class F> NewArray from_cache(F&& make) {
 void* take_buffer(size_t bytes) { return take(bytes); }
 void give_back_buffer(void* p, size_t) { put_back(p); }
 
+namespace {
+
+// Memory that the next new array of its shape and type is to be, of this thread: a gradient's place in a bucket, say.
+thread_local PyObject* home = nullptr;
+
+// Sets it, or with None takes it back; returns whether an array took the place of the last one.
+bool place_next(nb::object given) {
+    const bool taken = home == nullptr;
+    Py_CLEAR(home);
+    Array a;
+    if (!given.is_none() && nb::try_cast(given, a) && a.usable() && a.contiguous() && a.writeable())
+        home = given.release().ptr();
+    return taken;
+}
+
+bool suits(PyObject* place, int ndim, const npy_intp* shape, int type) {
+    const Array a{reinterpret_cast<PyArrayObject*>(place)};
+    return a.type() == type && a.ndim() == ndim && std::equal(shape, shape + ndim, a.shape());
+}
+
+}  // namespace
+
 NewArray new_array(int ndim, const npy_intp* shape, int type) {
+    if (home && suits(home, ndim, shape, type)) return NewArray(std::exchange(home, nullptr));
     if (ndim < 0 || ndim > NPY_MAXDIMS) throw nb::value_error("an array has at most 64 dimensions");
     PyArray_Descr* descr = PyArray_DescrFromType(type);
     int64_t bytes = PyDataType_ELSIZE(descr);
@@ -267,6 +292,7 @@ FW_BIND(m) {
     if (!numpys || !capsule) throw nb::python_error();
     m.def("use_memory", &use_memory, nb::arg("handler").none());
     m.def("memory_statistics", &statistics);
+    m.def("place_next", &place_next, nb::arg("given").none());
     m.def("empty_cache", [] {
         std::lock_guard<std::mutex> held(lock);
         drop_all();

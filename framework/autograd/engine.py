@@ -254,7 +254,8 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         for edge, ge in zip(edges, grads):
             if edge is None or ge is None:
                 continue
-            if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None):
+            if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None) \
+                    and (edge.home is None or ge is not edge.home.array):
                 if mine and ge is g and needed is None and watch is None and takes_over(edge, op):
                     late.append((edge, g))
                     mine = False

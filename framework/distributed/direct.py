@@ -1,8 +1,8 @@
 """Another rank's private memory: one copy by the kernel each way, where slots need two.
 
-Linux has ``process_vm_readv`` and ``process_vm_writev`` for processes of one user. Where Yama restricts them,
-a rank lets its launcher's descendants do so; where something forbids it (containers may), ``allowed`` says so,
-and slots are used.
+Linux has ``process_vm_readv`` and ``process_vm_writev`` for processes of one user. Where Yama restricts
+them, a rank lets its launcher's descendants do so; where something forbids it (containers may), ``allowed``
+says so, and slots are used.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ class Reach:
         self._pids = pids
         self.word = np.array([_MAGIC], np.int64)  # what peers read to find out whether they may
         libc = ctypes.CDLL(None, use_errno=True)
-        self._calls = [getattr(libc, f"process_vm_{name}v", None) for name in ("read", "write")]
+        self._calls: list[Any] = [getattr(libc, f"process_vm_{name}v", None) for name in ("read", "write")]
         for call in self._calls:
             if call is not None:
                 call.restype = ctypes.c_ssize_t

@@ -1,4 +1,4 @@
-"""Ranks from a program or a notebook, without a launcher: ``launch(fn, n)``."""
+"""Ranks from a program or a notebook, with a launcher or without: ``launch(fn, n)``."""
 
 import contextlib
 import os
@@ -12,13 +12,16 @@ from ..multiprocessing.spawn import start_processes
 from .groups import destroy_process_group, init_process_group, is_initialized
 
 
-def launch(fn: Callable, n: int, *args: Any, timeout: Any = None, start_method: str | None = None) -> list:
+def launch(fn: Callable, n: int | None, *args: Any, timeout: Any = None,
+           start_method: str | None = None) -> list:
     """Run ``fn(*args)`` in ``n`` ranks that have joined a group; what each returns, by rank.
 
-    The ranks are copies of this process (fork), so ``fn`` may be a lambda or stand in a notebook; tensors
-    among args are shared. Each has ``cores / n`` threads. start_method: "spawn" or "forkserver" instead, for
-    functions that can be imported. Raises ProcessRaisedException with the traceback of the first rank that
-    failed, or ProcessExitedException, after the others have been ended.
+    n: None for the ranks that a launcher has started, of which this process is one: it joins them, runs
+    ``fn`` and returns a list of its own result. Otherwise they are copies of this process (fork), so ``fn``
+    may be a lambda or stand in a notebook; tensors among args are shared. Each has ``cores / n`` threads.
+    start_method: "spawn" or "forkserver" instead, for functions that can be imported. Raises
+    ProcessRaisedException with the traceback of the first rank that failed, or ProcessExitedException, after
+    the others have been ended.
 
     >>> import framework.distributed as dist
     >>> def program(x):
@@ -28,6 +31,12 @@ def launch(fn: Callable, n: int, *args: Any, timeout: Any = None, start_method: 
     >>> dist.launch(program, 2, fw.ones(2))
     [[3.0, 3.0], [3.0, 3.0]]
     """
+    if n is None:
+        init_process_group(timeout=timeout)
+        result = fn(*args)
+        if is_initialized():
+            destroy_process_group()
+        return [result]
     method = start_method or ("fork" if "fork" in get_all_start_methods() else "spawn")
     ctx = get_context(method)
     pipes = [ctx.Pipe(duplex=False) for _ in range(n)]

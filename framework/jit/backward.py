@@ -182,7 +182,8 @@ class Plan:
                 ge = grads[i]
                 if ge is None:
                     continue
-                if leaf and not fresh and (ge is g or ge.base is not None):
+                if leaf and not fresh and (ge is g or ge.base is not None) \
+                        and (nodes[target].home is None or ge is not nodes[target].home.array):
                     if mine and ge is g and takes_over(nodes[target], node.op):
                         late.append((nodes[target], g))  # it comes last, which is seen in the last bit
                         mine = False

@@ -21,10 +21,12 @@ PROGRAM = """
 import os, signal, sys, threading, time
 kind, victim, at = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 import framework as fw, framework.distributed as dist, framework.nn as nn
-dist.init_process_group(timeout=3)
-rank = dist.get_rank()
 print("pid", os.getpid(), flush=True)
-model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)))
+dist.init_process_group()  # where a rank may take seconds to start, the short deadline is for calls only
+group = dist.new_group(timeout=3)
+rank = dist.get_rank()
+model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 8)),
+                                            process_group=group)
 optimizer = fw.optim.SGD(model.parameters(), lr=0.01)
 until = time.monotonic() + at
 def end():
@@ -39,8 +41,8 @@ while True:
     if rank == victim and time.monotonic() > until:
         if kind == "raise": raise ValueError("the first cause")
         if kind == "leave": sys.exit(0)
-        if kind == "shape": dist.all_reduce(fw.ones(3 + rank))
-        if kind == "call": dist.barrier()
+        if kind == "shape": dist.all_reduce(fw.ones(3 + rank), group=group)
+        if kind == "call": dist.barrier(group)
     optimizer.zero_grad()
     model(fw.randn(8, 64)).sum().backward()
     optimizer.step()

@@ -1,8 +1,10 @@
 """Gradients in buckets: flat memory that is summed over the ranks in a few calls, of which they are views.
 
 With the backend ``shm`` buckets lie in memory that all ranks have mapped, so they are summed where they are.
-At the end of the last bucket stands a number per parameter that says whether it was used; it is summed along,
-and so all ranks know which parameters some rank has a gradient for.
+Kernels that can make the gradients of weights in their places do so. Behind the last bucket stands a number
+per parameter that says whether it was used; it is summed along, and so all ranks know which parameters some
+rank has a gradient for. Buckets of one dtype lie side by side, and are summed in one call unless that is to
+begin before backward has ended.
 """
 
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from ...distributed.collectives import all_reduce
 from ...distributed.groups import ProcessGroup
 from ...distributed.reductions import ReduceOp
 from ...distributed.work import Future
+from ...node import Leaf
+from ...ops.record import placing
 from ...tensor import Tensor, wrap
 
 FIRST, LATER = 1 << 20, 25 << 20  # bytes
@@ -68,27 +72,39 @@ class Reducer:
         self.beside = False  # whether buckets are reduced while backward goes on
         self._memory: list[Any] = []
         self.buckets: list[GradBucket] = []
-        chunks = _divided(params, cap)
-        for i, chunk in enumerate(chunks):
-            self.buckets.append(self._bucket(i, i == len(chunks) - 1, chunk))
+        self._homes: list[Any] = []
+        self._lay_out(_divided(params, cap))
         self.where = {id(p): (b, k) for b in self.buckets for k, p in enumerate(b._params)}
         self.number = {id(p): i for i, p in enumerate(params)}
         self.used = np.zeros(len(params), bool)
         self._next = 0
 
-    def _bucket(self, index: int, last: bool, params: list[Tensor]) -> GradBucket:
-        first = params[0]._array
-        step = max(_ALIGNED // first.itemsize, 1)
-        places, end = [], 0
-        for p in params:
-            places.append(slice(end, end + p.numel()))
-            end += -(-p.numel() // step) * step
-        count = end + (len(self.params) if last else 0)
-        array = self._allocate(first, count)
-        bucket = GradBucket(index, last, params, array[:end], places)
-        if last:
-            self._whole, self._flags = array, array[end:]
-        return bucket
+    def _lay_out(self, chunks: list[list[Tensor]]) -> None:
+        """Make the buckets, those of one dtype and device in one piece of memory."""
+        ends: dict[tuple, int] = {}
+        spans = []
+        for chunk in chunks:
+            kind = chunk[0].dtype, chunk[0].device
+            step = max(_ALIGNED // chunk[0]._array.itemsize, 1)
+            start = end = ends.get(kind, 0)
+            places = []
+            for p in chunk:
+                places.append(slice(end - start, end - start + p.numel()))
+                end += -(-p.numel() // step) * step
+            ends[kind] = end
+            spans.append((kind, slice(start, end), places))
+        last, at, _ = spans[-1]
+        ends[last] += len(self.params)
+        first = {(p.dtype, p.device): p._array for p in reversed(self.params)}
+        memory = {kind: self._allocate(first[kind], count) for kind, count in ends.items()}
+        self._flags, self._last = memory[last][at.stop:], wrap(memory[last][at.start:])
+        self._wholes = [wrap(array) for array in memory.values()]
+        for i, (chunk, (kind, span, places)) in enumerate(zip(chunks, spans)):
+            bucket = GradBucket(i, i == len(chunks) - 1, chunk, memory[kind][span], places)
+            self.buckets.append(bucket)
+            for p, view in zip(chunk, bucket.views):
+                if isinstance(view._array, np.ndarray) and type(p._node) is Leaf:
+                    self._homes.append(placing.use(p._node, view._array))
 
     def _allocate(self, like: Any, count: int) -> Any:
         symmetric = getattr(self.group.backend, "symmetric", None)
@@ -124,9 +140,10 @@ class Reducer:
 
     @staticmethod
     def _take(p: Tensor, view: Tensor) -> None:
-        g = p.grad
+        g: Any = p.grad
         if g is not view:
-            view._array[...] = g._array  # type: ignore[union-attr]
+            if g._array is not view._array:  # else it was made there
+                view._array[...] = g._array
             p.grad = view
 
     def _launch_ready(self) -> None:
@@ -152,11 +169,17 @@ class Reducer:
             flags[:] = self.used
         else:
             flags[...] = array_module(flags).asarray(self.used)
-        for bucket in self.buckets[self._next:]:
-            self._launch(bucket)
-        for bucket in self.buckets:
-            if bucket.work is not None:
-                self._settle(bucket)
+        if self.beside or self.hook is not None:
+            for bucket in self.buckets[self._next:]:
+                self._launch(bucket)
+            for bucket in self.buckets:
+                if bucket.work is not None:
+                    self._settle(bucket)
+        else:
+            for whole in self._wholes:
+                all_reduce(whole, self.op, self.group)
+        for home in self._homes:
+            home.free = True
         if self.used.all():
             return
         anybody = flags if isinstance(flags, np.ndarray) else flags.get()
@@ -171,11 +194,8 @@ class Reducer:
                 all_reduce(wrap(self._flags), ReduceOp.MAX, self.group)
             bucket.work = self.hook(self.hook_state, bucket)
             return
-        whole = wrap(self._whole) if bucket.is_last() else bucket.tensor
-        if self.beside and len(self.buckets) > 1:
-            bucket.work = all_reduce(whole, self.op, self.group, async_op=True)
-        else:
-            all_reduce(whole, self.op, self.group)
+        whole = self._last if bucket.is_last() else bucket.tensor
+        bucket.work = all_reduce(whole, self.op, self.group, async_op=True)
 
     def _settle(self, bucket: GradBucket) -> None:
         if self.hook is None:

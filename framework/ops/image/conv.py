@@ -24,6 +24,7 @@ from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg
 from ..record.batched import call, front_moved, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
+from ..record.placing import gives_gradients_a_place
 from ..record.public import public
 from ..record.road import NEVER
 from ..reduce.sums import sum_op
@@ -369,6 +370,7 @@ conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, g
           kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
           batch=batch_conv,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER)
+gives_gradients_a_place(conv)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
                      kernel=_input_grad_kernel, native="conv_input_grad",

@@ -15,6 +15,7 @@ from ..record import autocast
 from ..record.args import is_foreign, one_dim, tensor_arg
 from ..record.batched import aligned, call, on_tensors, rowwise
 from ..record.op import Meta, Op
+from ..record.placing import gives_gradients_a_place
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
 from ..reduce.sums import sum_op
@@ -411,6 +412,7 @@ linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
                infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)
+gives_gradients_a_place(linear_op)
 
 
 @public("nn.functional", op=linear_op, autocast="lower", asks=False)
