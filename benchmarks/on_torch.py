@@ -7,6 +7,7 @@ metrics, small helpers of loops) is this package's own source, executed over PyT
 checkpoints, which lie deeper in this package, are replaced by the few lines below.
 """
 
+import gzip
 import importlib
 import runpy
 import sys
@@ -69,6 +70,17 @@ class CIFAR10(torch.utils.data.Dataset):
         return self.transform(self.images[i]), self.labels[i]
 
 
+class MNIST:
+    """The idx files as tensors."""
+
+    def __init__(self, folder: str, train: bool) -> None:
+        kind = "train" if train else "t10k"
+        images, labels = (gzip.decompress(Path(folder, f"{kind}-{part}-ubyte.gz").read_bytes())
+                          for part in ("images-idx3", "labels-idx1"))
+        self.data = torch.frombuffer(bytearray(images[16:]), dtype=torch.uint8).reshape(-1, 28, 28)
+        self.targets = torch.frombuffer(bytearray(labels[8:]), dtype=torch.uint8)
+
+
 def compose(steps: list) -> Any:
     """One after the other."""
     def all_steps(x: torch.Tensor) -> torch.Tensor:
@@ -119,7 +131,7 @@ def install() -> None:
     transforms = module("data.transforms", **TRANSFORMS)
     cifar = module("data.cifar", CIFAR10=CIFAR10)
     top.data = sys.modules["framework.data"]
-    top.data.__dict__.update(transforms=transforms, cifar=cifar)
+    top.data.__dict__.update(transforms=transforms, cifar=cifar, MNIST=MNIST)
     top.io = module("io", Checkpointer=Checkpointer, load=torch.load, load_safetensors=None)
     vars(top).update(errors=importlib.import_module("framework.errors"), utils=sys.modules["framework.utils"])
 

@@ -43,11 +43,15 @@ class _Quiet(threading.local):
     site: Callable | None = None  # what notes the line that changes a tensor in place, if somebody asks
     stack: tuple = ()  # those who look at all calls, see ``seam.py``
     whole = True  # whether several ops may run as one
+    newcomers: tuple = ()  # of them, those who look at threads that begin, too
 
     def __init__(self) -> None:
         with np.errstate(all="ignore"), cached_memory():
             self.plain: Callable = copy_context().run
         self.run: Callable | None = self.plain
+        if _Quiet.newcomers:
+            self.stack, self.run = _Quiet.newcomers, None
+            self.whole = all(one.shortcuts for one in self.stack)
 
 
 quiet = _Quiet()

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from .quiet import quiet
+from .quiet import _Quiet, quiet
 
 OP, WRITE, BACKWARD, STEP, MAKE = "op", "write", "backward", "step", "make"
 
@@ -78,24 +78,34 @@ class intercept:
     lean: that it computes nothing itself except by ``outside``, which saves those alone in a thread the
     change of who looks. settle: what makes ready the tensors among some values, where an interceptor has put
     calls off; those who look at the graph, or at arrays, without a call ask for that (``settled``).
+    newcomers: whether it also gets the calls of threads that begin inside the block; those that live longer
+    let go of it at their next call.
     """
 
     def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool = False,
-                 lean: bool = False, settle: Callable | None = None) -> None:
+                 lean: bool = False, settle: Callable | None = None, newcomers: bool = False) -> None:
         self.interceptor = interceptor
         self.shortcuts = shortcuts
         self.wholes = wholes
         self.lean = lean
         self.settle = settle
+        self.newcomers = newcomers
+        self.ended = False
 
     def __enter__(self) -> "intercept":
+        self.ended = False
         _use((*quiet.stack, self))
+        if self.newcomers:
+            _Quiet.newcomers = (*_Quiet.newcomers, self)
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
         stack = list(quiet.stack)
         stack.reverse()
         stack.remove(self)  # the last, if there are several
+        if self.newcomers:
+            _Quiet.newcomers = tuple([one for one in _Quiet.newcomers if one is not self])
+            self.ended = self not in _Quiet.newcomers
         _use(tuple(reversed(stack)))
 
 
@@ -109,6 +119,10 @@ def _use(stack: tuple) -> None:
 def intercepted(event: Event, road: Callable) -> Any:
     """What the interceptors of this thread make of a call; ``road(*inputs, **settings)`` does it."""
     stack = quiet.stack
+    for one in stack:
+        if one.ended:  # this thread began while it looked
+            _use(tuple([other for other in stack if not other.ended]))
+            return intercepted(event, road) if quiet.stack else road(*event.inputs, **event.settings)
     if len(stack) == 1 and stack[0].lean:
         return stack[0].interceptor(event, road)
     return _handed(stack, stack, event, road)

@@ -368,6 +368,10 @@ class Tensor:
                              f"use x.any() or x.all()")
         return bool(self._array.item())
 
+    def __dir__(self) -> list[str]:
+        """What completion shows: no names that begin with one underscore."""
+        return [name for name in super().__dir__() if not name.startswith("_") or name.startswith("__")]
+
     def __len__(self) -> int:
         if self._array.ndim == 0:
             raise TypeError("len() of a 0-dim tensor")

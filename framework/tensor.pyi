@@ -216,6 +216,9 @@ class Tensor:
     def __bool__(self) -> builtins.bool:
         ...
 
+    def __dir__(self) -> list[str]:
+        ...
+
     def __len__(self) -> builtins.int:
         ...
 

@@ -259,3 +259,36 @@ def test_memory_that_goes_is_counted_where_it_goes():
     assert found["letting go"].cpu_memory_freed == 4000 and found["letting go"].cpu_memory_usage == 0
     assert found["sin"].cpu_memory_usage == 2000 and y.shape == (500,)
     assert "Freed" in prof.key_averages().table()
+
+
+def test_threads_that_begin_while_it_looks_are_seen_and_let_go():
+    import threading
+
+    go_on, found = threading.Event(), []
+
+    def work():
+        fw.ones(3).sin()
+        go_on.wait(60)
+        fw.ones(3).cos()
+        found.append((quiet.run is quiet.plain, quiet.stack))
+
+    with P.profile() as prof:
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        while sum(span.name == "sin" for span in prof.spans) < 3:
+            threads[0].join(0.01)
+        fw.ones(2).tan()
+    go_on.set()
+    for thread in threads:
+        thread.join(60)
+    names = [span.name for span in prof.spans]
+    assert names.count("sin") == 3 and names.count("tan") == 1 and "cos" not in names
+    assert len({span.thread for span in prof.spans}) == 4 and found == [(True, ())] * 3
+    events = P.traces.chrome_trace(prof.spans)["traceEvents"]
+    assert sum(event["name"] == "thread_name" for event in events) == 4
+    after = []
+    thread = threading.Thread(target=lambda: after.append(quiet.stack))
+    thread.start()
+    thread.join(60)
+    assert after == [()]

@@ -3,6 +3,8 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ..config.listing import listing as _listing
+
 # functions of the rooms, written by framework.ops.stub
 from ..ops.image.adaptive_pool import adaptive_avg_pool1d as adaptive_avg_pool1d
 from ..ops.image.adaptive_pool import adaptive_avg_pool2d as adaptive_avg_pool2d
@@ -142,3 +144,6 @@ def __getattr__(name: str) -> _Any:
     if name == "handle_torch_function" or name.startswith("has_torch_function"):
         return getattr(_import_module("framework.ops.record.torch_function"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__dir__ = _listing(globals())

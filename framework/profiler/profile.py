@@ -43,8 +43,9 @@ def kineto_available() -> bool:
 class profile:
     """Look at what a block computes: a context manager, or ``start()`` and ``stop()``.
 
-    Every op of this thread is seen, forward and backward, every step of an optimizer, and the parts named
-    with ``record_function``. Without a profiler a program pays nothing.
+    Every op of this thread, and of threads that begin while it looks, is seen, forward and backward, every
+    step of an optimizer, and the parts named with ``record_function``. Without a profiler a program pays
+    nothing.
 
     activities: accepted for programs of PyTorch; ops on a GPU show the time of their calls.
     schedule: which steps are recorded, see ``schedule``; the program calls ``step()`` after each of them.
@@ -139,7 +140,7 @@ class profile:
         ):
             self._pause()
             self._recorder = Recorder(**self._settings)  # type: ignore[arg-type]
-            self._block = intercept(self._recorder, shortcuts=True)
+            self._block = intercept(self._recorder, shortcuts=True, newcomers=True)
             self._block.__enter__()
             current.append(self._recorder)
 

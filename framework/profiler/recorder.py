@@ -73,6 +73,7 @@ class Recorder:
         self.memory = MemoryLog(limit, self._freed) if memory else None
         self.spans: deque[Span] = deque(maxlen=limit)
         self.noted = 0
+        self._noting = threading.Lock()
         self._open: dict[int, list[Span]] = {}  # of each thread, the outermost first
 
     @property
@@ -114,8 +115,9 @@ class Recorder:
             pass
         if around:
             around[-1].inside += span.end - span.start
-        self.spans.append(span)
-        self.noted += 1
+        with self._noting:
+            self.spans.append(span)
+            self.noted += 1
 
     def _freed(self, size: int) -> None:
         """A result went: that belongs to what this thread is at."""

@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ...config.listing import listing as _listing
 from ...data import *  # noqa: F403 - the same names, so that no second list can fall behind
 from . import dataloader as dataloader
 from . import dataset as dataset
@@ -17,3 +18,6 @@ def __getattr__(name: str) -> _Any:
     if name in ("DFIterDataPipe", "DataChunk", "IterDataPipe", "MapDataPipe", "functional_datapipe"):
         return getattr(_import_module(f"{__name__}.datapipes.datapipe"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__dir__ = _listing(globals(), "dataloader dataset distributed sampler transforms")
