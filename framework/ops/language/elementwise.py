@@ -332,6 +332,7 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
     if kinds and op.complex:
         kinds += "c"
     weak = "fc" if op.complex else "f"
+    whole = "" if op.result == "float" else "iu"
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
@@ -348,6 +349,12 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
                                     input._node is not None or other._node is not None)
                 elif type(other) in _WEAK and a.dtype.kind in weak:
                     return pair(op, input, other, a, other, input._node is not None)
+                elif type(other) is int and a.dtype.kind in whole:
+                    return pair(op, input, other, a, other, False)
+            elif type(input) in _WEAK and isinstance(other, Tensor):
+                b = other._array
+                if b.dtype.kind in weak or type(input) is int and b.dtype.kind in whole:
+                    return road(op, (input, other), (input, b), _NO_SETTINGS, other._node is not None)
         except LayoutError:  # a sparse tensor, which has no array
             pass
         if not operator:

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -10,6 +12,7 @@ from ..record.args import size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+from .view import lies_plainly, seen_in
 
 
 def broadcast_shape(shapes: Any, op: str) -> tuple[int, ...]:
@@ -39,7 +42,17 @@ def _expand_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
 def _expand_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
     if x.size == math.prod(size) and size[len(size) - x.ndim:] == x.shape:
         return x.reshape(size)  # nothing is repeated, so unlike broadcast_to's it may be written to
-    return xp.broadcast_to(x, size)
+    if xp is not np or not lies_plainly(x):
+        return xp.broadcast_to(x, size)
+    extra = len(size) - x.ndim
+    strides = [0] * extra
+    for old, new, stride in zip(x.shape, size[extra:], x.strides):
+        if old != new and old != 1:
+            return xp.broadcast_to(x, size)  # which says what was wrong
+        strides.append(stride if old == new else 0)
+    out = seen_in(x, size, strides)
+    out.setflags(write=False)
+    return out
 
 
 def _sum_to_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
@@ -87,11 +100,15 @@ def _expand_method(input: Tensor, *size: Any) -> Tensor:
             [2., 2., 2.]])
     """
     wanted = size_args(size, "expand")
-    shape = tensor_arg(input, "expand").shape
-    extra = len(wanted) - len(shape)
-    full = tuple(shape[i - extra] if s == -1 and i >= extra else s for i, s in enumerate(wanted))
-    _expand_infer(Meta(shape, input.dtype), size=full)
-    return expand.run(input, size=full)
+    tensor_arg(input, "expand")
+    if -1 in wanted:
+        shape = input.shape
+        extra = len(wanted) - len(shape)
+        wanted = tuple([shape[i - extra] if s == -1 and i >= extra else s for i, s in enumerate(wanted)])
+    if wanted and min(wanted) < 0:
+        raise ShapeError(f"expand: got size {list(wanted)} for a tensor of shape {list(input.shape)}; "
+                         f"no size may be negative, but for -1, which keeps one that is there")
+    return expand.run(input, size=wanted)
 
 
 @public(method=True)

@@ -79,10 +79,12 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
     for i, x in enumerate(found):
         if not isinstance(x, Tensor):
             raise TypeError(f"{op}: tensors[{i}] must be a Tensor, got {kind_of(x)}")
-    dtype = found[0].dtype
-    for x in found:
-        if x.dtype is not dtype:
-            dtype = promote_types(dtype, x.dtype)
+    dtypes = [x.dtype for x in found]
+    dtype = dtypes[0]
+    if dtypes.count(dtype) == len(dtypes):
+        return found
+    for other in dtypes:
+        dtype = promote_types(dtype, other)
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in found]
 
 
@@ -98,11 +100,15 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [0., 0.]])
     """
     xs = _list_of(tensors, "cat")
-    if any(x.ndim == 0 for x in xs):
+    shapes = [x.shape for x in xs]
+    if () in shapes:
         raise ShapeError("cat: tensors of 0 dimensions cannot be joined along one; use stack()")
-    xs = [x for x in xs if x.shape != (0,)] or xs[:1]
-    at = one_dim(dim, xs[0].ndim, "cat")
-    if any(x.ndim != xs[0].ndim for x in xs):
+    if (0,) in shapes:
+        xs = [x for x in xs if x.shape != (0,)] or xs[:1]
+        shapes = [x.shape for x in xs]
+    ndims = [len(shape) for shape in shapes]
+    at = one_dim(dim, ndims[0], "cat")
+    if ndims.count(ndims[0]) != len(ndims):
         _cat_infer(*[Meta(x.shape, x.dtype) for x in xs], dim=at)
     if out is None:
         return cat_op.run(*xs, dim=at)

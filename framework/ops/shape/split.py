@@ -106,6 +106,11 @@ def _pieces(x: Tensor, dim: int, bounds: list[int]) -> tuple[Tensor, ...]:
     return _cut(x, dim, keys) if whole else tuple([slice_along(x, dim, key) for key in keys])
 
 
+def _equal_pieces(x: Tensor, dim: int, size: int, length: int) -> tuple[Tensor, ...]:
+    """Slices of one size, the last one perhaps shorter, of a dimension of that length above 0."""
+    return _cut(x, dim, [slice(a, a + size) for a in range(0, length, size)])
+
+
 def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     bounds = [0]
     for size in sizes:
@@ -135,7 +140,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     size, length = split_size_or_sections.__index__(), tensor.shape[at]
     if size < 0 or (size == 0 and length):
         raise ShapeError(f"split: split_size must be positive, got {size}")
-    return _pieces(tensor, at, [*range(0, length, max(size, 1)), length] if length else [0, 0])
+    return _equal_pieces(tensor, at, size, length) if length else _pieces(tensor, at, [0, 0])
 
 
 @public(method=True)
@@ -171,8 +176,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     length = input.shape[at]
     if not length:
         return _pieces(input, at, [0] * (chunks + 1))
-    size = -(-length // chunks)
-    return _pieces(input, at, [*range(0, length, size), length])
+    return _equal_pieces(input, at, -(-length // chunks), length)
 
 
 def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]:
