@@ -26,15 +26,15 @@ from .ops.linalg.lu import lu_solve as lu_solve
 from .ops.linalg.made_matrices import _diagonal as diagonal  # noqa: F401
 from .ops.linalg.made_matrices import _linalg_vander as vander  # noqa: F401
 from .ops.linalg.made_matrices import householder_product as householder_product
-from .ops.linalg.matmul import _linalg_cross as cross  # noqa: F401
 from .ops.linalg.matmul import matmul as matmul
-from .ops.linalg.matmul import vecdot as vecdot
 from .ops.linalg.matrix_norm import cond as cond
 from .ops.linalg.matrix_norm import matrix_norm as matrix_norm
 from .ops.linalg.matrix_norm import norm as norm
 from .ops.linalg.powers import matrix_exp as matrix_exp
 from .ops.linalg.powers import matrix_power as matrix_power
 from .ops.linalg.powers import multi_dot as multi_dot
+from .ops.linalg.products import _linalg_cross as cross  # noqa: F401
+from .ops.linalg.products import vecdot as vecdot
 from .ops.linalg.rank import matrix_rank as matrix_rank
 from .ops.linalg.rank import pinv as pinv
 from .ops.linalg.systems import inv as inv

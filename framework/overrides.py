@@ -12,7 +12,7 @@ from functools import wraps
 from types import FunctionType, TracebackType
 from typing import Any
 
-from . import creation as creation
+from . import creation, from_data
 from .ops.record.arming import arm, functions
 from .ops.record.public import PUBLIC
 from .ops.record.torch_function import UNWRAPPED, ask, modes_open, state
@@ -98,7 +98,8 @@ def resolve_name(f: Callable) -> str | None:
     for name, value in vars(Tensor).items():
         if value is f:
             return f"framework.Tensor.{name}"
-    return next((f"framework.{name}" for name, value in vars(creation).items() if value is f), None)
+    made = {**vars(creation), **vars(from_data)}
+    return next((f"framework.{name}" for name, value in made.items() if value is f), None)
 
 
 class TorchFunctionMode:

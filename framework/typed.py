@@ -7,9 +7,9 @@ import numpy as np
 from . import dtypes
 from .backends import backend_for
 from .config import names
-from .creation import tensor
 from .device import Device, as_device, set_default_device
 from .errors import DTypeError, ShapeError
+from .from_data import tensor
 from .ops.convert.cast import to
 from .ops.record.args import size_args
 from .ops.record.arming import arm_for

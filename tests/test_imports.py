@@ -30,7 +30,7 @@ LEVELS = [
     *([f"ops.{family}"] for family in FAMILIES),
     ["ops.further_homes", "ops.inplace_functions", "ops.spaces"],
     ["ops.__init__"],
-    ["creation", "printing", "protocols", "storage", "traits"],
+    ["from_data", "creation", "printing", "protocols", "storage", "traits"],
     ["typed", "types", "foreach", "absent", "version", "overrides", "_C", "sparse"],
     ["array_api", "numpy_protocol"],
     ["multiprocessing"],

@@ -8,7 +8,7 @@ from test_native_gemm import laid, layouts, lengths, native, sizes, threads, wit
 
 import framework as fw
 from framework import _native
-from framework.ops.image import conv
+from framework.ops.image import conv, windows
 
 ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
 pytestmark = pytest.mark.skipif(not hasattr(native, "matmul"), reason=f"no native matmul: {_native.isa}")
@@ -166,7 +166,7 @@ def convolutions(draw):
         "dilation": tuple(draw(few) for _ in range(d)),
         "groups": draw(st.sampled_from([1, 1, 2])),
     }
-    assume(min(conv.out_sizes(tuple(image), tuple(kernel), *list(given.values())[:3])) > 0)
+    assume(min(windows.out_sizes(tuple(image), tuple(kernel), *list(given.values())[:3])) > 0)
     each, rows = draw(st.integers(1, 8)), draw(st.sampled_from([1, 2, 7, 15, 29])) * given["groups"]
     return (draw(few), each * given["groups"], *image), (rows, each, *kernel), given
 
@@ -204,7 +204,7 @@ def test_convolutions(shapes, count, seed):
 def test_wide_convolutions_by_minimal_filtering(n, channels, rows, image, padding):
     x, w, b = normal(1, n, channels, *image), normal(2, rows, channels, 3, 3), normal(3, rows)
     given = {"stride": (1, 1), "padding": (padding,) * 2, "dilation": (1, 1), "groups": 1}
-    y = normal(4, n, rows, *conv.out_sizes(image, (3, 3), *list(given.values())[:3]))
+    y = normal(4, n, rows, *windows.out_sizes(image, (3, 3), *list(given.values())[:3]))
     for count in (1, 2):
         check_op(conv.conv, x, w, b, count=count, **given)
         check_op(conv.conv_input_grad, y, w, count=count, x_shape=x.shape, **given)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import _native
-from framework.ops.image import adaptive_pool, conv, pool
+from framework.ops.image import adaptive_pool, conv, pool, windows
 
 module = _native.module
 pytestmark = [pytest.mark.usefixtures("each_threads"),
@@ -69,7 +69,7 @@ def convolutions(draw):
 
 
 def out_size(x, kernel, given):
-    return conv.out_sizes(x[2:], tuple(kernel), given["stride"], given["padding"], given["dilation"])
+    return windows.out_sizes(x[2:], tuple(kernel), given["stride"], given["padding"], given["dilation"])
 
 
 def check_convolution(x_shape, w_shape, given, dtype, seed=0):

@@ -11,7 +11,8 @@ import framework as fw
 from framework import _native
 from framework.autograd import gradcheck, gradgradcheck
 from framework.ops.losses import classes as class_losses
-from framework.ops.normalization import layers as norm
+from framework.ops.normalization import moments as norm
+from framework.ops.normalization.channels import fixed_norm
 from framework.ops.reduce import softmax
 
 module = _native.module
@@ -181,7 +182,7 @@ def test_batch_norm(samples, channels, rest, dtype, layout, seed, weighted):
     per = (1, channels) + (1,) * len(rest)
     check_norm("batch_norm", x, g, w, b, dims=(0, *range(2, x.ndim)), per=per, eps=0.1)
     mean, var = numbers(seed, channels, dtype=dtype), np.square(numbers(seed + 5, channels, dtype=dtype))
-    agrees(norm.fixed_norm, x, mean, var, w, b, per=per, eps=0.1)
+    agrees(fixed_norm, x, mean, var, w, b, per=per, eps=0.1)
 
 
 @needs_native

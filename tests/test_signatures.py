@@ -164,8 +164,9 @@ def cases():
         for method in p.methods:
             if not p.property and not method.startswith("__"):
                 yield "Tensor", method, getattr(fw.Tensor, method)
+    homes = ("framework.creation", "framework.from_data")
     for name, value in vars(fw).items():
-        if getattr(value, "__module__", "") == "framework.creation" and hasattr(torch, name):
+        if getattr(value, "__module__", "") in homes and hasattr(torch, name):
             yield "framework", name, value
     for name in ("new_zeros", "new_ones", "new_empty", "new_full", "new_tensor"):
         yield "Tensor", name, getattr(fw.Tensor, name)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import creation, dtypes
+from .. import creation, dtypes, from_data
 from ..backends import move
 from ..device import as_device
 from ..dtypes import DType
@@ -25,7 +25,7 @@ def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None,
     """
     if not isinstance(obj, Tensor):
         _check_range(obj, dtype)
-        return give(creation.asarray(obj, dtype=dtype, device=device, copy=copy))
+        return give(from_data.asarray(obj, dtype=dtype, device=device, copy=copy))
     out = to(obj, dtype=dtype, device=device)
     if copy is False and out is not obj:
         raise ValueError(f"asarray: copy=False, but {obj.dtype} on {obj.device} to dtype={dtype} and "
@@ -44,7 +44,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> fw.array_api.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
-    return give(creation.from_dlpack(x, device=device, copy=copy), x)
+    return give(from_data.from_dlpack(x, device=device, copy=copy), x)
 
 
 def _made(array: np.ndarray, dtype: DType, device: Any) -> Array:

@@ -4,11 +4,10 @@ import math
 from typing import Any, NamedTuple
 
 from ..dtypes import DType
-from ..ops.linalg import decompositions, determinant, eigen, powers, rank, systems
-from ..ops.linalg import matmul as products
+from ..ops.linalg import decompositions, determinant, eigen, powers, products, rank, systems
 from ..ops.linalg import matrix_norm as matrix_norms
 from ..ops.reduce import norms as vector_norms
-from ..ops.shape import view
+from ..ops.shape import diagonals, view
 from ..tensor import Tensor
 from . import linear, manipulation, statistics
 from .array import Array, array_arg, give, together
@@ -66,7 +65,7 @@ def det(x: Tensor, /) -> Array:
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Array:
     """A diagonal of each matrix."""
-    return give(view.diagonal(array_arg(x, "diagonal"), offset, -2, -1), x)
+    return give(diagonals.diagonal(array_arg(x, "diagonal"), offset, -2, -1), x)
 
 
 def eig(x: Tensor, /) -> EighResult:

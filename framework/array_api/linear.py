@@ -3,7 +3,8 @@
 from typing import Any
 
 from ..errors import ShapeError
-from ..ops.linalg import matmul as products
+from ..ops.linalg import products
+from ..ops.linalg.matmul import matmul as product
 from ..ops.record.args import one_dim
 from .array import Array, array_arg, give, together
 from .elementwise import conj
@@ -12,7 +13,7 @@ from .elementwise import conj
 def matmul(x1: Any, x2: Any, /) -> Array:
     """The matrix product over the last two axes; vectors count as a row or a column."""
     a, b = together("matmul", array_arg(x1, "matmul", "x1"), array_arg(x2, "matmul", "x2"))
-    return give(products.matmul(a, b))
+    return give(product(a, b))
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Array:
@@ -34,4 +35,4 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     if a.shape[left] != b.shape[right]:
         raise ShapeError(f"vecdot: axis={axis} has {a.shape[left]} elements in x1 and {b.shape[right]} in x2")
     rows, columns = a.movedim(left, -1)[..., None, :], b.movedim(right, -1)[..., None]
-    return give(products.matmul(conj(rows) if a.dtype.is_complex else rows, columns)[..., 0, 0])
+    return give(product(conj(rows) if a.dtype.is_complex else rows, columns)[..., 0, 0])

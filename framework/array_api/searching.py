@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from .. import dtypes
 from ..ops.convert.cast import to
-from ..ops.index import index
+from ..ops.index import nonzero as positions
 from ..ops.pointwise import choose
 from ..ops.reduce import extremes, scan, search, unique
 from ..ops.reduce import sort as sorting
@@ -50,7 +50,7 @@ def nonzero(x: Tensor, /) -> tuple[Array, ...]:
     """The places of the elements that are not 0: an array of indices for each axis."""
     if not array_arg(x, "nonzero").ndim:
         raise ValueError("nonzero: x must have one dimension at least; a 0-dim array has no axis")
-    return tuple([give(i) for i in index.nonzero(x, as_tuple=True)])
+    return tuple([give(i) for i in positions.nonzero(x, as_tuple=True)])
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Array:
@@ -111,4 +111,4 @@ def unique_values(x: Tensor, /) -> Array:
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Array:
     """Whether each element of ``x1`` is among those of ``x2`` (with ``invert``: is not)."""
     a, b = together("isin", x1, x2)
-    return give(index.isin(a, b, invert=invert))
+    return give(positions.isin(a, b, invert=invert))

@@ -11,34 +11,26 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from heapq import heappop, heappush
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref
 
 import numpy as np
 
 from ..backends import cuda, move
 from ..backends.native import add, copied
-from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError, kind_of
+from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
 from ..sparse_door import is_sparse, sparse
-from ..tensor import Tensor, as_tensor, check_fits, place, wrap
+from ..tensor import Tensor, as_tensor, place, wrap
+from .arguments import GradientEdge, place_of, seeds_of, stand_ins, tensors_given
 from .mode import masked_walks, set_recording, state
 
 LARGE = 1 << 17  # numbers of gradients whose memory is worth reusing
-
 _age = attrgetter("seq")
 _interrupted: set[ref] = set()  # nodes that an interrupted backward started from
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
-
-
-class GradientEdge(NamedTuple):
-    """A place in the graph, without the tensor that is there: see ``graph.get_gradient_edge``."""
-
-    node: Any
-    output_nr: int
-    ownership_token: Any = None
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None,
@@ -55,14 +47,14 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     >>> x.grad
     tensor([2., 4.])
     """
-    roots = _sequence(tensors, "backward", "tensors")
-    seeds = _seeds(roots, grad_tensors, _live(create_graph), "backward")
+    roots = tensors_given(tensors, "backward", "tensors")
+    seeds = seeds_of(roots, grad_tensors, _live(create_graph), "backward")
     targets: list | None = None
     if inputs is not None:
-        wanted = _sequence(inputs, "backward", "inputs")
+        wanted = tensors_given(inputs, "backward", "inputs")
         if not wanted:
             raise ValueError("backward: inputs is empty; leave it out to reach every leaf")
-        targets = [_place(t, "backward") for t in wanted]
+        targets = [place_of(t, "backward") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     found = _walk(roots, seeds, retain, create_graph, targets)
     if targets is not None:
@@ -90,14 +82,15 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if not only_inputs:
         raise ValueError(f"grad: only_inputs={only_inputs!r} is not possible; to add to .grad of other "
                          f"leaves use backward()")
-    roots = _sequence(_stand_ins(outputs, grad_outputs), "grad", "outputs")
-    wanted = [inputs] if isinstance(inputs, GradientEdge) else _sequence(inputs, "grad", "inputs", edges=True)
-    targets = [_place(t, "grad") for t in wanted]
+    roots = tensors_given(stand_ins(outputs, grad_outputs), "grad", "outputs")
+    alone = isinstance(inputs, GradientEdge)
+    wanted = [inputs] if alone else tensors_given(inputs, "grad", "inputs", edges=True)
+    targets = [place_of(t, "grad") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
 
     def pulled(given: Any) -> list:
         live = _live(create_graph)
-        return _walk(roots, _seeds(roots, given, live, "grad"), retain, create_graph, targets)
+        return _walk(roots, seeds_of(roots, given, live, "grad"), retain, create_graph, targets)
     count = None
     if is_grads_batched:
         count, found = sys.modules[__name__.partition(".")[0]].func.batch.pulled_batch(pulled, grad_outputs)
@@ -408,74 +401,6 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
         old._counter[0] += 1
         old._counter[1] = "backward"
     return old
-
-
-def _sequence(value: Any, op: str, name: str, edges: bool = False) -> list:
-    items = [value] if isinstance(value, Tensor) else list(value)
-    settled(items)
-    for item in items:
-        if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
-            raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
-                            f"{kind_of(item)}")
-    return items
-
-
-def _stand_ins(outputs: Any, grads: Any) -> Any:
-    """Tensors in place of gradient edges among the outputs: the gradient given for an edge has its shape."""
-    alone = isinstance(outputs, (Tensor, GradientEdge))
-    items = [outputs] if alone else list(outputs)
-    given = [grads] if grads is None or isinstance(grads, Tensor) else list(grads)
-    for i, item in enumerate(items):
-        if isinstance(item, GradientEdge):
-            if i >= len(given) or not isinstance(given[i], Tensor):
-                raise AutogradError(f"grad: outputs[{i}] is a gradient edge, which has no value; pass its "
-                                    f"gradient in grad_outputs")
-            items[i] = wrap(given[i]._array, node=_place(item, "grad"))  # type: ignore[union-attr]
-    return items
-
-
-def _place(t: Tensor | GradientEdge, op: str) -> Any:
-    if isinstance(t, GradientEdge):
-        if t.ownership_token is None and getattr(t.node, "op", None) and t.node.op.differentiable > 1:
-            raise AutogradError(f"{op}: a gradient edge of {t.node.name()}, which has several outputs, must "
-                                f"be made with framework.autograd.graph.get_gradient_edge(tensor)")
-        return t.node if t.ownership_token is None else t.ownership_token
-    if not t.requires_grad:
-        raise AutogradError(f"{op}: an input of shape {list(t.shape)} does not require grad; call "
-                            f"requires_grad_() on it before computing the outputs")
-    return t._node
-
-
-def _seeds(roots: list, grads: Any, live: bool, op: str) -> list:
-    """The gradient of each root as array (or tensor, if live); ones for roots of one element."""
-    given = [None] * len(roots) if grads is None else (
-        list(grads) if isinstance(grads, (tuple, list)) else [grads])
-    if len(given) != len(roots):
-        raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
-    seeds = []
-    for root, g in zip(roots, given):
-        if not root.requires_grad:
-            raise AutogradError(f"{op}: a tensor of shape {list(root.shape)} does not require grad and "
-                                f"has no graph; was it computed under no_grad, detached, or from "
-                                f"tensors without requires_grad=True?")
-        if g is None:
-            if root._array.size != 1:
-                raise AutogradError(f"{op}: a gradient is implied only for a tensor of one element, this "
-                                    f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
-                                    f"the gradient")
-            if root.is_complex():
-                raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
-                                    f"{root.dtype} (grad can be implicitly created only for real scalar "
-                                    f"outputs); take .abs() or .real, or pass the gradient")
-            one = root._array.copy()
-            one.fill(1)
-            g = wrap(one)
-        elif not isinstance(g, Tensor):
-            raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
-        else:
-            check_fits(g, root, f"{op}: a gradient")
-        seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
-    return seeds
 
 
 class Walk:

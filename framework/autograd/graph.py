@@ -13,8 +13,9 @@ from typing import Any
 from ..errors import AutogradError
 from ..node import Leaf, Node, Pick, PlainNode, place_of
 from ..tensor import Tensor, bump
+from .arguments import GradientEdge
 from .around import around, pack_node
-from .engine import GradientEdge, Walk
+from .engine import Walk
 from .hooks import RemovableHandle, insert_hook
 from .listen import listen, unlisten
 from .mode import state

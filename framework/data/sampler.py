@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..device import CPU
-from ..ops.random.numbers import multinomial
+from ..ops.random.draws import multinomial
 from ..random import Generator, check_seed, default_generator, integers_array, permutation_array, stream
 from ..tensor import Tensor, wrap
 

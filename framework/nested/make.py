@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import as_tensor, full
+from ..creation import full
 from ..errors import DTypeError, ShapeError
+from ..from_data import as_tensor
 from ..layouts import jagged, strided
 from ..ops.shape.join import cat
 from ..tensor import Tensor, wrap

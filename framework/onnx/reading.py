@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import from_numpy
 from ..errors import CheckpointError, FrameworkError
+from ..from_data import from_numpy
 from ..nn import Module, Parameter
 from ..tensor import Tensor
 from .operators.table import DTYPES, row_of

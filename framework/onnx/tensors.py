@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import from_numpy
 from ..errors import CheckpointError
+from ..from_data import from_numpy
 from ..tensor import Tensor
 from .operators.table import DTYPES
 from .trace import OnnxError

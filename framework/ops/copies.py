@@ -10,20 +10,11 @@ from .pointwise.complex_numbers import view_as_complex, view_as_real
 from .record.args import one_dim, tensor_arg
 from .record.public import bare, public
 from .shape.broadcast import _expand_method as expand
+from .shape.diagonals import diagonal
+from .shape.slices import select, slice_along
 from .shape.split import split_with_sizes, unbind, unsafe_split
-from .shape.view import (
-    diagonal,
-    permute,
-    reshape,
-    select,
-    slice_along,
-    squeeze,
-    t,
-    transpose,
-    unfold,
-    unsqueeze,
-    view,
-)
+from .shape.view import permute, reshape, squeeze, t, transpose, unsqueeze, view
+from .shape.windows import unfold
 from .write.strided import as_strided
 
 

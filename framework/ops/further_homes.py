@@ -8,7 +8,7 @@ from .image.pool import avg_pool1d, max_pool1d, max_pool2d, max_pool3d
 from .inplace_functions import celu_, selu_, threshold_
 from .linalg.distances import cosine_similarity, pairwise_distance, pdist
 from .linalg.einsum import bilinear
-from .normalization.layers import rms_norm
+from .normalization.moments import rms_norm
 from .pointwise.activations import celu, hardshrink, prelu, selu, threshold
 from .pointwise.elementary import erf, erfc, exp2, expm1, log1p, sigmoid
 from .pointwise.rounding import round

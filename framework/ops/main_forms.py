@@ -9,10 +9,10 @@ from ..tensor import Tensor
 from .image.grid_sample import grid_sample
 from .image.pad import pad as pad_tensor
 from .index.embedding import embedding as rows_of
-from .normalization.layers import batch_norm as batch_norm_of
-from .normalization.layers import group_norm as group_norm_of
-from .normalization.layers import instance_norm as instance_norm_of
-from .normalization.layers import layer_norm as layer_norm_of
+from .normalization.channels import batch_norm as batch_norm_of
+from .normalization.channels import group_norm as group_norm_of
+from .normalization.channels import instance_norm as instance_norm_of
+from .normalization.moments import layer_norm as layer_norm_of
 from .random.dropout import alpha_dropout as alpha_drop
 from .random.dropout import dropout as drop
 from .random.dropout import feature_alpha_dropout as feature_alpha_drop

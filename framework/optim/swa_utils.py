@@ -7,8 +7,8 @@ from math import cos, pi
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..creation import tensor
 from ..dtypes import int64
+from ..from_data import tensor
 from ..nn.module import Module
 from ..nn.normalization import _BatchNorm
 from ..tensor import Tensor

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module, move
-from ..creation import as_tensor
 from ..errors import DTypeError, LayoutError, ShapeError
+from ..from_data import as_tensor
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from ..ops.record.args import size_args
 from ..tensor import Tensor, wrap

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
-from ..creation import as_tensor
 from ..errors import LayoutError, ShapeError
+from ..from_data import as_tensor
 from ..layouts import sparse_coo
 from ..ops.record.args import many_dims, one_dim
 from ..ops.reduce.softmax import log_softmax as dense_log_softmax

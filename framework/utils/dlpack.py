@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..creation import from_dlpack as from_dlpack
+from ..from_data import from_dlpack as from_dlpack
 from ..tensor import Tensor
 
 

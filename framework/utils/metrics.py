@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..creation import tensor
 from ..errors import DTypeError, ShapeError, kind_of
+from ..from_data import tensor
 from ..tensor import Tensor
 
 

@@ -13,3 +13,4 @@ from . import pixel_shuffle as pixel_shuffle
 from . import pool as pool
 from . import power_pool as power_pool
 from . import resample as resample
+from . import windows as windows

@@ -10,7 +10,8 @@ from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
-from .conv import at_least, batched, column_view, inner, out_sizes, strided, windows
+from .conv import at_least, batched
+from .windows import column_view, inner, out_sizes, strided, windows
 
 
 def _unfold_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple,

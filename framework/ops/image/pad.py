@@ -9,7 +9,7 @@ from ..record.args import tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import slice_op
+from ..shape.slices import slice_op
 from .resample import Plan, resample
 
 

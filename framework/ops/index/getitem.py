@@ -24,7 +24,8 @@ from ..record.into import guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
-from ..shape.view import reshape_op, slice_op, take_slice
+from ..shape.slices import slice_op, take_slice
+from ..shape.view import reshape_op
 from ..write.inplace import fill_op, fitted, overwrite, store
 from .index import (
     _key,

@@ -7,7 +7,8 @@ from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op, slice_op
+from ..shape.slices import slice_op
+from ..shape.view import reshape_op
 from .index import count_true, mask_op, mask_put
 
 

@@ -11,7 +11,8 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op, slice_op
+from ..shape.slices import slice_op
+from ..shape.view import reshape_op
 from ..write.inplace import scalar_arg
 from .index import add_at, positions
 

@@ -12,7 +12,7 @@ from ..record.constants import like
 from ..record.op import Op
 from ..record.public import public
 from ..shape.broadcast import expand
-from ..shape.view import slice_along
+from ..shape.slices import slice_along
 from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
 
 WAYS = ("sum", "prod", "mean", "amax", "amin")

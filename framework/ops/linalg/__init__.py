@@ -16,5 +16,6 @@ from . import matrix_norm as matrix_norm
 from . import norm as norm
 from . import older_names as older_names
 from . import powers as powers
+from . import products as products
 from . import rank as rank
 from . import systems as systems

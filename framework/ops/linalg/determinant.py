@@ -11,7 +11,7 @@ from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import imag_op
-from ..shape.view import slice_op
+from ..shape.slices import slice_op
 from .factor import column, inv_op, matrix, mirror, svd_op, turned
 from .matmul import swap_last
 

@@ -11,7 +11,7 @@ from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import real_op
-from ..shape.view import diagonal_op
+from ..shape.diagonals import diagonal_op
 from .factor import check_phase, column, eigh_op, eye, imaginary_diagonal, matrix, row, solve_op, turned
 
 

@@ -25,7 +25,9 @@ from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.complex_parts import imag_op
-from ..shape.view import diagonal_op, put_slice, reshape_op, slice_op
+from ..shape.diagonals import diagonal_op
+from ..shape.slices import put_slice, slice_op
+from ..shape.view import reshape_op
 from .matmul import swap_last
 
 

@@ -11,8 +11,8 @@ from ..record.public import public
 from ..reduce.scan import cumprod
 from ..reduce.sums import as_summed
 from ..shape.arrange import flip
+from ..shape.diagonals import diagonal as diagonal_
 from ..shape.join import cat
-from ..shape.view import diagonal as diagonal_
 from .factor import column, eye, matrix, turned
 from .matmul import promoted
 

@@ -9,7 +9,8 @@ from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.op import Op
 from ..record.public import public
-from ..shape.view import put_slice, reshape_op, slice_op
+from ..shape.slices import put_slice, slice_op
+from ..shape.view import reshape_op
 from .factor import column, eye, matrix, row
 from .matmul import matmul, swap_last
 from .systems import inv

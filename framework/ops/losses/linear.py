@@ -17,7 +17,8 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.softmax import softmax_op
 from ..shape.join import cat_op
-from ..shape.view import reshape_op, slice_op
+from ..shape.slices import slice_op
+from ..shape.view import reshape_op
 from .classes import _check_classes, cross_entropy
 
 # -- in chunks -----------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from ..language.elementwise import Elementwise, elementwise
 from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.public import public
-from ..shape.view import reshape_op, slice_along
+from ..shape.slices import slice_along
+from ..shape.view import reshape_op
 from ..write.inplace import inplace as in_place_form
 from .elementary import sigmoid, tanh
 

@@ -1,24 +1,170 @@
-"""Draws from distributions whose parameters are tensors: Poisson, binomial, gamma, Dirichlet.
-
-Numbers are drawn on the host (see ``framework/random.py``). The gamma and Dirichlet draws have a gradient:
-that of the sample held at its quantile (``draw_kernels.py``).
-"""
+"""Draws from distributions whose parameters are tensors: normal, bernoulli, Poisson, gamma and more."""
 
 from typing import Any
 
 import numpy as np
 
 from ...backends import backend_of, move
-from ...device import CPU
-from ...dtypes import finfo, promote_types
+from ...device import CPU, Device
+from ...dtypes import as_dtype, finfo, promote_types
 from ...errors import ShapeError
-from ...random import Generator, drawn
-from ...tensor import Tensor, wrap
-from ..record.args import floating, real_arg
+from ...random import Generator, drawn, normal_array, uniform_array
+from ...tensor import Tensor, made, wrap
+from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import known
 from ..record.op import Meta, Op
-from ..record.public import public
+from ..record.public import check_out, public
 from .draw_kernels import dirichlet_slope, gamma_slope
+from .numbers import _float_kind, _kind_and_place, _sizes
+
+
+@public()
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None,
+           out: Tensor | None = None, dtype: Any = None, device: Any = None,
+           requires_grad: bool = False) -> Tensor:
+    """Normal numbers of the given mean and standard deviation: ``mean + std * randn``.
+
+    Each is a tensor (the shapes broadcast) or a number; two numbers need ``size``.
+    Raises ValueError for a negative std.
+
+    >>> fw.normal(fw.tensor([1.0, 2.0]), 0.0)
+    tensor([1., 2.])
+    """
+    given = [v for v in (mean, std) if isinstance(v, Tensor)]
+    for v, name in ((mean, "mean"), (std, "std")):
+        if isinstance(v, Tensor):
+            floating(v, "normal", name)
+    if not given:
+        if size is None:
+            raise TypeError("normal: two numbers need a size, e.g. normal(0.0, 1.0, (2, 3))")
+        dtype, place = _kind_and_place(dtype, device, out)
+        kind, shape = _float_kind(dtype, "normal"), _sizes((size,), "normal")
+    else:
+        if size is not None:
+            raise TypeError("normal: size is for two numbers; the tensors give the shape here")
+        kind, place = given[0].dtype, given[0].device
+        kind = kind if len(given) == 1 else promote_types(kind, given[1].dtype)
+        shape = _broadcast([v.shape for v in given])
+    settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
+    result = normal_op.run(mean, std, **settings) if given else made(
+        "normal", _normals(np, mean, std, **settings))
+    return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
+
+
+def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, place: Device,
+             generator: Generator | None) -> Any:
+    m, s = (move(v, CPU) if hasattr(v, "dtype") else v for v in (mean, std))
+    if place.type == "meta":
+        return normal_array(shape, kind, place)
+    if np.any(np.real(s) < 0):
+        raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
+    draw = normal_array(shape, kind, place, generator, host=True)
+    return move(np.asarray(draw * s + m).astype(kind), place)
+
+
+normal_op = Op("normal", "mean std", kernel=_normals,
+               infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
+
+
+def _broadcast(shapes: list) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        raise ShapeError(f"normal: mean of shape {list(shapes[0])} and std of shape {list(shapes[1])} do "
+                         f"not broadcast") from None
+
+
+@public(method=True)
+def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | None = None,
+              out: Tensor | None = None) -> Tensor:
+    """1 with the probability that stands in ``input`` (or ``p`` for all), else 0, in the dtype of ``input``.
+
+    Raises ValueError for a probability outside [0, 1].
+
+    >>> fw.bernoulli(fw.tensor([0.0, 1.0]))
+    tensor([0., 1.])
+    """
+    if p is None:
+        floating(tensor_arg(input, "bernoulli"), "bernoulli")
+    result = bernoulli_op.run(input, p, generator=generator)
+    return result if out is None else check_out(out, result, "bernoulli")
+
+
+def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
+    chance = np.asarray(p if isinstance(p, (int, float)) else move(p, CPU))
+    if not np.all((chance >= 0) & (chance <= 1)):
+        bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
+        raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
+    kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
+    place = backend_of(x).device_of(x)
+    draw = uniform_array(x.shape, kind, place, generator, host=True)
+    return move(np.asarray(draw < chance).astype(x.dtype), place)
+
+
+bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(
+    x, x if p is None else p, generator, "bernoulli"),
+    infer=lambda x, p, *, generator: x)
+
+
+@public(method=True)
+def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
+                generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
+    """Indices drawn with probabilities in proportion to ``input``: (n) or (rows, n) -> int64 (rows, k).
+
+    Without replacement no index comes twice. Raises ValueError for weights that are negative, not
+    finite or all 0, and where fewer than ``num_samples`` are above 0 without replacement.
+
+    Without replacement, the k smallest of Exp(1) / input are taken: P. Efraimidis and P. Spirakis,
+    "Weighted random sampling with a reservoir", 2006.
+
+    >>> fw.multinomial(fw.tensor([0.0, 3.0]), 4, replacement=True)
+    tensor([1, 1, 1, 1])
+    """
+    floating(tensor_arg(input, "multinomial"), "multinomial")
+    if input.ndim not in (1, 2) or input.shape[-1] == 0:
+        raise ShapeError(f"multinomial: wanted weights of shape (n) or (rows, n) with n > 0, got "
+                         f"{list(input.shape)}")
+    if num_samples <= 0:
+        raise ValueError(f"multinomial: num_samples must be positive, got {num_samples}")
+    result = multinomial_op.run(input, num_samples=num_samples, replacement=replacement, generator=generator)
+    return result if out is None else check_out(out, result, "multinomial", exact=True)
+
+
+def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
+    place = backend_of(x).device_of(x)
+    weights = np.atleast_2d(move(x, CPU)).astype(np.float64)
+    _check_weights(weights, num_samples, replacement)
+    if replacement:
+        picked = _with_replacement(weights, num_samples, place, generator)
+    else:
+        draw = uniform_array(weights.shape, np.dtype("f8"), place, generator, host=True)
+        keys = -np.log1p(-draw) / weights
+        keys[weights == 0] = np.inf
+        picked = np.argsort(keys, axis=1, kind="stable")[:, :num_samples]
+    return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), place)
+
+
+multinomial_op = Op("multinomial", "x", kernel=_picks)
+
+
+def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+        raise ValueError(f"multinomial: weights must be finite and not negative, found {weights.min()}")
+    positive = (weights > 0).sum(axis=1)
+    if positive.size and positive.min() == 0:
+        raise ValueError(f"multinomial: the weights of row {int(positive.argmin())} are all 0")
+    if not replacement and positive.size and positive.min() < k:
+        raise ValueError(f"multinomial: {k} samples without replacement need as many weights above 0, "
+                         f"row {int(positive.argmin())} has {int(positive.min())}; pass replacement=True")
+
+
+def _with_replacement(weights: np.ndarray, k: int, device: Device,
+                      generator: Generator | None) -> np.ndarray:
+    heights = np.cumsum(weights / weights.max(axis=1, keepdims=True), axis=1)
+    heights /= heights[:, -1:]
+    draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True)
+    rows = [np.searchsorted(h, u, side="right") for h, u in zip(heights, draw)]
+    return np.stack(rows) if rows else np.zeros((0, k), np.int64)
 
 
 def _same(x: Meta, *others: Meta, **_: Any) -> Meta:

@@ -38,7 +38,7 @@ from ...tensor import Tensor, counter_of, place, wrap
 from .public import PUBLIC, bare
 from .torch_function import PLAIN, ask, at_first, default, disabled, modes_open, state
 
-FURTHER: list[Any] = []  # functions that are made public elsewhere (``creation.py``)
+FURTHER: list[Any] = []  # functions that are made public elsewhere (``creation.py``, ``from_data.py``)
 ITS_OWN = frozenset((  # what Python and other libraries ask of any object is the class's own
     "__new__", "__hash__", "__reduce_ex__", "__copy__", "__array_namespace__", "__array_ufunc__",
     "__array_function__", "__dlpack__", "__dlpack_device__"))

@@ -18,7 +18,8 @@ from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import permute_op, put_slice, reshape_op, slice_along
+from ..shape.slices import put_slice, slice_along
+from ..shape.view import permute_op, reshape_op
 from .along import put_along
 from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
 

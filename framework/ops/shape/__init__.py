@@ -6,5 +6,7 @@ from . import complex_parts as complex_parts
 from . import diagonals as diagonals
 from . import grids as grids
 from . import join as join
+from . import slices as slices
 from . import split as split
 from . import view as view
+from . import windows as windows

@@ -1,4 +1,4 @@
-"""Triangles and diagonals of matrices."""
+"""Triangles and diagonals of matrices, a diagonal as a view."""
 
 from typing import Any
 
@@ -11,11 +11,66 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..record.args import one_dim, tensor_arg
-from ..record.batched import leading
+from ..record.batched import along, call, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
-from .view import diagonal, put_diagonal, reshape_op
+from .view import reshape_op
+
+
+def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of put_diagonal, whose dims are of the result."""
+    shape, ndim = settings["shape"], len(settings["shape"])
+    dims = tuple([d % ndim + 1 for d in settings["dims"]])
+    return call(op, arrays[0], shape=(size, *shape), offset=settings["offset"], dims=dims)
+
+
+def _diagonal_kernel(xp: Any, x: Any, *, offset: int, dims: tuple[int, int]) -> Any:
+    out = x.diagonal(offset, *dims)
+    if xp is np and x.flags.writeable:
+        out.flags.writeable = True  # NumPy gives a read-only view, but a view it is
+    return out
+
+
+def _diagonal_infer(x: Meta, *, offset: int, dims: tuple[int, int]) -> Meta:
+    rows, columns = x.shape[dims[0]], x.shape[dims[1]]
+    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
+    return Meta(tuple(s for i, s in enumerate(x.shape) if i not in dims) + (length,), x.dtype)
+
+
+def _put_diagonal_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], offset: int,
+                         dims: tuple[int, int]) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    _diagonal_kernel(xp, out, offset=offset, dims=dims)[...] = x
+    return out
+
+
+diagonal_op = Op("diagonal", "x", onnx="diagonal(x, offset, dims)",
+                 kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
+                 batch=along("dims"),
+                 vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
+                     g, shape=x_shape, offset=offset, dims=dims)})
+put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear",
+                  batch=batch_put_diagonal,
+                  infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
+                  vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
+
+
+@public(method=True, op=diagonal_op)
+def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """A view of the diagonal of dimensions ``dim1`` and ``dim2``, which becomes the last dimension.
+
+    offset: 0 for the main diagonal, positive above it, negative below.
+
+    >>> fw.diagonal(fw.arange(9).view(3, 3))
+    tensor([0, 4, 8])
+    """
+    ndim = tensor_arg(input, "diagonal").ndim
+    dims = one_dim(dim1, ndim, "diagonal", "dim1"), one_dim(dim2, ndim, "diagonal", "dim2")
+    if dims[0] == dims[1] or ndim < 2:
+        raise ShapeError(f"diagonal: dim1={dim1} and dim2={dim2} must be two dimensions of a tensor, this "
+                         f"one has shape {list(input.shape)}")
+    return diagonal_op.run(input, offset=int(offset), dims=dims)
 
 
 def _same(x: Meta, **settings: Any) -> Meta:

@@ -12,7 +12,8 @@ from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .grids import atleast_1d, atleast_2d, atleast_3d
-from .view import reshape_op, slice_op
+from .slices import slice_op
+from .view import reshape_op
 
 
 def _cat_infer(*xs: Meta, dim: int) -> Meta:

@@ -15,7 +15,7 @@ from ..record.batched import PutOff
 from ..record.meta import Meta
 from ..record.public import public
 from .join import cat_op, stack_op
-from .view import slice_along
+from .slices import slice_along
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:

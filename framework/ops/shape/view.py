@@ -1,4 +1,4 @@
-"""Shape ops that share memory: reshape, permute, basic slices and what is written with them."""
+"""Other shapes and orders of dimensions: reshape, permute and what is written with them."""
 
 import math
 from typing import Any
@@ -13,11 +13,12 @@ from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from ..record.aliases import link
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
-from ..record.batched import along, call, on_tensors
+from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 
 _new = object.__new__
+
 
 # the rules for batches: the same on the dimensions behind the batch
 
@@ -33,41 +34,6 @@ def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     """Of permute."""
     ndim = arrays[0].ndim - 1
     return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
-
-
-@on_tensors()
-def batch_slice(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    """Of slice and put_slice."""
-    moved = {**settings, "key": (slice(None), *settings["key"])}
-    if "shape" in settings:
-        moved["shape"] = (size, *settings["shape"])
-    return call(op, arrays[0], **moved)
-
-
-def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    """Of put_diagonal, whose dims are of the result."""
-    shape, ndim = settings["shape"], len(settings["shape"])
-    dims = tuple([d % ndim + 1 for d in settings["dims"]])
-    return call(op, arrays[0], shape=(size, *shape), offset=settings["offset"], dims=dims)
-
-
-@on_tensors()
-def batch_windows(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    """Of unfold and fold_windows; a number is one window of one element."""
-    moved, (x,) = dict(settings), arrays
-    if "shape" in settings:
-        ndim, moved["shape"] = len(settings["shape"]), (size, *(settings["shape"] or (1,)))
-        if not ndim:
-            x = x.reshape((size, 1, x.shape[-1]))
-    else:
-        ndim = x.ndim - 1
-        if not ndim:
-            x = x.reshape((size, 1))
-    moved["dim"] = settings["dim"] % max(ndim, 1) + 1
-    out = call(op, x, **moved)
-    if ndim:
-        return out
-    return out.reshape((size,) if "shape" in settings else (size, out.shape[-1]))
 
 
 # NumPy's functions for views by strides take five to ten times as long as its class
@@ -153,7 +119,7 @@ def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None and array.flags.c_contiguous:
-            return _seen(x, array, array.reshape(shape), reshape_op, {"shape": shape})
+            return seen_anew(x, array, array.reshape(shape), reshape_op, {"shape": shape})
     except (LayoutError, ValueError):
         pass  # the op takes sparse tensors, or says what was wrong
     return reshape_op.run(x, shape=shape)
@@ -164,13 +130,13 @@ def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None:
-            return _seen(x, array, array.transpose(dims), permute_op, {"dims": dims})
+            return seen_anew(x, array, array.transpose(dims), permute_op, {"dims": dims})
     except (LayoutError, ValueError):
         pass  # the op takes sparse tensors, or says what was wrong
     return permute_op.run(x, dims=dims)
 
 
-def _seen(x: Tensor, array: np.ndarray, out: np.ndarray, op: Op, settings: dict) -> Tensor:
+def seen_anew(x: Tensor, array: np.ndarray, out: np.ndarray, op: Op, settings: dict) -> Tensor:
     """The tensor over ``out``, what the view ``op`` made of ``array`` of ``x``: what ``road`` ends with.
 
     Views cost so little themselves that half of the way is the road's. ``op`` keeps the shape at most.
@@ -404,228 +370,3 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     at = one_dim(dim, tensor_arg(input, "unflatten").ndim, "unflatten")
     inner = full_shape((input.shape[at],), size_args((sizes,), "unflatten", "sizes"), "unflatten")
     return take_shape(input, input.shape[:at] + inner + input.shape[at + 1:])
-
-
-# -- basic slices --------------------------------------------------------------------------------
-
-
-def _slice_infer(x: Meta, *, key: tuple) -> Meta:
-    _check_key(x.shape, key)
-    return Meta(np.broadcast_to(np.int8(0), x.shape)[key].shape, x.dtype)
-
-
-def _check_key(shape: tuple[int, ...], key: tuple) -> None:
-    """Raise the precise IndexError for a basic key that does not fit ``shape``."""
-    used = sum(k is not None and k is not Ellipsis for k in key)
-    if used > len(shape):
-        raise IndexError(f"index: {used} indices for a tensor of {len(shape)} dimensions (shape "
-                         f"{list(shape)}); leave some out")
-    dim = 0
-    for k in key:
-        if k is Ellipsis:
-            dim += len(shape) - used
-        elif k is not None:
-            if not isinstance(k, slice) and not -shape[dim] <= k < shape[dim]:
-                raise IndexError(f"index: {k} is out of range for dimension {dim} of size {shape[dim]} "
-                                 f"(shape {list(shape)})")
-            dim += 1
-
-
-def _slice_kernel(xp: Any, x: Any, *, key: tuple) -> Any:
-    out = x[key]
-    return x[(*key, ...)] if isinstance(out, np.generic) else out  # a view, where NumPy copies
-
-
-def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) -> Any:
-    out = xp.zeros(shape, x.dtype)
-    out[key] = x
-    return out
-
-
-# key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
-slice_op = Op("slice", "x", onnx="sliced(x, key)", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
-              infer=_slice_infer, batch=batch_slice,
-              vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
-put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", kernel=_put_slice_kernel, jvp="linear",
-               batch=batch_slice,
-               infer=lambda x, *, key, shape: Meta(shape, x.dtype),
-               vjp={"x": lambda g, key: slice_op(g, key=key)})
-
-
-def grown(x: Tensor, more: list[int]) -> Tensor:
-    """Images ``x`` (n, c, sizes...) with zeros behind their ends, ``more`` of them along each size."""
-    shape = (*x.shape[:2], *(s + m for s, m in zip(x.shape[2:], more)))
-    key = (Ellipsis, *(slice(0, s) for s in x.shape[2:]))
-    return put_slice.run(x, key=key, shape=shape) if any(more) else x
-
-
-def take_slice(x: Tensor, key: tuple) -> Tensor:
-    """``slice_op.run(x, key=key)`` with less ado: slices are the most frequent of all calls."""
-    array = x._array
-    if type(array) is not np.ndarray or quiet.run is None:
-        return slice_op.run(x, key=key)
-    try:
-        out = array[key]
-    except IndexError:
-        return slice_op.run(x, key=key)  # which says precisely what was wrong
-    if type(out) is not np.ndarray:
-        out = array[(*key, ...)]  # a view, where NumPy copies
-    return _seen(x, array, out, slice_op, {"key": key})
-
-
-def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
-    """``x[:, ..., key]`` with the int or slice at dimension ``dim`` (already in range)."""
-    return take_slice(x, (slice(None),) * dim + (key,))
-
-
-@public(method=True)
-def select(input: Tensor, dim: int, index: int) -> Tensor:
-    """A view of one position along a dimension, which is dropped.
-
-    >>> fw.select(fw.tensor([[1, 2], [3, 4]]), 1, 0)
-    tensor([1, 3])
-    """
-    at = one_dim(dim, tensor_arg(input, "select").ndim, "select")
-    size = input.shape[at] if input.ndim else 0
-    if not -size <= index < size:
-        raise IndexError(f"select: index={index} is out of range for dimension {dim} of size {size}")
-    return slice_along(input, at, int(index))
-
-
-@public(method=True)
-def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """A view of ``length`` positions from ``start`` along a dimension.
-
-    >>> fw.narrow(fw.arange(5), 0, 1, 3)
-    tensor([1, 2, 3])
-    """
-    at = one_dim(dim, tensor_arg(input, "narrow").ndim, "narrow")
-    size = input.shape[at] if input.ndim else 0
-    begin = int(start) + size if start < 0 else int(start)
-    if length < 0 or not 0 <= begin <= size or begin + length > size:
-        raise IndexError(f"narrow: start={start}, length={length} does not fit dimension {dim} of size "
-                         f"{size}")
-    return slice_along(input, at, slice(begin, begin + length))
-
-
-# -- diagonals and windows -----------------------------------------------------------------------
-
-
-def _diagonal_kernel(xp: Any, x: Any, *, offset: int, dims: tuple[int, int]) -> Any:
-    out = x.diagonal(offset, *dims)
-    if xp is np and x.flags.writeable:
-        out.flags.writeable = True  # NumPy gives a read-only view, but a view it is
-    return out
-
-
-def _diagonal_infer(x: Meta, *, offset: int, dims: tuple[int, int]) -> Meta:
-    rows, columns = x.shape[dims[0]], x.shape[dims[1]]
-    length = max(min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns), 0)
-    return Meta(tuple(s for i, s in enumerate(x.shape) if i not in dims) + (length,), x.dtype)
-
-
-def _put_diagonal_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], offset: int,
-                         dims: tuple[int, int]) -> Any:
-    out = xp.zeros(shape, x.dtype)
-    _diagonal_kernel(xp, out, offset=offset, dims=dims)[...] = x
-    return out
-
-
-diagonal_op = Op("diagonal", "x", onnx="diagonal(x, offset, dims)",
-                 kernel=_diagonal_kernel, view=True, infer=_diagonal_infer, jvp="linear",
-                 batch=along("dims"),
-                 vjp={"x": lambda g, x_shape, offset, dims: put_diagonal(
-                     g, shape=x_shape, offset=offset, dims=dims)})
-put_diagonal = Op("put_diagonal", "x", kernel=_put_diagonal_kernel, jvp="linear",
-                  batch=batch_put_diagonal,
-                  infer=lambda x, *, shape, offset, dims: Meta(shape, x.dtype),
-                  vjp={"x": lambda g, offset, dims: diagonal_op(g, offset=offset, dims=dims)})
-
-
-@public(method=True, op=diagonal_op)
-def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """A view of the diagonal of dimensions ``dim1`` and ``dim2``, which becomes the last dimension.
-
-    offset: 0 for the main diagonal, positive above it, negative below.
-
-    >>> fw.diagonal(fw.arange(9).view(3, 3))
-    tensor([0, 4, 8])
-    """
-    ndim = tensor_arg(input, "diagonal").ndim
-    dims = one_dim(dim1, ndim, "diagonal", "dim1"), one_dim(dim2, ndim, "diagonal", "dim2")
-    if dims[0] == dims[1] or ndim < 2:
-        raise ShapeError(f"diagonal: dim1={dim1} and dim2={dim2} must be two dimensions of a tensor, this "
-                         f"one has shape {list(input.shape)}")
-    return diagonal_op.run(input, offset=int(offset), dims=dims)
-
-
-def _unfold_kernel(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
-    if x.ndim == 0:
-        return x.reshape(1)[:size]
-    count = (x.shape[dim] - size) // step + 1
-    shape = x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,)
-    stride = x.strides[dim]
-    strides = x.strides[:dim] + (stride * step,) + x.strides[dim + 1:] + (stride,)
-    plainly = xp is np and lies_plainly(x)
-    out = seen_in(x, shape, strides) if plainly else xp.lib.stride_tricks.as_strided(x, shape, strides)
-    if xp is np and step < size:
-        out.flags.writeable = False  # windows overlap: to write into one is to write into another
-    return out
-
-
-def _unfold_infer(x: Meta, *, dim: int, size: int, step: int) -> Meta:
-    length = x.shape[dim] if x.ndim else 1
-    if not 0 <= size <= length:
-        raise ShapeError(f"unfold: windows of size={size} do not fit dimension {dim} of size {length}")
-    if step <= 0:
-        raise ValueError(f"unfold: step must be positive, got {step}")
-    if not x.ndim:
-        return Meta((size,), x.dtype)
-    count = (length - size) // step + 1
-    return Meta(x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,), x.dtype)
-
-
-def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int) -> Any:
-    out = xp.zeros(shape, x.dtype)
-    if not shape:
-        out += x.sum(dtype=x.dtype)
-        return out
-    before, count = (slice(None),) * dim, x.shape[dim]
-    for k in range(x.shape[-1]):
-        out[(*before, slice(k, k + (count - 1) * step + 1, step))] += x[..., k]
-    return out
-
-
-unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)",
-               kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
-               batch=batch_windows,
-               vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
-fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=batch_windows,
-                  infer=lambda x, *, shape, dim, step: Meta(shape, x.dtype),
-                  vjp={"x": lambda g, x_shape, dim, step: unfold_op(
-                      g, dim=dim, size=x_shape[-1], step=step)})
-
-
-@public("", method=True, op=unfold_op)
-def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """A view of all windows of ``size`` along a dimension, ``step`` apart; a last dimension holds them.
-
-    Raises ShapeError if a window is longer than the dimension.
-
-    >>> fw.arange(5).unfold(0, 3, 2)
-    tensor([[0, 1, 2],
-            [2, 3, 4]])
-    """
-    dim = one_dim(dimension, input.ndim, "unfold", "dimension")
-    _unfold_infer(Meta(input.shape, input.dtype), dim=dim, size=size, step=step)
-    return unfold_op.run(input, dim=dim, size=int(size), step=int(step))
-
-
-@public(method=True, out=True)
-def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
-    """``narrow`` as a tensor of its own memory.
-
-    >>> fw.narrow_copy(fw.arange(5), 0, 1, 3)
-    tensor([1, 2, 3])
-    """
-    return narrow(input, dim, start, length).clone()  # type: ignore[attr-defined]

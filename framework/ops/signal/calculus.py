@@ -11,7 +11,7 @@ from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.scan import cumsum
 from ..shape.join import cat
-from ..shape.view import slice_along
+from ..shape.slices import slice_along
 
 
 def _areas(y: Any, x: Any, dx: Any, dim: int, name: str) -> tuple[Any, int]:

@@ -24,7 +24,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.arrange import roll
 from ..shape.complex_parts import real_op
-from ..shape.view import put_slice, slice_along
+from ..shape.slices import put_slice, slice_along
 
 _OTHER_NORM = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
 _OPPOSITE = {"fft": "ifft", "ifft": "fft", "rfft": "irfft", "irfft": "rfft"}

@@ -14,7 +14,8 @@ from ..record.aliases import overlaps_itself
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import diagonal_op, slice_op
+from ..shape.diagonals import diagonal_op
+from ..shape.slices import slice_op
 from .inplace import put_view
 
 # -- as_strided ----------------------------------------------------------------------------------

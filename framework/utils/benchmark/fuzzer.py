@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ... import creation
 from ...dtypes import DType, float32
+from ...from_data import tensor
 from ...ops.random.numbers import rand, randint
 from ...tensor import Tensor
 
@@ -181,7 +181,7 @@ class Fuzzer:
         self._parameters: list[FuzzedParameter] = _flat(parameters)
         self._tensors: list[FuzzedTensor] = _flat(tensors)
         self._constraints = tuple(constraints or ())
-        self._seed = int(creation.tensor(np.random.randint(1 << 31)).item()) if seed is None else seed
+        self._seed = int(tensor(np.random.randint(1 << 31)).item()) if seed is None else seed
         names = [p.name for p in self._parameters] + [t.name for t in self._tensors]
         if len(set(names)) < len(names):
             raise ValueError(f"Fuzzer: each name may stand for one thing, got {names}")

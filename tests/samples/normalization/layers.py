@@ -1,4 +1,4 @@
-"""Rows of ops/normalization/layers.py."""
+"""Rows of ops/normalization/moments.py."""
 
 from typing import Any
 

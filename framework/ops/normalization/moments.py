@@ -1,4 +1,4 @@
-"""Normalisation: to mean 0 and variance 1 (or root mean square 1) over some dimensions.
+"""Normalisation by moments: to mean 0 and variance 1 (or root mean square 1) over some dimensions.
 
 With ``y = (x - mean) * rstd`` over n elements: ``dmean/dx = 1/n``, ``drstd/dx = -rstd**2 * y / n``,
 and a cotangent g of y gives ``rstd * (g - mean(g) - y * mean(g * y))``.
@@ -11,25 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.mode import no_grad, state
 from ...dtypes import DType, combine, finfo, float32
 from ...errors import ShapeError
-from ...layouts import back, format_of, order
 from ...tensor import Tensor
-from ..convert.cast import cast, clone_op
+from ..convert.cast import cast
 from ..image.conv import _in_channels, _of_channels
-from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
 from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
-from ..record.batched import call, everywhere, merged, on_tensors, spread_out
+from ..record.batched import call, everywhere, on_tensors, spread_out
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
 from ..shape.broadcast import expand, sum_to
-from ..shape.view import permute_op, reshape_op
-from ..write.inplace import write
+from ..shape.view import reshape_op
 
 # -- records -------------------------------------------------------------------------------------
+
+
 #
 # ``y = (x - mean) * rstd * weight + bias`` with the statistics over ``dims``; weight and bias, which may be
 # None, broadcast from the shape ``per``. Backward keeps x, mean and var. They are functions of x, so the
@@ -40,11 +38,11 @@ def _mean(x: Any, dims: tuple[int, ...]) -> Any:
     return mean_op(x, dims=dims, keepdim=True)
 
 
-def _size(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+def count_of(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
     return math.prod(shape[d] for d in dims)
 
 
-def _weights(dims: tuple[int, ...], per: tuple[int, ...]) -> tuple[int, ...]:
+def weight_dims(dims: tuple[int, ...], per: tuple[int, ...]) -> tuple[int, ...]:
     """The shape of weight and bias: of the last dimensions, or one number per channel."""
     return per if len(per) == len(dims) else (math.prod(per),)
 
@@ -87,7 +85,7 @@ def _grad_kernel(xp: Any, g: Any, x: Any, weight: Any, mean: Any, var: Any, *, d
     if wanted[1]:
         others = tuple(d for d in range(x.ndim)
                        if d < x.ndim - len(per) or per[d - x.ndim] == 1 != x.shape[d])
-        shape = _weights(dims, per)
+        shape = weight_dims(dims, per)
         gw = product.sum(axis=others, dtype=x.dtype).reshape(shape)
         gb = g.sum(axis=others, dtype=x.dtype).reshape(shape) if mean is not None else gb
     if wanted[0]:
@@ -149,7 +147,7 @@ def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], pe
         to_y.append((hx * share + a * along) * -rstd)
         to_x.append(y * (rstd * rstd * s) * -1.0)
         if weight is not None:
-            to_w = reshape_op(sum_to(g * back, size=per), shape=_weights(dims, per))
+            to_w = reshape_op(sum_to(g * back, size=per), shape=weight_dims(dims, per))
     if hw is not None:
         to_g.append(y * hw)
         to_y.append(g * hw)
@@ -168,7 +166,7 @@ def _norm_infer(x: Meta, weight: Any, bias: Any, *, dims: tuple[int, ...], **_: 
 
 def _grad_infer(g: Meta, x: Meta, *_: Any, dims: tuple[int, ...], per: tuple[int, ...], eps: float,
                 wanted: tuple[bool, bool]) -> tuple:
-    weights = Meta(_weights(dims, per) if wanted[1] else (0,), x.dtype)
+    weights = Meta(weight_dims(dims, per) if wanted[1] else (0,), x.dtype)
     return x if wanted[0] else Meta((0,), x.dtype), weights, weights
 
 
@@ -180,7 +178,7 @@ def _moved(settings: dict, ndim: int) -> dict:
     return {**settings, "dims": tuple([d % ndim + 1 for d in settings["dims"]])}
 
 
-def _per(a: Any, size: int, ndim: int, per: tuple[int, ...]) -> Any:
+def per_example(a: Any, size: int, ndim: int, per: tuple[int, ...]) -> Any:
     """Weights of each example, so that they broadcast to the values."""
     return a.reshape((size, *(1,) * (ndim - len(per)), *per))
 
@@ -209,7 +207,7 @@ def batch_norm_of(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     y, *rest = call(op, x, *[None] * (len(arrays) - 1), **_moved(settings, ndim))
     for a, own, join in zip(arrays[1:], batched[1:], (operator.mul, operator.add)):
         if a is not None:
-            y = join(y, _per(a if own else spread_out(a, size), size, ndim, settings["per"]))
+            y = join(y, per_example(a if own else spread_out(a, size), size, ndim, settings["per"]))
     return y, *rest
 
 
@@ -228,20 +226,20 @@ def batch_norm_grad(op: Op, size: int, arrays: list, batched: tuple, settings: d
     if wanted[0]:
         scaled = g
         if weight is not None:
-            scaled = g * _per(weight if batched[2] else spread_out(weight, size), size, ndim, per)
+            scaled = g * per_example(weight if batched[2] else spread_out(weight, size), size, ndim, per)
         found[0] = call(op, scaled, x, None, *rest, **{**_moved(settings, ndim), "wanted": (True, False)})[0]
     if wanted[1]:
         y = (x - rest[0] if centred else x) / np.sqrt(rest[-1] + settings["eps"])
         lead = ndim - len(per)
         sizes = (*(1,) * lead, *per)
-        shape = _weights(settings["dims"], per)
+        shape = weight_dims(settings["dims"], per)
         for k, part in enumerate((g * y, g)[:1 + centred]):
             total = call(sum_to, part, size=(size, *[1 if s == 1 else n for s, n in zip(sizes, x.shape[1:])]))
             found[1 + k] = total.reshape((size, *shape))
     return tuple(found)
 
 
-def _normalizing(name: str) -> Op:
+def _normalizing(name: str, onnx: str | None = None) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
               batch=batch_norm_grad,
@@ -257,11 +255,12 @@ def _normalizing(name: str) -> Op:
 
     return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
               infer=_norm_infer, vjp=pull, batch=batch_norm_of,
-              onnx=None if name == "batch_norm" else "normed(x, weight, bias, dims, per, eps)")
+              onnx=onnx)
 
 
-layer_norm_op, batch_norm_op, group_norm_op = map(_normalizing, ("layer_norm", "batch_norm", "group_norm"))
-
+_NORMED = "normed(x, weight, bias, dims, per, eps)"
+layer_norm_op, group_norm_op = _normalizing("layer_norm", _NORMED), _normalizing("group_norm", _NORMED)
+batch_norm_op = _normalizing("batch_norm")  # of training; what is exported is ``batch_norm_eval``
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    batch=batch_norm_grad,
                    native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
@@ -282,68 +281,7 @@ rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, 
                  infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
 
 
-def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...],
-                  eps: float) -> Any:
-    scale = 1 / xp.sqrt(var + eps)
-    if weight is not None:
-        scale *= weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    y = x * scale.reshape(per)
-    y += shift.reshape(per)
-    return y
-
-
-def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
-               needs: tuple[bool, ...]) -> list:
-    rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
-    scale = rstd if weight is None else rstd * weight
-    gx = gm = gv = gw = gb = None
-    if needs[0]:
-        gx = g * reshape_op(scale, shape=per)
-    if needs[1] or needs[4]:
-        gb = reshape_op(sum_to(g, size=per), shape=_weights((), per))
-        gm = -gb * scale
-    if needs[2] or needs[3]:
-        centred = x - reshape_op(mean, shape=per)
-        gw = reshape_op(sum_to(g * centred, size=per), shape=_weights((), per)) * rstd
-        gv = gw * (scale * rstd) * -0.5
-    return [part if need else None for part, need in zip((gx, gm, gv, gw, gb), needs)]
-
-
-# (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
-@on_tensors(lambda batched, settings: not any(batched[1:]))
-def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    if not any(batched[1:]):
-        return merged(4)(op, size, arrays, batched, settings)
-    x = everywhere(size, arrays[:1], batched)[0]
-    mean, var, weight, bias = [
-        None if a is None else _per(a if own else spread_out(a, size), size, x.ndim - 1, settings["per"])
-        for a, own in zip(arrays[1:], batched[1:])]
-    y = (x - mean) / np.sqrt(var + settings["eps"])
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
-
-
-fixed_norm = Op("batch_norm_eval", "x mean var weight bias",
-                onnx="batch_normed(x, mean, var, weight, bias, eps)",
-                batch=batch_fixed,
-                kernel=_fixed_kernel, native="batch_norm_eval",
-                infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
-def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    x, new = everywhere(size, arrays, batched)
-    count = math.prod(x.shape[1:])
-    values = new.reshape((size, math.prod(new.shape[1:]) // count, *x.shape[1:]))
-    share = call(mean_op, values, dims=(1,), keepdim=False) * (settings["momentum"] * settings["factor"])
-    return x * (1 - settings["momentum"]) + share
-
-
-running_average = Op("running_average", "x new", batch=batch_average,
-                     kernel=lambda xp, x, new, *, momentum, factor: (
-    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
-    infer=lambda x, new, **_: x)
-
-
-def _run(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
+def in_one_dtype(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
     """``op`` on tensors (or None) of one dtype: the widest given. An ``x`` of 16 bits, whose weights may be
     wider, is computed in float32, and the result is of its dtype."""
     dtype = x._array.dtype
@@ -363,7 +301,7 @@ def _as(t: Tensor, dtype: DType) -> Tensor:
 # -- arguments -----------------------------------------------------------------------------------
 
 
-def _check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) -> None:
+def check_shapes(op: str, wanted: tuple[int, ...], why: str, **tensors: Any) -> None:
     for name, t in tensors.items():
         if t is not None and tensor_arg(t, op, name)._array.shape != wanted:
             raise ShapeError(f"{op}: {name} must have shape {list(wanted)} ({why}), got {list(t.shape)}")
@@ -392,8 +330,8 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     tensor([[-1.0000,  1.0000]])
     """
     shape, dims = _last_dims(input, normalized_shape, "layer_norm")
-    _check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
-    return _run(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
+    check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
+    return in_one_dtype(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
 
 
 @public("nn.functional")
@@ -408,158 +346,6 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     tensor([[0.8485, 1.1314]])
     """
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
-    _check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
+    check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
     eps = finfo(input.dtype).eps if eps is None else number_arg(eps, "rms_norm", "eps")
-    return _run(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]
-
-
-def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
-    """The shape in which one number per channel broadcasts to x (N, C, ...); all is checked."""
-    floating(real_arg(x, op, "input"), op, "input")
-    if x.ndim < least:
-        raise ShapeError(f"{op}: wanted an input (N, C, ...) of at least {least} dimensions, got shape "
-                         f"{list(x.shape)}")
-    _check_shapes(op, (x.shape[1],), "one number per channel", **tensors)
-    return (1, x.shape[1]) + (1,) * (x.ndim - 2)
-
-
-def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
-    if count <= 1:
-        raise ValueError(f"{op}: the variance of one value is not defined: an input of shape {list(shape)} "
-                         f"has {count} per {per}; use a larger batch, or eval mode")
-
-
-def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
-    """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
-    if running is not None:
-        momentum = number_arg(momentum, op, "momentum")
-        with no_grad():
-            write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
-
-
-def _by_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: float, per: tuple[int, ...],
-                op: str) -> Tensor:
-    """Normalised by given statistics: one multiplication and one addition per element."""
-    if mean is None or var is None:
-        raise ValueError(f"{op}: without the input's own statistics (eval mode), running_mean and "
-                         f"running_var are needed")
-    if state.enabled:  # training may change them before backward
-        mean, var = clone_op.run(mean), clone_op.run(var)
-    return _run(fixed_norm, x, mean, var, weight, bias, per=per, eps=eps)
-
-
-@public("nn.functional")
-def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
-               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
-               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
-    """``(input - mean) / sqrt(var + eps) * w + b`` per channel of (N, C, ...) (arXiv:1502.03167).
-
-    training: use the batch's mean and variance, and move the running ones (if given) towards them by
-    ``momentum``, in place, the variance unbiased. Otherwise use the running ones. Raises ShapeError
-    for wrong sizes, ValueError when training with one value per channel, or without statistics.
-
-    >>> x = fw.tensor([[1.0], [3.0]])
-    >>> fw.nn.functional.batch_norm(x, None, None, training=True)
-    tensor([[-1.0000],
-            [ 1.0000]])
-    """
-    op = "batch_norm"
-    if real_arg(input, op).ndim == 1 and not input.shape[0]:
-        return clone_op.run(input)
-    shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
-                          weight=weight, bias=bias)
-    if format_of(input._array).ndim:  # channels side by side: a row of them for each place
-        turned = permute_op.run(input, dims=order(input.ndim))
-        rows = reshape_op.run(turned, shape=(-1, input.shape[1]))
-        y = batch_norm(rows, running_mean, running_var, weight, bias, training, momentum, eps)
-        return permute_op.run(reshape_op.run(y, shape=turned.shape), dims=back(input.ndim))
-    if not training:
-        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
-    dims = (0, *range(2, input.ndim))
-    n = _size(input.shape, dims)
-    if not n:  # nothing to normalise, and nothing that the running statistics could follow
-        parts = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
-        scale, shift = (reshape_op.run(p, shape=shape) if isinstance(p, Tensor) else p for p in parts)
-        return input * scale + shift  # type: ignore[operator]
-    _many_values(n, input.shape, op, "channel")
-    y, mean, var = _run(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
-    _follow(running_mean, mean, momentum, 1, op)
-    _follow(running_var, var, momentum, n / (n - 1), op)
-    return y
-
-
-@public("nn.functional")
-def instance_norm(input: Tensor, running_mean: Tensor | None = None,
-                  running_var: Tensor | None = None, weight: Tensor | None = None,
-                  bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
-                  eps: float = 1e-5) -> Tensor:
-    """As ``batch_norm``, but over each sample of (N, C, L...) by itself (arXiv:1607.08022).
-
-    use_input_stats: use the input's statistics and move the running ones (if given) towards their
-    average over the batch; otherwise use the running ones. Raises as ``batch_norm``.
-
-    >>> fw.nn.functional.instance_norm(fw.tensor([[[1.0, 3.0]]]))
-    tensor([[[-1.0000,  1.0000]]])
-    """
-    op = "instance_norm"
-    shape = _channel_args(op, input, 3, running_mean=running_mean, running_var=running_var,
-                          weight=weight, bias=bias)
-    if not use_input_stats:
-        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
-    dims = tuple(range(2, input.ndim))
-    n = _size(input.shape, dims)
-    _many_values(n, input.shape, op, "channel of a sample")
-    y, mean, var = _run(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
-    _follow(running_mean, mean, momentum, 1, op)
-    _follow(running_var, var, momentum, n / (n - 1), op)
-    return y
-
-
-@public("nn.functional")
-def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
-               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
-    """``(input - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
-
-    Raises ShapeError unless C is a multiple of ``num_groups``, ValueError for one value per group.
-
-    >>> fw.nn.functional.group_norm(fw.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
-    tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
-    """
-    op = "group_norm"
-    _channel_args(op, input, 2, weight=weight, bias=bias)
-    n, c = input.shape[:2]
-    if num_groups < 1 or c % num_groups:
-        raise ShapeError(f"{op}: {c} channels do not divide into {num_groups} groups; choose a divisor of "
-                         f"{c}")
-    inner = c // num_groups * math.prod(input.shape[2:])
-    if n * inner == 1:
-        _many_values(1, input.shape, op, "group")
-    rest = input.shape[2:]
-    grouped = reshape_op.run(input, shape=(n, num_groups, c // num_groups, *rest))
-    y = _run(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
-             per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
-    return reshape_op.run(y, shape=input.shape)
-
-
-@public("nn.functional", autocast="float32")
-def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
-                        k: float = 1.0) -> Tensor:
-    """``x / (k + alpha * mean of x**2 over size neighbouring channels)**beta``: (n, c, *) -> (n, c, *).
-
-    Beyond the first and last channel there are zeros. A. Krizhevsky et al., "ImageNet classification
-    with deep convolutional neural networks", 2012. Raises ShapeError below 3 dimensions.
-
-    >>> fw.nn.functional.local_response_norm(fw.ones(1, 1, 1), 1, alpha=3.0, beta=0.5)
-    tensor([[[0.5000]]])
-    """
-    x: Any = real_arg(input, "local_response_norm")
-    floating(x, "local_response_norm")
-    if x.ndim < 3:
-        raise ShapeError(f"local_response_norm: input must be (n, c, *), got shape {list(x.shape)}")
-    if size < 1:
-        raise ValueError(f"local_response_norm: size must be positive, got {size}")
-    if not x.numel():
-        return x
-    flat = (x * x).reshape(*x.shape[:2], -1).mT  # channels last, to pad them
-    near = pad(flat, (size // 2, (size - 1) // 2)).unfold(2, size, 1).mean(-1)  # type: ignore[attr-defined]
-    return x / (near.mT.reshape(x.shape) * alpha + k) ** beta
+    return in_one_dtype(rms_norm_op, input, weight, dims=dims, per=shape, eps=eps)[0]

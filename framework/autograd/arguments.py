@@ -1,0 +1,84 @@
+"""What ``backward`` and ``grad`` are given: tensors or edges of the graph, and a gradient for each."""
+
+from typing import Any, NamedTuple
+
+from ..errors import AutogradError, kind_of
+from ..node import Leaf
+from ..seam import settled
+from ..tensor import Tensor, check_fits, wrap
+
+
+class GradientEdge(NamedTuple):
+    """A place in the graph, without the tensor that is there: see ``graph.get_gradient_edge``."""
+
+    node: Any
+    output_nr: int
+    ownership_token: Any = None
+
+
+def tensors_given(value: Any, op: str, name: str, edges: bool = False) -> list:
+    items = [value] if isinstance(value, Tensor) else list(value)
+    settled(items)
+    for item in items:
+        if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
+            raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
+                            f"{kind_of(item)}")
+    return items
+
+
+def stand_ins(outputs: Any, grads: Any) -> Any:
+    """Tensors in place of gradient edges among the outputs: the gradient given for an edge has its shape."""
+    alone = isinstance(outputs, (Tensor, GradientEdge))
+    items = [outputs] if alone else list(outputs)
+    given = [grads] if grads is None or isinstance(grads, Tensor) else list(grads)
+    for i, item in enumerate(items):
+        if isinstance(item, GradientEdge):
+            if i >= len(given) or not isinstance(given[i], Tensor):
+                raise AutogradError(f"grad: outputs[{i}] is a gradient edge, which has no value; pass its "
+                                    f"gradient in grad_outputs")
+            items[i] = wrap(given[i]._array, node=place_of(item, "grad"))  # type: ignore[union-attr]
+    return items
+
+
+def place_of(t: Tensor | GradientEdge, op: str) -> Any:
+    if isinstance(t, GradientEdge):
+        if t.ownership_token is None and getattr(t.node, "op", None) and t.node.op.differentiable > 1:
+            raise AutogradError(f"{op}: a gradient edge of {t.node.name()}, which has several outputs, must "
+                                f"be made with framework.autograd.graph.get_gradient_edge(tensor)")
+        return t.node if t.ownership_token is None else t.ownership_token
+    if not t.requires_grad:
+        raise AutogradError(f"{op}: an input of shape {list(t.shape)} does not require grad; call "
+                            f"requires_grad_() on it before computing the outputs")
+    return t._node
+
+
+def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
+    """The gradient of each root as array (or tensor, if live); ones for roots of one element."""
+    given = [None] * len(roots) if grads is None else (
+        list(grads) if isinstance(grads, (tuple, list)) else [grads])
+    if len(given) != len(roots):
+        raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
+    seeds = []
+    for root, g in zip(roots, given):
+        if not root.requires_grad:
+            raise AutogradError(f"{op}: a tensor of shape {list(root.shape)} does not require grad and "
+                                f"has no graph; was it computed under no_grad, detached, or from "
+                                f"tensors without requires_grad=True?")
+        if g is None:
+            if root._array.size != 1:
+                raise AutogradError(f"{op}: a gradient is implied only for a tensor of one element, this "
+                                    f"one has shape {list(root.shape)}; reduce it (e.g. .sum()) or pass "
+                                    f"the gradient")
+            if root.is_complex():
+                raise AutogradError(f"{op}: a gradient is implied only for a real number, this tensor is "
+                                    f"{root.dtype} (grad can be implicitly created only for real scalar "
+                                    f"outputs); take .abs() or .real, or pass the gradient")
+            one = root._array.copy()
+            one.fill(1)
+            g = wrap(one)
+        elif not isinstance(g, Tensor):
+            raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
+        else:
+            check_fits(g, root, f"{op}: a gradient")
+        seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
+    return seeds

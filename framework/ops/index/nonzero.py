@@ -1,0 +1,114 @@
+"""Positions of what is not zero or among given values: nonzero, argwhere, unravel_index, isin."""
+
+from math import prod
+from typing import Any
+
+from ...errors import DTypeError, ShapeError
+from ...tensor import Tensor
+from ..record.args import size_args, tensor_arg
+from ..record.batched import call, looped
+from ..record.op import Op
+from ..record.public import public
+from ..shape.join import cat_op
+from ..shape.slices import slice_along
+from ..shape.view import reshape_op
+
+
+def batch_isin(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    if batched[1]:
+        return looped(op, size, arrays, batched, settings)
+    return call(op, *arrays, **settings)
+
+
+nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])",
+                kernel=lambda xp, x: xp.argwhere(x).astype("int64", copy=False))
+
+
+@public(method=True, out=True)
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
+    """Where the elements are not 0: an int64 tensor with a row of positions for each.
+
+    as_tuple: one tensor per dimension instead, fit to index with.
+
+    >>> fw.nonzero(fw.tensor([[0, 1], [2, 0]]))
+    tensor([[0, 1],
+            [1, 0]])
+    """
+    places = nonzero_op.run(tensor_arg(input, "nonzero"))
+    if not as_tuple:
+        return places
+    if not input.ndim:  # as of a tensor of one dimension
+        places = nonzero_op.run(reshape_op.run(input, shape=(1,)))
+    return tuple([slice_along(places, 1, i).contiguous() for i in range(max(input.ndim, 1))])
+
+
+@public(method=True, out=True)
+def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
+    """``nonzero`` with ``size`` rows: the first ones, and rows of ``fill_value`` where there are fewer.
+
+    >>> fw.nonzero_static(fw.tensor([0, 3, 4]), size=3)
+    tensor([[ 1],
+            [ 2],
+            [-1]])
+    """
+    if size < 0:
+        raise ValueError(f"nonzero_static: size must not be negative, got {size}")
+    found = slice_along(nonzero(tensor_arg(input, "nonzero_static")), 0, slice(0, size))
+    missing = size - found.shape[0]
+    return cat_op.run(found, found.new_full((missing, input.ndim), fill_value), dim=0)  # type: ignore[attr-defined]
+
+
+@public()
+def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
+    """The positions, one tensor for each dimension of ``shape``, of elements counted along all of them.
+
+    Negative indices count from the end. Raises DTypeError unless they are integers, ValueError outside.
+
+    >>> fw.unravel_index(fw.tensor([1, 5]), (2, 3))
+    (tensor([0, 1]), tensor([1, 2]))
+    """
+    if tensor_arg(indices, "unravel_index", "indices")._array.dtype.kind not in "iu":
+        raise DTypeError(f"unravel_index: argument 'indices' must be integer, got {indices.dtype}")
+    sizes = size_args((shape,), "unravel_index", "shape")
+    if any(s < 0 for s in sizes):
+        raise ShapeError(f"unravel_index: shape must not have negative sizes, got {list(sizes)}")
+    rest: Any = indices.long()  # type: ignore[attr-defined]
+    total = prod(sizes)
+    if indices.numel() and indices.device.type != "meta":
+        low, high = int(rest.min()), int(rest.max())
+        if not -total <= low <= high < total:
+            raise ValueError(f"unravel_index: shape {list(sizes)} has {total} elements; the indices reach "
+                             f"from {low} to {high}")
+    found = []
+    for s in reversed(sizes):
+        found.append(rest % max(s, 1))
+        rest = rest // max(s, 1)
+    return tuple(reversed(found))
+
+
+@public(method=True)
+def argwhere(input: Tensor) -> Tensor:
+    """Where the elements are not 0: an int64 tensor with a row of positions for each.
+
+    >>> fw.argwhere(fw.tensor([0, 3, 4]))
+    tensor([[1],
+            [2]])
+    """
+    return nonzero(tensor_arg(input, "argwhere"))
+
+
+isin_op = Op("isin", "x y", batch=batch_isin, kernel=lambda xp, x, y, **settings: xp.asarray(
+    xp.isin(xp.asarray(x), xp.asarray(y), **settings)))
+
+
+@public(out=True, also="element=elements test_element=test_elements")
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False,
+         invert: bool = False) -> Tensor:
+    """Whether each element is among ``test_elements``; either argument may be a number.
+
+    >>> fw.isin(fw.tensor([1, 2, 3]), fw.tensor([2, 5]))
+    tensor([False,  True, False])
+    """
+    if not isinstance(elements, Tensor) and not isinstance(test_elements, Tensor):
+        raise TypeError("isin: elements or test_elements must be a Tensor, both are numbers")
+    return isin_op.run(elements, test_elements, assume_unique=assume_unique, invert=invert)

@@ -1,0 +1,254 @@
+"""Products made of ``matmul``: of vectors, with a sum, over chosen dimensions; cross and Kronecker ones."""
+
+import math
+from typing import Any
+
+from ...errors import ShapeError
+from ...tensor import Tensor
+from ..pointwise.complex_numbers import conj
+from ..record.args import one_dim, tensor_arg
+from ..record.batched import rowwise
+from ..record.op import Meta, Op
+from ..record.public import public
+from ..reduce.sums import sum_op
+from ..shape.broadcast import broadcast_shape, sum_to
+from ..shape.view import permute_op, reshape_op
+from .matmul import _product, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
+
+
+@public(method=True, out=True)
+def mv(input: Tensor, vec: Tensor) -> Tensor:
+    """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
+
+    >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
+    tensor([3., 7.])
+    """
+    of_ndim("mv", input=(input, 2), vec=(vec, 1))
+    return _product("mv", input=input, vec=vec)
+
+
+@public(method=True, out=True)
+def vdot(input: Tensor, other: Tensor) -> Tensor:
+    """The inner product ``sum(conj(input) * other)`` of two vectors: (n), (n) -> ().
+
+    Raises ShapeError for other shapes.
+
+    >>> fw.vdot(fw.tensor([1j, 2.0]), fw.tensor([1j, 3.0]))
+    tensor(7.+0.j)
+    """
+    of_ndim("vdot", input=(input, 1), other=(other, 1))
+    return _product("vdot", input=conj(input), other=other)
+
+
+@public(method=True, out=True, also="other=tensor")
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
+    """The sum of the products of two vectors' elements: (n), (n) -> (); none is conjugated, see ``vdot``.
+
+    Raises ShapeError for other shapes.
+
+    >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
+    if input.shape != tensor.shape:
+        raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
+                         f"be equally many")
+    return _product("dot", input=input, tensor=tensor)
+
+
+@public(method="outer ger", alias="ger", out=True)
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
+    """All products of two vectors' elements: (m), (n) -> (m, n). Raises ShapeError for other shapes.
+
+    >>> fw.outer(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor([[3., 4.],
+            [6., 8.]])
+    """
+    of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
+    input, vec2 = promoted("outer", input=input, vec2=vec2)
+    return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
+
+
+@public(method=True, out=True, autocast="lower")
+def inner(input: Tensor, other: Tensor) -> Tensor:
+    """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
+
+    >>> fw.inner(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 10.0]))
+    tensor([21., 43.])
+    """
+    input, other = same_dtype("inner", input=input, other=other)
+    if not input.ndim or not other.ndim:
+        return input * other  # type: ignore[operator]
+    if input.shape[-1] != other.shape[-1]:
+        raise ShapeError(f"inner: the last sizes of shapes {list(input.shape)} and {list(other.shape)} are "
+                         f"{input.shape[-1]} and {other.shape[-1]}, and they must be equal")
+    if input.ndim == 1 and other.ndim == 1:
+        return matmul_op.run(input, other)
+    return tensordot(input, other, dims=([-1], [-1]))
+
+
+def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    """``beta * x + alpha * product``; with beta 0 nothing of ``x`` counts, nan included."""
+    tensor_arg(x, op)
+    if alpha != 1:
+        product = product * alpha  # type: ignore[operator]
+    if broadcast_shape((x.shape, product.shape), op) != product.shape:
+        raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
+                         f"{list(product.shape)}")
+    if beta == 0:
+        return product
+    return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
+
+
+@public(method=True, inplace=True, out=True, autocast="lower")
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
+
+    >>> fw.addmm(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([[3.0], [4.0]]))
+    tensor([[12.]])
+    """
+    return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which input expands.
+
+    >>> fw.addmv(fw.ones(1), fw.tensor([[1.0, 2.0]]), fw.tensor([3.0, 4.0]))
+    tensor([12.])
+    """
+    return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True)
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which input expands.
+
+    >>> fw.addr(fw.ones(1, 2), fw.tensor([1.0]), fw.tensor([3.0, 4.0]))
+    tensor([[4., 5.]])
+    """
+    return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True, autocast="lower")
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
+
+    >>> fw.baddbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1)).flatten()
+    tensor([4., 4.])
+    """
+    return _plus_product("baddbmm", input, bmm(batch1, batch2), beta, alpha)
+
+
+@public(method=True, inplace=True, out=True, autocast="lower")
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
+    """``beta * input + alpha * sum over b of batch1[b] @ batch2[b]``: (b, m, n), (b, n, p) -> (m, p).
+
+    >>> fw.addbmm(fw.ones(1), fw.ones(2, 1, 3), fw.ones(2, 3, 1))
+    tensor([[7.]])
+    """
+    product = sum_op.run(bmm(batch1, batch2), dims=(0,), keepdim=False)
+    return _plus_product("addbmm", input, product, beta, alpha)
+
+
+@public(out=True, autocast="lower")
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
+
+    Raises ShapeError where paired sizes differ and none is 1, which counts as repeated.
+
+    >>> fw.tensordot(fw.ones(2, 3, 4), fw.ones(3, 4, 5), dims=2).shape
+    (2, 5)
+    """
+    a, b = same_dtype("tensordot", a=a, b=b)
+    if isinstance(dims, (tuple, list)):
+        first, second = (d if isinstance(d, (tuple, list)) else [d] for d in dims)
+    else:
+        if not 0 <= dims <= min(a.ndim, b.ndim):
+            raise ValueError(f"tensordot: dims={dims} must be between 0 and the tensors' dimensions, "
+                             f"{a.ndim} and {b.ndim}")
+        first, second = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    m = [one_dim(d, a.ndim, "tensordot", "dims[0]") for d in first]
+    n = [one_dim(d, b.ndim, "tensordot", "dims[1]") for d in second]
+    one_a = tuple(d for d, e in zip(m, n) if a.shape[d] == 1 != b.shape[e])  # repeated along the other's size
+    one_b = tuple(e for d, e in zip(m, n) if b.shape[e] == 1 != a.shape[d])
+    a = sum_op.run(a, dims=tuple(sorted(d for d, e in zip(m, n) if e in one_b)), keepdim=True) if one_b else a
+    b = sum_op.run(b, dims=tuple(sorted(e for d, e in zip(m, n) if d in one_a)), keepdim=True) if one_a else b
+    if [a.shape[d] for d in m] != [b.shape[d] for d in n]:
+        raise ShapeError(f"tensordot: dims {m} of shape {list(a.shape)} have sizes "
+                         f"{[a.shape[d] for d in m]}, dims {n} of shape {list(b.shape)} have sizes "
+                         f"{[b.shape[d] for d in n]}, and they must be equal")
+    rows = [d for d in range(a.ndim) if d not in m]
+    columns = [d for d in range(b.ndim) if d not in n]
+    size = math.prod(a.shape[d] for d in m)
+    rest_a, rest_b = tuple(a.shape[d] for d in rows), tuple(b.shape[d] for d in columns)
+    left = reshape_op.run(permute_op.run(a, dims=(*rows, *m)), shape=(math.prod(rest_a), size))
+    right = reshape_op.run(permute_op.run(b, dims=(*n, *columns)), shape=(size, math.prod(rest_b)))
+    return reshape_op.run(matmul_op.run(left, right), shape=rest_a + rest_b)
+
+
+def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
+    return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
+
+
+cross_op = Op("cross", "x y", batch=rowwise, kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
+              infer=_cross_infer, jvp="multilinear",
+              vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
+                   "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})
+
+
+@public("linalg", name="cross", out=True)
+def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim``; the other dimensions broadcast.
+
+    >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    input, other = promoted("cross", input=input, other=other)
+    at = one_dim(dim, input.ndim, "cross")
+    if input.ndim != other.ndim or input.shape[at] != 3 or other.shape[at] != 3:
+        raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "
+                         f"got shapes {list(input.shape)} and {list(other.shape)}")
+    return cross_op.run(input, other, dim=at - input.ndim)
+
+
+@public(method=True, op=cross_op, out=True)
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
+    """The cross product of vectors of 3 elements along ``dim`` (default: the first of size 3).
+
+    >>> fw.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
+    tensor([0., 0., 1.])
+    """
+    if dim is None:
+        dim = next((d for d, s in enumerate(tensor_arg(input, "cross").shape) if s == 3), -1)
+    return _linalg_cross(input, other, dim=dim)
+
+
+@public("linalg", out=True, autocast="lower")
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
+    """The dot products ``sum(conj(x) * y)`` along ``dim``; shapes broadcast.
+
+    >>> fw.linalg.vecdot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
+    tensor(11.)
+    """
+    a, b = promoted("vecdot", x=x, y=y)
+    product = conj(a) * b  # type: ignore[operator]
+    return product.sum(one_dim(dim, product.ndim, "vecdot"))
+
+
+def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
+    shapes = [(1,) * (ndim - t.ndim) + t.shape for t in (x, y)]
+    wide = reshape_op.run(x, shape=tuple(s for n in shapes[0] for s in (n, 1)))
+    tall = reshape_op.run(y, shape=tuple(s for n in shapes[1] for s in (1, n)))
+    return reshape_op.run(wide * tall, shape=tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
+
+
+@public(method=True, out=True)
+def kron(input: Tensor, other: Tensor) -> Tensor:
+    """The Kronecker product: every element of ``input`` times the whole of ``other``, as blocks.
+
+    >>> fw.kron(fw.tensor([1, 10]), fw.tensor([1, 2]))
+    tensor([ 1,  2, 10, 20])
+    """
+    ndim = max(tensor_arg(input, "kron").ndim, tensor_arg(other, "kron", "other").ndim)
+    return _kron(input, other, ndim)

@@ -1,0 +1,247 @@
+"""Normalisation of images by channels: batch, instance, group and local response norm."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...autograd.mode import no_grad, state
+from ...errors import ShapeError
+from ...layouts import back, format_of, order
+from ...tensor import Tensor
+from ..convert.cast import clone_op
+from ..image.pad import pad
+from ..pointwise.elementary import rsqrt
+from ..record.args import floating, number_arg, real_arg
+from ..record.batched import call, everywhere, merged, on_tensors, spread_out
+from ..record.op import Op
+from ..record.public import public
+from ..reduce.sums import mean_op
+from ..shape.broadcast import sum_to
+from ..shape.view import permute_op, reshape_op
+from ..write.inplace import write
+from .moments import (
+    batch_norm_op,
+    check_shapes,
+    count_of,
+    group_norm_op,
+    in_one_dtype,
+    per_example,
+    weight_dims,
+)
+
+
+def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...],
+                  eps: float) -> Any:
+    scale = 1 / xp.sqrt(var + eps)
+    if weight is not None:
+        scale *= weight
+    shift = -mean * scale if bias is None else bias - mean * scale
+    y = x * scale.reshape(per)
+    y += shift.reshape(per)
+    return y
+
+
+def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
+               needs: tuple[bool, ...]) -> list:
+    rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
+    scale = rstd if weight is None else rstd * weight
+    gx = gm = gv = gw = gb = None
+    if needs[0]:
+        gx = g * reshape_op(scale, shape=per)
+    if needs[1] or needs[4]:
+        gb = reshape_op(sum_to(g, size=per), shape=weight_dims((), per))
+        gm = -gb * scale
+    if needs[2] or needs[3]:
+        centred = x - reshape_op(mean, shape=per)
+        gw = reshape_op(sum_to(g * centred, size=per), shape=weight_dims((), per)) * rstd
+        gv = gw * (scale * rstd) * -0.5
+    return [part if need else None for part, need in zip((gx, gm, gv, gw, gb), needs)]
+
+
+# (x - mean) * rsqrt(var + eps) * weight + bias with one given number per channel
+@on_tensors(lambda batched, settings: not any(batched[1:]))
+def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    if not any(batched[1:]):
+        return merged(4)(op, size, arrays, batched, settings)
+    x = everywhere(size, arrays[:1], batched)[0]
+    mean, var, weight, bias = [
+        None if a is None else per_example(
+            a if own else spread_out(a, size), size, x.ndim - 1, settings["per"])
+        for a, own in zip(arrays[1:], batched[1:])]
+    y = (x - mean) / np.sqrt(var + settings["eps"])
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+fixed_norm = Op("batch_norm_eval", "x mean var weight bias",
+                onnx="batch_normed(x, mean, var, weight, bias, eps)",
+                batch=batch_fixed,
+                kernel=_fixed_kernel, native="batch_norm_eval",
+                infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
+
+
+def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    x, new = everywhere(size, arrays, batched)
+    count = math.prod(x.shape[1:])
+    values = new.reshape((size, math.prod(new.shape[1:]) // count, *x.shape[1:]))
+    share = call(mean_op, values, dims=(1,), keepdim=False) * (settings["momentum"] * settings["factor"])
+    return x * (1 - settings["momentum"]) + share
+
+
+running_average = Op("running_average", "x new", batch=batch_average,
+                     kernel=lambda xp, x, new, *, momentum, factor: (
+    x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
+    infer=lambda x, new, **_: x)
+
+
+def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
+    """The shape in which one number per channel broadcasts to x (N, C, ...); all is checked."""
+    floating(real_arg(x, op, "input"), op, "input")
+    if x.ndim < least:
+        raise ShapeError(f"{op}: wanted an input (N, C, ...) of at least {least} dimensions, got shape "
+                         f"{list(x.shape)}")
+    check_shapes(op, (x.shape[1],), "one number per channel", **tensors)
+    return (1, x.shape[1]) + (1,) * (x.ndim - 2)
+
+
+def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
+    if count <= 1:
+        raise ValueError(f"{op}: the variance of one value is not defined: an input of shape {list(shape)} "
+                         f"has {count} per {per}; use a larger batch, or eval mode")
+
+
+def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
+    """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
+    if running is not None:
+        momentum = number_arg(momentum, op, "momentum")
+        with no_grad():
+            write(running, running_average.run(running, value, momentum=momentum, factor=factor), op)
+
+
+def _by_running(x: Tensor, mean: Any, var: Any, weight: Any, bias: Any, eps: float, per: tuple[int, ...],
+                op: str) -> Tensor:
+    """Normalised by given statistics: one multiplication and one addition per element."""
+    if mean is None or var is None:
+        raise ValueError(f"{op}: without the input's own statistics (eval mode), running_mean and "
+                         f"running_var are needed")
+    if state.enabled:  # training may change them before backward
+        mean, var = clone_op.run(mean), clone_op.run(var)
+    return in_one_dtype(fixed_norm, x, mean, var, weight, bias, per=per, eps=eps)
+
+
+@public("nn.functional")
+def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor | None,
+               weight: Tensor | None = None, bias: Tensor | None = None, training: bool = False,
+               momentum: float = 0.1, eps: float = 1e-5) -> Tensor:
+    """``(input - mean) / sqrt(var + eps) * w + b`` per channel of (N, C, ...) (arXiv:1502.03167).
+
+    training: use the batch's mean and variance, and move the running ones (if given) towards them by
+    ``momentum``, in place, the variance unbiased. Otherwise use the running ones. Raises ShapeError
+    for wrong sizes, ValueError when training with one value per channel, or without statistics.
+
+    >>> x = fw.tensor([[1.0], [3.0]])
+    >>> fw.nn.functional.batch_norm(x, None, None, training=True)
+    tensor([[-1.0000],
+            [ 1.0000]])
+    """
+    op = "batch_norm"
+    if real_arg(input, op).ndim == 1 and not input.shape[0]:
+        return clone_op.run(input)
+    shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
+                          weight=weight, bias=bias)
+    if format_of(input._array).ndim:  # channels side by side: a row of them for each place
+        turned = permute_op.run(input, dims=order(input.ndim))
+        rows = reshape_op.run(turned, shape=(-1, input.shape[1]))
+        y = batch_norm(rows, running_mean, running_var, weight, bias, training, momentum, eps)
+        return permute_op.run(reshape_op.run(y, shape=turned.shape), dims=back(input.ndim))
+    if not training:
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+    dims = (0, *range(2, input.ndim))
+    n = count_of(input.shape, dims)
+    if not n:  # nothing to normalise, and nothing that the running statistics could follow
+        parts = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
+        scale, shift = (reshape_op.run(p, shape=shape) if isinstance(p, Tensor) else p for p in parts)
+        return input * scale + shift  # type: ignore[operator]
+    _many_values(n, input.shape, op, "channel")
+    y, mean, var = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
+
+
+@public("nn.functional")
+def instance_norm(input: Tensor, running_mean: Tensor | None = None,
+                  running_var: Tensor | None = None, weight: Tensor | None = None,
+                  bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1,
+                  eps: float = 1e-5) -> Tensor:
+    """As ``batch_norm``, but over each sample of (N, C, L...) by itself (arXiv:1607.08022).
+
+    use_input_stats: use the input's statistics and move the running ones (if given) towards their
+    average over the batch; otherwise use the running ones. Raises as ``batch_norm``.
+
+    >>> fw.nn.functional.instance_norm(fw.tensor([[[1.0, 3.0]]]))
+    tensor([[[-1.0000,  1.0000]]])
+    """
+    op = "instance_norm"
+    shape = _channel_args(op, input, 3, running_mean=running_mean, running_var=running_var,
+                          weight=weight, bias=bias)
+    if not use_input_stats:
+        return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
+    dims = tuple(range(2, input.ndim))
+    n = count_of(input.shape, dims)
+    _many_values(n, input.shape, op, "channel of a sample")
+    y, mean, var = in_one_dtype(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
+
+
+@public("nn.functional")
+def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
+               bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
+    """``(input - mean) / sqrt(var + eps) * w + b`` over groups of channels of (N, C, ...) (1803.08494).
+
+    Raises ShapeError unless C is a multiple of ``num_groups``, ValueError for one value per group.
+
+    >>> fw.nn.functional.group_norm(fw.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
+    tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
+    """
+    op = "group_norm"
+    _channel_args(op, input, 2, weight=weight, bias=bias)
+    n, c = input.shape[:2]
+    if num_groups < 1 or c % num_groups:
+        raise ShapeError(f"{op}: {c} channels do not divide into {num_groups} groups; choose a divisor of "
+                         f"{c}")
+    inner = c // num_groups * math.prod(input.shape[2:])
+    if n * inner == 1:
+        _many_values(1, input.shape, op, "group")
+    rest = input.shape[2:]
+    grouped = reshape_op.run(input, shape=(n, num_groups, c // num_groups, *rest))
+    y = in_one_dtype(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
+             per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
+    return reshape_op.run(y, shape=input.shape)
+
+
+@public("nn.functional", autocast="float32")
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75,
+                        k: float = 1.0) -> Tensor:
+    """``x / (k + alpha * mean of x**2 over size neighbouring channels)**beta``: (n, c, *) -> (n, c, *).
+
+    Beyond the first and last channel there are zeros. A. Krizhevsky et al., "ImageNet classification
+    with deep convolutional neural networks", 2012. Raises ShapeError below 3 dimensions.
+
+    >>> fw.nn.functional.local_response_norm(fw.ones(1, 1, 1), 1, alpha=3.0, beta=0.5)
+    tensor([[[0.5000]]])
+    """
+    x: Any = real_arg(input, "local_response_norm")
+    floating(x, "local_response_norm")
+    if x.ndim < 3:
+        raise ShapeError(f"local_response_norm: input must be (n, c, *), got shape {list(x.shape)}")
+    if size < 1:
+        raise ValueError(f"local_response_norm: size must be positive, got {size}")
+    if not x.numel():
+        return x
+    flat = (x * x).reshape(*x.shape[:2], -1).mT  # channels last, to pad them
+    near = pad(flat, (size // 2, (size - 1) // 2)).unfold(2, size, 1).mean(-1)  # type: ignore[attr-defined]
+    return x / (near.mT.reshape(x.shape) * alpha + k) ** beta

@@ -1,0 +1,235 @@
+"""Random numbers written into a tensor: the methods whose names end in ``_``."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...backends import move
+from ...dtypes import FLOATING, DType, finfo, float32
+from ...errors import DTypeError, ShapeError
+from ...random import Generator, integers_array, normal_array, uniform_array
+from ...tensor import Tensor, bump, wrap
+from ..pointwise.complex_numbers import view_as_real
+from ..record.args import floating, number_arg, tensor_arg
+from ..record.into import guard
+from ..record.public import public
+from ..write.inplace import write
+from .draws import _coin
+from .numbers import _range
+
+
+def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
+    """Draw only when the write will be allowed, so a rejected call moves no generator."""
+    guard(x, name)
+    if type(x._array) is not np.ndarray and x.device.type == "meta":  # there is nowhere to put numbers
+        bump(x, name)
+        return x
+    return write(x, wrap(draw()), name)
+
+
+_NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
+
+
+def _real(x: Tensor, op: str) -> None:
+    if x._array.dtype.kind not in FLOATING:
+        raise DTypeError(f"{op}: wanted a real floating tensor, this one is {x.dtype}")
+
+
+def _wide(x: Tensor) -> Any:
+    """The dtype to compute in: float16 loses too much on the way."""
+    return float32.numpy if x.itemsize == 2 else x.dtype.numpy
+
+
+@public("", method=True)
+def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None,
+             **bounds: float) -> Tensor:
+    """Fill with numbers uniform in [low, high); PyTorch's names ``from`` and ``to`` work as well.
+
+    Of a complex tensor each part.
+
+    >>> fw.zeros(2).uniform_(3.0, 3.0)
+    tensor([3., 3.])
+    """
+    low, high = _bounds(low, high, bounds, "uniform_")
+    if tensor_arg(input, "uniform_").is_complex():
+        uniform_(view_as_real(input), low, high, generator=generator)
+        return input
+    _real(input, "uniform_")
+    if not low <= high:
+        raise ValueError(f"uniform_: wanted from <= to, got from={low}, to={high}")
+    if high - low > _NARROWEST and not high - low <= finfo(input.dtype).max:
+        raise ValueError(f"uniform_: the range from {low} to {high} is wider than {input.dtype} holds")
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        if u.dtype.kind == "f" and (low, high) == (0, 1):  # bfloat16 might round up
+            return _moved(u, input)
+        array = u * (high - low) + low
+        if low < high:  # rounding may reach the upper end, which is excluded
+            kind = input.dtype.numpy.type
+            array = np.minimum(array, np.nextafter(kind(high), kind(low)))
+        return _moved(array, input)
+    return _fill(input, "uniform_", draw)
+
+
+def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
+    unknown = set(named) - {"from", "to"}
+    if unknown:
+        raise TypeError(f"{op}: unexpected argument {sorted(unknown)[0]!r}; it takes from, to, generator")
+    return named.get("from", low), named.get("to", high)
+
+
+@public("", method=True)
+def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
+            generator: Generator | None = None) -> Tensor:
+    """Fill with normal numbers. Raises ValueError for a negative std.
+
+    >>> fw.zeros(2).normal_(3.0, 0.0)
+    tensor([3., 3.])
+    """
+    floating(input, "normal_")
+    if not std >= 0:
+        raise ValueError(f"normal_: std must not be negative, got {std}")
+
+    def draw() -> Any:
+        standard = normal_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        return _moved(standard * float(std) + float(mean), input)
+    return _fill(input, "normal_", draw)
+
+
+def _moved(array: Any, x: Tensor) -> Any:
+    """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
+    return move(np.asarray(array).astype(x.dtype.numpy, copy=False), x.device)
+
+
+@public("", method=True)
+def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Generator | None = None,
+            **bounds: int) -> Tensor:
+    """Fill with integers: ``random_(from, to)`` in [from, to), ``random_(to)`` in [0, to).
+
+    Without bounds, all non-negative integers of the dtype that it holds exactly.
+
+    >>> fw.zeros(2).random_(3, 4)
+    tensor([3., 3.])
+    """
+    low, high = _bounds(low, high, bounds, "random_")
+    kind = input.dtype
+    if low is None and high is None:
+        low, high = 0, _exact_integers(kind)
+    elif high is None:
+        low, high = (0, low) if "from" not in bounds else (low, _exact_integers(kind))
+    low, high = _range(0 if low is None else low, high, kind, "random_")
+    return _fill(input, "random_", lambda: integers_array(low, high, input.shape, kind.numpy, input.device,
+                                                          generator))
+
+
+def _exact_integers(kind: DType) -> int:
+    if kind.category == 0:
+        return 2
+    if kind.category == 1:
+        return int(np.iinfo(kind.numpy).max) + 1
+    return 1 << round(1 - math.log2(finfo(kind).eps))
+
+
+@public("", method=True)
+def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of density ``lambd * exp(-lambd * t)``; 0 never occurs in float32 and float64.
+
+    Raises ValueError unless lambd > 0.
+
+    >>> bool((fw.zeros(100).exponential_() > 0).all())
+    True
+    """
+    _real(input, "exponential_")
+    if not lambd > 0:
+        raise ValueError(f"exponential_: lambd must be positive, got {lambd}")
+    kind = _wide(input)
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, kind, input.device, generator, host=True)
+        u = np.maximum(u, np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
+        return _moved(-np.log1p(-u) / float(lambd), input)
+    return _fill(input, "exponential_", draw)
+
+
+@public("", method=True)
+def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
+            generator: Generator | None = None) -> Tensor:
+    """Fill with numbers of density ``sigma / (pi * (sigma**2 + (t - median)**2))``.
+
+    Raises DTypeError for a dtype that is not floating, ValueError unless sigma > 0.
+
+    >>> fw.zeros(3).cauchy_().shape
+    (3,)
+    """
+    _real(input, "cauchy_")
+    median, sigma = number_arg(median, "cauchy_", "median"), number_arg(sigma, "cauchy_", "sigma")
+    if not sigma > 0:
+        raise ValueError(f"cauchy_: sigma must be positive, got {sigma}")
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, _wide(input), input.device, generator, host=True)
+        return _moved(float(median) + float(sigma) * np.tan(math.pi * (u - 0.5)), input)
+    return _fill(input, "cauchy_", draw)
+
+
+@public("", method=True)
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
+                generator: Generator | None = None) -> Tensor:
+    """Fill with numbers whose logarithms are normal, of that mean and that standard deviation.
+
+    Raises DTypeError for a dtype that is not floating, ValueError unless std > 0.
+
+    >>> bool((fw.zeros(100).log_normal_() > 0).all())
+    True
+    """
+    _real(input, "log_normal_")
+    mean, std = number_arg(mean, "log_normal_", "mean"), number_arg(std, "log_normal_", "std")
+    if not std > 0:
+        raise ValueError(f"log_normal_: std must be positive, got {std}")
+
+    def draw() -> Any:
+        standard = normal_array(input.shape, _wide(input), input.device, generator, host=True)
+        return _moved(np.exp(standard * float(std) + float(mean)), input)
+    return _fill(input, "log_normal_", draw)
+
+
+@public("", method=True)
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
+    """Fill with the number of the first success, 1, 2, ..., in trials of probability ``p``.
+
+    Probability of k: ``(1 - p)**(k - 1) * p``. Takes integers, too. Raises ValueError unless 0 < p < 1.
+
+    >>> bool((fw.zeros(100).geometric_(0.5) >= 1).all())
+    True
+    """
+    p = number_arg(p, "geometric_", "p")
+    if not 0 < p < 1:
+        raise ValueError(f"geometric_: p must be between 0 and 1, got {p}")
+    if tensor_arg(input, "geometric_").dtype.category == 0 or input.is_complex():
+        raise DTypeError(f"geometric_: wanted a real tensor of numbers, this one is {input.dtype}")
+
+    def draw() -> Any:
+        u = uniform_array(input.shape, np.dtype("f8"), input.device, generator, host=True)
+        return _moved(np.maximum(np.ceil(np.log1p(-u) / math.log1p(-p)), 1.0), input)
+    return _fill(input, "geometric_", draw)
+
+
+@public("", method=True)
+def bernoulli_(input: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
+    """Fill with 1 at probability ``p`` (a number, or a tensor that broadcasts), else 0.
+
+    Raises ValueError for a probability outside [0, 1].
+
+    >>> fw.zeros(2).bernoulli_(1.0)
+    tensor([1., 1.])
+    """
+    if isinstance(p, Tensor):
+        floating(p, "bernoulli_", "p")
+        if p.ndim > input.ndim or any(a not in (1, b) for a, b in zip(p.shape[::-1], input.shape[::-1])):
+            raise ShapeError(f"bernoulli_: p of shape {list(p.shape)} does not broadcast to "
+                             f"{list(input.shape)}")
+    return _fill(input, "bernoulli_", lambda: _coin(
+        input._array, p._array if isinstance(p, Tensor) else p, generator, "bernoulli_"))

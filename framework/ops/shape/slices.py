@@ -1,0 +1,131 @@
+"""Basic slices: views of ranges along dimensions, and their transpose, zeros with a part put in."""
+
+from typing import Any
+
+import numpy as np
+
+from ...quiet import quiet
+from ...tensor import Tensor
+from ..record.args import one_dim, tensor_arg
+from ..record.batched import call, on_tensors
+from ..record.op import Meta, Op
+from ..record.public import public
+from .view import seen_anew
+
+
+@on_tensors()
+def batch_slice(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """Of slice and put_slice."""
+    moved = {**settings, "key": (slice(None), *settings["key"])}
+    if "shape" in settings:
+        moved["shape"] = (size, *settings["shape"])
+    return call(op, arrays[0], **moved)
+
+
+def _slice_infer(x: Meta, *, key: tuple) -> Meta:
+    _check_key(x.shape, key)
+    return Meta(np.broadcast_to(np.int8(0), x.shape)[key].shape, x.dtype)
+
+
+def _check_key(shape: tuple[int, ...], key: tuple) -> None:
+    """Raise the precise IndexError for a basic key that does not fit ``shape``."""
+    used = sum(k is not None and k is not Ellipsis for k in key)
+    if used > len(shape):
+        raise IndexError(f"index: {used} indices for a tensor of {len(shape)} dimensions (shape "
+                         f"{list(shape)}); leave some out")
+    dim = 0
+    for k in key:
+        if k is Ellipsis:
+            dim += len(shape) - used
+        elif k is not None:
+            if not isinstance(k, slice) and not -shape[dim] <= k < shape[dim]:
+                raise IndexError(f"index: {k} is out of range for dimension {dim} of size {shape[dim]} "
+                                 f"(shape {list(shape)})")
+            dim += 1
+
+
+def _slice_kernel(xp: Any, x: Any, *, key: tuple) -> Any:
+    out = x[key]
+    return x[(*key, ...)] if isinstance(out, np.generic) else out  # a view, where NumPy copies
+
+
+def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) -> Any:
+    out = xp.zeros(shape, x.dtype)
+    out[key] = x
+    return out
+
+
+# key: ints, slices, None and Ellipsis, as NumPy's basic indexing takes them
+slice_op = Op("slice", "x", onnx="sliced(x, key)", masks=True, kernel=_slice_kernel, view=True, jvp="linear",
+              infer=_slice_infer, batch=batch_slice,
+              vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
+put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", kernel=_put_slice_kernel, jvp="linear",
+               batch=batch_slice,
+               infer=lambda x, *, key, shape: Meta(shape, x.dtype),
+               vjp={"x": lambda g, key: slice_op(g, key=key)})
+
+
+def grown(x: Tensor, more: list[int]) -> Tensor:
+    """Images ``x`` (n, c, sizes...) with zeros behind their ends, ``more`` of them along each size."""
+    shape = (*x.shape[:2], *(s + m for s, m in zip(x.shape[2:], more)))
+    key = (Ellipsis, *(slice(0, s) for s in x.shape[2:]))
+    return put_slice.run(x, key=key, shape=shape) if any(more) else x
+
+
+def take_slice(x: Tensor, key: tuple) -> Tensor:
+    """``slice_op.run(x, key=key)`` with less ado: slices are the most frequent of all calls."""
+    array = x._array
+    if type(array) is not np.ndarray or quiet.run is None:
+        return slice_op.run(x, key=key)
+    try:
+        out = array[key]
+    except IndexError:
+        return slice_op.run(x, key=key)  # which says precisely what was wrong
+    if type(out) is not np.ndarray:
+        out = array[(*key, ...)]  # a view, where NumPy copies
+    return seen_anew(x, array, out, slice_op, {"key": key})
+
+
+def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
+    """``x[:, ..., key]`` with the int or slice at dimension ``dim`` (already in range)."""
+    return take_slice(x, (slice(None),) * dim + (key,))
+
+
+@public(method=True)
+def select(input: Tensor, dim: int, index: int) -> Tensor:
+    """A view of one position along a dimension, which is dropped.
+
+    >>> fw.select(fw.tensor([[1, 2], [3, 4]]), 1, 0)
+    tensor([1, 3])
+    """
+    at = one_dim(dim, tensor_arg(input, "select").ndim, "select")
+    size = input.shape[at] if input.ndim else 0
+    if not -size <= index < size:
+        raise IndexError(f"select: index={index} is out of range for dimension {dim} of size {size}")
+    return slice_along(input, at, int(index))
+
+
+@public(method=True)
+def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """A view of ``length`` positions from ``start`` along a dimension.
+
+    >>> fw.narrow(fw.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    at = one_dim(dim, tensor_arg(input, "narrow").ndim, "narrow")
+    size = input.shape[at] if input.ndim else 0
+    begin = int(start) + size if start < 0 else int(start)
+    if length < 0 or not 0 <= begin <= size or begin + length > size:
+        raise IndexError(f"narrow: start={start}, length={length} does not fit dimension {dim} of size "
+                         f"{size}")
+    return slice_along(input, at, slice(begin, begin + length))
+
+
+@public(method=True, out=True)
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
+    """``narrow`` as a tensor of its own memory.
+
+    >>> fw.narrow_copy(fw.arange(5), 0, 1, 3)
+    tensor([1, 2, 3])
+    """
+    return narrow(input, dim, start, length).clone()  # type: ignore[attr-defined]
