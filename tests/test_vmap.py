@@ -98,6 +98,17 @@ def test_in_place_inside():
     assert fw.allclose(F.vmap(F.grad(f))(x), fw.stack([F.grad(f)(a) for a in x]))
 
 
+def test_copies_in_any_order_are_copies():
+    def f(a):
+        b = a * 1
+        copies = b.t().clone(), b[None, None].clone(memory_format=fw.channels_last), b.permute(1, 0).contiguous()
+        b.mul_(0)
+        return copies
+    x = fw.randn(2, 3, 4)
+    for found, expected in zip(F.vmap(f)(x), (x.mT, x[:, None, None], x.mT)):
+        assert fw.equal(found, expected)
+
+
 def test_gradients_from_outside():
     x, w = fw.randn(4, 3, dtype=fw.float64), fw.randn(5, 3, dtype=fw.float64, requires_grad=True)
 

@@ -26,15 +26,15 @@ def _last_kernel(xp: Any, x: Any) -> Any:
     return (copied(turned) if xp is np else xp.array(turned, order="C")).transpose(back(x.ndim))
 
 
+def batch_copy(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
+    """The rule for batches of copies in another order: a copy, whatever its order."""
+    return arrays[0].copy()
+
+
 # a copy with the channels side by side
-def unchanged(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
-    """The rule for batches of what concerns the order in memory only."""
-    return arrays[0]
-
-
 channels_last_op = Op("channels_last", "x", onnx="x",
                       kernel=_last_kernel, infer=lambda x: x, jvp="linear", moves=True,
-                      batch=unchanged,
+                      batch=batch_copy,
                       vjp={"x": lambda g: g})
 
 
@@ -47,7 +47,7 @@ def _preserved_kernel(xp: Any, x: Any) -> Any:
 
 # a copy with its dimensions in the same order in memory
 preserved_op = Op("preserved", "x", kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
-                  batch=unchanged, vjp={"x": lambda g: g})
+                  batch=batch_copy, vjp={"x": lambda g: g})
 
 
 def copy_in(x: Tensor, memory_format: MemoryFormat, op: str) -> Tensor | None:
