@@ -7,7 +7,7 @@ namespace {
 using namespace attention;
 
 // The queries of one block: the softmax over the keys so far, and the values weighted by it.
-template <class T, Masking M> class Block {
+template <class T> class Block {
   public:
     Block(const Problem<T>& a, const Coins& coins)
         : a(a), coins(coins), wide(padded<T>(a.out_width)), room(size(a)), turned(room.take(a.width * QUERIES)),
@@ -31,9 +31,9 @@ template <class T, Masking M> class Block {
             Matrix<const T> left = k.from(key), right = v.from(key);
             if (count > FEW) left = as_left(left, at.keys, a.width, keys);
             find_scores(left, at.keys, a.width, q, turned, count, scores);
-            if (M == Masking::closed || M == Masking::added) take_mask(a, at, added, rows);
-            if (M == Masking::causal && key + at.keys > first + 1) find_weights<M>(at);
-            else find_weights<M == Masking::causal ? Masking::none : M>(at);
+            take_mask(a, at, added, rows);
+            const bool all_open = a.masking == Masking::causal && key + at.keys <= first + 1;
+            choosing_masking(all_open ? Masking::none : a.masking, [&](auto m) { find_weights<m.value>(at); });
             if (a.p > 0) drop_some(at);
             if (count > FEW || !readable(right, a.out_width)) right = as_right(right, at.keys, a.out_width, values);
             product<T>(count, a.out_width, at.keys, {scores, 1, QUERIES}, right.p, right.row, sums, wide, key > 0);
@@ -57,7 +57,7 @@ template <class T, Masking M> class Block {
     }
 
     // exp(score - largest so far) in place of the scores; what was summed before is brought to the new largest.
-    template <Masking Here> void find_weights(const Place<T>& at) {
+    template <Masking Here> [[gnu::noinline]] void find_weights(const Place<T>& at) {
         alignas(64) T change[QUERIES];
         bool changes = false;
         for (int64_t i = 0; i < width; i += lanes<T>) {
@@ -106,8 +106,9 @@ template <class T, Masking M> class Block {
     }
 
     void finish(int64_t count, Matrix<T> out, T* lse) {
+        const bool closes = a.masking == Masking::closed || a.masking == Masking::added;
         for (int64_t i = 0; i < count; ++i) {
-            const bool empty = (M == Masking::closed || M == Masking::added) && !open[i];
+            const bool empty = closes && !open[i];
             lse[i] = empty ? -LEAST<T> : top[i] + std::log(sum[i]);
             const Vec<T> share = splat(T(1) / sum[i]);
             vectors<T>(0, a.out_width, [&](int64_t f, auto part, int) {
@@ -117,17 +118,17 @@ template <class T, Masking M> class Block {
     }
 };
 
-template <class T, Masking M> void attend(const Problem<T>& a, const Operand<T>& out, T* lse) {
+template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* lse) {
     const int64_t blocks = ceil_div(a.queries, QUERIES);
     const int64_t work = std::min(QUERIES, a.queries) * a.keys * (a.width + a.out_width);
     const Coins coins(a.key, a.p);
     parallel(a.heads.count * blocks, std::max<int64_t>(1, GRAIN / work), [&](int64_t begin, int64_t end) {
-        Block<T, M> block(a, coins);
+        Block<T> block(a, coins);
         int64_t known = -1;
         bool skips = false;  // closed weights are 0, but 0 times inf is nan
         for (int64_t i = begin; i < end; ++i) {
             const int64_t head = i / blocks;
-            if (M == Masking::causal && head != known) skips = finite<T>(a.v.at(head), a.keys, a.out_width);
+            if (a.masking == Masking::causal && head != known) skips = finite<T>(a.v.at(head), a.keys, a.out_width);
             known = head;
             block.run(head, i % blocks * QUERIES, skips, out.at(head), lse + head * a.queries);
         }
@@ -148,7 +149,7 @@ template <class T> nb::object forward(const Array& q, const Array& k, const Arra
         Operand<T> to(a.heads, out);
         T* to_lse = lse.data<T>();
         Release release(a.heads.count * a.queries * a.keys * int64_t(sizeof(T)));
-        choosing_masking(a.masking, [&](auto m) { attend<T, m.value>(a, to, to_lse); });
+        attend(a, to, to_lse);
     }
     return nb::make_tuple(give(out), give(lse));
 }

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "coins.h"
-#include "tiles.h"
+#include "gemm_kernel.h"
 #include "rows.h"
 #include "scratch.h"
 #include "vecmath.h"
@@ -207,7 +207,7 @@ template <class T> bool collides(int64_t row) { return row != 0 && row * int64_t
 
 // Rows side by side, filled with 0 to whole vectors.
 template <class T> void pack_rows(T* to, Matrix<const T> m, int64_t rows, int64_t cols) {
-    pack_any_panel(to, int(padded<T>(cols)), m.p, int(cols), m.col, m.row, rows);
+    pack_panel(to, int(padded<T>(cols)), m.p, int(cols), m.col, m.row, rows);
 }
 
 // Rows as a left operand and as a right one: where they lie, or packed into `room`.
@@ -235,7 +235,7 @@ void product(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int
         Tile<T> t{a.p, a.row, a.col, b + j, b_row, c + j, c_row, k, int(std::min<int64_t>(n - j, tile_cols<T>)), add};
         for (int64_t i = 0; i < count; ++i) {
             const int64_t high = low + (i < higher);
-            run_any_tile(int(high), t);
+            run_tile(int(high), t);
             t.a += high * a.row;
             t.c += high * c_row;
         }
@@ -244,7 +244,7 @@ void product(int64_t m, int64_t n, int64_t k, Matrix<const T> a, const T* b, int
 
 // Some queries' rows with the queries side by side: to[e * QUERIES + i].
 template <class T> void pack_queries(T* to, Matrix<const T> m, int64_t count, int64_t width) {
-    pack_any_panel(to, int(QUERIES), m.p, int(count), m.row, m.col, width);
+    pack_panel(to, int(QUERIES), m.p, int(count), m.row, m.col, width);
 }
 
 template <class T> void scale_by(T factor, T* x, int64_t n) {  // n is a multiple of lanes
@@ -284,14 +284,14 @@ template <class T> void take_mask(const Problem<T>& a, const Place<T>& at, T* to
     if (a.masking == Masking::added) {
         Matrix<const T> m = a.added.at(at.head);
         m.p += at.query * m.row + at.key * m.col;
-        pack_any_panel(to, int(QUERIES), m.p, int(at.queries), m.row, m.col, at.keys);
+        pack_panel(to, int(QUERIES), m.p, int(at.queries), m.row, m.col, at.keys);
     } else if (a.masking == Masking::closed) {
         Matrix<const uint8_t> m = a.closed.at(at.head);
         for (int64_t i = 0; i < at.queries; ++i) {
             const uint8_t* from = m.p + (at.query + i) * m.row + at.key * m.col;
             for (int64_t j = 0; j < at.keys; ++j) rows[i * KEYS + j] = from[j * m.col] ? T(0) : LEAST<T>;
         }
-        pack_any_panel(to, int(QUERIES), rows, int(at.queries), KEYS, 1, at.keys);
+        pack_panel(to, int(QUERIES), rows, int(at.queries), KEYS, 1, at.keys);
     }
 }
 
@@ -310,7 +310,7 @@ template <class T> void take_coins(const Problem<T>& a, const Coins& coins, cons
         for (int64_t j = 0; j < at.keys; ++j)
             if (own[j] == coins.whole && !coins.kept_at_tie(first + j)) row[j] = T(0);
     }
-    pack_any_panel(to, int(QUERIES), rows, int(at.queries), KEYS, 1, at.keys);
+    pack_panel(to, int(QUERIES), rows, int(at.queries), KEYS, 1, at.keys);
 }
 
 template <class T> FW_INLINE Mask<T> lane_numbers() {

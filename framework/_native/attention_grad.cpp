@@ -44,7 +44,7 @@ template <class T> void clear(Matrix<T> m, int64_t rows, int64_t width) {
 }
 
 // One block of scores and what its derivative needs.
-template <class T, Masking M> class Block {
+template <class T> class Block {
   public:
     Block(const Backward<T>& a, const Coins& coins)
         : a(a), coins(coins), wide(padded<T>(a.width)), out_wide(padded<T>(a.out_width)), room(size(a)),
@@ -67,10 +67,10 @@ template <class T, Masking M> class Block {
             find_scores(left, at.keys, a.width, q, qt, count, weights);
             product<T>(at.keys, width, a.out_width, as_left(v.from(key), at.keys, a.out_width, values), gt, QUERIES,
                        ds, QUERIES, false);
-            if (M == Masking::closed || M == Masking::added) take_mask(a, at, added, rows);
+            take_mask(a, at, added, rows);
             if (a.p > 0) take_coins(a, coins, at, drop, rows);
-            if (M == Masking::causal && key + at.keys > first + 1) differentiate<M>(at);
-            else differentiate<M == Masking::causal ? Masking::none : M>(at);
+            const bool open = a.masking == Masking::causal && key + at.keys <= first + 1;
+            choosing_masking(open ? Masking::none : a.masking, [&](auto m) { differentiate<m.value>(at); });
             spread(at, left, to_q.p != nullptr, key > begin);
         }
         if (to_q.p) give_queries(to_q.from(first), count, add);
@@ -109,7 +109,7 @@ template <class T, Masking M> class Block {
     }
 
     // From scores and g v^T: the weights that multiply the values, and dS.
-    template <Masking Here> void differentiate(const Place<T>& at) {
+    template <Masking Here> [[gnu::noinline]] void differentiate(const Place<T>& at) {
         for (int64_t i = 0; i < width; i += lanes<T>) {
             const Vec<T> top = load(lse + i), mean = load(d + i);
             const Mask<T> empty = top == splat(-LEAST<T>);
@@ -166,12 +166,12 @@ template <class T> bool all_finite(const Backward<T>& a, int64_t head) {
            finite<T>(a.k.at(head), a.keys, a.width) && finite<T>(a.v.at(head), a.keys, a.out_width);
 }
 
-template <class T, Masking M> void all(const Backward<T>& a, const Split& split) {
+template <class T> void all(const Backward<T>& a, const Split& split) {
     const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size());
     const Coins coins(a.key, a.p);
     const int64_t work = a.queries * ceil_div(a.keys, a.parts) * (a.width + a.out_width) * 2;
     parallel(groups * a.parts, std::max<int64_t>(1, GRAIN / work), [&](int64_t first, int64_t last) {
-        Block<T, M> block(a, coins);
+        Block<T> block(a, coins);
         for (int64_t t = first; t < last; ++t) {
             const int64_t group = split.groups[size_t(t / a.parts)], part = t % a.parts;
             const int64_t begin = part * blocks / a.parts * KEYS;
@@ -182,7 +182,7 @@ template <class T, Masking M> void all(const Backward<T>& a, const Split& split)
             }
             for (int64_t member : split.members) {
                 const int64_t head = group + member;
-                const bool skips = M == Masking::causal && all_finite(a, head);
+                const bool skips = a.masking == Masking::causal && all_finite(a, head);
                 Matrix<T> to = a.to.q.at(head);
                 if (to.p && part) to = {a.more[size_t(part - 1)] + head * a.queries * a.width, a.width, 1};
                 for (int64_t i = 0; i < a.queries; i += QUERIES)
@@ -262,7 +262,7 @@ template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], 
         Release release(a.heads.count * a.queries * a.keys * int64_t(sizeof(T)));
         if (a.shared_q) fill_zero(results[0]);
         if (wanted[3]) fill_zero(results[3]);
-        choosing_masking(a.masking, [&](auto m) { all<T, m.value>(a, split); });
+        all(a, split);
         add_parts(a);
     }
     return nb::make_tuple(give(results[0]), give(results[1]), give(results[2]), give(results[3]));

@@ -15,17 +15,16 @@ namespace fw {
 // -- making a program ready ----------------------------------------------------------------------
 
 template <class T> void compile_as(const Program& program, Compiled<T>& made) {
-    const auto& known = instructions<T>();
     for (double c : program.constants) {
         T value = T(c);
         if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
         made.constants.push_back(value);
     }
     for (const Step& s : program.steps) {
-        auto found = known.find(s.name);
-        if (found == known.end()) return;
-        made.steps.push_back({found->second.run, s});
-        made.cost += found->second.cost;
+        const Entry<T>* found = instruction<T>(s.name);
+        if (!found) return;
+        made.steps.push_back({found->run, s});
+        made.cost += found->cost;
     }
     made.fits = true;
 }
@@ -357,8 +356,8 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
 
 nb::list instruction_names() {
     nb::list names;
-    for (const auto& entry : instructions<float>()) names.append(entry.first.c_str());
-    for (const auto& entry : instructions<int64_t>()) names.append(entry.first.c_str());
+    for (const auto& entry : instructions<float>()) names.append(entry.name);
+    for (const auto& entry : instructions<int64_t>()) names.append(entry.name);
     return names;
 }
 

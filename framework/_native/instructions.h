@@ -4,7 +4,6 @@
 // `not` of truth values and of whole numbers are the same bitwise instructions.
 #pragma once
 
-#include <map>
 #include <string>
 #include <type_traits>
 
@@ -146,41 +145,43 @@ FW_LONG2(copysign)
 #undef FW_LONG2
 
 template <class T> struct Entry {
+    const char* name;
     Instruction<T> run;
     int cost;  // in additions, for dividing work among threads
 };
 
-// By name, as programs write them. Whole numbers have those that cannot fail.
-template <class T> const std::map<std::string, Entry<T>>& instructions() {
-#define I(name, cost) {#name, {i_##name<T>, cost}}
-    static const std::map<std::string, Entry<T>> whole = {
-        I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1),
-        I(minimum, 1), I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1),
-        I(xor, 1), I(where, 1), I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2)};
-    if constexpr (std::numeric_limits<T>::is_integer) {
-        static const std::map<std::string, Entry<T>> all = [] {
-            std::map<std::string, Entry<T>> m = {{"bit_and", {i_and<T>, 1}}, {"bit_or", {i_or<T>, 1}},
-                                                 {"bit_xor", {i_xor<T>, 1}}, {"bit_not", {i_not<T>, 1}}};
-            m.insert(whole.begin(), whole.end());
-            return m;
-        }();
-        return all;
-    } else {
-        static const std::map<std::string, Entry<T>> all = [] {
-            std::map<std::string, Entry<T>> m = {
-                I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
-                I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12),
-                I(log1p, 16), I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16),
-                I(gelu_slope, 16), I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16),
-                I(sinh, 20), I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1),
-                I(trunc, 1), I(rint, 1), I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50),
-                I(remainder, 50), I(copysign, 1)};
-            m.insert(whole.begin(), whole.end());
-            return m;
-        }();
-        return all;
-    }
+// Those of all types of numbers, then those of whole ones, which cannot fail, or those of the others.
+#define I(name, cost) {#name, i_##name<T>, cost}
+#define FW_FOR_ALL                                                                                                    \
+    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1), I(minimum, 1),        \
+        I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
+        I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2)
+
+template <class T, bool Whole> struct Instructions {
+    static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
+                                       {"bit_xor", i_xor<T>, 1}, {"bit_not", i_not<T>, 1}};
+};
+template <class T> struct Instructions<T, false> {
+    static constexpr Entry<T> all[] = {
+        FW_FOR_ALL, I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
+        I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
+        I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
+        I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
+        I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1),
+        I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1)};
+};
+#undef FW_FOR_ALL
 #undef I
+
+template <class T> constexpr auto& instructions() {
+    return Instructions<T, std::numeric_limits<T>::is_integer>::all;
+}
+
+// By name, as programs write them; nullptr for a name that numbers of this type do not have.
+template <class T> const Entry<T>* instruction(const std::string& name) {
+    for (const Entry<T>& e : instructions<T>())
+        if (name == e.name) return &e;
+    return nullptr;
 }
 
 }  // namespace fw

@@ -65,7 +65,7 @@ template <bool Centred, class T> struct LayerBackward {
     // What is the same along a row: gx = (a - mean_a - h * mean_ah) * rstd.
     struct Row { T centre, rstd, mean_a, mean_ah; };
 
-    template <bool Weighted> Row row(int64_t r) const {
+    template <bool Weighted> [[gnu::noinline]] Row row(int64_t r) const {
         const T *from = x + r * form.n, *gr = g + r * form.n;
         Row row{Centred ? mean[r] : T(0), rstd_of<T>(var[r], form.eps), 0, 0};
         Vec<T> c = splat(row.centre);
@@ -117,7 +117,7 @@ template <bool Centred, class T> struct LayerBackward {
     void some(int64_t begin, int64_t end, T* sum_w, T* sum_b) const {
         int64_t r = begin;
         for (; r + TOGETHER <= end; r += TOGETHER) rows<TOGETHER, Weighted, Sums, Past>(r, sum_w, sum_b);
-        for (; r < end; ++r) rows<1, Weighted, Sums, Past>(r, sum_w, sum_b);
+        for (; r < end; ++r) rows<1, Weighted, Sums, false>(r, sum_w, sum_b);
         if (Past) settle();
     }
 

@@ -6,7 +6,7 @@
 #include "gemm.h"
 #include "rows.h"
 #include "scratch.h"
-#include "tiles.h"
+#include "gemm_kernel.h"
 
 namespace fw {
 namespace rnn {
@@ -51,7 +51,7 @@ template <class T> class Panels {
             for (int64_t i = begin; i < end; ++i) {
                 int64_t group = i / blocks, block = i % blocks;
                 const T* from = w + (group * width + block * tile_cols<T>) * row;
-                pack_any_panel(to + i * k * tile_cols<T>, tile_cols<T>, from, columns(block), row, step, k);
+                pack_panel(to + i * k * tile_cols<T>, tile_cols<T>, from, columns(block), row, step, k);
             }
         });
     }
@@ -68,7 +68,7 @@ template <class T> class Panels {
         for (int64_t left = (rows + tile_rows - 1) / tile_rows, done = 0; left > 0; --left) {
             int high = int((rows - done) / left);
             t.a = a + done * a_row, t.c = c + done * c_row;
-            run_any_tile(high, t);
+            run_tile(high, t);
             done += high;
         }
     }
