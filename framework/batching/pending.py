@@ -12,7 +12,7 @@ import numpy as np
 from ..dtypes import BY_NUMPY
 from ..errors import AutogradError
 from ..node import GraphOp, PlainNode
-from ..ops.record.batched import PutOff, known
+from ..ops.record.batched import READING, PutOff, known
 from ..ops.record.meta import Meta
 from ..ops.record.torch_function import disabled
 from ..tensor import Tensor
@@ -89,11 +89,9 @@ def _asking(name: str) -> Callable:
     return ask
 
 
-for _name in ("item", "tolist", "tobytes", "__bool__", "__float__", "__int__", "__index__", "__complex__",
-              "__iter__", "__contains__", "__getitem__", "any", "all", "max", "min", "sum", "mean", "argmax",
-              "argmin", "nonzero", "argsort", "cumsum", "prod", "dot", "flatten", "ravel", "take", "reshape",
-              "transpose", "astype", "copy", "conj", "view", "squeeze", "swapaxes", "__reduce__",
-              "__reduce_ex__", "__deepcopy__", "__copy__", "__array__", "dump", "dumps", "tofile"):
+for _name in (*READING, "__getitem__", "reshape", "transpose", "astype", "copy", "conj", "view", "squeeze",
+              "swapaxes", "__reduce__", "__reduce_ex__", "__deepcopy__", "__copy__", "__array__", "dump",
+              "dumps", "tofile"):
     setattr(Pending, _name, _asking(_name))
 
 

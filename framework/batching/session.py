@@ -258,7 +258,7 @@ class Session:
     def made_plan(self, op: Any, settings: dict, inputs: tuple, positions: list) -> Plan | None:
         """A plan for calls of this kind, or None where they are run at once."""
         if type(state.enabled) is not bool or not isinstance(op, (Op, Parts)) or op.infer is None \
-                or draws(op) or op.name == "as_strided":
+                or draws(op) or getattr(op, "strided", False):
             return None
         metas = [self.kind_of(x) if isinstance(x, Tensor) else x for x in inputs]
         if any(m is None and isinstance(x, Tensor) for m, x in zip(metas, inputs)):
@@ -279,8 +279,8 @@ class Session:
 
     def _at_once(self, event: Event, proceed: Callable) -> Any:
         """A call that is not put off: what it needs is computed first."""
-        if event.name == "as_strided" and type(event.inputs[0]) is Later:
-            raise RuntimeError("together: as_strided looks at how a tensor lies in memory, which is not "
+        if getattr(event.op, "strided", False) and type(event.inputs[0]) is Later:
+            raise RuntimeError(f"together: {event.name} looks at how a tensor lies in memory, which is not "
                                "known where calls are put off; use indexing, unfold() or expand()")
         if event.kind == WRITE:
             self._check_write(event)

@@ -1,5 +1,6 @@
 """Functions on nested tensors, by name: what works on the values, and what looks at the lengths."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,11 @@ from ..tensor import Tensor
 from . import segments
 from .tensor import HANDLERS, NestedTensor, Ragged, nested, rows
 
-_LOSSES = {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy",
-           "binary_cross_entropy_with_logits", "kl_div", "poisson_nll_loss", "soft_margin_loss"}
-_ON_VALUES = {p.name for p in PUBLIC if isinstance(p.op, Elementwise)} - _LOSSES | {
+_OF_ELEMENTS = {p.name: p for p in PUBLIC if isinstance(p.op, Elementwise)}
+_LOSSES = {"poisson_nll_loss", "soft_margin_loss",  # made of elementwise functions
+           *(name for name, p in _OF_ELEMENTS.items()
+             if "reduction" in inspect.signature(p.function).parameters)}
+_ON_VALUES = _OF_ELEMENTS.keys() - _LOSSES | {
     "rsub", "relu6", "selu", "celu", "dropout", "alpha_dropout", "to", "float", "double", "half", "bfloat16",
     "int", "long", "bool", "type", "clone", "contiguous", "zeros_like", "ones_like", "full_like",
     "empty_like", "rand_like", "randn_like", "masked_fill", "type_as", "cpu", "cuda", "isclose", "hardtanh",

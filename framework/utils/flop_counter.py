@@ -1,33 +1,13 @@
 """Counting the floating-point operations of products: forward and backward."""
 
-import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..seam import BACKWARD, OP, Event, intercept
 from ..tensor import Tensor
 
-
-def _product(x: Any, out: Any) -> int:
-    return 2 * math.prod(out) * x[-1]
-
-
-def _conv(event: Event, out: Any) -> int:
-    weight = event.inputs[1].shape
-    return 2 * math.prod(out) * math.prod(weight[1:])
-
-
-def _attention(event: Event, out: Any) -> int:
-    query, key = event.inputs[0].shape, event.inputs[1].shape
-    return 2 * math.prod(out[:-1]) * key[-2] * (query[-1] + out[-1])
-
-
-FLOPS: dict[str, Callable[[Event, Any], int]] = {
-    "matmul": lambda event, out: _product(event.inputs[0].shape, out),
-    "linear": lambda event, out: _product(event.inputs[0].shape, out),
-    "linear_relu": lambda event, out: _product(event.inputs[0].shape, out),
-    "conv": _conv, "conv_relu": _conv, "conv_norm": _conv, "scaled_dot_product_attention": _attention,
-}
+FLOPS: dict[str, Callable[[Event, Any], int]] = {}  # what ``register_flop_formula`` was given
 
 
 class FlopCounterMode:
@@ -54,8 +34,8 @@ class FlopCounterMode:
 
     def _see(self, event: Event, proceed: Callable) -> Any:
         result = proceed(*event.inputs, **event.settings)
-        rule = self._rules.get(event.name)
-        if event.kind == OP and rule is not None:
+        rule = event.kind == OP and (self._rules.get(event.name) or _of_record(event))
+        if rule:
             out = result[0] if isinstance(result, tuple) else result
             flops = rule(event, out if getattr(rule, "raw", False) else out.shape)
             self._add(event.name, flops)
@@ -63,8 +43,8 @@ class FlopCounterMode:
                 self._forward[out._node.seq] = flops  # type: ignore[union-attr]
         elif event.kind == BACKWARD and (flops := self._forward.get(event.node.seq, 0)):
             wanted = sum(edge is not None for edge in event.node.edges[:2])
-            if event.name == "scaled_dot_product_attention":
-                wanted = 2
+            if getattr(event.op, "joint", None) is not None:
+                wanted = 2  # one rule that computes them together, whichever are wanted
             self._add(f"{event.name}_backward", wanted * flops)
         return result
 
@@ -98,6 +78,16 @@ class FlopCounterMode:
             print(self.get_table())
 
 
+def _of_record(event: Event) -> Callable | None:
+    """The formula of the op's record (``Op(flops=...)``), for an event and the shape of its result."""
+    formula = getattr(event.op, "flops", None)
+    return None if formula is None else partial(_by_shapes, formula)
+
+
+def _by_shapes(formula: Callable, event: Event, out: Any) -> int:
+    return formula(*[x.shape if isinstance(x, Tensor) else x for x in event.inputs], out_shape=out)
+
+
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
     """A decorator: count the operations of ops by this function, in all blocks that begin later.
 
@@ -116,8 +106,7 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
         def count(event: Event, out: Any) -> int:
             if get_raw:
                 return formula(*event.inputs, **event.settings, out_val=out)
-            shapes = [x.shape if isinstance(x, Tensor) else x for x in event.inputs]
-            return formula(*shapes, out_shape=out)
+            return _by_shapes(formula, event, out)
         count.raw = get_raw  # type: ignore[attr-defined]
         for target in targets if isinstance(targets, (list, tuple)) else (targets,):
             name: Any = getattr(target, "_qualified_op_name", getattr(target, "__name__", target))

@@ -4,7 +4,7 @@ import warnings
 from typing import Any
 
 from ... import dtypes
-from ...backends import backend_for, move
+from ...backends import backend_for, meta, move
 from ...device import Device, as_device
 from ...layouts import MemoryFormat, checked, contiguous_format, preserve_format
 from ...seam import settled
@@ -25,10 +25,19 @@ clone_op = Op("clone", "x", onnx="x", batch=leading, jvp="linear", moves=True, n
 contiguous_op = Op("contiguous", "x", onnx="x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
                    batch=leading,
                    native="contiguous", infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
-transfer = Op("transfer", "x", onnx="x", batch=leading, jvp="linear", moves=True,
-              kernel=lambda xp, x, *, device, back: move(x, device),
-              infer=lambda x, *, device, back: x,
-              vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
+
+
+class _Transfer(Op):
+    def inferred(self, *arrays: Any, **settings: Any) -> Any:
+        if settings["device"].type != "meta":
+            meta.to_numpy(arrays[0])  # refuses: what has no values cannot go where they are needed
+        return super().inferred(*arrays, **settings)
+
+
+transfer = _Transfer("transfer", "x", onnx="x", batch=leading, jvp="linear", moves=True,
+                     kernel=lambda xp, x, *, device, back: move(x, device),
+                     infer=lambda x, *, device, back: x,
+                     vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
 
 
 def _numpy(dtype: Any) -> Any:

@@ -10,6 +10,7 @@ as columns (``windows.py``) and multiplies. On the CPU the native kernels, where
 windows in place.
 """
 
+import math
 from typing import Any
 
 import numpy as np
@@ -243,10 +244,14 @@ def batch_conv_weight_grad(op: Op, size: int, arrays: list, batched: tuple, sett
     return _of_images(call(op, x, y, **moved), size)
 
 
+def _flops(x: tuple, w: tuple, b: Any, out_shape: tuple) -> int:
+    return 2 * math.prod(out_shape) * math.prod(w[1:])
+
+
 conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
           kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
           batch=batch_conv,
-          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER)
+          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)
 gives_gradients_a_place(conv)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",

@@ -189,7 +189,7 @@ def batch_mask(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return batch_index_put(index_put_op, size, [*values, positions], batched, {"dims": dims})
 
 
-index_op = Op("index", "x index", onnx="indexed(x, index, dims)",
+index_op = Op("index", "x index", onnx="indexed(x, index, dims)", real_indices=True,
               masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               batch=batch_index,
               native="index",
@@ -208,6 +208,7 @@ def _index_put_kernel(xp: Any, x: Any, value: Any, index: Any, *, dims: tuple[in
 
 
 index_put_op = Op("index_put", "x value index", onnx="placed(x, value, index, dims)", masks=True,
+                  real_indices=True,
                   kernel=_index_put_kernel, jvp="linear",
                   batch=batch_index_put,
                   native="index_put",
@@ -233,7 +234,7 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
 mask_op = Op("masked_select", "x mask", onnx="selected(x, mask)",
-             batch=batch_mask, masks=True, jvp="linear", native="masked_select",
+             batch=batch_mask, masks=True, jvp="linear", native="masked_select", real_indices=True,
               kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})

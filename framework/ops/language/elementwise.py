@@ -61,7 +61,7 @@ class Elementwise(Op):
                  ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  arguments: str | None = None, writes: str | None = None,
-                 onnx: str | None = None) -> None:
+                 onnx: str | None = None, of_anything: bool = False) -> None:
         self.expr = expr
         self.result = result
         self.complex = complex
@@ -71,6 +71,7 @@ class Elementwise(Op):
         self.writes = writes if writes is not None else \
             "" if result in ("bool", "integer") else like_inputs + "V"
         self.ufunc = ufunc
+        self.of_anything = of_anything
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
@@ -373,8 +374,7 @@ def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:
 
     It compares by identity what nobody compares, extends a list by ``+=`` and repeats one by ``*``.
     """
-    asked = type(other) in _NO_OPERANDS and isinstance(input, Tensor)
-    return asked and op.name not in ("eq", "ne", "add", "mul")
+    return not op.of_anything and type(other) in _NO_OPERANDS and isinstance(input, Tensor)
 
 
 def reflected(function: Callable, name: str, symbol: str) -> None:

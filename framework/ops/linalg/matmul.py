@@ -121,9 +121,14 @@ def batch_matmul(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out
 
 
+def product_flops(x: tuple, *others: Any, out_shape: tuple) -> int:
+    """Two for each product and sum; the last dimension of ``x`` is summed over."""
+    return 2 * math.prod(out_shape) * x[-1]
+
+
 matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", native="matmul", rounds="matmul", kernel=matmul_kernel,
                infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
-               batch=batch_matmul)
+               batch=batch_matmul, flops=product_flops)
 
 
 @public("linalg", op=matmul_op)
@@ -274,7 +279,7 @@ linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
                native="linear", rounds="linear", kernel=_linear_kernel,
                infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
-                    "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3)
+                    "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3, flops=product_flops)
 gives_gradients_a_place(linear_op)
 
 

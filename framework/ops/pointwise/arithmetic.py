@@ -29,7 +29,7 @@ _plus = elementwise("add", "x y", "x + y", """Sum of two tensors.
     >>> fw.add(fw.tensor([1.0, 2.0]), fw.tensor([10.0, 20.0]))
     tensor([11., 22.])
     """, ufunc="add", complex=True, vjp={"x": "g", "y": "g"}, jvp="linear", namespace="", inplace=False,
-    method="__add__ __radd__")
+    method="__add__ __radd__", of_anything=True)
 _minus = elementwise("sub", "x y", "x - y", """Difference of two tensors.
     >>> fw.sub(fw.tensor([1.0, 2.0]), 1.0)
     tensor([0., 1.])
@@ -39,7 +39,7 @@ mul = elementwise("mul", "x y", "x * y", """Product of two tensors, element by e
     >>> fw.mul(fw.tensor([1.0, 2.0]), 3.0)
     tensor([3., 6.])
     """, ufunc="multiply", complex=True, vjp={"x": "g * y", "y": "g * x"}, jvp="multilinear",
-    method="__mul__ __rmul__ multiply", alias="multiply")
+    method="__mul__ __rmul__ multiply", alias="multiply", of_anything=True)
 _quotient = elementwise("div", "x y", "x / y",
     """Quotient of two tensors; integers give the default float dtype.
     >>> fw.div(fw.tensor([1, 2]), 4)

@@ -18,7 +18,7 @@ def _compare(name: str, symbol: str, ufunc: str, dunder: str, alias: str,
     >>> fw.{name}(fw.tensor([1.0, 2.0, 3.0]), 2.0)
     tensor({shown})
     """, ufunc=ufunc, result="bool", method=f"{dunder} {alias}", alias=alias, inplace=True,
-        complex=complex)
+        complex=complex, of_anything=symbol in ("==", "!="))
 
 
 eq = _compare("eq", "==", "equal", "__eq__", "", "[False,  True, False]", True)

@@ -136,9 +136,11 @@ def _refusing(name: str) -> Callable:
     return refuse
 
 
-for _name in ("item", "tolist", "tobytes", "__bool__", "__float__", "__int__", "__index__", "__complex__",
-              "__iter__", "__contains__", "any", "all", "max", "min", "sum", "mean", "argmax",
-              "argmin", "nonzero", "argsort", "cumsum", "prod", "dot", "flatten", "ravel", "take"):
+# methods of NumPy's arrays that read the elements
+READING = ("item", "tolist", "tobytes", "__bool__", "__float__", "__int__", "__index__", "__complex__",
+           "__iter__", "__contains__", "any", "all", "max", "min", "sum", "mean", "argmax",
+           "argmin", "nonzero", "argsort", "cumsum", "prod", "dot", "flatten", "ravel", "take")
+for _name in READING:
     setattr(Batched, _name, _refusing(_name))
 
 _OF_ELEMENTS = {np.where, np.clip}  # beside ufuncs

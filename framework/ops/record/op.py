@@ -34,7 +34,6 @@ from .road import NEVER, NUMBERS, road
 from .rounded import in_bfloat16, in_float32, is_numpy, is_rounded, native_or_wide, rounded_or, widen
 
 ndarray = np.ndarray
-TAKES_REAL_INDICES = ("index", "masked_select", "index_put")
 _ARRAYS = (ndarray, shapes.MetaArray)
 PUBLIC_NAMES = {"x": "input", "y": "other", "w": "weight", "b": "bias", "xs": "tensors"}
 
@@ -96,6 +95,10 @@ class Op(GraphOp):
         ``rounds`` and ``kernel``.
     batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.
     onnx: what it is in ONNX, as an expression over inputs and settings (``framework/onnx/graph.py``).
+    real_indices: whether inputs that name positions may have values where the others are on the meta device.
+    strided: whether the result depends on how the input lies in memory.
+    flops: ``flops(*shapes, out_shape)``, how many floating-point operations a call takes, for those whose
+        number is worth counting (``utils/flop_counter.py``).
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -112,7 +115,8 @@ class Op(GraphOp):
                  arguments: str | None = None, rounds: str | None = None,
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
                  rounded: Callable | None = None, batch: Callable | None = None,
-                 onnx: str | None = None) -> None:
+                 onnx: str | None = None, real_indices: bool = False, strided: bool = False,
+                 flops: Callable | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -136,6 +140,9 @@ class Op(GraphOp):
         self.bare = bare
         self.batch = batch
         self.onnx = onnx
+        self.real_indices = real_indices
+        self.strided = strided
+        self.flops = flops
         self._set_rules(vjp)
         OPS.append(self)
 
@@ -356,13 +363,11 @@ class Op(GraphOp):
     def inferred(self, *arrays: Any, **settings: Any) -> Any:
         """What stands for a kernel where an array has no memory: the shape rule."""
         for a in arrays:
-            if isinstance(a, ndarray) and a.ndim and self.name not in TAKES_REAL_INDICES:
+            if isinstance(a, ndarray) and a.ndim and not self.real_indices:
                 raise DeviceError(f"{self.name}: the operands are on different devices (cpu, meta); move "
                                   f"them to one with .to(device)")
         if type(settings.get("out")) is shapes.MetaArray:
             return settings["out"]
-        if self.name == "transfer" and settings["device"].type != "meta":
-            shapes.to_numpy(arrays[0])
         if self.view and (self.view is True or arrays[0].flags.c_contiguous):
             return shapes.MetaArray(self.plain(arrays[0].ghost, **settings), arrays[0])
         if self.infer is None:

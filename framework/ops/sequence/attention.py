@@ -112,13 +112,17 @@ attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv 
                     batch=batch_attention_grad,
                     kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice,
                     loose_from=NEVER)
+def _flops(q: tuple, k: tuple, v: tuple, mask: Any, out_shape: tuple) -> int:
+    return 2 * math.prod(out_shape[:-1]) * k[-2] * (q[-1] + out_shape[-1])
+
+
 # lse: the logarithm of the sum of each row's exponentials, inf where a row may attend to nothing
 attention = Op("scaled_dot_product_attention", "q k v mask",
                onnx="attention(q, k, v, mask, causal, scale, p)",
                outputs="out lse", differentiable=1,
                batch=rowwise,
                infer=_infer, kernel=attention_kernel, native="attention", vjp=_attention_vjp,
-               arguments="query key value attn_mask", loose_from=NEVER)
+               arguments="query key value attn_mask", loose_from=NEVER, flops=_flops)
 
 
 # -- the public function ---------------------------------------------------------------------------

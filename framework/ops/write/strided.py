@@ -76,7 +76,7 @@ def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: in
     return memory[_positions(xp, shape, layout, -low)]
 
 
-as_strided_op = Op("as_strided", "x", kernel=_as_strided_kernel, view=True, jvp="linear",
+as_strided_op = Op("as_strided", "x", kernel=_as_strided_kernel, view=True, jvp="linear", strided=True,
                    infer=lambda x, *, size, stride, offset, layout: Meta(size, x.dtype),
                    vjp={"x": lambda g, x_shape, stride, offset, layout: unstride(
                        g, shape=x_shape, stride=stride, offset=offset, layout=layout)})
