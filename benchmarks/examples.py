@@ -46,7 +46,7 @@ PROGRAMS = {
                         "--data {data}/hymenoptera", torch=False),
     "vit": Program(r"test accuracy ([\d.]+)%", "test accuracy {} %", "--out {out}"),
     "super_resolution": Program(r"([-\d.]+) dB above", "{} dB above cubic interpolation", "--out {out}",
-                                "--final"),
+                                "--final", torch=False),  # its parts of the photo would be others
     "names": Program(r"test accuracy ([\d.]+)%", "test accuracy {} %", "--data {data}/names"),
     "translation": Program(r"next word right ([\d.]+)%", "next word right {} %",
                            "--data {data}/eng-fra/eng-fra.txt"),

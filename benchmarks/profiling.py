@@ -1,8 +1,9 @@
 """What the profiler costs: training steps with and without it, beside PyTorch's where that is installed.
 
-    python -m benchmarks.profiling [--rounds 25] [--threads 2]
+    python -m benchmarks.profiling [--rounds 25]
 
-The ways take turns within each round, so that what else the machine does falls on all of them; medians.
+Processor time of one thread; the ways take turns within each round, so that what else the machine does falls
+on all of them; medians.
 """
 
 import argparse
@@ -11,7 +12,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from importlib import import_module
 from statistics import median
-from time import perf_counter
+from time import thread_time
 from types import ModuleType
 
 os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # PyTorch's profiler reports each start and stop
@@ -61,17 +62,17 @@ def seconds(M: ModuleType, step: Callable, settings: dict | None, steps: int) ->
     """The time of a step in a block of them; starting and ending the profiler is not counted."""
     with nullcontext() if settings is None else M.profiler.profile(**settings):
         step()
-        start = perf_counter()
+        start = thread_time()
         for _ in range(steps):
             step()
-        return (perf_counter() - start) / steps
+        return (thread_time() - start) / steps
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=25)
     parser.add_argument("--steps", type=int, default=10, help="steps of a sample")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", choices=["mlp", "cnn"], nargs="+", default=["mlp", "cnn"])
     options = parser.parse_args()
     modules = [import_module("framework")]
     try:
@@ -79,11 +80,11 @@ def main() -> None:
     except ImportError:
         print("PyTorch is not installed (the compare extra brings it)")
     for M in modules:
-        M.set_num_threads(options.threads)
+        M.set_num_threads(1)
         import_module(f"{M.__name__}.profiler")
     print("| step | profiler | " + " | ".join(f"{M.__name__} | more" for M in modules) + " |")
     print("| --- | --- |" + " --- | --- |" * len(modules))
-    for make in (mlp, cnn):
+    for make in (globals()[name] for name in options.only):
         cells: dict[str, list[str]] = {way: [] for way in WAYS}
         for M in modules:
             step = step_of(M, make(M))
