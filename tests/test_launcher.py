@@ -1,5 +1,6 @@
 """``python -m framework.distributed.run``: what ranks find, what is printed, and how jobs end."""
 
+import mmap
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from framework.distributed import run
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """
@@ -82,6 +85,15 @@ def test_restart_with_fewer_ranks(tmp_path):
     out, err = p.communicate(timeout=60)
     assert p.returncode == 0 and "restart 1 of 1 with 1 ranks" in err and "ValueError: the first time" in err
     assert out.startswith("done")
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")
+def test_what_mpi_forgets_is_removed_unless_it_is_used(tmp_path):
+    for name in ("used", "left"):
+        (tmp_path / name).write_bytes(bytes(4096))
+    with open(tmp_path / "used", "r+b") as file, mmap.mmap(file.fileno(), 0):
+        run._remove_unused(set(tmp_path.iterdir()))
+        assert [path.name for path in tmp_path.iterdir()] == ["used"]
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="reads /proc")

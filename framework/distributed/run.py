@@ -5,6 +5,7 @@ is what it prints last, and its exit code is the launcher's. The arguments of ``
 """
 
 import argparse
+import contextlib
 import ctypes
 import os
 import select
@@ -15,6 +16,7 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from ..backends import cuda
@@ -237,10 +239,14 @@ def environment(args: Any, rank: int, n: int, attempt: int, fd: int | None, run:
 
 def run_mpi(args: Any) -> int:
     """Run mpiexec; its exit code, or 1 where it says 0 though a rank vanished (MPICH does)."""
+    before = _mpi_segments()
     with tempfile.TemporaryDirectory() as directory:
         end = os.path.join(directory, "end")
-        status = subprocess.call(mpi_command(args), env={**os.environ, job.MPI_END: end},
-                                 preexec_fn=_die_with(os.getpid()))
+        try:
+            status = subprocess.call(mpi_command(args), env={**os.environ, job.MPI_END: end},
+                                     preexec_fn=_die_with(os.getpid()))
+        finally:
+            _remove_unused(_mpi_segments() - before)
         if status == 0 and not os.path.exists(end):
             print("[launcher] mpiexec reports success, but the ranks did not all come to the end of the "
                   "program: "
@@ -248,6 +254,23 @@ def run_mpi(args: Any) -> int:
                   file=sys.stderr)
             return 1
         return status if status >= 0 else 128 - status
+
+
+def _mpi_segments() -> set[Path]:
+    """Shared memory of MPI processes of this user: MPICH and Open MPI forget theirs when a rank dies."""
+    found = [p for name in ("mpich_shm_*", "sm_segment.*") for p in Path("/dev/shm").glob(name)]
+    return {p for p in found if p.exists() and p.stat().st_uid == os.getuid()}
+
+
+def _remove_unused(segments: set[Path]) -> None:
+    """Remove those which no process has mapped: other jobs may run."""
+    used = ""
+    for maps in Path("/proc").glob("[0-9]*/maps") if segments else ():
+        with contextlib.suppress(OSError):
+            used += maps.read_text()
+    for path in segments:
+        if str(path) not in used:
+            path.unlink(missing_ok=True)
 
 
 def mpi_command(args: Any) -> list[str]:
