@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -194,15 +195,19 @@ def _plain_dim(x: NestedTensor, dim: int, name: str) -> int:
     return _inner(x, found)
 
 
-@rule("softmax", "log_softmax")
-def _softmax(func: Any, input: NestedTensor, dim: int | None = None, *args: Any, **kwargs: Any) -> Any:
+@rule("softmax")
+def _softmax(func: Any, input: NestedTensor, dim: int | None = None, *args: Any, log: bool = False,
+             **kwargs: Any) -> Any:
     if dim is None:
         raise ValueError(f"{func.__name__}: give dim")
     if _dim(input, dim, func.__name__) == input._place:
-        out = segments.softmax(input._packed, input._sizes, func.__name__ == "log_softmax")
+        out = segments.softmax(input._packed, input._sizes, log)
     else:
         out = func(input._packed, _plain_dim(input, dim, func.__name__))
     return nested(out, input._sizes, input._place)
+
+
+rule("log_softmax")(partial(_softmax, log=True))
 
 
 @rule("sum", "mean", "amax", "amin", "all", "any", "logsumexp", "var", "std", "prod", "norm", "max", "min",

@@ -1,9 +1,9 @@
 """The words of the language: every function that a scalar expression may call, in one table.
 
-A row says how NumPy and CuPy call it, and what the native engine does for it. Words with kernels of their own
-(gamma, Bessel) are added by the rooms that have these (``add_words``); what a word is on tensors, the records
-themselves say as they are made (``OPS_BY_NAME``). ``tests/test_native.py`` holds the table to the engine's
-instructions (``_native/instructions.h``) and to the expressions of all records.
+A row says how NumPy and CuPy call it, what the native engine does for it, and what it is in ONNX. Words with
+kernels of their own (gamma, Bessel) are added by the rooms that have these (``add_words``); what a word is on
+tensors, the records themselves say as they are made (``OPS_BY_NAME``). ``tests/test_native.py`` holds the
+table to the engine's instructions (``_native/instructions.h``) and to the expressions of all records.
 """
 
 import ast
@@ -21,10 +21,13 @@ class Word(NamedTuple):
 
     array: its name in the array modules, or what makes it for one of them. program: the engine's instruction,
     or (parameters, expression) for a word that stands for others, or None where the engine has nothing.
+    onnx: ONNX's operator, "parameters: expression", or a function of ``framework/onnx/lowering/words.py``;
+    without it the ``program`` is lowered, if that is an expression.
     """
 
     array: str | Callable | None
     program: str | tuple[str, str] | None = None
+    onnx: str | None = None
 
 
 # -- functions that no array module has, or not as they are wanted ----------------------------------
@@ -131,44 +134,64 @@ OPERATORS: dict[type, str] = {  # Python's operators, as the engine's instructio
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
 }
 NUMBERS = {"inf": math.inf}
-_SHARED = ("abs copysign cos cosh exp expm1 fmod hypot isfinite isinf isnan log log10 log1p log2 maximum "
-           "minimum remainder sign sin sinh sqrt tan tanh where")
-_ARRAYS_ONLY = "gcd lcm left_shift nextafter right_shift signbit"
+_SHARED = "abs cos cosh exp log sign sin sinh sqrt tan tanh"  # with everybody, ONNX has a capital
 WORDS: dict[str, Word] = {
-    **{name: Word(name, name) for name in _SHARED.split()},
-    **{name: Word(name) for name in _ARRAYS_ONLY.split()},
-    **{name: Word(None, name) for name in ("rsqrt", "softplus_rest")},  # the engine's own, for its programs
-    "acos": Word("arccos", "acos"),
-    "acosh": Word("arccosh", "acosh"),
-    "asin": Word("arcsin", "asin"),
-    "asinh": Word("arcsinh", "asinh"),
-    "atan": Word("arctan", "atan"),
-    "atan2": Word("arctan2", "atan2"),
-    "atanh": Word("arctanh", "atanh"),
-    "pow": Word("power", "pow"),
-    "round": Word("rint", "rint"),
-    "floor": Word(_step("floor"), "floor"),
-    "ceil": Word(_step("ceil"), "ceil"),
-    "trunc": Word(_step("trunc"), "trunc"),
-    "exp2": Word(_exp2, "exp2"),
-    "sgn": Word(_sgn, "sign"),
-    "gate": Word(_gate, "gate"),
-    "over": Word(_over, "over"),
-    "sigmoid": Word(_sigmoid, "sigmoid"),
+    **{name: Word(name, name, name.capitalize()) for name in _SHARED.split()},
+    "copysign": Word("copysign", "copysign", "x y: where(y < 0, -abs(x), abs(x))"),
+    "expm1": Word("expm1", "expm1", "x: exp(x) - 1"),
+    "fmod": Word("fmod", "fmod", "fmod"),
+    "hypot": Word("hypot", "hypot", "x y: sqrt(x * x + y * y)"),
+    "isfinite": Word("isfinite", "isfinite", "isfinite"),
+    "isinf": Word("isinf", "isinf", "isinf"),
+    "isnan": Word("isnan", "isnan", "isnan"),
+    "log10": Word("log10", "log10", "x: log(x) * 0.4342944819032518"),
+    "log1p": Word("log1p", "log1p", "x: log(x + 1)"),
+    "log2": Word("log2", "log2", "x: log(x) * 1.4426950408889634"),
+    "maximum": Word("maximum", "maximum", "Max"),
+    "minimum": Word("minimum", "minimum", "Min"),
+    "remainder": Word("remainder", "remainder", "remainder"),
+    "where": Word("where", "where", "where"),
+    "gcd": Word("gcd"),
+    "lcm": Word("lcm"),
+    "left_shift": Word("left_shift", None, "left_shift"),
+    "nextafter": Word("nextafter"),
+    "right_shift": Word("right_shift", None, "right_shift"),
+    "signbit": Word("signbit", None, "x: (x < 0) | (1 / x < 0)"),
+    "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)"),  # the engine's own, for its programs
+    "softplus_rest": Word(None, "softplus_rest"),
+    "acos": Word("arccos", "acos", "Acos"),
+    "acosh": Word("arccosh", "acosh", "Acosh"),
+    "asin": Word("arcsin", "asin", "Asin"),
+    "asinh": Word("arcsinh", "asinh", "Asinh"),
+    "atan": Word("arctan", "atan", "Atan"),
+    "atan2": Word("arctan2", "atan2", (
+        "y x: where(x > 0, atan(y / x), where(x < 0, atan(y / x) + where(y < 0, -3.141592653589793, "
+        "3.141592653589793 + 0 * x), sign(y) * 1.5707963267948966))")),
+    "atanh": Word("arctanh", "atanh", "Atanh"),
+    "pow": Word("power", "pow", "Pow"),
+    "round": Word("rint", "rint", "round"),
+    "floor": Word(_step("floor"), "floor", "floor"),
+    "ceil": Word(_step("ceil"), "ceil", "ceil"),
+    "trunc": Word(_step("trunc"), "trunc", "trunc"),
+    "exp2": Word(_exp2, "exp2", "x: exp(x * 0.6931471805599453)"),
+    "sgn": Word(_sgn, "sign", "Sign"),
+    "gate": Word(_gate, "gate", "x y: where(x == 0, x, x * y)"),
+    "over": Word(_over, "over", "x y: where(x == 0, x, x / y)"),
+    "sigmoid": Word(_sigmoid, "sigmoid", "Sigmoid"),
     "silu_slope": Word(_silu_slope, "silu_slope"),
-    "erf": Word(erf_.erf, "erf"),
-    "erfc": Word(erf_.erfc, "erfc"),
-    "ndtr": Word(erf_.ndtr, "ndtr"),
+    "erf": Word(erf_.erf, "erf", "Erf"),
+    "erfc": Word(erf_.erfc, "erfc", "x: 1 - erf(x)"),
+    "ndtr": Word(erf_.ndtr, "ndtr", "x: 0.5 * (1 + erf(x * 0.7071067811865476))"),
     "gelu_slope": Word(erf_.gelu_slope, "gelu_slope"),
-    "trunc_divide": Word(_trunc_divide),
+    "trunc_divide": Word(_trunc_divide, None, "trunc_divide"),
     # the engine meets real numbers only
     "conj": Word("conjugate", ("x", "x")),
     "real": Word("real", ("x", "x")),
     "square": Word("square", ("x", "x * x")),
-    "logical_and": Word(_logic("logical_and"), ("x y", "(x != 0) & (y != 0)")),
-    "logical_or": Word(_logic("logical_or"), ("x y", "(x != 0) | (y != 0)")),
-    "logical_xor": Word(_logic("logical_xor"), ("x y", "(x != 0) ^ (y != 0)")),
-    "logical_not": Word(_logic("logical_not"), ("x", "x == 0")),
+    "logical_and": Word(_logic("logical_and"), ("x y", "(x != 0) & (y != 0)"), "logical_and"),
+    "logical_or": Word(_logic("logical_or"), ("x y", "(x != 0) | (y != 0)"), "logical_or"),
+    "logical_xor": Word(_logic("logical_xor"), ("x y", "(x != 0) ^ (y != 0)"), "logical_xor"),
+    "logical_not": Word(_logic("logical_not"), ("x", "x == 0"), "logical_not"),
     "fmax": Word("fmax", ("x y", "where(isnan(x), y, where(isnan(y), x, maximum(x, y)))")),
     "fmin": Word("fmin", ("x y", "where(isnan(x), y, where(isnan(y), x, minimum(x, y)))")),
     "logaddexp": Word("logaddexp", (
@@ -178,7 +201,7 @@ WORDS: dict[str, Word] = {
     # as NumPy does it: exact multiples first, then the whole number that the quotient nearly is
     "floor_divide": Word("floor_divide", (
         "x y", "where(y == 0, x / y, _whole((x - fmod(x, y)) / y - where((fmod(x, y) != 0) & "
-               "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))")),
+               "((y < 0) ^ (fmod(x, y) < 0)), 1, 0), x / y))"), "floor_divide"),
     "_whole": Word(None, (
         "q like", "where(q == 0, copysign(0.0, like), where(q - floor(q) > 0.5, floor(q) + 1, floor(q)))")),
 }
