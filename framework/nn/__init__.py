@@ -9,6 +9,15 @@ from . import init as init
 from . import parallel as parallel
 from . import quantized as quantized
 from . import utils as utils
+from .loss import LinearCrossEntropyOptions as LinearCrossEntropyOptions
+from .parallel import DataParallel as DataParallel
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
+
+# isort: split
+# classes of the files, written by framework.ops.stub
 from .activation import CELU as CELU
 from .activation import ELU as ELU
 from .activation import GELU as GELU
@@ -111,7 +120,6 @@ from .loss import HuberLoss as HuberLoss
 from .loss import KLDivLoss as KLDivLoss
 from .loss import L1Loss as L1Loss
 from .loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
-from .loss import LinearCrossEntropyOptions as LinearCrossEntropyOptions
 from .loss import MarginRankingLoss as MarginRankingLoss
 from .loss import MSELoss as MSELoss
 from .loss import MultiLabelMarginLoss as MultiLabelMarginLoss
@@ -139,11 +147,6 @@ from .normalization import LayerNorm as LayerNorm
 from .normalization import LocalResponseNorm as LocalResponseNorm
 from .normalization import RMSNorm as RMSNorm
 from .normalization import SyncBatchNorm as SyncBatchNorm
-from .parallel import DataParallel as DataParallel
-from .parameter import Buffer as Buffer
-from .parameter import Parameter as Parameter
-from .parameter import UninitializedBuffer as UninitializedBuffer
-from .parameter import UninitializedParameter as UninitializedParameter
 from .pool import AdaptiveAvgPool1d as AdaptiveAvgPool1d
 from .pool import AdaptiveAvgPool2d as AdaptiveAvgPool2d
 from .pool import AdaptiveAvgPool3d as AdaptiveAvgPool3d
@@ -177,6 +180,8 @@ from .transformer import TransformerDecoder as TransformerDecoder
 from .transformer import TransformerDecoderLayer as TransformerDecoderLayer
 from .transformer import TransformerEncoder as TransformerEncoder
 from .transformer import TransformerEncoderLayer as TransformerEncoderLayer
+
+# end of the classes
 
 _LAZY = ("attention", "grad", "modules")
 

@@ -3,6 +3,9 @@
 from ..config.listing import listing as _listing
 from . import lr_scheduler as lr_scheduler
 from . import swa_utils as swa_utils
+
+# isort: split
+# classes of the files, written by framework.ops.stub
 from .adadelta import Adadelta as Adadelta
 from .adafactor import Adafactor as Adafactor
 from .adagrad import Adagrad as Adagrad
@@ -20,5 +23,7 @@ from .rmsprop import RMSprop as RMSprop
 from .rprop import Rprop as Rprop
 from .sgd import SGD as SGD
 from .sparse_adam import SparseAdam as SparseAdam
+
+# end of the classes
 
 __dir__ = _listing(globals(), "lr_scheduler swa_utils optimizer sgd adam lbfgs")
