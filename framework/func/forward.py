@@ -10,11 +10,14 @@ from ..autograd.forward import close_level, open_level, tangent_at
 from ..autograd.forward_ad import attach
 from ..creation import zeros
 from ..errors import AutogradError
+from ..ops.record.batched import Level
 from ..ops.shape.join import stack
-from ..tensor import Tensor
-from .batch import Draws, pulled, units
+from ..tensor import Tensor, wrap
+from .batch import Draws, batch_in, left, pulled, units
 from .core import Chosen, filled, matching, one_at, tensors_of, with_aux, zeros_for
 from .reverse import Argnums, grad, jacrev
+
+ONE_RUN = 4096  # columns of all inputs that are pushed together: tangents of as many elements each
 
 
 def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple:
@@ -50,7 +53,7 @@ def jvp(func: Callable, primals: Any, tangents: Any, *, strict: bool = False, ha
 
 def jacfwd(func: Callable, argnums: Argnums = 0, has_aux: bool = False, *,
            randomness: str = "error") -> Callable:
-    """A function that gives the Jacobian of ``func``, by forward mode: one run per input.
+    """A function that gives the Jacobian of ``func``, by forward mode, all columns at once.
 
     The result is that of ``jacrev``; this is the cheaper way where there are fewer inputs than outputs.
     randomness: what ``func`` may do with the random generator: "error" (nothing), "same" (all columns
@@ -84,8 +87,12 @@ def columns(listed: Callable, xs: list[Tensor], strict: bool = False,
             one_by_one: bool = False) -> list[list[Tensor]]:
     """Per input, the Jacobian of each output: of a function of tensors that gives a tuple of them.
 
-    One run per input, for all of its columns; one_by_one: a run per column, which draw numbers of their own.
+    One run for the columns of all inputs, or of one where they are many; one_by_one: a run per column, which
+    draw numbers of their own.
     """
+    sizes = [x.numel() for x in xs]
+    if 0 < sum(sizes) <= ONE_RUN and len(xs) > 1 and not (strict or one_by_one or any(t.is_cuda for t in xs)):
+        return _columns_at_once(listed, xs, sizes)
     still = [zeros_for(x) for x in xs]
     blocks = []
     for i, x in enumerate(xs):
@@ -103,6 +110,20 @@ def columns(listed: Callable, xs: list[Tensor], strict: bool = False,
             side = [t.movedim(0, -1) for t in pulled(pushed, whole)]  # type: ignore[attr-defined]
         blocks.append([t.reshape(t.shape[:-1] + x.shape) for t in side])  # type: ignore[attr-defined]
     return blocks
+
+
+def _columns_at_once(listed: Callable, xs: list[Tensor], sizes: list[int]) -> list[list[Tensor]]:
+    """``columns`` with one run for all inputs."""
+    ends = np.cumsum(sizes)
+    with Level(int(ends[-1])) as level:
+        tangents = []
+        for x, n, end in zip(xs, sizes, ends):
+            units = np.zeros((level.size, n), x.dtype.numpy)
+            units[end - n:end] = np.eye(n)
+            tangents.append(batch_in.run(wrap(units.reshape((level.size, *x.shape))), level=level))
+        whole = left(level, list(jvp(listed, xs, tangents)[1]))
+    return [[t[end - n:end].movedim(0, -1).reshape(t.shape[1:] + x.shape) for t in whole]
+            for x, n, end in zip(xs, sizes, ends.tolist())]
 
 
 def hessian(func: Callable, argnums: Argnums = 0) -> Callable:
