@@ -679,7 +679,7 @@ _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
               "get_device_module": "accelerator", "Stream": "accelerator",
               "ScriptModule": "jit", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
-    "sparse_compressed_tensor", "spmm", "smm", "dsmm"), "sparse"), **dict.fromkeys((
+    "sparse_compressed_tensor", "spmm", "smm", "dsmm", "hspmm"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",

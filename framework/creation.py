@@ -194,6 +194,8 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
+    if is_sparse(input):
+        return sparse().filled_like(input, 1, dtype, device, requires_grad, "ones_like")
     return _made_like(ones, _source(input), dtype, device, requires_grad, memory_format)
 
 
@@ -205,6 +207,8 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     >>> fw.empty_like(fw.ones(2, 3)).shape
     (2, 3)
     """
+    if is_sparse(input):
+        return sparse().empty_like(input, dtype, device, requires_grad)
     return _made_like(empty, _source(input), dtype, device, requires_grad, memory_format)
 
 
@@ -216,6 +220,8 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
     >>> fw.full_like(fw.ones(2), 5.0)
     tensor([5., 5.])
     """
+    if is_sparse(input):
+        return sparse().filled_like(input, fill_value, dtype, device, requires_grad, "full_like")
     return _made_like(full, _source(input), dtype, device, requires_grad, memory_format, fill_value)
 
 

@@ -321,7 +321,7 @@ def test_modules_keep_them():
 
 def test_unsupported_operations_name_the_dense_way():
     x = as_layout(dense(), "coo")
-    for call, name in ((lambda: fw.sort(x), "sort"), (lambda: fw.stack([x, x]), "stack"),
+    for call, name in ((lambda: fw.sort(x), "sort"), (lambda: fw.stack([x, x.to_dense()]), "stack"),
                        (lambda: x.numpy(), "numpy"),
                        (lambda: x.view(-1), "reshape|view"), (lambda: fw.linalg.svd(x), "svd"),
                        (lambda: fw.nn.functional.layer_norm(x, (4,)), "layer_norm"), (lambda: x.tolist(),
@@ -549,3 +549,70 @@ def test_zeros_like_and_equal():
     assert fw.equal(stored, fw.sparse_coo_tensor([[0], [1]], [5.0], (1, 2)))
     with pytest.raises(LayoutError, match="to_dense"):
         fw.equal(stored, stored.to_dense())
+
+
+LIKE_DENSE = """x.select(0, 3)
+x.select(-1, 1); x[0, 0]; x.narrow_copy(0, 1, 3); x.narrow_copy(1, -2, 2); x.unbind(1)[0]
+x.sum(1, keepdim=True); x.sum((0, 1), keepdim=True); x.any(); x.round(decimals=1); x.nan_to_num(); fw.norm(x)
+x.clone().sin_(); x.clone().abs_(); x.clone().relu_(); x.signbit(); x.type(fw.float32); fw.add(y, x, alpha=3)
+y.clone().add_(x); y.clone().add_(x, alpha=-2); y.clone().sub_(x); y.clone().mul_(x)
+fw.nn.functional.linear(z, x)
+fw.nn.functional.linear(z, x, y[:, 0])"""
+
+
+@pytest.mark.parametrize("layout", ["coo", "csr", "csc"])
+@pytest.mark.parametrize("code", [c.strip() for c in LIKE_DENSE.replace("\n", ";").split(";")])
+def test_like_dense(layout, code):
+    a, y, z = dense(), fw.ones(6, 4, dtype=fw.float64) * 2, fw.ones(2, 4, dtype=fw.float64)
+    if ".signbit" in code:
+        a = -abs(a)  # of a 0 that is not stored it is False
+    names = {"fw": fw, "y": y, "z": z}
+    wanted, found = (eval(code, {**names, "x": x}) for x in (fw.tensor(a) + 0.0, as_layout(a, layout)))
+    found = found.to_dense() if found.layout is not fw.strided else found
+    assert found.dtype is wanted.dtype and found.shape == wanted.shape
+    np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-12)
+
+
+def test_batches_stacks_and_sizes():
+    x, y = dense(), dense(seed=1)
+    both = fw.stack([as_layout(x, "coo"), as_layout(y, "coo")])
+    other = fw.randn(2, 4, 3, dtype=fw.float64, requires_grad=True)
+    out = fw.bmm(both.requires_grad_(), other)
+    wanted = np.stack([x, y]) @ other.detach().numpy()
+    np.testing.assert_allclose(out.detach().numpy(), wanted, rtol=1e-12)
+    out.sum().backward()
+    sums = np.stack([x, y]).sum(1)[:, :, None]
+    np.testing.assert_allclose(other.grad.numpy(), sums.repeat(3, 2), rtol=1e-12)
+    assert both.grad._nnz() == both._nnz()
+    assert both.unsqueeze(1).shape == (2, 1, 6, 4) and both[1, 0].to_dense().tolist() == y[0].tolist()
+    small = as_layout(x, "coo")
+    assert small.sparse_resize_((9, 4), 2, 0).to_dense()[:6].tolist() == x.tolist()
+    with pytest.raises(ShapeError, match="outside"):
+        small.sparse_resize_((2, 4), 2, 0)
+    assert small.sparse_resize_and_clear_((2, 3), 1, 1).to_dense().tolist() == [[0] * 3] * 2
+    assert as_layout(x, "coo").transpose_(0, 1).to_dense().tolist() == x.T.tolist()
+    with pytest.raises(LayoutError, match="would become"):
+        as_layout(x, "csr").transpose_(0, 1)
+    with pytest.raises(LayoutError, match="train its values"):
+        fw.nn.Parameter(as_layout(x, "csr"))
+    ones = fw.ones_like(as_layout(x, "csr"))
+    assert ones.values().tolist() == [1] * int((x != 0).sum()) and ones.layout is fw.sparse_csr
+    assert fw.full_like(ones, 3).values()[0] == 3 and fw.empty_like(ones)._nnz() == ones._nnz()
+    with pytest.raises(LayoutError, match="ones_like"):
+        fw.ones_like(as_layout(x, "coo"))
+
+
+@pytest.mark.parametrize("reduce", ["mean", "amax", "amin"])
+def test_products_that_are_reduced_otherwise(reduce):
+    x, y = dense(), fw.randn(4, 3, dtype=fw.float64, requires_grad=True)
+    A = as_layout(x, "csr", requires_grad=True)
+    found = fw.sparse.mm(A, y, reduce)
+    products = np.where(x[:, :, None] != 0, x[:, :, None] * y.detach().numpy(), np.nan)
+    function = {"mean": np.nanmean, "amax": np.nanmax, "amin": np.nanmin}[reduce]
+    for i, row in enumerate(products):
+        wanted = np.zeros(3) if np.isnan(row).all() else function(row, axis=0)
+        np.testing.assert_allclose(found[i].detach().numpy(), wanted, rtol=1e-12)
+    values = A.values().detach()
+    assert fw.autograd.gradcheck(lambda v, y: fw.sparse.mm(
+        fw.sparse_csr_tensor(A.crow_indices(), A.col_indices(), v, A.shape), y, reduce),
+        (values.requires_grad_(), y))

@@ -3,9 +3,10 @@
 from typing import Any
 
 from ..creation import empty
-from ..errors import kind_of
+from ..errors import LayoutError, kind_of
 from ..ops.record.arming import arm_for
 from ..ops.record.torch_function import PLAIN, disabled
+from ..sparse_door import is_sparse
 from ..tensor import Tensor, counter_of, wrap
 
 
@@ -16,6 +17,10 @@ def _over(data: Any, cls: type) -> Any:
     if not isinstance(data, Tensor):
         raise TypeError(f"{cls.__name__}: argument 'data' must be a Tensor, got {kind_of(data)}; "
                         f"convert it with framework.tensor(...)")
+    if is_sparse(data):
+        raise LayoutError(f"{cls.__name__}: argument 'data' is sparse; train its values, "
+                          f"{cls.__name__}(x.values()), and build the tensor from them in forward, e.g. "
+                          f"framework.sparse_csr_tensor(crow, col, values, size)")
     arm_for(cls)
     made = wrap(data._array, cls)
     made._counter = counter_of(data)

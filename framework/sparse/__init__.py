@@ -1,6 +1,7 @@
 """Sparse tensors: see docs/sparse.md. Loaded when a program first names it, or makes a tensor sparse."""
 
 from . import methods as methods
+from . import shapes as shapes
 from .arithmetic import dispatch as dispatch
 from .convert import from_scipy as from_scipy
 from .convert import sparse_mask as sparse_mask
@@ -20,6 +21,7 @@ from .gradient import owned as owned
 from .gradient import plus as plus
 from .gradient import rows_of as rows_of
 from .make import check_sparse_tensor_invariants as check_sparse_tensor_invariants
+from .make import empty_like as empty_like
 from .make import equal as equal
 from .make import put_together as put_together
 from .make import sparse_bsc_tensor as sparse_bsc_tensor
@@ -31,16 +33,18 @@ from .make import sparse_csr_tensor as sparse_csr_tensor
 from .make import taken_apart as taken_apart
 from .make import zeros_like as zeros_like
 from .products import addmm as addmm
+from .products import hspmm as hspmm
 from .products import mm as dsmm  # noqa: F401
 from .products import mm as mm
-from .products import mm as smm  # noqa: F401
 from .products import mm as spmm  # noqa: F401
 from .products import product as product
 from .products import sampled_addmm as sampled_addmm
+from .products import smm as smm
 from .reduce import log_softmax as log_softmax
 from .reduce import softmax as softmax
 from .reduce import spdiags as spdiags
 from .reduce import sum as sum
+from .shapes import filled_like as filled_like
 from .tensor import SparseTensor as SparseTensor
 from .typed import TYPES as _TYPES
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from ..backends import array_module
 from ..errors import LayoutError, ShapeError
 from ..ops.language.elementwise import Elementwise
-from ..ops.pointwise.arithmetic import add_op, div_op, mul_op, sub_op
+from ..ops.pointwise.arithmetic import add_op, div_op, mul_op, plus_times, sub_op
 from ..ops.record.op import Op
 from ..ops.shape.broadcast import broadcast_shape
 from ..tensor import Tensor, wrap
@@ -42,7 +43,7 @@ def elementwise(op: Any, inputs: tuple, settings: dict) -> Any:
         return _with_numbers(op, inputs, settings)
     if not tensors and len(operands) == len(inputs) == 2:
         return _of_two(op, *inputs, settings)
-    if len(inputs) == 2 and len(operands) == 1 and op in (add_op, sub_op):
+    if len(inputs) == 2 and len(operands) == 1 and op in (add_op, sub_op, plus_times):
         return op.run(*[to_dense(x) if isinstance(x, SparseTensor) else x for x in inputs], **settings)
     if len(inputs) == 2 and len(operands) == 1 and (
             op is mul_op or op is div_op and inputs[0] is operands[0]):
@@ -56,7 +57,7 @@ def _with_numbers(op: Any, inputs: tuple, settings: dict) -> SparseTensor:
     if op.jvp != "linear" and op not in (mul_op, div_op):
         x = merged(x)
     here = list(inputs)
-    here[at] = wrap(x._entries._array[:1] * 0 if len(x._pattern) else np.zeros(1, x.dtype.numpy))
+    here[at] = wrap(array_module(x._entries._array).zeros((1,), x.dtype.numpy))
     of_zero = op.run(*[y.detach() if isinstance(y, Tensor) else y for y in here], **settings)
     if bool((of_zero._array != 0).any()):
         raise LayoutError(f"{op.name}: of 0 it is {of_zero._array.ravel()[0]}, so the result of a sparse "

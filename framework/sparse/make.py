@@ -287,6 +287,15 @@ def zeros_like(input: SparseTensor, dtype: Any = None, device: Any = None,
                                     layout=input.layout, **kind)
 
 
+def empty_like(input: SparseTensor, dtype: Any = None, device: Any = None,
+               requires_grad: bool = False) -> SparseTensor:
+    """The same as ``zeros_like`` in COO; values that are not set at the same places in the other layouts."""
+    if isinstance(input._pattern, Coordinates):
+        return zeros_like(input, dtype, device, requires_grad)
+    values: Any = input._entries.detach().clone().to(device or input.device, dtype or input.dtype)  # type: ignore[attr-defined]
+    return sparse(input._pattern, values.requires_grad_(requires_grad), input._size)
+
+
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two sparse tensors have the same shape and elements, wherever they store 0.
 

@@ -6,7 +6,10 @@ from ..autograd.mode import no_grad, state
 from ..backends import array_module
 from ..errors import AutogradError, LayoutError
 from ..node import Leaf
+from ..ops.language.elementwise import Elementwise
 from ..ops.record.args import one_dim
+from ..ops.record.op import OPS
+from ..ops.reduce.norms import norm_op
 from ..ops.shape.view import permute_op
 from ..tensor import Tensor, bump
 from . import convert, products, reduce
@@ -65,9 +68,7 @@ def _permuted(x: SparseTensor, *, dims: tuple) -> SparseTensor:
 
 def sum(self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sums over dimensions, see ``sparse.sum``."""
-    if keepdim:
-        raise LayoutError("sum: keepdim=True is not offered for sparse tensors; use x.to_dense()")
-    return reduce.sum(self, dim, dtype)
+    return reduce.sum(self, dim, dtype, keepdim)
 
 
 def mean(self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
@@ -78,9 +79,33 @@ def mean(self: SparseTensor, dim: Any = None, keepdim: bool = False, *, dtype: A
 
 def norm(self: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The norm of all elements."""
-    if dim is not None:
+    if dim is not None or keepdim:
         raise LayoutError("norm: dim= is not offered for sparse tensors; use x.to_dense()")
     return merged(self)._entries.norm(p, dtype=dtype)  # type: ignore[attr-defined]
+
+
+def any_(self: SparseTensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """Whether an element is not 0."""
+    if dim is not None or keepdim:
+        raise LayoutError("any: dim= is not offered for sparse tensors; use x.to_dense()")
+    return merged(self)._entries.any()  # type: ignore[attr-defined]
+
+
+def type_(self: SparseTensor, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """The values in a dtype; without one, its name."""
+    if dtype is None or isinstance(dtype, str):
+        return self._entries.type(dtype) if dtype is None else self._on_values("type", dtype)  # type: ignore[attr-defined]
+    return self.to(dtype)
+
+
+def round_(self: SparseTensor, *, decimals: int = 0) -> SparseTensor:
+    """The values rounded."""
+    return merged(self)._on_values("round", decimals=decimals)
+
+
+def nan_to_num(self: SparseTensor, nan: float = 0.0, posinf: Any = None, neginf: Any = None) -> SparseTensor:
+    """The values with numbers in place of nan and infinities."""
+    return merged(self)._on_values("nan_to_num", nan, posinf, neginf)
 
 
 def softmax(self: SparseTensor, dim: int, dtype: Any = None) -> SparseTensor:
@@ -140,8 +165,13 @@ def __getitem__(self: SparseTensor, key: Any) -> Any:
             return take(x._entries, there).sum(0)
         places = Coordinates(p.indices[1:, there], p.sizes[1:], True)
         return sparse(places, take(x._entries, there), self._size[1:])
-    raise LayoutError("indexing a sparse tensor: only x[i] with a number is offered; use x.index_select(dim, "
-                      "index), or x.to_dense()")
+    if isinstance(key, tuple) and key and all(type(k) is int for k in key):
+        found: Any = self
+        for k in key:
+            found = found[k]
+        return found
+    raise LayoutError("indexing a sparse tensor: only numbers are offered, x[i] or x[i, j]; use "
+                      "x.narrow_copy(dim, start, length), x.index_select(dim, index), or x.to_dense()")
 
 
 def __setitem__(self: SparseTensor, key: Any, value: Any) -> None:
@@ -201,6 +231,9 @@ def zero_(self: SparseTensor) -> SparseTensor:
     return self
 
 
+for _op in OPS:
+    if isinstance(_op, Elementwise) and len(_op.inputs) == 1 and hasattr(Tensor, f"{_op.name}_"):
+        setattr(SparseTensor, f"{_op.name}_", _in_place(f"{_op.name}_", _op.name))
 for _name, _function in (("mul_", "mul"), ("div_", "div"), ("add_", "add"), ("sub_", "sub"), ("neg_", "neg")):
     setattr(SparseTensor, _name, _in_place(_name, _function))
 for _symbol, _name in (("imul", "mul_"), ("itruediv", "div_"), ("iadd", "add_"), ("isub", "sub_")):
@@ -212,10 +245,17 @@ for _method in (transpose, sum, mean, norm, softmax, log_softmax, mm, index_sele
                 convert.to_sparse_csr, convert.to_sparse_csc, convert.to_sparse_bsr, convert.to_sparse_bsc,
                 convert.sparse_mask):
     setattr(SparseTensor, _method.__name__, _method)
+for _name, _method in (("any", any_), ("type", type_), ("round", round_), ("nan_to_num", nan_to_num)):
+    setattr(SparseTensor, _name, _method)
 for _dtype in ["float", "double", "half", "int", "long", "short", "bfloat16", "bool", "byte", "char",
                "cfloat", "cdouble"]:
     def _cast(self: SparseTensor, _dtype: str = _dtype) -> SparseTensor:
         return self._on_values(_dtype)
     _cast.__name__, _cast.__doc__ = _dtype, f"The values as {_dtype}."
     setattr(SparseTensor, _dtype, _cast)
+def _norm(x: SparseTensor, *, ord: Any, dims: Any = None, keepdim: bool = False) -> Tensor:
+    return norm(x, ord, None if dims is None or len(dims) == x.ndim else dims, keepdim)
+
+
+norm_op.sparse = _norm  # type: ignore[attr-defined]
 permute_op.sparse = _permuted  # type: ignore[attr-defined]

@@ -20,7 +20,7 @@ from ..ops.linalg.matmul import matmul_op
 from ..ops.record.meta import Meta
 from ..ops.record.op import Op
 from ..tensor import Tensor, wrap
-from .pattern import Rows, at_linear
+from .pattern import Coordinates, Rows, at_linear
 from .tensor import SparseTensor, sparse
 
 PIECE = 1 << 20  # elements of products that the NumPy formulas make at once
@@ -131,6 +131,8 @@ def product(x: Any, y: Any, op: str = "sparse.mm") -> Any:
     if x.dtype is not y.dtype:
         raise DTypeError(f"{op}: the operands are {x.dtype} and {y.dtype}; convert one with .to(dtype)")
     if isinstance(x, SparseTensor):
+        if x.ndim == y.ndim == 3 and not isinstance(y, SparseTensor):
+            return _batches(x, y, op)
         _matrix(x, op, "mat1")
         if isinstance(y, SparseTensor):
             return _two_sparse(x, _matrix(y, op, "mat2"), op)
@@ -152,6 +154,17 @@ def product(x: Any, y: Any, op: str = "sparse.mm") -> Any:
     across, order = rows.turned
     out = spmm.run(take(values, order), x.t() if x.ndim == 2 else x, rows=across)
     return out.t() if x.ndim == 2 else out
+
+
+def _batches(x: SparseTensor, y: Any, op: str) -> Any:
+    """A COO batch (b, m, n) times a dense one (b, n, p): a matrix of blocks along the diagonal times rows."""
+    (b, m, n), (c, k, p) = x._size, y.shape
+    if x.dense_dim() or b != c or n != k:
+        raise ShapeError(f"{op}: a sparse batch of shape {list(x._size)} does not fit a dense one of shape "
+                         f"{list(y.shape)}: wanted (b, m, n) and (b, n, p)")
+    i, row, column = x._coordinates(op).indices
+    whole = sparse(Coordinates(np.stack([i * m + row, i * n + column]), (b * m, b * n)), x._entries)
+    return product(whole, y.reshape(b * n, p), op).reshape(b, m, p)
 
 
 def _two_sparse(x: SparseTensor, y: SparseTensor, op: str) -> SparseTensor:
@@ -180,19 +193,54 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Any:
     """The product of two matrices of which at least one is sparse: (m, n), (n, p) -> (m, p).
 
     Sparse times dense is dense, sparse times sparse is sparse. Gradients flow to the values of sparse
-    operands and to dense ones. Raises ShapeError, DTypeError; reduce: only None, the sum.
+    operands and to dense ones. Raises ShapeError, DTypeError. reduce: "sum" (the default), "mean", "amax" or
+    "amin" of the products that a row stores, 0 for a row that stores none; of a sparse mat1 and a dense mat2.
 
     >>> x = fw.sparse_coo_tensor([[0, 1], [1, 0]], [2.0, 3.0], (2, 2))
     >>> fw.sparse.mm(x, fw.tensor([[1.0], [10.0]]))
     tensor([[20.],
             [ 3.]])
     """
-    if reduce not in (None, "sum"):
-        raise ValueError(f"sparse.mm: reduce={reduce!r} is not offered; use None (a sum), or scatter_reduce")
+    if reduce not in (None, "sum", "mean", "amax", "amin"):
+        raise ValueError(f"sparse.mm: reduce must be 'sum', 'mean', 'amax' or 'amin', got {reduce!r}")
     _matrix(mat1, "sparse.mm", "mat1"), _matrix(mat2, "sparse.mm", "mat2")
     if not (isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor)):
         raise LayoutError("sparse.mm: neither operand is sparse; use framework.mm, or mat1.to_sparse()")
-    return product(mat1, mat2)
+    return product(mat1, mat2) if reduce in (None, "sum") else _reduced(mat1, mat2, reduce)
+
+
+def _reduced(x: Any, y: Any, reduce: str) -> Any:
+    """The products that each row of x stores, by their mean or by the highest or lowest of them."""
+    if not isinstance(x, SparseTensor) or isinstance(y, SparseTensor):
+        raise LayoutError(f"sparse.mm: reduce={reduce!r} takes a sparse mat1 and a dense mat2")
+    if x.shape[1] != y.shape[0]:
+        raise ShapeError(f"sparse.mm: shapes {list(x.shape)} and {list(y.shape)} do not fit: the inner sizes "
+                         f"must be equal")
+    rows, values = row_values(x.coalesce() if x.is_sparse else x)  # type: ignore[attr-defined]
+    if reduce == "mean":
+        count = array_module(rows.starts).maximum(rows.starts[1:] - rows.starts[:-1], 1)
+        return spmm.run(values, y, rows=rows) / wrap(count.astype(y.dtype.numpy)[:, None])  # type: ignore[operator]
+    products = values[:, None] * take(y, rows.columns)  # type: ignore[index]
+    at = wrap(rows.of.astype(np.int64)[:, None]).expand(products.shape)  # type: ignore[attr-defined]
+    return y.new_zeros((x.shape[0], y.shape[1])).scatter_reduce(0, at, products, reduce, include_self=False)
+
+
+def smm(input: Tensor, mat: Tensor) -> Any:
+    """``mm`` of a sparse and a dense matrix as a sparse one.
+
+    >>> fw.smm(fw.eye(2).to_sparse(), fw.tensor([[0.0, 1.0], [0.0, 2.0]])).indices().tolist()
+    [[0, 1], [1, 1]]
+    """
+    return mm(input, mat).to_sparse()
+
+
+def hspmm(mat1: Tensor, mat2: Tensor) -> Any:
+    """``mm`` of a sparse and a dense matrix as a sparse one that stores rows which are not 0.
+
+    >>> fw.hspmm(fw.eye(2).to_sparse(), fw.tensor([[0.0, 0.0], [0.0, 2.0]])).values()
+    tensor([[0., 2.]])
+    """
+    return mm(mat1, mat2).to_sparse(1)
 
 
 def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Any:

@@ -28,8 +28,10 @@ def _sparse(x: Any, op: str) -> SparseTensor:
                       f"input.to_sparse()")
 
 
-def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
+def sum(input: Tensor, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Tensor:
     """Sums over dimensions: sparse as long as a sparse dimension is left, else dense; of all, a number.
+
+    keepdim: whether the dimensions stay, with size 1; the result is sparse then.
 
     >>> x = fw.sparse_coo_tensor([[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0], (2, 3))
     >>> fw.sparse.sum(x, 0).to_dense()
@@ -39,6 +41,8 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     if dtype is not None:
         x = x.to(dtype)
     dims = many_dims(dim, x.ndim, "sparse.sum")
+    if keepdim:
+        return _kept(coo(x), dims).to_sparse(layout=x.layout)
     if dim is None or len(dims) == x.ndim:
         return x._entries.sum()
     x = coo(x)
@@ -55,10 +59,22 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:
     return coalesce(sparse(pattern, values))
 
 
+def _kept(x: SparseTensor, dims: Any) -> Any:
+    """The sums over dimensions, which stay with size 1."""
+    k, values = x.sparse_dim(), x._entries
+    inside = tuple(d - k + 1 for d in dims if d >= k)
+    if inside:
+        values = values.sum(inside, keepdim=True)  # type: ignore[attr-defined]
+    p = x._pattern
+    assert isinstance(p, Coordinates)
+    indices = p.indices.copy()
+    indices[[d for d in dims if d < k]] = 0
+    return coalesce(sparse(Coordinates(indices, tuple(1 if d in dims else s for d, s in enumerate(p.sizes))),
+                           values))
+
+
 def _summed(x: SparseTensor, *, dims: Any = None, keepdim: bool = False, **settings: Any) -> Tensor:
-    if keepdim:
-        raise LayoutError("sum: keepdim=True is not offered for sparse tensors; use x.to_dense()")
-    return sum(x, dims)
+    return sum(x, dims, None, keepdim)
 
 
 def _groups(x: SparseTensor, dim: int) -> tuple[Any, int]:

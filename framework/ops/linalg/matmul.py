@@ -295,7 +295,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     if autocast.used and (choose := autocast.thread.choose) is not None:
         return choose("lower", linear, (input, weight, bias), {})
     tensor_arg(input, "linear"), tensor_arg(weight, "linear", "weight")
-    dtype = input._array.dtype
+    try:
+        dtype = input._array.dtype
+        weight._array  # noqa: B018
+    except LayoutError:  # a sparse tensor, which has no array
+        out = matmul_op.run(input, weight.t() if weight.ndim == 2 else weight)  # type: ignore[attr-defined]
+        return out if bias is None else out + bias
     if bias is not None:
         if dtype is not weight._array.dtype or tensor_arg(bias, "linear", "bias")._array.dtype != dtype:
             input, weight, bias = same_dtype("linear", input=input, weight=weight, bias=bias)

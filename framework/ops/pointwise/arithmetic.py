@@ -147,7 +147,7 @@ def _floating(factor: Any, *tensors: Any) -> bool:
         isinstance(x, Tensor) and x.dtype.category >= FLOAT for x in tensors)
 
 
-_plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha", complex=True, jvp="linear",
+plus_times = Elementwise("add_times", "x y", "x + alpha * y", settings="alpha", complex=True, jvp="linear",
                           vjp={"x": "g", "y": "alpha * g"})
 
 
@@ -155,7 +155,7 @@ def _with_alpha(op: Elementwise, sign: int) -> Callable:
     def call(input: Any, other: Any, *, alpha: Any = 1) -> Call | None:
         if alpha == 1:
             return op, (input, other), {}
-        scaled = _plus_times, (input, other), {"alpha": sign * alpha}
+        scaled = plus_times, (input, other), {"alpha": sign * alpha}
         return scaled if _floating(alpha, input, other) else None
     return call
 

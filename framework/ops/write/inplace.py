@@ -23,6 +23,7 @@ from ...errors import DTypeError, LayoutError, ShapeError
 from ...node import Node
 from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted, settled
+from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, counter_of, wrap
 from ..convert.cast import cast, clone_op, to
 from ..language.elementwise import Elementwise
@@ -379,8 +380,12 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
             raise DTypeError(f"{method}: the result is real, and this tensor {x.dtype}; use {name}()")
         if plan is not None:
             way = plan(x, *args, **kwargs)
-            if way is not None and computed_into(x, way, method):
-                return x
+            try:
+                if way is not None and computed_into(x, way, method):
+                    return x
+            except LayoutError:  # an operand is sparse, and has no array
+                result = function(x, *args, **kwargs)
+                return write(x, sparse().to_dense(result) if is_sparse(result) else result, method)
         source = x
         if quiet.run is None:
             settled((x,))
