@@ -5,11 +5,12 @@ import threading
 
 import numpy as np
 import pytest
-from table import ROWS, cast_inputs, row_id, tensors
+from table import ROWS, TABLE, cast_inputs, changes_inputs, row_id, tensors
 
 import framework as fw
 from framework.ops.image import joined
 from framework.ops.record.op import OPS, Op
+from framework.ops.record.public import PUBLIC
 from framework.quiet import quiet
 from framework.seam import BACKWARD, OP, STEP, WRITE, intercept
 
@@ -105,6 +106,55 @@ def test_every_derivative_is_seen(row):
     pulled = [e.node for e in seen.events if e.kind == BACKWARD]
     assert pulled and nodes.issuperset(pulled) and len(pulled) == len(set(pulled))
     assert {n.op for n in nodes if hasattr(n, "op") and n in pulled}
+
+
+@pytest.mark.parametrize("row", [r for r in ROWS if r.samples and changes_inputs(r)], ids=row_id)
+def test_every_form_in_place_is_seen(row):
+    """What changes a tensor is a write into its memory."""
+    sample = row.samples[0]
+    xs = tensors(cast_inputs(sample, np.float64))
+    before = [x._array.copy() if isinstance(x, fw.Tensor) else None for x in xs]
+    seen = Recorder()
+    with intercept(seen):
+        sample.call(fw, *xs)
+    changed = [x for x, old in zip(xs, before) if old is not None and old.tobytes() != x._array.tobytes()]
+    written = [e.into for e in seen.events if e.kind == WRITE]
+    assert all(any(np.shares_memory(x._array, w._array) for w in written) for x in changed)
+
+
+WITH_OUT = [p for p in PUBLIC if hasattr(p.function, "without_out") and p.namespace
+            and (p.namespace, p.name) in TABLE and TABLE[p.namespace, p.name].samples]
+
+
+@pytest.mark.parametrize("p", WITH_OUT, ids=lambda p: f"{p.namespace}.{p.name}")
+def test_every_out_is_seen(p, monkeypatch):
+    """Results given by ``out=`` are written there in sight."""
+    home = fw
+    for part in p.namespace.split("."):
+        home = home if part == "framework" else getattr(home, part)
+    calls = []
+
+    def noted(*args, **settings):
+        result = p.function(*args, **settings)
+        calls.append((args, settings, result))
+        return result
+    sample = TABLE[p.namespace, p.name].samples[0]
+    xs = tensors(cast_inputs(sample, np.float64))
+    with monkeypatch.context() as patch:
+        patch.setattr(home, p.name, noted)
+        sample.call(fw, *xs)
+    if not calls or "out" in calls[0][1]:
+        pytest.skip("the sample calls another form")
+    args, settings, result = calls[0]
+    results = result if isinstance(result, tuple) else (result,)
+    outs = tuple([fw.full_like(r, 1) for r in results])
+    seen = Recorder()
+    with intercept(seen):
+        p.function(*args, **settings, out=outs if isinstance(result, tuple) else outs[0])
+    written = [e.into for e in seen.events if e.kind == WRITE]
+    for out, r in zip(outs, results):
+        assert fw.equal(out, r) or r.dtype.is_floating_point or r.dtype.is_complex
+        assert any(w is out or np.shares_memory(w._array, out._array) for w in written) or not out.numel()
 
 
 # -- what is not a plain call ---------------------------------------------------------------------
