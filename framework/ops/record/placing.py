@@ -14,6 +14,7 @@ from ...node import Home, Leaf, Node
 from .op import Op
 
 _places: list[Op] = []
+_place_next: Any = getattr(_native.module, "place_next", None)
 
 
 class _Placing(Op):
@@ -35,12 +36,12 @@ class _Placing(Op):
         grads = list(super().pull(node, g, tuple(rest), False)) if any(rest) else rest
         home = edges[i].home
         home.free = False
-        _native.module.place_next(home.array)  # type: ignore[attr-defined]
+        _place_next(home.array)
         try:
             grads[i] = super().pull(node, g, tuple([e if k == i else None for k, e in enumerate(edges)]),
                                     False)[i]
         finally:
-            _native.module.place_next(None)  # type: ignore[attr-defined]
+            _place_next(None)
         return grads
 
 
@@ -53,7 +54,7 @@ def gives_gradients_a_place(op: Op) -> Op:
 
 def use(leaf: Leaf, array: Any) -> Home:
     """Let the gradient of ``leaf`` be made in ``array``, of its shape and dtype, where an op can."""
-    if _native.module is not None:
+    if _place_next is not None:
         for op in _places:
             op.__class__ = _Placing
     leaf.home = Home(array)
