@@ -16,8 +16,8 @@ given, which may be others than those of the call; an interceptor that does not 
 operation. While an interceptor runs, its own operations go to those of the blocks around only.
 
 Nobody looking costs one test: in a thread with an interceptor ``quiet.run`` is None, which the road of a
-call (``ops/road.py``) has looked up anyway. Ways around single ops (two layers as one kernel, a sum written
-straight into memory) are not taken then, unless all interceptors take ``shortcuts``.
+call (``ops/record/road.py``) has looked up anyway. Ways around single ops (two layers as one kernel, a sum
+written straight into memory) are not taken then, unless all interceptors take ``shortcuts``.
 """
 
 from collections.abc import Callable

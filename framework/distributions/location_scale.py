@@ -1,4 +1,4 @@
-"""What distributions share that are moved by ``loc`` and stretched by ``scale``."""
+"""What distributions share that lie around ``loc``, and those that ``scale`` stretches."""
 
 from typing import Any
 
@@ -6,6 +6,20 @@ from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
 from .utils import parameters
+
+
+class Centred(Distribution):
+    """One whose mean and whose mode are ``loc``."""
+
+    loc: Tensor
+
+    @property
+    def mean(self) -> Tensor:
+        return self.loc
+
+    @property
+    def mode(self) -> Tensor:
+        return self.loc
 
 
 class LocationScale(Distribution):

@@ -7,14 +7,14 @@ import framework as fw
 
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution
+from .location_scale import Centred
 from .multivariate_normal import _batch_mahalanobis, _batch_mv, _half_log_det
 from .utils import lazy_property, standard_normal
 
 __all__ = ["LowRankMultivariateNormal"]
 
 
-class LowRankMultivariateNormal(Distribution):
+class LowRankMultivariateNormal(Centred):
     """Normal vectors of mean ``loc`` (..., n) and covariance ``W W^T + diag(D)``.
 
     W = ``cov_factor`` (..., n, k), D = ``cov_diag`` (..., n). Determinant and inverse take a k x k matrix
@@ -75,14 +75,6 @@ class LowRankMultivariateNormal(Distribution):
         part = fw.linalg.solve_triangular(self._capacitance_tril, self._weighed, upper=False)
         inverse = self._unbroadcasted_cov_diag.reciprocal().diag_embed() - part.mT @ part
         return inverse.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

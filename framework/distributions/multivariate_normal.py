@@ -7,7 +7,7 @@ import framework as fw
 
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution
+from .location_scale import Centred
 from .utils import lazy_property, one_of, standard_normal
 
 __all__ = ["MultivariateNormal"]
@@ -50,7 +50,7 @@ def factor_of(covariance: Any, precision: Any, scale_tril: Any) -> Tensor:
     return fw.linalg.cholesky(covariance) if covariance is not None else _precision_to_scale_tril(precision)
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(Centred):
     """Normal vectors of mean ``loc`` (..., n) and one of covariance, precision (its inverse), or the lower
     triangular ``scale_tril`` L with covariance ``L L^T``, each (..., n, n).
 
@@ -101,14 +101,6 @@ class MultivariateNormal(Distribution):
     def precision_matrix(self) -> Tensor:
         """The inverse of the covariance."""
         return fw.cholesky_inverse(self._unbroadcasted_scale_tril).expand(self._square())
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

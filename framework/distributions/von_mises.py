@@ -8,13 +8,13 @@ import framework as fw
 from ..ops.random.draws import angles_op
 from ..tensor import Tensor
 from . import constraints
-from .distribution import Distribution
+from .location_scale import Centred
 from .utils import parameters
 
 __all__ = ["VonMises"]
 
 
-class VonMises(Distribution):
+class VonMises(Centred):
     """Angles around ``loc``: density ``exp(concentration * cos(x - loc)) / (2 pi I0(concentration))``.
 
     Samples lie in [-pi, pi) and are drawn in float64: D. Best and N. Fisher, "Efficient simulation of the von
@@ -31,15 +31,6 @@ class VonMises(Distribution):
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         (self.loc, self.concentration), batch_shape = parameters(loc, concentration)
         super().__init__(batch_shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        """The mean direction."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:

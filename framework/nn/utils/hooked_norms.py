@@ -77,6 +77,14 @@ def _parameter(op: str, module: Module, name: str, kind: type) -> Any:
     return weight
 
 
+def _removed(op: str, module: Module, name: str, kind: Any) -> Any:
+    """The key of the hook that is to go, and the hook."""
+    key, hook = _known(module, name, kind)
+    if hook is None:
+        raise ValueError(f"remove_{op}: {type(module).__name__} has no {op} on '{name}'")
+    return key, hook
+
+
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """The old form of ``parametrizations.weight_norm``, with a FutureWarning: ``name_g`` and ``name_v``
     take the
@@ -100,9 +108,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Undo ``weight_norm``: the parameter has the value of now. Raises ValueError where there is none."""
-    key, hook = _known(module, name, WeightNorm)
-    if hook is None:
-        raise ValueError(f"remove_weight_norm: {type(module).__name__} has no weight_norm on '{name}'")
+    key, hook = _removed("weight_norm", module, name, WeightNorm)
     with no_grad():
         weight = hook.compute_weight(module)
     delattr(module, name)
@@ -144,9 +150,7 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Undo ``spectral_norm``: the parameter has the value of now. Raises ValueError where there is none."""
-    key, hook = _known(module, name, SpectralNorm)
-    if hook is None:
-        raise ValueError(f"remove_spectral_norm: {type(module).__name__} has no spectral_norm on '{name}'")
+    key, hook = _removed("spectral_norm", module, name, SpectralNorm)
     with no_grad():
         weight: Tensor = hook.compute_weight(module, False)
     delattr(module, name)
