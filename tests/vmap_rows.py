@@ -1,6 +1,8 @@
 """vmap against the loop for rows of the sample table: ``python tests/vmap_rows.py`` runs them all.
 
-With ``--together`` it is ``batching.together`` that is compared with the loop.
+``-2`` goes on to second derivatives, ``--nested`` takes two levels (rows of elements, linear algebra and
+convolution, values and gradients). With ``--together`` it is ``batching.together`` that is compared with
+the loop.
 """
 
 import sys
@@ -34,7 +36,12 @@ def leaves(out):
 
 
 def several(a):
-    """An array for each example: alike in kind (positive, symmetric, in order), different in value."""
+    """An array for each example: alike in kind (positive, symmetric, in order), different in value.
+
+    Of integers the same ones in another order: they may be positions.
+    """
+    if not floating(a):
+        return np.stack([np.roll(a, i) for i in range(SIZE)])
     return np.stack([a * (1 + 0.01 * i) for i in range(SIZE)])
 
 
@@ -52,7 +59,8 @@ def one_number(call, xs):
 
 def check(sample, order=1):
     """Compare values, and gradients up to ``order``, of one sample; returns what was compared."""
-    places = [i for i, a in enumerate(sample.inputs) if floating(a)]
+    places = [i for i, a in enumerate(sample.inputs) if floating(a)] or [
+        i for i, a in enumerate(sample.inputs) if isinstance(a, (np.ndarray, np.generic))]
     if not places:
         return "nothing to batch"
     given = [fw.from_numpy(np.array(several(a) if i in places else a))
@@ -95,6 +103,45 @@ def check(sample, order=1):
                 np.testing.assert_allclose(g[i].detach().numpy(), expected[i][k].detach().numpy(), rtol=1e-5,
                                            atol=1e-7, err_msg=f"gradient {k}, example {i}")
     return "derivatives"
+
+
+NESTED = ("pointwise", "special", "linalg", "image/conv")
+
+
+def check_nested(sample, order=1):
+    """``check`` of two levels, each with examples of its own; values, and gradients."""
+    if not any(f"samples/{part}" in sample.call.__code__.co_filename for part in NESTED):
+        return "another family"
+    places = [i for i, a in enumerate(sample.inputs) if floating(a)]
+    if not places:
+        return "nothing to batch"
+    given = [fw.from_numpy(np.array(np.stack([several(a), several(a) * 1.003]) if i in places else a))
+             if isinstance(a, (np.ndarray, np.generic)) else a for i, a in enumerate(sample.inputs)]
+
+    def of(*xs):
+        args = list(given)
+        for i, x in zip(places, xs):
+            args[i] = x.clone()
+        return tuple(leaves(sample.call(fw, *args)))
+
+    xs = [given[i] for i in places]
+    pairs = [(i, j) for i in range(SIZE) for j in range(SIZE)]
+    functions = [of]
+    if sample.grad and order:
+        functions.append(lambda *xs: grad(lambda *xs: one_number(of, xs), tuple(range(len(xs))))(*xs))
+    for f in functions:
+        try:
+            loop = {(i, j): f(*[x[i, j] for x in xs]) for i, j in pairs}
+        except Exception:
+            return "no sample"
+        if not loop[0, 0] or len({tuple(t.shape for t in out) for out in loop.values()}) > 1:
+            return "sizes differ"
+        found = vmap(vmap(f, randomness="same"), randomness="same")(*xs)
+        for k, y in enumerate(found):
+            for i, j in pairs:
+                np.testing.assert_allclose(y[i, j].detach().numpy(), loop[i, j][k].detach().numpy(),
+                                           rtol=1e-5, atol=1e-7, err_msg=f"result {k}, examples {i}, {j}")
+    return "derivatives" if len(functions) > 1 else "values"
 
 
 def check_together(sample, order=1):
@@ -144,6 +191,7 @@ def main(wanted, order):
     """Run rows, print what fails and which records were called once per example."""
     from table import TABLE
 
+    how = check_together if "--together" in sys.argv else check_nested if "--nested" in sys.argv else check
     counts: dict = {}
     loops: dict = {}
     for (namespace, name), row in TABLE.items():
@@ -154,7 +202,7 @@ def main(wanted, order):
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 try:
-                    result = (check_together if "--together" in sys.argv else check)(sample, order)
+                    result = how(sample, order)
                 except batched.DataDependentError as error:
                     result = "by value"
                     if "-v" in sys.argv:

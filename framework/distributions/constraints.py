@@ -9,7 +9,7 @@ from typing import Any
 import framework as fw
 
 from ..tensor import Tensor
-from .utils import all_hold
+from .utils import all_examples, all_hold
 
 __all__ = ["Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
            "dependent_property", "greater_than", "greater_than_eq", "half_open_interval", "independent",
@@ -160,7 +160,8 @@ class _Bounded(Constraint):
     bounds: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        shown = [f"{name}={getattr(self, name)}" for name in self.bounds]
+        found = {name: getattr(self, name) for name in self.bounds}
+        shown = [f"{name}={all_examples(x) if isinstance(x, Tensor) else x}" for name, x in found.items()]
         return f"{type(self).__name__.lstrip('_')}({', '.join(shown)})"
 
 

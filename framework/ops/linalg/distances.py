@@ -14,6 +14,7 @@ from ..language.program import SLICES, in_slices, native_kernel
 from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
 from ..record.args import floating, one_dim, real_arg, tensor_arg
+from ..record.batched import along
 from ..record.op import Op
 from ..record.public import public
 from ..reduce.extremes import amax
@@ -107,7 +108,7 @@ def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
 
 
 _unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
-           kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x,
+           kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x, batch=along("dim"),
            vjp={"x": _unit_vjp})
 
 

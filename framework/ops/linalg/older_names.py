@@ -6,6 +6,7 @@ from ...errors import ShapeError
 from ...random import normal_array
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
+from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import mean
@@ -120,7 +121,7 @@ def _reflections(xp: Any, A: Any) -> tuple[Any, Any]:
     return xp.swapaxes(turned_rows, -1, -2), tau
 
 
-geqrf_op = Op("geqrf", "A", kernel=_reflections, outputs="a tau", vjp="undefined", infer=lambda A: (
+geqrf_op = Op("geqrf", "A", batch=leading, kernel=_reflections, outputs="a tau", vjp="undefined", infer=lambda A: (
     A, Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype)))
 
 

@@ -11,7 +11,7 @@ from ...errors import ShapeError
 from ...random import Generator, drawn, normal_array, uniform_array
 from ...tensor import Tensor, made, wrap
 from ..record.args import floating, real_arg, tensor_arg
-from ..record.batched import known
+from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .draw_kernels import dirichlet_slope, gamma_slope
@@ -210,8 +210,10 @@ def _angles_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
 
 
 angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same)  # around 0, of concentrations x
-slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, vjp="undefined")
-_dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, vjp="undefined")
+slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, batch=by_element,
+                    vjp="undefined")
+_dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, batch=rowwise,
+                      vjp="undefined")
 _gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric",
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
 _dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, vjp={

@@ -17,6 +17,7 @@ from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..convert.types import result_type
 from ..record.args import tensor_arg
+from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -75,7 +76,7 @@ def _infer(x: Meta, n: Meta, *, family: str, order: int) -> Meta:
     return Meta(broadcast_shape((x.shape, n.shape), family), x.dtype)
 
 
-polynomial_op = Op("polynomial", "x n", kernel=_kernel, infer=_infer, vjp={
+polynomial_op = Op("polynomial", "x n", kernel=_kernel, infer=_infer, batch=by_element, vjp={
     "x": lambda g, x, n, x_shape, family, order: sum_to(
         g * polynomial_op(x, n, family=family, order=order + 1), size=x_shape)})
 
