@@ -121,8 +121,8 @@ def _reflections(xp: Any, A: Any) -> tuple[Any, Any]:
     return xp.swapaxes(turned_rows, -1, -2), tau
 
 
-geqrf_op = Op("geqrf", "A", batch=leading, kernel=_reflections, outputs="a tau", vjp="undefined", infer=lambda A: (
-    A, Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype)))
+geqrf_op = Op("geqrf", "A", batch=leading, kernel=_reflections, outputs="a tau", vjp="undefined",
+              infer=lambda A: (A, Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype)))
 
 
 @public(method=True, op=geqrf_op, out=True, autocast="float32")
