@@ -11,6 +11,7 @@ with it.
 import argparse
 
 import numpy as np
+from tqdm import tqdm
 
 import framework as fw
 from framework import nn
@@ -86,7 +87,7 @@ def main():
 
     model = GCN(options.words, options.hidden, options.topics).to(options.device)
     optimizer = fw.optim.Adam(model.parameters(), lr=options.lr, weight_decay=5e-4)
-    for epoch in range(1, options.epochs + 1):
+    for epoch in (bar := tqdm(range(1, options.epochs + 1))):
         model.train()
         optimizer.zero_grad()
         loss = nn.functional.cross_entropy(model(adjacency, x)[train], y[train])
@@ -96,7 +97,7 @@ def main():
             model.eval()
             with fw.no_grad():
                 found = accuracy(model(adjacency, x), y, test)
-            print(f"epoch {epoch}: loss {loss.item():.4f}, test accuracy {found:.3f}")
+            bar.write(f"epoch {epoch}: loss {loss.item():.4f}, test accuracy {found:.3f}")
     print(f"accuracy {found:.4f}")
 
 

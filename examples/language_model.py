@@ -11,6 +11,8 @@ import math
 import sys
 from pathlib import Path
 
+from tqdm import tqdm
+
 import framework as fw
 import framework.nn as nn
 import framework.nn.functional as F
@@ -79,7 +81,7 @@ def main() -> None:
     trained, held_out = data[:-len(data) // 10], data[-len(data) // 10:]
     model = Writer(len(letters), options.width)
     optimizer = fw.optim.Adam(model.parameters(), lr=3e-3)
-    for step in range(1, options.steps + 1):
+    for step in (bar := tqdm(range(1, options.steps + 1))):
         optimizer.zero_grad()
         loss = bits(model, *windows(trained, options.length, options.batch))
         loss.backward()
@@ -90,7 +92,7 @@ def main() -> None:
             with fw.no_grad():
                 other = bits(model, *windows(held_out, options.length, 4 * options.batch))
             model.train()
-            print(f"step {step}: {loss.item():.2f} bits per character, {other.item():.2f} on other text")
+            bar.write(f"step {step}: {loss.item():.2f} bits per character, {other.item():.2f} on other text")
     print(write(model.eval(), letters, 300))
     print(f"held-out loss {other.item():.3f} bits per character")
 
