@@ -24,6 +24,7 @@ NAMES = {
     "/": "torch", "nn": "torch.nn", "nn.functional": "torch.nn.functional", "nn.utils": "torch.nn.utils",
     "nn.utils.rnn": "torch.nn.utils.rnn", "optim": "torch.optim", "autograd": "torch.autograd",
     "func": "torch.func", "distributions": "torch.distributions", "tensor": "torch", "creation": "torch",
+    "from_data": "torch",
     "random": "torch", "autograd.mode": "torch", "ops.shape.join": "torch", "backends.precision": "torch",
     "utils/": "torch.utils", "data": "torch.utils.data",
 }
@@ -132,6 +133,8 @@ def install() -> None:
     cifar = module("data.cifar", CIFAR10=CIFAR10)
     top.data = sys.modules["framework.data"]
     top.data.__dict__.update(transforms=transforms, cifar=cifar, MNIST=MNIST)
+    module("config", names=None, need=None)
+    module("config.listing", own=lambda *names: sorted)  # what dir() shows does not matter here
     top.io = module("io", Checkpointer=Checkpointer, load=torch.load, load_safetensors=None)
     vars(top).update(errors=importlib.import_module("framework.errors"), utils=sys.modules["framework.utils"])
 

@@ -223,3 +223,16 @@ def test_command_line(capsys):
     assert listed == ["lstm-step", "lstm-cell-loop", "gpt-step", "import"]
     with pytest.raises(SystemExit, match="no workload or family 'nothing'"):
         command.main(["--only", "nothing"])
+
+
+def test_examples_run_beside_pytorch_and_fill_a_page(tmp_path, capsys):
+    from benchmarks import examples
+
+    page = tmp_path / "page.md"
+    page.write_text("| [modular.py](modular.py) | shows | made | - | - | - | - |\n| other |\n")
+    beside = ["--vs", "torch"] if find_spec("torch") else []
+    assert examples.main(["--only", "modular", "--quick", "--page", str(page), *beside]) == 0
+    cells = page.read_text().splitlines()[0].strip("| ").split(" | ")
+    assert cells[1:3] == ["shows", "made"] and cells[3].startswith("one deeper") and cells[4].endswith(" s")
+    assert cells[5].startswith("one deeper") if beside else cells[5:] == ["-", "-"]
+    assert page.read_text().endswith("| other |\n") and "modular" in capsys.readouterr().out

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..autograd.mode import no_grad
 from ..backends import array_module
+from ..config.listing import own as _own
 from ..errors import ShapeError
 from ..random import Generator, normal_array, uniform_array
 from ..tensor import Tensor, wrap
@@ -247,3 +248,6 @@ uniform, normal, constant, eye, dirac = map(_without_underscore, (uniform_, norm
 xavier_uniform, xavier_normal = map(_without_underscore, (xavier_uniform_, xavier_normal_))
 kaiming_uniform, kaiming_normal = map(_without_underscore, (kaiming_uniform_, kaiming_normal_))
 orthogonal, sparse = map(_without_underscore, (orthogonal_, sparse_))
+
+
+__dir__ = _own(globals())

@@ -14,6 +14,7 @@ from ..amp.mode import Surroundings
 from ..autograd.engine import pull_back
 from ..autograd.forward import carry, is_recorded
 from ..autograd.mode import enable_grad, state
+from ..config.listing import own as _own
 from ..errors import AutogradError
 from ..func.core import Frame
 from ..func.tree import Spec, flatten
@@ -258,3 +259,6 @@ class _Call(GraphOp):
                 "; pass debug=True to see the ops of both"
             raise CheckpointError(f"{self.name}: called again for backward, it computed something else "
                                   f"({len(self.trace)} steps before, {len(run.trace)} now){detail}")
+
+
+__dir__ = _own(globals())

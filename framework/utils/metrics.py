@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config.listing import own as _own
 from ..errors import DTypeError, ShapeError, kind_of
 from ..from_data import tensor
 from ..tensor import Tensor
@@ -226,3 +227,6 @@ class RunningMean:
 
     def __repr__(self) -> str:
         return f"RunningMean({self.value:.4g} over {self.count})"
+
+
+__dir__ = _own(globals())

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import Any
 
 from ..config import need
+from ..config.listing import own as _own
 from ..nn.module import Module
 from ..nn.utils.as_it_was import as_it_was
 from ..profiler.places import module_path
@@ -170,3 +171,6 @@ def _graph_def(nodes: list[GraphNode]) -> bytes:
             attr={"_output_shapes": attributes.AttrValue(list=shape)},
         )
     return graph.SerializeToString()
+
+
+__dir__ = _own(globals())

@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from ..backends.precision import use_deterministic_algorithms
+from ..config.listing import own as _own
 from ..random import manual_seed
 from ..tensor import Tensor
 from .history import History as History
@@ -157,3 +158,6 @@ class progress(tqdm):
     def means(self) -> dict[str, float]:
         """The mean of each number so far."""
         return {name: mean.value for name, mean in self._means.items()}
+
+
+__dir__ = _own(globals(), "History RunningMean")

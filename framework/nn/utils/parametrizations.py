@@ -4,6 +4,7 @@ from enum import Enum
 from typing import Any
 
 from ...autograd.mode import no_grad
+from ...config.listing import own as _own
 from ...creation import eye
 from ...ops.linalg.decompositions import qr
 from ...ops.linalg.powers import matrix_exp
@@ -259,3 +260,6 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
     made = _Orthogonal(weight, _OrthMaps[chosen], use_trivialization=use_trivialization)
     parametrize.register_parametrization(module, name, made, unsafe=True)
     return module
+
+
+__dir__ = _own(globals())

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
+from ...config.listing import own as _own
 from ...ops.random.numbers import rand, randperm
 from ...ops.shape.join import cat
 from ...tensor import Tensor
@@ -379,3 +380,6 @@ def is_pruned(module: Module) -> bool:
     """
     return any(isinstance(hook, BasePruningMethod) for m in module.modules() if m._hooks is not None
                for hook in m._forward_pre_hooks.values())
+
+
+__dir__ = _own(globals())

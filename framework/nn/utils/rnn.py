@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
+from ...config.listing import own as _own
 from ...creation import full
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...ops.convert.cast import from_array
@@ -238,3 +239,6 @@ def pad_sequence(sequences: Sequence[Tensor], batch_first: bool = False, padding
         rest = full((longest - len(x), *x.shape[1:]), padding_value, dtype=x.dtype, device=x.device)
         padded.append(cat([x, rest] if padding_side == "right" else [rest, x]))
     return stack(padded, 0 if batch_first else 1)
+
+
+__dir__ = _own(globals())
