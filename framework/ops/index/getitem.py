@@ -275,7 +275,7 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
             [0., 2., 0.]])
     """
     basic = _basic(key)
-    if basic is not None and _set_quickly(input, basic, value):
+    if _set_quickly(input, basic, value) if basic is not None else _set_chosen_quickly(input, key, value):
         return
     settled((input,))
     guard(input, "__setitem__")
@@ -347,6 +347,27 @@ def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
     except (IndexError, TypeError, ValueError):  # the long road says precisely what was wrong
         return False
     return True
+
+
+def _set_chosen_quickly(x: Tensor, key: Any, value: Any) -> bool:
+    """The same for one tensor of positions, or one mask and a number, where the values fit as they are."""
+    if not isinstance(key, Tensor) or type(x._array) is not np.ndarray:
+        return False
+    memory, index = x._array, key._array
+    if type(value) is float and type(index) is np.ndarray and index.dtype == bool \
+            and index.shape == memory.shape and memory.dtype.kind == "f":
+        if _is_recorded(x) or quiet.run is None or state.batches:
+            return False
+        store(x, index, value, "__setitem__")
+        return True
+    if not _is_positions(key, x):
+        return False
+    if isinstance(value, Tensor):
+        fits = (type(value._array) is np.ndarray and value._array.dtype is memory.dtype
+                and value._array.shape == index.shape + memory.shape[1:])
+    else:
+        fits = type(value) is float and memory.dtype.kind == "f"
+    return fits and _put_quickly(x, index[None], (0,), value)
 
 
 def _value(x: Tensor, value: Any) -> Any:
