@@ -8,6 +8,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
+from ... import _native
 from ..language import erf as erf_
 from ..language.words import add_words
 
@@ -29,14 +32,26 @@ _TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573
          -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
 
 
-def wide(compute: Callable) -> Callable:
-    """A maker of a function of one array from ``compute(xp, x, ...)``, which gets float64."""
+def wide(compute: Callable, native: str | None = None) -> Callable:
+    """A maker of a function of one array from ``compute(xp, x, ...)``, which gets float64.
+
+    native: the extension's function that is asked first, for arrays of NumPy.
+    """
     def maker(xp: Any) -> Callable:
         def function(x: Any, n: int | None = None) -> Any:
             x = xp.asarray(x)
             w = x.astype(xp.float64)
             return (compute(xp, w) if n is None else compute(xp, w, n)).astype(x.dtype)
-        return erf_.in_blocks(xp, function)
+        plain = erf_.in_blocks(xp, function)
+        quick = getattr(_native.module, native, None) if native and xp is np else None
+        if quick is None:
+            return plain
+
+        def asked(x: Any, *more: Any, **settings: Any) -> Any:
+            x = np.ascontiguousarray(x) if type(x) is np.ndarray and x.ndim else np.asarray(x)
+            out = quick(x, *more, **settings)
+            return plain(x, *more, **settings) if out is NotImplemented else out
+        return asked
     return maker
 
 
@@ -316,8 +331,10 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
 
 
 add_words(
-    lgamma=wide(_lgamma), polygamma=wide(_polygamma), erfcx=wide(_erfcx),
-    erfinv=wide(_erfinv), ndtri=wide(_ndtri), log_ndtr=wide(_log_ndtr),
+    lgamma=wide(_lgamma, "special_lgamma"), polygamma=wide(_polygamma, "special_polygamma"),
+    erfcx=wide(_erfcx), erfinv=wide(_erfinv, "special_erfinv"), ndtri=wide(_ndtri, "special_ndtri"),
+    log_ndtr=wide(_log_ndtr),
     zeta=_zeta_maker, gammainc=_incomplete(0), gammaincc=_incomplete(1),
-    bessel_i=wide(_bessel_i), bessel_ie=wide(_bessel_ie), sinc_slope=wide(_sinc_slope),
+    bessel_i=wide(_bessel_i, "special_bessel_i"),
+    bessel_ie=wide(_bessel_ie, "special_bessel_ie"), sinc_slope=wide(_sinc_slope),
     sinc=wide(_sinc_slope))
