@@ -119,12 +119,12 @@ def _use(stack: tuple) -> None:
 def intercepted(event: Event, road: Callable) -> Any:
     """What the interceptors of this thread make of a call; ``road(*inputs, **settings)`` does it."""
     stack = quiet.stack
+    if len(stack) == 1 and stack[0].lean and not stack[0].ended:
+        return stack[0].interceptor(event, road)
     for one in stack:
         if one.ended:  # this thread began while it looked
             _use(tuple([other for other in stack if not other.ended]))
             return intercepted(event, road) if quiet.stack else road(*event.inputs, **event.settings)
-    if len(stack) == 1 and stack[0].lean:
-        return stack[0].interceptor(event, road)
     return _handed(stack, stack, event, road)
 
 

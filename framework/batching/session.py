@@ -1,8 +1,8 @@
 """Putting calls off, and running them together: ``together`` and what it keeps meanwhile."""
 
 import gc
-import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -27,7 +27,7 @@ from .schedule import Schedule, in_order
 ndarray = np.ndarray
 _view = ndarray.view
 _new = object.__new__
-_MADE = 3  # references to a tensor that nobody but the session has: its list, a variable, an argument
+_ref = weakref.ref
 
 
 class _Thread(threading.local):
@@ -88,7 +88,7 @@ class Session:
         self._plans: dict[Any, Plan | None] = {}
         self._kinds: dict[Any, Kind] = {}
         self._waiting: list[Bucket] = []
-        self._made: list[Later] = []
+        self._made: list[weakref.ref] = []
         self.units: dict[Any, Any] = {}
         self._parts: set[int] = set()  # tensors that are parts of others in the function as it is written
 
@@ -121,6 +121,20 @@ class Session:
         """The interceptor: results that are not there yet for operations, where that can be."""
         if event.kind != OP or state.batches:
             return self._at_once(event, proceed)
+        if len(event.inputs) == 1 and not event.settings:  # what follows, for the most frequent calls
+            x = event.inputs[0]
+            if type(x) is Later:
+                a = x._array
+                way = self.ways.get((event.op, state.enabled, a.place))
+                if way and x._node is a.place.node:
+                    return self.put_off(way, [a.row])
+        elif len(event.inputs) == 2 and not event.settings:
+            x, y = event.inputs
+            if type(x) is type(y) is Later:
+                a, b = x._array, y._array
+                way = self.ways.get((event.op, state.enabled, a.place, b.place))
+                if way and x._node is a.place.node and y._node is b.place.node:
+                    return self.put_off(way, [a.row, b.row])
         key: list = [event.op, state.enabled]
         rows: list = []
         for x in event.inputs:
@@ -177,7 +191,7 @@ class Session:
         place = bucket.place
         if place is None:
             results = tuple([later(place, row) for place in bucket.places])
-            self._made += results
+            self._made += map(_ref, results)
             return results
         a = _view(place.template, Pending)  # ``later``, written out: this runs for every call
         a.place = place
@@ -186,7 +200,7 @@ class Session:
         result._array = a
         result._node = place.node
         result._counter = result._more = None
-        self._made.append(result)
+        self._made.append(_ref(result))
         return result
 
     def _way(self, name: tuple, event: Event) -> Any:
@@ -352,7 +366,7 @@ class Session:
         """Run what waits, and give the tensors that somebody has their values."""
         made = self._made
         self._run()
-        self._settle_all([t for t in made if sys.getrefcount(t) > _MADE and type(t) is Later
+        self._settle_all([t for one in made if (t := one()) is not None and type(t) is Later
                           and t._array.place.bucket.group.outputs])
 
     def _run(self) -> None:
