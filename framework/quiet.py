@@ -44,6 +44,7 @@ class _Quiet(threading.local):
     stack: tuple = ()  # those who look at all calls, see ``seam.py``
     whole = True  # whether several ops may run as one
     newcomers: tuple = ()  # of them, those who look at threads that begin, too
+    settle: Callable | None = None  # what runs the calls that a compiled function has put off
 
     def __init__(self) -> None:
         with np.errstate(all="ignore"), cached_memory():
@@ -55,6 +56,13 @@ class _Quiet(threading.local):
 
 
 quiet = _Quiet()
+
+
+def settle() -> None:
+    """Run the calls that a compiled function of this thread has put off: memory is about to be handed out, or
+    changed without a kernel."""
+    if quiet.settle is not None:
+        quiet.settle()
 
 
 def readable(error: Exception, op: str) -> Exception:

@@ -9,6 +9,7 @@ from .config import need
 from .device import Device, as_device
 from .dtypes import DType
 from .errors import AutogradError, DeviceError, DTypeError, MissingExtraError
+from .quiet import settle
 from .tensor import Tensor, bump, counter_of, wrap
 
 
@@ -71,6 +72,7 @@ class UntypedStorage:
 
     def data_ptr(self) -> int:
         """The address of the first byte; 0 where there is none."""
+        settle()
         return int(self._bytes.__array_interface__["data"][0]) if self._bytes.size else 0
 
     def tolist(self) -> list:
@@ -82,6 +84,7 @@ class UntypedStorage:
         return found.tolist()
 
     def __setitem__(self, i: Any, value: Any) -> None:
+        settle()
         self._elements()[i] = value
         bump(self._tensor, "storage")
 

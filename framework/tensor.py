@@ -67,7 +67,7 @@ class Tensor:
             [6., 8.]])
     """
 
-    __slots__ = ("_array", "_node", "_counter", "_more", "__weakref__")
+    __slots__ = ("_array", "_node", "_counter", "_more", "_promise", "__weakref__")
     __array_priority__ = 1000.0
 
     _array: Any
@@ -154,6 +154,8 @@ class Tensor:
 
     def data_ptr(self) -> int:
         """The address of the first element."""
+        if quiet.settle is not None:
+            quiet.settle()
         if self.is_cuda:
             return int(self._array.data.ptr)
         if type(self._array) is meta.MetaArray:
@@ -305,6 +307,8 @@ class Tensor:
             what = "requires grad" if self.requires_grad else "has a tangent"
             raise AutogradError(f"this tensor {what}, and NumPy would not record what happens to it; use "
                                 f"x.detach().numpy()")
+        if quiet.settle is not None:
+            quiet.settle()
         if not isinstance(self._array, np.ndarray):
             if not force and self.is_cuda:
                 raise DeviceError(f"this tensor is on {self.device}; use x.cpu().numpy()")
@@ -324,6 +328,8 @@ class Tensor:
         if self._node is not None:
             raise ExportError("this tensor requires grad and cannot be exported, for what others do to it "
                               "is not recorded; use x.detach()")
+        if quiet.settle is not None:
+            quiet.settle()
         wanted = {"stream": stream, "max_version": max_version, "dl_device": dl_device, "copy": copy}
         export = export_bfloat16 if self._array.dtype.kind == "V" else type(self._array).__dlpack__
         return export(self._array, **{k: v for k, v in wanted.items() if v is not None})

@@ -54,7 +54,7 @@ def bump(t: Tensor, name: str) -> None:
 def _rebuild(cls: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
     ...
 class Tensor:
-    __slots__ = ('_array', '_node', '_counter', '_more', '__weakref__')
+    __slots__ = ('_array', '_node', '_counter', '_more', '_promise', '__weakref__')
     __array_priority__ = 1000.0
     _array: Any
     _node: Node | PlainNode | Pick | Leaf | None

@@ -5,6 +5,7 @@ import io
 import random
 import warnings
 
+import compile_deferred
 import compile_random
 import numpy as np
 import pytest
@@ -235,3 +236,16 @@ def test_random_programs(number):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         assert not compile_random.differs(number)
+
+
+# -- operations that are put off ----------------------------------------------------------------------
+
+
+def test_programs_whose_operations_are_put_off():
+    """Training steps and chains that repeat, with what may happen in between; more of them by the command."""
+    assert not [n for n in range(120) if compile_deferred.differs(n)]
+    if fw._native.module is not None and hasattr(fw._native.module, "Tape"):
+        before = fw._native.module.deferred_calls()
+        compile_deferred.differs(7)
+        compile_deferred.differs(8)
+        assert fw._native.module.deferred_calls() > before

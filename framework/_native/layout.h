@@ -170,7 +170,7 @@ struct Layout {
         return found;
     }
 
-private:
+
     int64_t order[MOST_DIMS], itemsize = 1;  // the strides by which elements are numbered
     bool rows = false;                       // row by row
 

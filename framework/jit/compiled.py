@@ -45,6 +45,9 @@ class CompiledFunction:
         state.compiled = self._plans
         self._plans.calls += 1
         try:
+            session = self._plans.session()
+            if session is not None:
+                return session.call(self._fn, args, kwargs)
             return self._fn(*args, **kwargs)
         finally:
             state.compiled = None

@@ -3,9 +3,19 @@
 from collections.abc import Callable
 from typing import Any
 
+from .. import _native
 from ..errors import CompileError
+from ..ops.record import arming
+from ..quiet import quiet
 from .backward import BackwardPlans
+from .deferral import Deferral
 from .steps import step
+
+
+def possible() -> bool:
+    """Whether operations may be put off: with the kernels, until classes are asked first."""
+    return _native.module is not None and not arming.armed and hasattr(_native.module, "Tape")
+
 
 USUAL = ("a new structure",)
 
@@ -20,10 +30,19 @@ class Plans:
         self.strict = strict
         self.calls = 0
         self.own = BackwardPlans()
+        self.deferral: Any = None
         self.steps = self.other_steps = 0
+
+    def session(self) -> Any:
+        """What puts operations off during a call in this thread, or None."""
+        if self.deferral is None:
+            self.deferral = Deferral() if possible() else False
+        return self.deferral.session() if self.deferral else None
 
     def backward(self, engine: Callable, *args: Any) -> None:
         """In place of the engine's walk; see ``BackwardPlans.backward``."""
+        if quiet.settle is not None:
+            quiet.settle()
         before = dict(self.own.reasons) if self.strict else None
         if before is None:
             self.own.backward(engine, *args)
@@ -39,6 +58,8 @@ class Plans:
 
     def step(self, optimizer: Any) -> bool:
         """In place of an optimizer's step: whether it was made as one instruction."""
+        if quiet.settle is not None:
+            quiet.settle()
         done = step(optimizer)
         if done:
             self.steps += 1
@@ -54,6 +75,8 @@ class Plans:
         if self.steps or self.other_steps:
             lines.append(f"  {self.steps} optimizer steps as one instruction, {self.other_steps} by the "
                          f"optimizer")
+        if self.deferral:
+            lines += self.deferral.explain()
         lines += [f"  plan: {plan.words}, served {plan.served} times" for plan in own.plans]
         lines += [f"  by the engine, {times} times: {why}" for why, times in own.reasons.items()]
         return "\n".join(lines)

@@ -38,36 +38,52 @@ class RNNCellBase(Module):
         own = [f"{k}={v}" for k, default in usual.items() if (v := getattr(self, k, default)) != default]
         return ", ".join([str(self.input_size), str(self.hidden_size), *own])
 
-    def _step(self, op: Any, input: Any, states: tuple | None, names: tuple[str, ...],
+    def _step(self, kind: str, input: Any, states: tuple | None, names: tuple[str, ...],
               **settings: Any) -> tuple:
-        """The states after ``op`` ran one step."""
-        if not isinstance(input, Tensor) or input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
-            raise self._wrong(input, "input", self.input_size)
-        x: Any = input
-        alone = x.ndim == 1
+        """The states after the record of this kind ran one step."""
         if states is None:
+            x = _fitting(type(self).__name__, input, self.input_size)
             states = (zeros(*x.shape[:-1], self.hidden_size, dtype=x.dtype, device=x.device),) * len(names)
-        wanted = (*x.shape[:-1], self.hidden_size)
-        dtype = self.weight_ih._array.dtype
-        for name, s in zip(("input", *names), (x, *states)):
-            if s is not x and (not isinstance(s, Tensor) or s._array.shape != wanted):
-                raise self._wrong(s, name, self.hidden_size, wanted)
-            if s._array.dtype != dtype:
-                raise DTypeError(f"{type(self).__name__}: {name} is {s.dtype} but the parameters are "
-                                 f"{self.weight_ih.dtype}; convert one with .to(dtype)")
-        if alone:
-            x, states = x.unsqueeze(0), tuple([s.unsqueeze(0) for s in states])
-        y, _, *cell = run_lowered(op, x, *states, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh,
-                             sizes=(x.shape[0],), reverse=False, **settings)
-        found = (y, *cell[:len(names) - 1])
-        return tuple([s.squeeze(0) for s in found]) if alone else found
+        return cell_step(type(self).__name__, kind, input, states, names, self.weight_ih, self.weight_hh,
+                         self.bias_ih, self.bias_hh, self.input_size, self.hidden_size, **settings)
 
-    def _wrong(self, given: Any, name: str, size: int, wanted: tuple | None = None) -> Exception:
-        cell = type(self).__name__
-        if not isinstance(given, Tensor):
-            return TypeError(f"{cell}: {name} must be a Tensor, got {kind_of(given)}")
-        form = f"[batch, {size}] or [{size}]" if wanted is None else f"{list(wanted)} to fit the input"
-        return ShapeError(f"{cell}: {name} must have shape {form}, got {list(given.shape)}")
+
+def cell_step(cell: str, kind: str, input: Any, states: tuple, names: tuple[str, ...], w_ih: Tensor,
+              w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None, input_size: int, hidden_size: int,
+              **settings: Any) -> tuple:
+    """The states of a cell after one step: a function of tensors, which a compiled function may put off."""
+    x = _fitting(cell, input, input_size)
+    alone = x.ndim == 1
+    wanted = (*x.shape[:-1], hidden_size)
+    dtype = w_ih._array.dtype
+    for name, s in zip(("input", *names), (x, *states)):
+        if s is not x and (not isinstance(s, Tensor) or s._array.shape != wanted):
+            raise _wrong(cell, s, name, hidden_size, wanted)
+        if s._array.dtype != dtype:
+            raise DTypeError(f"{cell}: {name} is {s.dtype} but the parameters are "
+                             f"{w_ih.dtype}; convert one with .to(dtype)")
+    if alone:
+        x, states = x.unsqueeze(0), tuple([s.unsqueeze(0) for s in states])
+    y, _, *rest = run_lowered(_RECORDS[kind], x, *states, w_ih, w_hh, b_ih, b_hh, sizes=(x.shape[0],),
+                              reverse=False, **settings)
+    found = (y, *rest[:len(names) - 1])
+    return tuple([s.squeeze(0) for s in found]) if alone else found
+
+
+_RECORDS = {"rnn": rnn_op, "lstm": lstm_op, "gru": gru_op}
+
+
+def _fitting(cell: str, input: Any, size: int) -> Any:
+    if not isinstance(input, Tensor) or input.ndim not in (1, 2) or input.shape[-1] != size:
+        raise _wrong(cell, input, "input", size)
+    return input
+
+
+def _wrong(cell: str, given: Any, name: str, size: int, wanted: tuple | None = None) -> Exception:
+    if not isinstance(given, Tensor):
+        return TypeError(f"{cell}: {name} must be a Tensor, got {kind_of(given)}")
+    form = f"[batch, {size}] or [{size}]" if wanted is None else f"{list(wanted)} to fit the input"
+    return ShapeError(f"{cell}: {name} must have shape {form}, got {list(given.shape)}")
 
 
 class RNNCell(RNNCellBase):
@@ -90,7 +106,7 @@ class RNNCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new state."""
         states = None if hx is None else (hx,)
-        return self._step(rnn_op, input, states, ("hx",), relu=self.nonlinearity == "relu")[0]
+        return self._step("rnn", input, states, ("hx",), relu=self.nonlinearity == "relu")[0]
 
 
 class LSTMCell(RNNCellBase):
@@ -113,7 +129,7 @@ class LSTMCell(RNNCellBase):
         """The new states."""
         if hx is not None and (not isinstance(hx, (tuple, list)) or len(hx) != 2):
             raise TypeError(f"LSTMCell: hx must be a pair (h, c), got {type(hx).__name__}")
-        h, c = self._step(lstm_op, input, None if hx is None else tuple(hx), ("h", "c"))
+        h, c = self._step("lstm", input, None if hx is None else tuple(hx), ("h", "c"))
         return h, c
 
 
@@ -134,4 +150,4 @@ class GRUCell(RNNCellBase):
     @recurrent
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         """The new state."""
-        return self._step(gru_op, input, None if hx is None else (hx,), ("hx",))[0]
+        return self._step("gru", input, None if hx is None else (hx,), ("hx",))[0]

@@ -60,6 +60,8 @@ def hooked(step: Callable) -> Callable:
                 changed = hook(self, args, kwargs)
                 if changed is not None:
                     args, kwargs = _checked(self, changed)
+            if quiet.settle is not None:  # calls put off read the parameters as they are now
+                quiet.settle()
             if quiet.run is not None:
                 result = step(self, *args, **kwargs)
             else:

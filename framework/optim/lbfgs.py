@@ -14,6 +14,7 @@ import numpy as np
 from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
 from ..dtypes import finfo, promote_types
+from ..quiet import settle
 from ..tensor import Tensor, bump, wrap
 from .arrays import cast_to, number, on_device, real_view, zeros_like
 from .line_search import Point, minfunc, strong_wolfe
@@ -77,6 +78,7 @@ class Flat:
 
     def set(self, vector: Any) -> None:
         """Write a vector into the parameters; ``set(values())`` changes no bit."""
+        settle()
         for p, piece in zip(self.params, self._pieces(vector)):
             moved = move(piece, p.device)
             with on_device(p._array):

@@ -29,6 +29,7 @@ import numpy as np
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError, kind_of
+from ..quiet import quiet
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved
@@ -133,6 +134,8 @@ class Optimizer:
 
     def update_group(self, params: list[Tensor], group: dict[str, Any]) -> None:
         """Update parameters of one group, whose gradients fit: natively, the rest by ``update``."""
+        if quiet.settle is not None:  # a closure may have put calls off
+            quiet.settle()
         group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
         if type(self).fused is not Optimizer.fused and kernels_for(params[0]):
             params = self._update_natively(params, group)
@@ -341,6 +344,8 @@ class Optimizer:
                 if is_sparse(g):
                     p.grad = (g.detach() * 0).detach()  # type: ignore[operator]
                     continue
+                if quiet.settle is not None:
+                    quiet.settle()
                 with on_device(g._array):
                     if g._node is not None:
                         p.grad = wrap(zeros_like(g._array))

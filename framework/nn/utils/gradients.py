@@ -13,6 +13,7 @@ from ...backends import array_module
 from ...creation import zeros
 from ...errors import ShapeError, kind_of
 from ...ops.shape.join import cat
+from ...quiet import settle
 from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, wrap
 
@@ -118,6 +119,7 @@ def _native_call(function: str, grads: list[Tensor], *args: Any) -> Any:
 
 def _change_all(function: str, grads: list[Tensor], name: str, **numbers: float) -> bool:
     """Change all gradients by the native function; False, and nothing changed, where it takes not all."""
+    settle()
     if _native_call(function, grads, numbers) is NotImplemented:
         return False
     for g in grads:

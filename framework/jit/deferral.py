@@ -1,0 +1,539 @@
+"""Calls put off: what a compiled function does with the operations that it has seen before.
+
+Python runs on every call. An operation that a *door* (``doors.py``) recognises - the same function after the
+same operations, with arguments of the same kinds - is not computed: its result is a tensor with empty slots.
+What was put off runs as one plan when somebody needs it: at ``backward()``, when a number is read, when an
+operation runs that is not put off, and in any case before the compiled function returns. What is not
+recognised runs at once, after what was put off, and is remembered.
+"""
+
+import threading
+import weakref
+from contextlib import suppress
+from typing import Any
+
+from numpy import ndarray
+
+from .. import _native
+from ..autograd.engine import accumulate
+from ..autograd.mode import set_recording, state
+from ..backends import cuda
+from ..errors import CompileError
+from ..nn.parameter import Parameter
+from ..node import Leaf
+from ..ops.record import arming, autocast
+from ..quiet import quiet
+from ..tensor import Tensor
+from . import doors
+from .backward import Refused
+from .gradients import Freed, Gradient, order_of, template_of
+from .kernels import Book, Unknown, listened, steps_of
+from .segments import Missing, Writer
+
+LEARNING = 3  # calls during which all doors are asked
+TRIAL = 24  # segments after which deferring has to have paid
+MOST_PLANS = 8
+RANGED = {"cross_entropy": 1, "embedding": 0}  # the argument that holds positions
+
+
+class Data:
+    """What is known of a recorded call: its steps, its results' names, and the plans that end with it."""
+
+    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "refused", "grad")
+
+    def __init__(self) -> None:
+        self.steps: list = []
+        self.results: list[str] = []
+        self.shapes: dict = {}
+        self.fixed: list[bool] = []  # results that are views of others
+        self.grad: list[bool] = []  # results that require gradients
+        self.forward: dict[tuple, Any] = {}
+        self.backward: dict[tuple, Any] = {}
+        self.refused: str | None = None
+
+
+class BackwardPlan:
+    """A segment with its backward: the function, what it gives, and the graph to be shown afterwards."""
+
+    __slots__ = ("writer", "leaves", "alive", "template", "numbers", "served", "words", "edges")
+
+    def __init__(self, writer: Writer, leaves: list, alive: list, template: list, numbers: dict,
+                 words: str) -> None:
+        self.writer, self.leaves, self.alive = writer, leaves, alive
+        self.template, self.numbers, self.words = template, numbers, words
+        self.edges = [row[1] for row in template if row[0] is Leaf]
+        self.served = 0
+
+
+class Deferral:
+    """The recorded calls of one compiled function."""
+
+    def __init__(self) -> None:
+        self.tree = _native.module.new_tree()
+        self.local = threading.local()
+        self.calls = self.planned = self.eagerly = self.segments = 0
+        self.wide = True  # whether all doors are asked
+        self.off: str | None = None
+        self.wanted: list = []
+        self.reasons: dict[str, int] = {}
+        self.plans: list[Any] = []
+
+    def session(self) -> "Session | None":
+        """What puts calls off in this thread, or None where nothing is to be put off."""
+        if self.off is not None:
+            return None
+        if arming.armed or quiet.run is not quiet.plain or type(state.enabled) is not bool:
+            return None
+        if state.batches or state.levels or state.anomaly is not None or state.saved_hooks \
+                or state.inference or cuda._cupy is not None:
+            return None
+        found = getattr(self.local, "session", None)
+        if found is None:
+            found = self.local.session = Session(self)
+        return found if not found.inside else None
+
+    def explain(self) -> list[str]:
+        """In words."""
+        lines = []
+        if self.calls:
+            lines.append(f"  {self.segments} sequences of operations put off: {self.planned} run as plans, "
+                         f"{self.eagerly} one by one")
+        for plan in self.plans:
+            w = plan.writer
+            kind = "with backward " if isinstance(plan, BackwardPlan) else ""
+            fused = f", {w.fused} of them fused from {w.inside} elementwise ones" if w.fused else ""
+            lines.append(f"  sequence {kind}of {plan.words}: {w.kernels} kernels{fused}, "
+                         f"served {plan.served} times")
+        lines += [f"  one by one, {n} times: {why}" for why, n in self.reasons.items()]
+        if self.off:
+            lines.append(f"  nothing is put off any more: {self.off}")
+        return lines
+
+
+class ForwardPlan:
+    """A segment without its graph."""
+
+    __slots__ = ("writer", "served", "words")
+
+    def __init__(self, writer: Writer, words: str) -> None:
+        self.writer, self.words, self.served = writer, words, 0
+
+
+class Session:
+    """One thread's tape of a compiled function."""
+
+    def __init__(self, owner: Deferral) -> None:
+        self.owner = owner
+        self.inside = False
+        module = _native.module
+        module.set_up_tapes(Tensor, Parameter, Leaf)
+        self.plain: Any = quiet.plain
+        self.runner = module.make_runner(self.plain)
+        state.saved_hooks, state.batches, state.levels = state.saved_hooks, state.batches, state.levels
+        state.inference, quiet.stack = state.inference, quiet.stack
+        conditions = ((quiet.__dict__, "run", self.runner), (autocast.thread.__dict__, "choose", None),
+                      (state.__dict__, "saved_hooks", ()), (state.__dict__, "batches", ()),
+                      (state.__dict__, "inference", False))
+        self.tape = module.Tape(owner.tree, self.record, self.force, state.__dict__, conditions)
+        self.book = Book()
+        self.shared = False  # whether two tensors from outside have one array
+
+    # -- a compiled call ------------------------------------------------------------------------------
+
+    def call(self, function: Any, args: tuple, kwargs: dict) -> Any:
+        owner, tape = self.owner, self.tape
+        owner.calls += 1
+        if owner.calls > LEARNING and not owner.wide:
+            wanted = owner.wanted
+        else:
+            wanted = doors.doors()
+            owner.wide = False
+        self.inside = True
+        plain = quiet.plain
+        quiet.plain = quiet.run = self.runner
+        quiet.settle = self.settle
+        doors.arm(wanted)
+        tape.enter()
+        try:
+            result = function(*args, **kwargs)
+            tape.finish()
+            return result
+        except BaseException:
+            tape.finish()
+            raise
+        finally:
+            tape.forget()
+            tape.leave()
+            doors.disarm()
+            quiet.plain = plain
+            quiet.run = None if quiet.stack else plain
+            quiet.settle = None
+            self.inside = False
+            if owner.wide or owner.calls <= LEARNING:
+                owner.wanted = [d for d in doors.doors() if d[1].used or d[1].name == "backward"]
+
+    def settle(self) -> None:
+        """Run what is put off, since memory is handed out or changed without a kernel."""
+        self.tape.flush("memory is handed out")
+
+    # -- calls that are not recognised ----------------------------------------------------------------
+
+    def record(self, tape: Any, door: Any, args: tuple, settings: dict) -> Any:
+        """Run a call that is not put off, and remember it. The tape is busy: nothing inside is put off."""
+        if door.name == "backward":
+            return self.backward(door, args, settings)
+        path = tape.path()
+        if not path:
+            self.book = Book()
+        if len(path) > tape.settled:
+            self.one_by_one("an operation that is new here")
+            tape.all_settled()
+        tape.recording = True
+        self.owner.wide = True
+        try:
+            call = tape.find(door, args, settings) or tape.extend(door, args, settings)
+            if call is None:
+                tape.forget()
+                return door.original(*args, **settings)
+            if call.data is not None and call.data.refused:
+                tape.forget()
+                return door.original(*args, **settings)
+            self._name_externals()
+            result, log = listened(door.original, *args, **settings)
+        except BaseException:
+            tape.forget()
+            raise
+        data = call.data
+        new = data is None
+        try:
+            data = self._data(call, door, args, settings, result, log)
+        except Unknown as why:
+            tape.forget()
+            call.data = Data()
+            call.data.refused = str(why)
+            return result
+        if new:
+            call.data = data
+            single = isinstance(result, Tensor)
+            call.metas = tuple([_told(x) for x in ([result] if single else result)])
+            place = RANGED.get(door.name)
+            if place is not None:
+                self._demand(call, door, args, place)
+        if tape.advance(call, result):
+            call.ready = True
+            call.views = any(data.fixed)
+        else:
+            tape.forget()
+        return result
+
+    def _demand(self, call: Any, door: Any, args: tuple, place: int) -> None:
+        kind, number = call.specs[place]
+        scores = args[0] if door.name == "cross_entropy" else args[1]
+        high = scores.shape[1 if scores.ndim > 1 else 0] if door.name == "cross_entropy" else scores.shape[0]
+        assert kind == "e"
+        self.tape.demand(call, number, 0, high)
+
+    def _name_externals(self) -> None:
+        arrays = self.tape.arrays()
+        self.shared = len({id(a) for a in arrays}) < len(arrays)
+        for i, a in enumerate(arrays):
+            self.book.add(a, f"e{i}")
+
+    def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:
+        """What is to be known of the call that has just run. Raises Unknown."""
+        if self.shared:
+            raise Unknown("two tensors over one memory")
+        data = Data()
+        results = [result] if isinstance(result, Tensor) else result
+        if not isinstance(results, (list, tuple)) or not results:
+            raise Unknown("no tensor comes out")
+        ranged = RANGED.get(door.name)
+        kinds = "fd?" if ranged is None else "fd?l"
+        for x in _tensors((*args, *settings.values())):
+            if type(x._array) is not ndarray or x._array.dtype.char not in kinds:
+                raise Unknown(f"an operand of {x.dtype}")
+        if ranged is not None and not self._positions_are_given(door.name, args, settings, ranged):
+            raise Unknown("positions that are not handed in")
+        if door.name == "__getitem__" and len(list(_tensors(args))) > 1:
+            raise Unknown("positions that are tensors")
+        if door.name == "scaled_dot_product_attention" and (
+                len(args) > 4 or settings.get("dropout_p", 0.0) != 0.0):
+            raise Unknown("random numbers")
+        data.steps, name_of = steps_of(log, self.book, str(call.depth))
+        for step in data.steps:
+            names = step.results if isinstance(step.results, list) else [step.results]
+            shapes = step.shapes if isinstance(step.results, list) else [step.shapes]
+            for name, known in zip(names, shapes or ()):
+                if known is not None:
+                    data.shapes[name] = known
+        for x in results:
+            if type(x) is not Tensor or type(x._array) is not ndarray or x._array.dtype.char not in "fd?":
+                raise Unknown("a result of another kind")
+            name = name_of(x._array)
+            data.results.append(name)
+            data.shapes[name] = (x._array.shape, x._array.dtype)
+            data.fixed.append(x._more is not None or x._array.base is not None and name[0] == "e")
+            data.grad.append(x._node is not None)
+        return data
+
+    def _positions_are_given(self, name: str, args: tuple, settings: dict, place: int) -> bool:
+        """Whether the positions are a tensor from outside, and the function is called in its plain form."""
+        if len(args) <= place or settings or not isinstance(args[place], Tensor):
+            return False
+        if self.tape.index(args[place]) >= 0 or args[place]._array.dtype.char != "l":
+            return False
+        if name == "embedding":  # neither max_norm, which changes the weights, nor sparse
+            return len(args) <= 3 or args[3] is None and not any(args[6:])
+        return len(args) == 2
+
+    # -- running what was put off ----------------------------------------------------------------------
+
+    def force(self, tape: Any, why: str) -> None:
+        """Run what was put off, without a backward."""
+        owner = self.owner
+        owner.segments += 1
+        path, alive = tape.path(), tape.alive()
+        if not alive:
+            tape.all_settled()
+            return
+        if tape.changed():
+            self.one_by_one("memory was changed meanwhile")
+            tape.all_settled()
+            return
+        key = tuple(alive)
+        plans = path[-1].data.forward
+        plan = plans.get(key)
+        if plan is None:
+            plan = self._forward(path, alive) if len(plans) < MOST_PLANS else "more plans than are kept"
+            if len(plans) < MOST_PLANS:
+                plans[key] = plan
+        if type(plan) is str:
+            self.one_by_one(plan)
+        else:
+            arrays = self.plain(plan.writer.made, tape.arrays())
+            for i, array in zip(alive, arrays):
+                tape.settle(i, array, None)
+            plan.served += 1
+            owner.planned += 1
+        tape.all_settled()
+        self._weigh()
+
+    def _weigh(self) -> None:
+        owner = self.owner
+        if owner.segments >= TRIAL and owner.planned * 2 < owner.segments and owner.off is None:
+            owner.off = "more sequences ran one by one than as plans"
+
+    def _forward(self, path: list, alive: list) -> Any:
+        names = []
+        for _, call, place in _places(path, alive):
+            if call.data.grad[place]:
+                return "a result that is in the graph"
+            if call.data.fixed[place]:
+                return "a result that is a view"
+            names.append(call.data.results[place])
+        if len(set(names)) < len(names) or any(n[0] == "e" for n in names):
+            return "a result that shares memory"
+        plan = ForwardPlan(Writer(*self._steps(path, names)), _words(path))
+        self.owner.plans.append(plan)
+        return plan
+
+    def _steps(self, path: list, names: list) -> tuple[list, list, dict]:
+        steps: list = []
+        shapes: dict = {}
+        for call in path:
+            steps += call.data.steps
+            shapes.update(call.data.shapes)
+        for i, a in enumerate(self.tape.arrays()):
+            shapes[f"e{i}"] = (a.shape, a.dtype)
+        return steps, names, shapes
+
+    def one_by_one(self, why: str) -> None:
+        """Run what was put off by the functions themselves, into the tensors that were promised."""
+        owner, tape = self.owner, self.tape
+        owner.eagerly += 1
+        owner.reasons[why] = owner.reasons.get(why, 0) + 1
+        changed = tape.changed()
+        externals = tape.externals() if changed else []
+        now = []
+        for k, array, _node, copy, version in changed:
+            t = externals[k]
+            if (t._counter or (0,))[0] != version:
+                raise CompileError("compile: a tensor was changed in place while operations on it were put "
+                                   "off; this is a bug of framework.compile, please report it")
+            now.append((t, t._array, t._node, array, None if copy is None else array.copy()))
+        for (_, array, node, copy, _), (t, *_rest) in zip(changed, now):
+            t._array, t._node = array, node
+            if copy is not None:
+                array[...] = copy
+        recording = state.recording
+        self.book = Book()
+        try:
+            for j, call in enumerate(tape.path()):
+                args, settings = tape.arguments(j)
+                if state.recording is not call.enabled:
+                    set_recording(call.enabled)
+                original = call.door.original
+                result, log = listened(original, *args, **settings)
+                self._name_externals()
+                with suppress(Unknown):  # what its arrays are called
+                    self._data(call, call.door, args, settings, result, log)
+                for i, made in enumerate([result] if isinstance(result, Tensor) else result):
+                    promised = tape.adopt(call.first + i, made)
+                    if promised is not made:
+                        _hand_over_views(made, promised)
+        finally:
+            if state.recording is not recording:
+                set_recording(recording)
+            for t, array, node, memory, contents in now:
+                t._array, t._node = array, node
+                if contents is not None:
+                    memory[...] = contents
+
+    # -- backward ---------------------------------------------------------------------------------------
+
+    def backward(self, door: Any, args: tuple, settings: dict) -> Any:
+        """``backward()`` of a tensor: with what was put off as one plan, or by the engine."""
+        tape, owner = self.tape, self.owner
+        path = tape.path()
+        i = tape.index(args[0]) if len(args) == 1 and not settings else -1
+        if i < 0 or state.recording is not True:
+            if len(path) > tape.settled:
+                owner.segments += 1
+                self.one_by_one("a backward of another kind")
+                tape.all_settled()
+            tape.forget()
+            return door.original(*args, **settings)
+        pending = len(path) > tape.settled
+        owner.segments += 1
+        data = path[-1].data
+        alive = tape.alive()
+        key = (i, *alive)
+        plan = data.backward.get(key)
+        if pending and isinstance(plan, BackwardPlan):
+            if not tape.changed() and self._run_backward(plan):
+                owner.planned += 1
+                tape.all_settled()
+                tape.forget()
+                self._weigh()
+                return None
+            plan = "a leaf that has hooks, or memory that was changed"
+        if pending:
+            self.one_by_one(plan if type(plan) is str else "a backward that is new here")
+            tape.all_settled()
+        if plan is None and len(data.backward) < MOST_PLANS:
+            try:
+                plan = self._learn(path, args[0], alive)
+                owner.plans.append(plan)
+            except (Refused, Unknown) as why:
+                plan = str(why)
+            data.backward[key] = plan
+        tape.forget()
+        self._weigh()
+        return door.original(*args, **settings)
+
+    def _learn(self, path: list, root: Tensor, alive: list) -> BackwardPlan:
+        node = root._node
+        if node is None or root._array.size != 1:
+            raise Refused("a root without a graph, or of several elements")
+        externals = self.tape.externals()
+        leaves: dict = {}
+        for k, t in enumerate(externals):
+            if type(t._node) is Leaf:
+                if t._node in leaves:
+                    raise Refused("two tensors with one gradient")
+                leaves[t._node] = k
+        order = order_of(node)
+        outside = {id(t._node) for t in externals if t._node is not None and type(t._node) is not Leaf}
+        if any(id(n) in outside for n in order):
+            raise Refused("a graph that began before these operations")
+        steps, _, shapes = self._steps(path, [])
+        gradient = Gradient(node, root._array, self.book, leaves, shapes)
+        numbers: dict = {}
+        outputs = []
+        at = {n: number for number, n in enumerate(order)}
+        for i, call, place in _places(path, alive):
+            if call.data.fixed[place]:
+                raise Refused("a result that is a view")
+            name = call.data.results[place]
+            if name in outputs or name[0] == "e":
+                raise Refused("a result that shares memory")
+            outputs.append(name)
+            t = self.tape.tensor(i)
+            if t._node is not None:
+                if t._node not in at:
+                    raise Refused("a result beside the backward")
+                numbers[i] = at[t._node]
+        template = template_of(order, leaves)
+        writer = Writer([*steps, *gradient.steps], [*outputs, *[n for _, n in gradient.leaves]], shapes)
+        return BackwardPlan(writer, [k for k, _ in gradient.leaves], alive, template, numbers, _words(path))
+
+    def _run_backward(self, plan: BackwardPlan) -> bool:
+        tape = self.tape
+        externals = tape.externals()
+        nodes = [externals[k]._node for k in plan.edges]
+        for node in nodes:
+            if type(node) is not Leaf or node.hooks is not None or node.after:
+                return False
+        if len(set(nodes)) < len(nodes):
+            return False
+        recording = state.recording
+        set_recording(False)
+        try:
+            found = self.plain(plan.writer.made, tape.arrays())
+        except Missing:
+            return False
+        finally:
+            set_recording(recording)
+        count = len(plan.alive)
+        for k, g in zip(plan.leaves, found[count:]):
+            accumulate(externals[k]._node, g, False)
+        freed = None
+        for i, array in zip(plan.alive, found):
+            number = plan.numbers.get(i)
+            node = None
+            if number is not None:
+                if freed is None:
+                    freed = Freed(plan.template, {k: externals[k]._node for k in plan.edges})
+                node = freed.node(number)
+            tape.settle(i, array, node)
+        plan.served += 1
+        return True
+
+
+def _tensors(values: Any) -> Any:
+    for v in values:
+        if isinstance(v, Tensor):
+            yield v
+        elif isinstance(v, (tuple, list)):
+            yield from _tensors(v)
+
+
+def _places(path: list, alive: list) -> Any:
+    """(value, its call, which result of it) for each value that is alive."""
+    at = 0
+    for i in alive:
+        while at + 1 < len(path) and path[at + 1].first <= i:
+            at += 1
+        yield i, path[at], i - path[at].first
+
+
+def _words(path: list) -> str:
+    names = [call.door.name for call in path]
+    return f"{len(names)} operations, from {names[0]} to {names[-1]}"
+
+
+def _told(x: Tensor) -> dict:
+    found = {name: getattr(x, name) for name in doors.TOLD}
+    found.update({name: getattr(x, name)() for name in doors.TOLD_CALLS})
+    return found
+
+
+def _hand_over_views(made: Tensor, promised: Tensor) -> None:
+    """The base of a view knows the promised tensor, not the one that was made for it."""
+    more = made._more
+    if more is None or more.base is None or more.base._more is None or more.base._more.views is None:
+        return
+    views = more.base._more.views
+    for i, known in enumerate(views):
+        if known() is made:
+            views[i] = weakref.ref(promised)

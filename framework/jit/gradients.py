@@ -1,0 +1,335 @@
+"""The backward of a recorded segment as steps of a plan: the engine's walk, written out.
+
+Derivatives are the records' own rules, in the order of the walk; which arrays a rule kept is found out by the
+arrays' names. What could run a user's code, or is not plain, refuses.
+"""
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from ..autograd.engine import LARGE, plus, takes_over
+from ..autograd.mode import masked_walks, state
+from ..backends.native import add
+from ..node import Leaf, Node, Pick, PlainNode, next_seq
+from ..ops.language.elementwise import Elementwise
+from ..ops.record.op import Op
+from ..ops.shape.split import Cut
+from . import fusion
+from .backward import Refused, fast
+from .kernels import Array, Book, Step
+from .segments import own
+
+_EXAMPLE = {c: np.zeros(1, c) for c in "fd"}
+
+
+def order_of(root: Any) -> list:
+    """The nodes of a graph, the newest first."""
+    seen, todo = {root}, [root]
+    while todo:
+        for edge in todo.pop().edges:
+            if edge is not None and edge not in seen:
+                seen.add(edge)
+                todo.append(edge)
+    return sorted(seen, key=lambda node: -node.seq)
+
+
+def _pulling(op: Any, edges: tuple, names: tuple, settings: dict, shapes: Any, masked: bool) -> Any:
+    """``op.pull`` on arrays, as the engine calls it."""
+    wanted = tuple([None if e is None else True for e in edges])
+
+    def pull(g: Any, *kept: Any) -> Any:
+        node = Node(op, wanted, dict(zip(names, kept)), None, settings, shapes)
+        before = state.walk
+        walk: Any = object()
+        state.walk = walk
+        if masked:
+            masked_walks.add(walk)
+        try:
+            return op.pull(node, g, wanted, False)
+        finally:
+            state.walk = before
+            masked_walks.discard(walk)
+    return pull
+
+
+class Gradient:
+    """The steps of a backward; ``leaves``: (number of the external, name of its gradient), in their order.
+
+    Raises Refused, or what ``name_of`` raises.
+    """
+
+    def __init__(self, root: Any, seed: Any, book: Book, leaves: dict, shapes: dict) -> None:
+        self.steps: list[Step] = []
+        self.shapes = shapes
+        self.leaves: list[tuple[int, str]] = []
+        self.count = 0
+        self.order = order_of(root)
+        self.seed = "g0s"
+        self.steps.append(Step(np.ones, (seed.shape, seed.dtype), {}, self.seed, (seed.shape, seed.dtype)))
+        shapes[self.seed] = (seed.shape, seed.dtype)
+        got: dict[Any, Any] = {root: self.seed}
+        parts: dict[Any, list] = {}
+        given: dict[Any, list[bool]] = {}  # per leaf, whether a contribution was handed on as it came
+        owned: set = set()  # nodes whose gradient nobody else has
+        late: list[tuple[int, str]] = []  # leaves that take a gradient over, after all others
+        masked = False
+        for node in self.order:
+            if type(node) is Leaf:
+                if node.hooks is not None or node.after:
+                    raise Refused("a hook on a leaf")
+                if node not in leaves:
+                    raise Refused("a leaf that is not handed in")
+                if node in got:
+                    self.leaves.append((leaves[node], got[node]))
+                continue
+            if node.hooks is not None:
+                raise Refused("a hook")
+            if type(node) is Pick:
+                if node in got:
+                    owner = node.edges[0]
+                    row = parts.setdefault(owner, [None] * owner.op.differentiable)
+                    row[node.index] = self._sum(row[node.index], got[node])
+                continue
+            if type(node) not in (Node, PlainNode) or not node.edges:
+                raise Refused(f"a node of another kind ({node.name()})")
+            g: Any = parts.get(node) or got.get(node)
+            if g is None:
+                continue
+            mine = node in owned
+            grads, masked, passed = self._pulled(node, g, book, masked)
+            for i, edge in enumerate(node.edges):
+                ge = grads[i]
+                if edge is None or ge is None:
+                    continue
+                if type(edge) is Leaf:
+                    given.setdefault(edge, []).append(ge == g)
+                    if mine and isinstance(node.op, Elementwise) and ge != g and masked and not passed[i]:
+                        raise Refused("a gradient that may be handed on, after a mask")
+                    if mine and ge == g and takes_over(edge, node.op):
+                        late.append((leaves[edge], g))
+                        mine = False
+                        continue
+                    if not passed[i]:
+                        new = self._new()
+                        self.steps.append(Step(own, (Array(ge), self._placed(g)), {}, new, None))
+                        if ge in self.shapes:
+                            self.shapes[new] = self.shapes[ge]
+                        ge = new
+                if edge in got:
+                    owned.add(edge)
+                got[edge] = self._sum(got.get(edge), ge)
+        self.leaves += late
+        large = any(np.prod(s[0], dtype=int) >= LARGE for n, s in self.shapes.items() if n[0] == "g")
+        if large and any(len(ways) > 1 and any(ways) for ways in given.values()):
+            raise Refused("a leaf that takes over its gradient")  # the order of its sum is another one
+
+    def _new(self) -> str:
+        self.count += 1
+        return f"g{self.count}_"
+
+    def _placed(self, g: Any) -> Any:
+        return [None if x is None else Array(x) for x in g] if isinstance(g, list) else Array(g)
+
+    def _sum(self, before: str | None, ge: str) -> str:
+        if before is None:
+            return ge
+        new = self._new()
+        known = self.shapes.get(before)
+        if known is not None and self.shapes.get(ge) == known and known[0] != ():
+            self.steps.append(Step(add, (Array(before), Array(ge)), {}, new, known))
+            self.shapes[new] = known
+        else:
+            self.steps.append(Step(plus, (Array(before), Array(ge)), {}, new, None))
+        return new
+
+    def _kept(self, node: Any, book: Book) -> dict[str, Any]:
+        """What the node keeps, with names in place of arrays."""
+        found: dict[str, Any] = {}
+        if node.kept is None and not node.op.keeps_nothing:
+            raise Refused(f"{node.op.name}, whose values are freed")
+        for key, value in (node.kept or {}).items():
+            found[key] = self._place(value, book)
+        return found
+
+    def _place(self, value: Any, book: Book) -> Any:
+        if type(value) is np.ndarray:
+            name = book.name_of(value)
+            if name is None:
+                raise Refused(f"{self.at} keeps an array from elsewhere")
+            return Array(name)
+        if type(value) is tuple:
+            return tuple([self._place(v, book) for v in value])
+        if isinstance(value, (np.generic,)) or hasattr(value, "_array") or isinstance(value, list):
+            raise Refused("a kept value of another kind")
+        return value
+
+    def _pulled(self, node: Any, g: Any, book: Book, masked: bool) -> tuple[list, bool, list[bool]]:
+        """Names of the inputs' gradients; whether masks are about; which are arrays of their own."""
+        op, edges = node.op, node.edges
+        count, self.at = len(edges), op.name
+        if isinstance(op, Cut):
+            names = [self._new() if e is not None else None for e in edges]
+            masked = masked or isinstance(g, list) and None in g
+            pull = _pulling(op, edges, (), {}, None, masked)
+            self.steps.append(Step(pull, (self._placed(g),), {}, names, None))
+            return names, masked, [False] * count
+        if type(op).pull not in (Op.pull, Elementwise.pull):
+            raise Refused(f"{op.name}, which may run a user's code")
+        for value in node.settings.values():
+            if isinstance(value, np.ndarray) or hasattr(value, "_array"):
+                raise Refused("a setting that is an array")
+        if isinstance(op, Elementwise):
+            if op._passes and node.shapes is None:
+                return [g if e is not None else None for e in edges], masked, [False] * count
+            if node.shapes is None and not masked and not op.masks and op.rules is not None:
+                return self._elementwise(node, g, book), masked, [
+                    r is not None and r.text != "g" for r in op.rules]
+            kept = self._kept(node, book)
+            names = [self._new() if e is not None and (op.rules is None or op.rules[i] is not None) else None
+                     for i, e in enumerate(edges)]
+            pull = _pulling(op, edges, tuple(kept), node.settings, node.shapes, masked)
+            self.steps.append(Step(pull, (self._placed(g), *kept.values()), {}, names, None))
+            if not masked and not op.masks and op.rules is not None and node.shapes is not None:
+                whole = np.broadcast_shapes(*[s for s in node.shapes if s is not None])
+                names = [g if n is not None and r.text == "g" and s == whole else n
+                         for n, r, s in zip(names, op.rules, node.shapes)]
+                self.steps[-1].results = [None if n == g else n for n in names]
+            return names, masked or op.masks, [False] * count
+        masked = masked or op.masks
+        kept = self._kept(node, book)
+        values = {**node.settings, **kept}
+        if op.joint is not None:
+            rules = [op.joint]
+        else:
+            rules = [r if e is not None else None for r, e in zip(op.rules, edges)]
+        names: list = [None] * count
+        for i, rule in enumerate(rules):
+            if rule is None:
+                continue
+            operands = [self._placed(g)]
+            for name in rule.names:
+                if name == "needs" and rule is op.joint:
+                    operands.append(tuple([e is not None for e in edges]))
+                elif name not in values:
+                    raise Refused(f"{op.name} keeps no {name}")
+                else:
+                    operands.append(values[name])
+            function = fast(rule.on(_EXAMPLE["f"]))
+            if rule is op.joint:
+                names = [self._new() if e is not None else None for e in edges]
+                self.steps.append(Step(function, tuple(operands), {}, names, None))
+            else:
+                names[i] = self._new()
+                self.steps.append(Step(function, tuple(operands), {}, names[i], None))
+        return names, masked, [False] * count
+
+    def _elementwise(self, node: Any, g: str, book: Book) -> list:
+        op = node.op
+        values = {**node.settings, **self._kept(node, book)}
+        names: list = [None] * len(node.edges)
+        for i, rule in enumerate(op.rules):
+            if node.edges[i] is None or rule is None:
+                continue
+            if rule.text == "g":
+                names[i] = g
+                continue
+            kernel = rule.on(_EXAMPLE["f"])
+            fusion.note(kernel, rule.text, ("g", *rule.names), rule.settings)
+            known = self.shapes.get(g)
+            names[i] = self._new()
+            self.steps.append(Step(kernel, (Array(g), *[values[n] for n in rule.names]), {}, names[i], known))
+            if known is not None:
+                self.shapes[names[i]] = known
+        return names
+
+
+# -- the graph of a backward that went by a plan, should somebody look at it ---------------------------
+
+
+class Later(Node):
+    """A node that is made up when somebody looks: all that ran is freed, as after any backward."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("op", "edges", "kept", "versions", "settings", "shapes"):
+            self.notes["later"].make()  # type: ignore[has-type]
+            return getattr(self, name)
+        raise AttributeError(name)
+
+
+class Freed:
+    """The nodes of a segment whose backward went by a plan; made at first look."""
+
+    def __init__(self, template: list, leaves: list) -> None:
+        self.template, self.leaves = template, leaves
+        self.laters: dict[int, ref] = {}
+        self.base = next_seq()
+        self.nodes: dict[int, Any] = {}
+
+    def node(self, number: int) -> Any:
+        """What stands for node ``number``, counted from the newest."""
+        if self.nodes or self.template[number][0] is not Node:
+            if not self.nodes:
+                self.make()
+            return self.nodes[number]
+        later = Later.__new__(Later)
+        later.hooks = None
+        later.seq = self._seq(number)
+        later.notes = {"later": self}
+        self.laters[number] = ref(later)
+        return later
+
+    def _seq(self, number: int) -> Any:
+        return self.base - (number + 1) / (len(self.template) + 2)
+
+    def make(self) -> None:
+        """Make the nodes, from the oldest to the newest."""
+        nodes = self.nodes
+        for number in range(len(self.template) - 1, -1, -1):
+            kind, *rest = self.template[number]
+            if kind is Leaf:
+                nodes[number] = self.leaves[rest[0]]
+                continue
+            if kind is Pick:
+                node: Any = Pick(nodes[rest[0]], rest[1])
+            else:
+                known = self.laters.get(number)
+                node = None if known is None else known()
+                op, edges, kept, versions, settings, shapes = rest
+                edges = tuple([None if e is None else nodes[e] for e in edges])
+                if kind is PlainNode:
+                    node = PlainNode(op, edges)
+                else:
+                    if node is None:
+                        node = Node.__new__(Node)
+                        node.hooks = None
+                    else:
+                        del node.notes
+                        node.__class__ = Node
+                    node.op, node.edges, node.kept, node.versions = op, edges, kept, versions
+                    node.settings, node.shapes = settings, shapes
+            node.seq = self._seq(number)
+            nodes[number] = node
+
+
+def template_of(order: list, leaves: dict) -> list:
+    """What ``Freed`` makes nodes of, after a backward."""
+    numbers = {node: i for i, node in enumerate(order)}
+    found: list[tuple] = []
+    for node in order:
+        if type(node) is Leaf:
+            found.append((Leaf, leaves[node]))
+        elif type(node) is Pick:
+            found.append((Pick, numbers[node.edges[0]], node.index))
+        else:
+            edges = tuple([None if e is None else numbers[e] for e in node.edges])
+            freed = bool(node.versions)
+            kept = None if freed or not node.kept else dict(node.kept)
+            if kept and any(hasattr(v, "strides") for v in kept.values()):
+                raise Refused("a node that keeps its arrays")
+            found.append((type(node), node.op, edges, kept if not freed else None,
+                          None if freed else node.versions, node.settings, node.shapes))
+    return found

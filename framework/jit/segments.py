@@ -1,0 +1,191 @@
+"""A recorded sequence of calls, and its backward, as one function over arrays: straight-line code.
+
+Steps are the kernels that the calls run (``kernels.py``), or the derivative rules of their nodes, in the
+order of the engine's walk. What nobody needs is left out (kernels have no effects), and elementwise steps are
+fused.
+"""
+
+import re
+from typing import Any
+
+import numpy as np
+
+from ..backends.native import add, copied
+from ..ops.language.program import Program
+from ..ops.language.program import Step as Instruction
+from . import fusion
+from .kernels import Array, Step
+
+fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
+    Instruction("add", 2, (0, 1)),), False) if type(add).__name__ == "Kernel" else None, ("x", "y"))
+
+
+class Missing(Exception):
+    """A derivative gave nothing where there was something when the plan was made."""
+
+
+def own(ge: Any, g: Any) -> Any:
+    """A gradient for a leaf, which is the user's: never shared with another's."""
+    return copied(ge) if ge is g or ge.base is not None else ge
+
+
+def names_in(value: Any) -> list[str]:
+    """The arrays among operands."""
+    if isinstance(value, Array):
+        return [value.name]
+    if isinstance(value, (tuple, list)):
+        return [n for v in value for n in names_in(v)]
+    if isinstance(value, dict):
+        return [n for v in value.values() for n in names_in(v)]
+    return []
+
+
+def _results(step: Step) -> list[str]:
+    return [step.results] if isinstance(step.results, str) else [r for r in step.results if r]
+
+
+def _reads(step: Step) -> list[str]:
+    return names_in(step.operands) + names_in(step.settings)
+
+
+def needed(steps: list[Step], outputs: list[str]) -> list[Step]:
+    """The steps that the outputs depend on."""
+    wanted, kept = set(outputs), []
+    for step in reversed(steps):
+        if not wanted.isdisjoint(_results(step)):
+            kept.append(step)
+            wanted.update(_reads(step))
+    return kept[::-1]
+
+
+class Writer:
+    """Writes the function: ``made(arrays)``, which gives the outputs as a tuple."""
+
+    def __init__(self, steps: list[Step], outputs: list[str], shapes: dict, fuse: bool = True) -> None:
+        self.scope: dict[str, Any] = {"Missing": Missing, "asarray": np.asarray, "ndarray": np.ndarray}
+        self.lines: list[str] = []
+        self.kernels = self.fused = self.inside = 0
+        self.shapes = shapes
+        steps = needed(steps, outputs)
+        readers: dict[str, int] = {}
+        for step in steps:
+            for name in set(_reads(step)):
+                readers[name] = readers.get(name, 0) + 1
+        for name in outputs:
+            readers[name] = readers.get(name, 0) + 1
+        self.readers = readers
+        self.open: list[list[fusion.Part]] = []
+        for step in steps:
+            p = fusion.part(step, shapes) if fuse else None
+            reads = set(_reads(step))
+            home = None
+            if p is not None:
+                home = next((g for g in self.open if g[0].shape == p.shape and g[0].dtype == p.dtype), None)
+            for group in list(self.open):
+                if group is not home and group in self.open and reads & {q.result for q in group}:
+                    self._close(group)
+            if p is None:
+                self._plain(step)
+            elif home is not None and home in self.open:
+                home.append(p)
+            else:
+                self.open.append([p])
+        while self.open:
+            self._close(self.open[0])
+        externals = sorted({n for s in steps for n in _reads(s) if n[0] == "e"}
+                           | {n for n in outputs if n[0] == "e"}, key=lambda n: int(n[1:]))
+        head = [f"{n} = E[{n[1:]}]" for n in externals]
+        body = "\n".join(f"    {line}" for line in [*head, *self._freeing(outputs),
+                                                    f"return ({''.join(n + ', ' for n in outputs)})"])
+        exec(compile(f"def made(E):\n{body}", "<compiled segment>", "exec"), self.scope)
+        self.source, self.made = body, self.scope["made"]
+
+    def _freeing(self, outputs: list[str]) -> list[str]:
+        """The lines, with each array let go after the last line that reads it."""
+        last: dict[str, int] = {}
+        found = [set(re.findall(r"\b[tgrv]\d\w*", line)) for line in self.lines]
+        for i, names in enumerate(found):
+            for n in names:
+                last[n] = i
+        lines = []
+        for i, line in enumerate(self.lines):
+            lines.append(line)
+            gone = sorted(n for n in found[i] if last[n] == i and n not in outputs)
+            if gone and i + 1 < len(self.lines):
+                lines.append("del " + ", ".join(gone) if len(gone) > 1 else f"del {gone[0]}")
+        return lines
+
+    def _value(self, value: Any) -> str:
+        if isinstance(value, Array):
+            return value.name
+        if type(value) is tuple:
+            return f"({''.join(self._value(v) + ', ' for v in value)})"
+        if type(value) is list:
+            return f"[{', '.join(map(self._value, value))}]"
+        if value is None or type(value) in (bool, int, str):
+            return repr(value)
+        name = f"c{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def _named(self, value: Any, letter: str) -> str:
+        name = f"{letter}{len(self.scope)}"
+        self.scope[name] = value
+        return name
+
+    def _plain(self, step: Step) -> None:
+        self.kernels += 1
+        args = [self._value(x) for x in step.operands]
+        args += [f"{k}={self._value(x)}" for k, x in step.settings.items()]
+        call = f"{self._named(step.kernel, 'k')}({', '.join(args)})"
+        if isinstance(step.results, str):
+            self.lines.append(f"{step.results} = {call}")
+            if step.shapes is not None and step.shapes[0] == ():
+                self.lines.append(f"if type({step.results}) is not ndarray: "
+                                  f"{step.results} = asarray({step.results})")
+            if step.shapes is None:
+                self.lines.append(f"if {step.results} is None: raise Missing")
+            return
+        many = f"r{len(self.scope)}_"
+        self.scope[many] = None
+        self.lines.append(f"{many} = {call}")
+        for i, name in enumerate(step.results):
+            if name:
+                self.lines.append(f"{name} = {many}[{i}]")
+                if step.shapes is None:
+                    self.lines.append(f"if {name} is None: raise Missing")
+
+    def _close(self, group: list[fusion.Part]) -> None:
+        self.open.remove(group)
+        mine = {p.result for p in group}
+        for p in group:  # what it reads comes first
+            for other in list(self.open):
+                if other in self.open and not {q.result for q in other}.isdisjoint(_reads(p.step)):
+                    self._close(other)
+        self._fused(group, mine)
+
+    def _fused(self, group: list[fusion.Part], mine: set) -> None:
+        if len(group) == 1:
+            self._plain(group[0].step)
+            return
+        inner: dict[str, int] = {}
+        for p in group:
+            for name in set(_reads(p.step)) & mine:
+                inner[name] = inner.get(name, 0) + 1
+        outputs = [p.result for p in group if self.readers.get(p.result, 0) > inner.get(p.result, 0)]
+        made = fusion.composed(group, outputs) if outputs else None
+        if made is None:
+            half = len(group) // 2
+            for some in (group[:half], group[half:]):
+                self._fused(some, {p.result for p in some})
+            return
+        kernel, arguments = made
+        self.kernels += 1
+        self.fused += 1
+        self.inside += len(group)
+        row = ", ".join(arguments)
+        many = f"r{len(self.scope)}_"
+        self.lines.append(f"{many} = {self._named(kernel, 'f')}({row})")
+        self.lines.append(f"if {many} is None: {many} = "
+                          f"{self._named(fusion.one_by_one(group, arguments, outputs), 's')}({row})")
+        self.lines.append(f"{''.join(n + ', ' for n in outputs)} = {many}")
