@@ -152,3 +152,19 @@ template <> struct type_caster<fw::Array> {
     }
 };
 }  // namespace nanobind::detail
+
+namespace fw {
+
+// An argument that may be None.
+struct Given {
+    Array a;
+    bool none;
+    explicit Given(nb::handle h) : a(nb::cast<Array>(h)), none(h.is_none()) {}
+    // None, or n numbers of x's dtype in a row
+    bool fits(const Array& x, int64_t n) const {
+        return none || (a.usable() && a.type() == x.type() && a.size() == n && a.contiguous());
+    }
+    template <class T> const T* data() const { return none ? nullptr : a.data<T>(); }
+};
+
+}  // namespace fw

@@ -6,6 +6,7 @@
 // is a panel already; keys and values are read where they lie.
 #pragma once
 
+#include "array.h"
 #include "coins.h"
 #include "gemm_kernel.h"
 #include "rows.h"

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "array.h"
-#include "bf16.h"
+#include "view.h"
 
 namespace fw {
 
@@ -18,5 +18,14 @@ inline bool is_bf16(PyArray_Descr* d) {
     return d->type_num == number;
 }
 inline bool is_bf16(const Array& x) { return x.p && is_bf16(PyArray_DESCR(x.p)); }
+
+// As kernels see it; the array must live as long.
+inline View view_of(const Array& x) {
+    static_assert(sizeof(npy_intp) == sizeof(int64_t), "sizes are 64 bits wide");
+    const Type type = x.is<float>() ? Type::float32 : x.is<double>() ? Type::float64
+                      : is_bf16(x) ? Type::bfloat16 : Type::other;
+    return {x.data<void>(), type, x.ndim(), reinterpret_cast<const int64_t*>(x.shape()),
+            reinterpret_cast<const int64_t*>(x.strides())};
+}
 
 }  // namespace fw

@@ -8,6 +8,7 @@
 
 #include <nanobind/stl/string.h>
 
+#include "array.h"
 #include "columns.h"
 #include "vecmath.h"
 

@@ -239,9 +239,6 @@ template <class F> NewArray from_cache(F&& make) {
     return NewArray(a);
 }
 
-void* take_buffer(size_t bytes) { return take(bytes); }
-void give_back_buffer(void* p, size_t) { put_back(p); }
-
 namespace {
 
 // Memory that the next new array of its shape and type is to be, of this thread: a gradient's place in a bucket, say.
@@ -290,6 +287,9 @@ FW_BIND(m) {
     numpys = static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
     capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
     if (!numpys || !capsule) throw nb::python_error();
+    // large scratch comes from the cache and is counted
+    allocator() = {[](size_t bytes, void*) { return bytes >= LARGE_SCRATCH ? take(bytes) : take_aligned(bytes); },
+                   [](void* p, size_t, void*) { if (!put_back(p)) free(p); }};
     m.def("use_memory", &use_memory, nb::arg("handler").none());
     m.def("memory_statistics", &statistics);
     m.def("place_next", &place_next, nb::arg("given").none());

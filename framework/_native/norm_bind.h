@@ -7,6 +7,7 @@
 
 #include <memory>
 
+#include "array.h"
 #include "norm_rows.h"
 
 namespace fw {

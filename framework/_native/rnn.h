@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "array.h"
 #include "gemm.h"
 #include "rows.h"
 #include "scratch.h"

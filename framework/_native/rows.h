@@ -1,10 +1,9 @@
-// Rows of numbers: their vectors with the rest at the end, their sums, and the arrays that hold them.
+// Rows of numbers: their vectors with the rest at the end, and their sums.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
-#include "array.h"
 #include "pool.h"
 #include "simd.h"
 
@@ -139,22 +138,10 @@ template <class T> FW_INLINE T largest(const T* x, int64_t n) {
     return top_of<T>(a > b ? a : b);
 }
 
-// An argument that may be None.
-struct Given {
-    Array a;
-    bool none;
-    explicit Given(nb::handle h) : a(nb::cast<Array>(h)), none(h.is_none()) {}
-    // None, or n numbers of x's dtype in a row
-    bool fits(const Array& x, int64_t n) const {
-        return none || (a.usable() && a.type() == x.type() && a.size() == n && a.contiguous());
-    }
-    template <class T> const T* data() const { return none ? nullptr : a.data<T>(); }
-};
-
 // An array's shape seen from one dimension, or from a stretch of them.
 struct Around {
     int64_t outer = 1, n = 1, inner = 1;
-    Around(const Array& x, int first, int last) {
+    template <class X> Around(const X& x, int first, int last) {
         for (int d = 0; d < x.ndim(); ++d) (d < first ? outer : d <= last ? n : inner) *= x.shape(d);
     }
 };

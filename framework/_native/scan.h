@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "array.h"
+#include "array.h"
 #include "pool.h"
 #include "reduce_lanes.h"
 #include "rows.h"

@@ -1,5 +1,5 @@
-// Memory for a kernel's own use: small pieces are kept by each thread from call to call, large ones come from the
-// cache of `memory.cpp`, are counted there, and go back to it when the kernel ends.
+// Memory for a kernel's own use, from whoever gives it: small pieces are kept by each thread from call to call, large
+// ones go back when the kernel ends.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,14 @@
 
 namespace fw {
 
-void* take_buffer(size_t bytes);  // nullptr where there is no memory
-void give_back_buffer(void* p, size_t bytes);
+// Where it comes from: at multiples of 4096; nullptr where there is none. Called by all threads.
+struct Allocator {
+    void* (*take)(size_t bytes, void* context);
+    void (*give_back)(void* p, size_t bytes, void* context);
+    void* context = nullptr;
+};
+Allocator& allocator();  // the C library's; changed before the first kernel runs, if at all
+void* take_aligned(size_t bytes);
 
 constexpr size_t LARGE_SCRATCH = 2 << 20;
 
@@ -26,8 +32,7 @@ class Scratch {
     }
     bool large() const { return size >= LARGE_SCRATCH; }
     void drop() {
-        if (large()) give_back_buffer(p, size);
-        else std::free(p);
+        if (p) allocator().give_back(p, size, allocator().context);
         p = nullptr, size = 0;
     }
 
@@ -36,7 +41,7 @@ class Scratch {
         drop();
         if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
         const size_t whole = (bytes + 4095) / 4096 * 4096;
-        p = whole >= LARGE_SCRATCH ? take_buffer(whole) : std::aligned_alloc(4096, whole);
+        p = allocator().take(whole, allocator().context);
         if (!p) throw std::bad_alloc();
         size = whole;
     }

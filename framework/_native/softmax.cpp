@@ -1,5 +1,5 @@
-// softmax and log_softmax along one dimension, and their backward.
-#include "columns.h"
+#include "softmax.h"
+
 #include "vecmath.h"
 
 namespace fw {
@@ -108,65 +108,38 @@ template <bool Log, bool Past, class T> void grad_rows(const T* g, const T* y, T
     });
 }
 
-template <bool Log, class T> nb::object forward(const Array& given, int dim) {
-    InRows x(given);
-    NewArray out = new_array(given.ndim(), given.shape(), given.type());
-    Around a(given, dim, dim);
-    const T* from = x.data<T>();
-    T* to = out.data<T>();
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        if (a.inner > 1)
-            over_columns<T>(a, [&](int64_t o, int64_t first, Columns<T> c) {
-                const int64_t at = o * a.n * a.inner + first;
-                softmax_columns<Log>(from + at, to + at, c);
-            });
-        else
-            choosing_caches(to, given.size(), a.n, [&](auto past) { forward_rows<Log, past.value>(from, to, a); });
-    }
-    return give(out);
+template <bool Log, class T> void forward(const T* x, T* y, const Around& a) {
+    if (a.inner > 1)
+        over_columns<T>(a, [&](int64_t o, int64_t first, Columns<T> c) {
+            const int64_t at = o * a.n * a.inner + first;
+            softmax_columns<Log>(x + at, y + at, c);
+        });
+    else
+        choosing_caches(y, a.outer * a.n, a.n, [&](auto past) { forward_rows<Log, past.value>(x, y, a); });
 }
 
-template <bool Log, class T> nb::object backward(const Array& given_g, const Array& given_y, int dim) {
-    InRows g(given_g), y(given_y);
-    NewArray out = new_array(given_y.ndim(), given_y.shape(), given_y.type());
-    Around a(given_y, dim, dim);
-    const T *from = g.data<T>(), *through = y.data<T>();
-    T* to = out.data<T>();
-    {
-        Release release(given_y.size() * int64_t(sizeof(T)));
-        if (a.inner > 1)
-            over_columns<T>(a, [&](int64_t o, int64_t first, Columns<T> c) {
-                const int64_t at = o * a.n * a.inner + first;
-                grad_columns<Log>(from + at, through + at, to + at, c);
-            });
-        else
-            choosing_caches(to, given_y.size(), a.n, [&](auto past) {
-                grad_rows<Log, past.value>(from, through, to, a);
-            });
-    }
-    return give(out);
-}
-
-template <bool Log> nb::object softmax(const Array& x, int dim) {
-    if (!x.is_float() || !x.size() || dim < 0 || dim >= x.ndim()) return not_implemented();
-    return x.is<float>() ? forward<Log, float>(x, dim) : forward<Log, double>(x, dim);
-}
-
-template <bool Log> nb::object softmax_grad(const Array& g, const Array& y, int dim) {
-    if (!y.is_float() || !y.size() || !g.usable() || g.type() != y.type() || !g.same_shape(y) || dim < 0 ||
-        dim >= y.ndim())
-        return not_implemented();
-    return y.is<float>() ? backward<Log, float>(g, y, dim) : backward<Log, double>(g, y, dim);
+template <bool Log, class T> void backward(const T* g, const T* y, T* out, const Around& a) {
+    if (a.inner > 1)
+        over_columns<T>(a, [&](int64_t o, int64_t first, Columns<T> c) {
+            const int64_t at = o * a.n * a.inner + first;
+            grad_columns<Log>(g + at, y + at, out + at, c);
+        });
+    else
+        choosing_caches(out, a.outer * a.n, a.n, [&](auto past) { grad_rows<Log, past.value>(g, y, out, a); });
 }
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("softmax", &softmax<false>, nb::arg("x"), nb::arg("dim"));
-    m.def("log_softmax", &softmax<true>, nb::arg("x"), nb::arg("dim"));
-    m.def("softmax_grad", &softmax_grad<false>, nb::arg("g"), nb::arg("y"), nb::arg("dim"));
-    m.def("log_softmax_grad", &softmax_grad<true>, nb::arg("g"), nb::arg("y"), nb::arg("dim"));
+template <class T> void softmax(bool log, const T* x, T* y, const Around& a) {
+    log ? forward<true>(x, y, a) : forward<false>(x, y, a);
 }
+template <class T> void softmax_grad(bool log, const T* g, const T* y, T* out, const Around& a) {
+    log ? backward<true>(g, y, out, a) : backward<false>(g, y, out, a);
+}
+
+template void softmax(bool, const float*, float*, const Around&);
+template void softmax(bool, const double*, double*, const Around&);
+template void softmax_grad(bool, const float*, const float*, float*, const Around&);
+template void softmax_grad(bool, const double*, const double*, double*, const Around&);
 
 }  // namespace fw

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "array.h"
+#include "array.h"
 #include "pool.h"
 #include "rows.h"
 #include "scratch.h"

@@ -1,0 +1,62 @@
+// What libframework shows: each call goes to the widest instruction set built in that the processor has.
+#include "table.h"
+
+#define FW_PUBLIC extern "C" __attribute__((visibility("default")))
+#define X(set) extern "C" const FwTable fw_table_##set;
+FW_TABLES
+#undef X
+
+namespace {
+
+// From the narrowest to the widest, as the build lists them.
+const FwTable* const all[] = {
+#define X(set) &fw_table_##set,
+    FW_TABLES
+#undef X
+};
+
+bool runs(const char* set) {
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    const bool two = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    if (set[0] == 'b') return true;
+    if (set[3] == '2') return two;
+    return two && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+#else
+    return set[0] == 'b';
+#endif
+}
+
+const FwTable* chosen() {
+    static const FwTable* const best = [] {
+        const FwTable* found = nullptr;
+        for (const FwTable* t : all)
+            if (runs(t->name)) found = t;
+        return found;
+    }();
+    return best;
+}
+
+}  // namespace
+
+FW_PUBLIC int fw_version(void) { return FW_VERSION; }
+FW_PUBLIC const char* fw_instruction_set(void) { return chosen() ? chosen()->name : "none"; }
+FW_PUBLIC const char* fw_status_text(int status) {
+    static const char* const texts[] = {"ok", "a view, a size, a dimension or a type that there is not",
+                                        "shapes or types that do not fit each other",
+                                        "an element type or a layout that this function does not take", "out of memory"};
+    return status >= FW_OK && status <= FW_NO_MEMORY ? texts[status] : "no such status";
+}
+FW_PUBLIC int fw_threads(void) { return chosen() ? chosen()->threads() : 0; }
+
+#define FW_CALL(call) return chosen() ? chosen()->call : FW_UNSUPPORTED
+FW_PUBLIC fw_status fw_set_threads(int n) { FW_CALL(set_threads(n)); }
+FW_PUBLIC fw_status fw_set_allocator(const fw_allocator* a) { FW_CALL(set_allocator(a)); }
+FW_PUBLIC fw_status fw_matmul(const fw_view* a, const fw_view* b, const fw_view* out) { FW_CALL(matmul(a, b, out)); }
+FW_PUBLIC fw_status fw_linear(const fw_view* x, const fw_view* w, const fw_view* bias, int relu, const fw_view* out) {
+    FW_CALL(linear(x, w, bias, relu, out));
+}
+FW_PUBLIC fw_status fw_softmax(const fw_view* x, int dim, int log, const fw_view* out) {
+    FW_CALL(softmax(x, dim, log, out));
+}

@@ -1,0 +1,116 @@
+// The C interface of one instruction set: arguments are checked here, and no exception leaves.
+#include "table.h"
+
+#include <algorithm>
+#include <new>
+
+#include "pool.h"
+#include "products.h"
+#include "scratch.h"
+#include "softmax.h"
+
+namespace fw {
+namespace {
+
+constexpr int MOST_THREADS = 1024;
+
+// False for what is no view of countable numbers.
+bool read(const fw_view* given, View& v) {
+    if (!given || given->ndim < 0 || given->ndim > FW_MOST_DIMS || given->type < FW_FLOAT32 || given->type > FW_BFLOAT16 ||
+        (given->ndim && (!given->shape || !given->strides)))
+        return false;
+    int64_t count = 1;
+    bool empty = false;
+    for (int d = 0; d < given->ndim; ++d) {
+        if (given->shape[d] < 0) return false;
+        if (given->shape[d] == 0) empty = true;
+        else if (__builtin_mul_overflow(count, given->shape[d], &count)) return false;
+    }
+    if (count >= int64_t(1) << 56 || (!empty && !given->data)) return false;
+    v = {given->data, static_cast<Type>(given->type), given->ndim, given->shape, given->strides};
+    return true;
+}
+
+bool is_shape(const View& v, const int64_t* shape, int ndim) {
+    return v.ndim() == ndim && std::equal(shape, shape + ndim, v.sizes);
+}
+
+template <class F> fw_status guarded(F&& body) {
+    try {
+        return body();
+    } catch (const std::bad_alloc&) {
+        return FW_NO_MEMORY;
+    } catch (...) {
+        return FW_INVALID;
+    }
+}
+
+fw_status run(const Product& product, const View& out) {
+    if (out.type() != product.type || !is_shape(out, product.shape, product.ndim)) return FW_MISMATCH;
+    if (!out.contiguous()) return FW_UNSUPPORTED;
+    product.run(out.start);
+    return FW_OK;
+}
+
+fw_status matmul(const fw_view* a, const fw_view* b, const fw_view* out) {
+    return guarded([=] {
+        View x, y, to;
+        if (!read(a, x) || !read(b, y) || !read(out, to)) return FW_INVALID;
+        if (!x.whole_strides() || !y.whole_strides()) return FW_UNSUPPORTED;
+        Product product;
+        return product.matmul(x, y) ? run(product, to) : FW_MISMATCH;
+    });
+}
+
+fw_status linear(const fw_view* x, const fw_view* w, const fw_view* bias, int relu, const fw_view* out) {
+    return guarded([=] {
+        View from, weights, shift, to;
+        if (!read(x, from) || !read(w, weights) || (bias && !read(bias, shift)) || !read(out, to)) return FW_INVALID;
+        if (!from.whole_strides() || !weights.whole_strides() || (relu && from.type() == Type::bfloat16))
+            return FW_UNSUPPORTED;
+        Product product;
+        return product.linear(from, weights, bias ? &shift : nullptr, relu != 0) ? run(product, to) : FW_MISMATCH;
+    });
+}
+
+fw_status softmax_of(const fw_view* x, int dim, int log, const fw_view* out) {
+    return guarded([=] {
+        View from, to;
+        if (!read(x, from) || !read(out, to) || dim < 0 || dim >= from.ndim()) return FW_INVALID;
+        if (to.type() != from.type() || !is_shape(to, from.sizes, from.ndim())) return FW_MISMATCH;
+        if (from.type() == Type::bfloat16 || !from.contiguous() || !to.contiguous()) return FW_UNSUPPORTED;
+        if (!from.size()) return FW_OK;
+        const Around around(from, dim, dim);
+        if (from.type() == Type::float32) softmax(log != 0, from.data<float>(), to.data<float>(), around);
+        else softmax(log != 0, from.data<double>(), to.data<double>(), around);
+        return FW_OK;
+    });
+}
+
+fw_status set_thread_count(int n) {
+    return guarded([=] {
+        if (n < 1) return FW_INVALID;
+        set_threads(std::min(n, MOST_THREADS));
+        return FW_OK;
+    });
+}
+
+fw_status set_allocator(const fw_allocator* a) {
+    if (!a || !a->take || !a->give_back) return FW_INVALID;
+    allocator() = {a->take, a->give_back, a->context};
+    return FW_OK;
+}
+
+}  // namespace
+}  // namespace fw
+
+#define FW_TABLE_OF(set) fw_table_##set
+#define FW_TABLE(set) FW_TABLE_OF(set)
+#define FW_TEXT_OF(set) #set
+#define FW_TEXT(set) FW_TEXT_OF(set)
+
+extern "C" {
+extern const FwTable FW_TABLE(FW_SET);
+const FwTable FW_TABLE(FW_SET) = {FW_TEXT(FW_SET), fw::threads, fw::set_thread_count, fw::set_allocator,
+                                  fw::matmul, fw::linear, fw::softmax_of};
+}
