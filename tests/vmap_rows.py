@@ -84,7 +84,7 @@ def check(sample, order=1):
         for i in range(SIZE):
             np.testing.assert_allclose(y[i].detach().numpy(), loop[i][k].detach().numpy(), rtol=1e-6,
                                        atol=1e-8, err_msg=f"result {k}, example {i}")
-    if not order or not sample.grad:
+    if not order or not sample.grad or not any(floating(sample.inputs[i]) for i in places):
         return "values"
     every = tuple(range(len(xs)))
 

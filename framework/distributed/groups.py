@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from multiprocessing import util
 from typing import Any
-from urllib.parse import parse_qs, urlparse
 
 from ..errors import DistributedError
 from ..random import default_generator, stream
 from . import job, mpi, nccl
+from .addresses import place_of
 from .board import CODE, Board, Peers
 from .meeting import fetch, hand_out
 from .shm import ShmBackend, new_arena
@@ -299,7 +299,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
         _enter(ProcessGroup(made, list(range(made.size)), "", seconds, called), found)
         return
     url = init_method or ("" if store else "env://")
-    name, rank, world_size = _place(url, rank, world_size, store, found)
+    name, rank, world_size = place_of(url, rank, world_size, store, found, _world.inits + 1)
     _world.peers = Peers()
     _world.inits += 1
     try:
@@ -360,63 +360,6 @@ def _seconds(timeout: Any, what: str) -> float:
         return float(timeout)
     raise TypeError(f"{what}: timeout must be a datetime.timedelta or a positive number of seconds, got "
                     f"{timeout!r}")
-
-
-def _place(url: str, rank: int, size: int, store: Any, found: Any) -> tuple[str, int, int]:
-    """What the meeting place is called, this rank and how many there are."""
-    what = "init_process_group"
-    if store is not None:
-        _check_rank(rank, size, "store")
-        key = f"framework/{_world.inits + 1}"
-        if rank == 0:
-            store.set(key, os.urandom(8).hex())
-        return f"store-{bytes(store.get(key)).decode()}", rank, size
-    parts = urlparse(url)
-    if parts.scheme == "env":
-        rank, size = (_from_environment(value, key) for value, key in ((rank, "RANK"), (size, "WORLD_SIZE")))
-        _check_rank(rank, size, url)
-        local = os.environ.get("LOCAL_WORLD_SIZE")
-        if local is not None and int(local) < size:
-            raise DistributedError(f"{what}: {size} ranks, of which {local} are on this machine, and the "
-                                   f"backend "
-                                   f"shm is for one machine; use backend='mpi' (pip install "
-                                   f"'framework[mpi]') or "
-                                   f"'nccl'")
-        if found is not None:
-            return f"run-{found[1]}", rank, size
-        host, port = _variable("MASTER_ADDR"), _variable("MASTER_PORT")
-        return f"tcp-{host}:{port}", rank, size
-    if parts.scheme in ("tcp", "file"):
-        query = parse_qs(parts.query)
-        rank = int(query["rank"][0]) if rank < 0 and "rank" in query else rank
-        size = int(query["world_size"][0]) if size < 0 and "world_size" in query else size
-        _check_rank(rank, size, url)
-        if parts.scheme == "tcp" and not parts.port:
-            raise ValueError(f"{what}: init_method {url!r} lacks a port, as in tcp://127.0.0.1:23456")
-        where = parts.netloc if parts.scheme == "tcp" else os.path.abspath(parts.netloc + parts.path)
-        return f"{parts.scheme}-{where}"[-90:], rank, size
-    raise ValueError(f"{what}: init_method must begin with env://, tcp:// or file://, got {url!r}")
-
-
-def _check_rank(rank: int, size: int, where: str) -> None:
-    if size < 1 or not 0 <= rank < size:
-        raise ValueError(f"init_process_group: {where} needs a rank in [0, world_size), got rank={rank}, "
-                         f"world_size={size}")
-
-
-def _variable(name: str) -> str:
-    value = os.environ.get(name)
-    if value is None:
-        raise ValueError(f"init_process_group: env:// needs the environment variable {name}, which is not "
-                         f"set "
-                         f"(environment variable {name} expected, but not set); start the program with "
-                         f"python -m "
-                         f"framework.distributed.run -n 2 program.py, or use tcp:// or file://")
-    return value
-
-
-def _from_environment(value: int, name: str) -> int:
-    return value if value >= 0 else int(_variable(name))
 
 
 def new_group(ranks: Sequence[int] | None = None, timeout: Any = None, backend: str | None = None,

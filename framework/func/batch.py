@@ -246,15 +246,14 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
          chunk_size: int | None = None) -> Callable:
     """``func``, written for one example, as a function of a batch.
 
-    Each operation runs once for all examples, by the rule of its record; one without a rule is called once
-    per example, after a warning that names it. in_dims: the batch dimension of every tensor argument, or a
-    tuple with one entry (an int, None for "the same for all", or a nest of these) per argument. out_dims:
-    where
-    the batch dimension of the outputs goes (None for outputs that are the same for all). randomness: "error",
-    "same" or "different" numbers for the examples. chunk_size: how many examples at a time (default: all).
-    Raises ValueError if sizes differ or nothing is batched, and DataDependentError, with the line, where the
-    function asks for a value that each example has its own of. Nests, and can be differentiated. On a GPU
-    the function is called once per example.
+    Each operation runs once for all examples, by the rule of its record; one without a rule is called
+    once per example, after a warning that names it. in_dims: the batch dimension of every tensor
+    argument, or a tuple with one entry (an int, None for "the same for all", or a nest of these) per
+    argument. out_dims: where the batch dimension of the outputs goes (None for outputs that are the same
+    for all). randomness: "error", "same" or "different" numbers for the examples. chunk_size: how many
+    examples at a time (default: all). Raises ValueError if sizes differ or nothing is batched, and
+    DataDependentError, with the line, where the function asks for a value that each example has its own
+    of. Nests, and can be differentiated. On a GPU the function is called once per example.
 
     >>> fw.func.vmap(fw.dot)(fw.ones(2, 3), fw.ones(2, 3))
     tensor([3., 3.])
@@ -278,10 +277,7 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
             count = min(chunk_size, size - start)
             part = [x if d is None else x.narrow(d, start, count) for x, d in zip(leaves, dims)]
             outs.append(_at_once(part, dims, count, kwargs, spec))
-        flat = [flatten(out)[0] for out in outs]
-        where = spread(out_dims, outs[0], "vmap", "out_dims")
-        return flatten(outs[0])[1].build([
-            flat[0][k] if d is None else cat([one[k] for one in flat], d) for k, d in enumerate(where)])
+        return _joined(outs, out_dims, lambda parts, d: parts[0] if d is None else cat(parts, d))
 
     def _one_by_one(leaves: list, dims: list, size: int, kwargs: dict, spec: Any) -> Any:
         draws, outs = Draws(randomness, "vmap"), []
@@ -289,9 +285,7 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
             with draws.once():
                 one = [x if d is None else x.select(d, i) for x, d in zip(leaves, dims)]
                 outs.append(func(*spec.build(one), **kwargs))
-        flat = [flatten(out)[0] for out in outs]
-        where = spread(out_dims, outs[0], "vmap", "out_dims")
-        return flatten(outs[0])[1].build([stack([one[k] for one in flat], d) for k, d in enumerate(where)])
+        return _joined(outs, out_dims, stack)
 
     def _at_once(leaves: list, dims: list, size: int, kwargs: dict, spec: Any) -> Any:
         level = Level(size, randomness)
@@ -315,6 +309,13 @@ def vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = 
         return out_spec.build([shared[i] if i in shared else y.movedim(0, d) if d % y.ndim else y
                                for i, (y, d) in enumerate(zip(found, where))])
     return run
+
+
+def _joined(outs: list, out_dims: Any, join: Callable) -> Any:
+    """One nest of the nests that the parts of a batch gave."""
+    flat = [flatten(out)[0] for out in outs]
+    where = spread(out_dims, outs[0], "vmap", "out_dims")
+    return flatten(outs[0])[1].build([join([one[k] for one in flat], d) for k, d in enumerate(where)])
 
 
 def _batch_size(leaves: list, dims: list) -> int:

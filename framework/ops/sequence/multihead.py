@@ -138,10 +138,7 @@ def multi_head_attention_forward(
                  out_proj_weight=out_proj_weight, out_proj_bias=out_proj_bias, q_proj_weight=q_proj_weight,
                  k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k,
                  static_v=static_v)
-    if training and not 0.0 <= dropout_p <= 1.0:
-        raise ValueError(f"{_OP}: dropout_p must be in [0, 1], got {dropout_p}")
-    if is_causal and attn_mask is None:
-        raise ValueError(f"{_OP}: is_causal=True needs attn_mask, the causal mask itself")
+    _check_settings(dropout_p if training else 0.0, is_causal, attn_mask, bias_k, bias_v)
     inputs = (query, key, value)
     if not batched:
         inputs = tuple(reshape_op.run(x, shape=(x.shape[0], 1, x.shape[1])) for x in inputs)
@@ -152,8 +149,6 @@ def multi_head_attention_forward(
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
     q, k, v = _project(inputs, packed, separate, in_proj_bias, E)
-    if (bias_k is None) != (bias_v is None):
-        raise TypeError(f"{_OP}: bias_k and bias_v belong together; one of them is None")
     if bias_k is not None:
         k, v = _longer(k, bias_k, 0), _longer(v, bias_v, 0)
     q, k, v = [_heads(x, num_heads) for x in (q, k, v)]
@@ -176,6 +171,15 @@ def multi_head_attention_forward(
     if batched:
         return y, shown
     return y.squeeze(1), None if shown is None else shown.squeeze(0)
+
+
+def _check_settings(p: float, is_causal: bool, mask: Any, bias_k: Any, bias_v: Any) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{_OP}: dropout_p must be in [0, 1], got {p}")
+    if is_causal and mask is None:
+        raise ValueError(f"{_OP}: is_causal=True needs attn_mask, the causal mask itself")
+    if (bias_k is None) != (bias_v is None):
+        raise TypeError(f"{_OP}: bias_k and bias_v belong together; one of them is None")
 
 
 def _merged(attn_mask: Any, padding_mask: Any, scores: tuple[int, ...], further: int, like: Any,
