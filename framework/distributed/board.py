@@ -230,8 +230,7 @@ class Board:
                       f"all ranks must make equally many calls: give them equally many batches, or use Join")
         if self._words[i * _BLOCK + _STATE] == FAILED:
             self.fail(f"rank {name} failed with an error of its own at {self._call_of(i)} while rank {me} "
-                      f"waited for "
-                      f"it in {doing}")
+                      f"waited for it in {doing}")
         how = self.fate(name) if self.fate is not None else ""
         self.fail(f"rank {name} died{how} at {self._call_of(i)} while rank {me} waited for it in {doing}")
 

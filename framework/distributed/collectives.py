@@ -79,8 +79,7 @@ def _same_device(found: ProcessGroup, tensors: list[Tensor], what: str) -> None:
         for t in tensors:
             if not t.is_cuda:
                 raise DeviceError(f"{what}: the backend nccl takes tensors on a GPU, this one is on "
-                                  f"{t.device}; "
-                                  f"use t.cuda(), or backend='shm'")
+                                  f"{t.device}; use t.cuda(), or backend='shm'")
 
 
 def _root(found: ProcessGroup, given: int | None, in_group: int | None, what: str, name: str,
@@ -218,8 +217,7 @@ def _fits(large: Tensor, small: Tensor, n: int, what: str, name: str) -> None:
         raise DTypeError(f"{what}: {name} is {large.dtype}, the other tensor {small.dtype}")
     if large.numel() != n * small.numel():
         raise ShapeError(f"{what}: {name} must have {n} times the {small.numel()} elements of the other "
-                         f"tensor, "
-                         f"got shape {list(large.shape)}")
+                         f"tensor, got shape {list(large.shape)}")
 
 
 def _pieces(a: Any, n: int) -> list:
@@ -376,8 +374,7 @@ def _cuts(t: Tensor, sizes: Sequence[int] | None, n: int, what: str, name: str) 
     if not sizes:
         if length % n:
             raise ShapeError(f"{what}: the first dimension of {name}, {length}, is no multiple of the {n} "
-                             f"ranks; "
-                             f"give {name}_split_sizes")
+                             f"ranks; give {name}_split_sizes")
         sizes = [length // n] * n
     if len(sizes) != n or sum(sizes) != length or min(sizes) < 0:
         raise ValueError(f"{what}: {name}_split_sizes must be {n} lengths with the sum {length}, got "

@@ -205,8 +205,7 @@ def get_node_local_rank(fallback_rank: int | None = None) -> int:
     if fallback_rank is not None:
         return int(fallback_rank)
     raise RuntimeError("get_node_local_rank: the environment variable LOCAL_RANK is not set; start the "
-                       "program "
-                       "with python -m framework.distributed.run, or pass fallback_rank=")
+                       "program with python -m framework.distributed.run, or pass fallback_rank=")
 
 
 def get_backend(group: Any = None) -> str:
@@ -286,8 +285,7 @@ def init_process_group(backend: str | None = None, init_method: str | None = Non
     what = "init_process_group"
     if _world.group is not None:
         raise DistributedError(f"{what}: this process is in a group already (trying to initialize the "
-                               f"default "
-                               f"process group twice); call destroy_process_group() first")
+                               f"default process group twice); call destroy_process_group() first")
     called = _backend_name(backend)
     seconds = _seconds(timeout, what)
     if store is not None and init_method is not None:

@@ -100,8 +100,7 @@ class Mail:
     def _fits(self, a: np.ndarray, code: int, count: int, source: int) -> None:
         if (DTYPES[code], count) != (a.dtype.name, a.size):
             raise ValueError(f"recv: rank {self._board.ranks[source]} sent {count} {DTYPES[code]}, the "
-                             f"tensor has "
-                             f"{a.size} {a.dtype.name}")
+                             f"tensor has {a.size} {a.dtype.name}")
 
     def _head(self, way: _Way, source: int) -> tuple[int, int, int]:
         self._await(way.words, 0, way.count + 1, source, "recv")

@@ -133,8 +133,7 @@ def fetch(name: str, what: str, rank: int, size: int, check: int, deadline: floa
             conn.close()
             if time.monotonic() > deadline:
                 raise DistributedError(f"{what}: rank {rank} waited until its deadline and the first rank "
-                                       f"has "
-                                       f"not come; was it started, with the same address?") from None
+                                       f"has not come; was it started, with the same address?") from None
             time.sleep(_PAUSE)
     conn.settimeout(max(deadline - time.monotonic(), 0.001))
     try:

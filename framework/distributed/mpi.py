@@ -2,8 +2,7 @@
 
 MPI compares nothing and waits for ever, so every call is preceded by a header that all ranks gather and
 compare, and everything is polled against the deadline. A rank that fails aborts the others; one that ends
-before
-the others have, without an error, is noticed at the end, where all ranks meet once more.
+before the others have, without an error, is noticed at the end, where all ranks meet once more.
 """
 
 import atexit
@@ -41,8 +40,7 @@ def world_backend(timeout: float) -> "MpiBackend":
     if comm.Get_size() == 1 and told > 1:
         raise DistributedError(f"init_process_group: mpiexec started {told} processes, but this MPI ("
                                f"{mpi.Get_library_version().split(',')[0].strip()}) sees one: mpiexec "
-                               f"belongs to "
-                               f"another MPI; start with the one beside {sys.executable}")
+                               f"belongs to another MPI; start with the one beside {sys.executable}")
     _abort_on_errors(comm)
     backend = MpiBackend(mpi, comm.Dup(), list(range(comm.Get_size())), "", timeout)
     atexit.register(backend.finish)

@@ -4,8 +4,7 @@ host.
 All ranks are on one machine, a GPU each. Every call first meets on the board, where calls are compared and
 deadlines
 and deaths are noticed, and only then is put on the stream of the device. A group that fails aborts its
-communicator,
-the only way out of a kernel that waits for a rank that is gone.
+communicator, the only way out of a kernel that waits for a rank that is gone.
 """
 
 from typing import Any
@@ -188,8 +187,7 @@ class NcclBackend:
         source = self._control.recv(head, source, tag)
         if head.tolist() != [DTYPE_CODE[a.dtype.name], a.size]:
             raise ValueError(f"recv: rank {self.board.ranks[source]} sent {head[1]} numbers of another "
-                             f"dtype or "
-                             f"count than the tensor's {a.size} {a.dtype.name}")
+                             f"dtype or count than the tensor's {a.size} {a.dtype.name}")
         self._message("recv", a, source)
         return source
 

@@ -91,8 +91,7 @@ def gather_object(obj: Any, object_gather_list: list | None = None, dst: int | N
     here = found.rank() == root
     if here and (object_gather_list is None or len(object_gather_list) != found.size()):
         raise ValueError(f"gather_object: rank {found.ranks[root]} is dst and must give object_gather_list "
-                         f"with "
-                         f"{found.size()} places")
+                         f"with {found.size()} places")
     data = _packed(obj, "gather_object")
     size = _longest(found, data.size)
     outs = [_placed(found, np.empty(8 + size, np.uint8)) for _ in range(found.size())] if here else None

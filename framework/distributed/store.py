@@ -43,8 +43,7 @@ class Store:
         while (found := self._ask(b"g", key, b"")) is None:
             if time.monotonic() > until:
                 raise DistributedError(f"{type(self).__name__}: waited {self.timeout.total_seconds():g} s "
-                                       f"for the key "
-                                       f"{key!r}, which nobody has set")
+                                       f"for the key {key!r}, which nobody has set")
             time.sleep(_PAUSE)
         return found
 

@@ -44,8 +44,7 @@ class ConstraintRegistry:
         factory = self._registry.get(type(constraint))
         if factory is None:
             raise NotImplementedError(f"no transform into {type(constraint).__name__.lstrip('_')} "
-                                      "constraints is "
-                                      f"registered; register(kind, factory) adds one")
+                                      f"constraints is registered; register(kind, factory) adds one")
         return factory(constraint)
 
 

@@ -65,8 +65,7 @@ class Distribution:
             if not all_hold(inside):
                 raise ValueError(f"{type(self).__name__}: expected parameter {name} (Tensor of shape "
                                  f"{tuple(value.shape)}) to satisfy the constraint {region!r}, but found "
-                                 "invalid "
-                                 f"values:\n{all_examples(value)}")
+                                 f"invalid values:\n{all_examples(value)}")
 
     # -- shapes ----------------------------------------------------------------------------------
 
@@ -180,8 +179,7 @@ class Distribution:
         name = type(self).__name__
         if not isinstance(value, Tensor):
             raise ValueError(f"{name}: the value argument must be a Tensor, got {kind_of(value)}; "
-                             "make one "
-                             f"with framework.tensor(...)")
+                             f"make one with framework.tensor(...)")
         events = len(self._event_shape)
         if value.ndim < events or tuple(value.shape[value.ndim - events:]) != self._event_shape:
             raise ValueError(f"{name}: the last {events} dimensions of the value must be event_shape "

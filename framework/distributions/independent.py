@@ -83,8 +83,7 @@ class Independent(Distribution):
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
             raise NotImplementedError("Independent: the values of several batch dimensions together are too "
-                                      "many "
-                                      "to list; call enumerate_support of base_dist")
+                                      "many to list; call enumerate_support of base_dist")
         return self.base_dist.enumerate_support(expand)
 
     def __repr__(self) -> str:

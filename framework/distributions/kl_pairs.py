@@ -88,8 +88,7 @@ def _uniforms(p: Uniform, q: Uniform) -> Tensor:
 def _independents(p: Independent, q: Independent) -> Tensor:
     if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
         raise NotImplementedError("KL of two Independent distributions that take in different numbers of "
-                                  "batch "
-                                  "dimensions is not known")
+                                  "batch dimensions is not known")
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
 
 
@@ -97,8 +96,7 @@ def _independents(p: Independent, q: Independent) -> Tensor:
 def _transformed(p: Any, q: Any) -> Tensor:
     if p.transforms != q.transforms or p.event_shape != q.event_shape:
         raise NotImplementedError("KL of two transformed distributions is known only where their transforms "
-                                  "are "
-                                  "equal")
+                                  "are equal")
     lifted = len(p.event_shape) - len(p.base_dist.event_shape)
     return sum_rightmost(kl_divergence(p.base_dist, q.base_dist), lifted)
 

@@ -38,8 +38,7 @@ class LowRankMultivariateNormal(Centred):
         if loc.ndim < 1 or cov_factor.ndim < 2 or cov_diag.ndim < 1 or \
                 not n == tuple(cov_factor.shape[-2:-1]) == tuple(cov_diag.shape[-1:]):
             raise ValueError("LowRankMultivariateNormal: wanted loc (..., n), cov_factor (..., n, k) and "
-                             "cov_diag "
-                             f"(..., n), got {list(loc.shape)}, {list(cov_factor.shape)}, "
+                             f"cov_diag (..., n), got {list(loc.shape)}, {list(cov_factor.shape)}, "
                              f"{list(cov_diag.shape)}")
         batch = fw.broadcast_shapes(tuple(loc.shape[:-1]), tuple(cov_factor.shape[:-2]),
                                     tuple(cov_diag.shape[:-1]))

@@ -31,8 +31,7 @@ class TransformedDistribution(Distribution):
         parts = transforms if isinstance(transforms, (list, tuple)) else [transforms]
         if not all(isinstance(t, Transform) for t in parts):
             raise ValueError("TransformedDistribution: transforms must be a Transform or a list of them, "
-                             "got "
-                             f"{transforms!r}")
+                             f"got {transforms!r}")
         self.transforms: list[Transform] = list(parts)
         joined = ComposeTransform(self.transforms)
         base = (*base_distribution.batch_shape, *base_distribution.event_shape)

@@ -19,8 +19,7 @@ class Wishart(ExponentialFamily):
     scale_tril.
 
     Density: proportional to ``det(V)**((df - n - 1) / 2) exp(-trace(S^-1 V) / 2)`` with S the covariance.
-    Samples
-    by M. Bartlett's decomposition, 1933.
+    Samples by M. Bartlett's decomposition, 1933.
 
     >>> fw.distributions.Wishart(3.0, fw.eye(2)).mean
     tensor([[3., 0.],

@@ -188,8 +188,7 @@ class Tracer(TracerBase):
                 continue
             if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
                 raise TraceError(f"trace: *{name} of {getattr(function, '__name__', function)} cannot be "
-                                 "traced; "
-                                 f"give it named arguments")
+                                 f"traced; give it named arguments")
             value = concrete[name] if name in concrete else self.proxy(self.graph.placeholder(
                 name, default_value=... if p.default is p.empty else p.default))
             if p.kind is p.KEYWORD_ONLY:

@@ -57,8 +57,7 @@ def verified(onnx: Any, proto: Any, call: Call, points: Points, names: list[str]
                     raise OnnxError(f"export: {name} differs at {shown(sizes)}: the model gives shape "
                                     f"{list(a.shape)}, "
                                     f"the graph {list(np.shape(b))}, relative difference {difference:.2g}; "
-                                    f"nothing "
-                                    f"was written")
+                                    f"nothing was written")
                 worst = max(worst, difference)
             checked.append((sizes, worst))
     return checked

@@ -176,8 +176,7 @@ class Graph:
             return self.cast(self.emit("Squeeze", (self.size(x), self.ints([0]))), other.dtype)
         if isinstance(x, Varies):
             raise Unsupported(f"a number that depends on the size of a dynamic axis in a way that is not "
-                              f"followed "
-                              f"({x})")
+                              f"followed ({x})")
         return self.constant(x, other.dtype)
 
     def cast(self, x: Edge, dtype: Any) -> Edge:

@@ -66,8 +66,7 @@ class Points:
             else:
                 raise OnnxError(
                     f"export: the axis {label!r} was declared dynamic, but the model runs at few sizes of "
-                    f"it only "
-                    f"({', '.join(map(str, self.lengths[label]))}): {self.refused.get(label, '')}")
+                    f"it only ({', '.join(map(str, self.lengths[label]))}): {self.refused.get(label, '')}")
         labels = list(self.base)
         for a, b in zip(labels, labels[1:]):  # two at once, or a product of both looks like one of them
             self._try({**start, a: self.lengths[a][1], b: self.lengths[b][1]}, kept)

@@ -444,8 +444,7 @@ def _check_names(nodes: list[Node], known: set[str], outputs: list[str]) -> None
                 used |= value.free()
         if lost := used - have:
             raise CheckpointError(f"onnx.load: {node.name} {node.label!r} uses {sorted(lost)[0]!r}, which "
-                                  f"is not made "
-                                  f"before it")
+                                  f"is not made before it")
         have |= {*node.outputs}
     if lost := set(outputs) - have:
         raise CheckpointError(f"onnx.load: nothing makes the output {sorted(lost)[0]!r}")

@@ -148,12 +148,10 @@ def joined(traces: list[Trace], sizes: list[str]) -> Trace:
                 raise OnnxError(f"export: the program takes another way at other sizes: at {sizes[0]} it "
                                 f"computes "
                                 f"{mine.name} in {mine.where}; at {at} {its.name} in {its.where}. Leave the "
-                                f"axis out "
-                                f"of dynamic_axes, or write it so that all sizes go one way")
+                                f"axis out of dynamic_axes, or write it so that all sizes go one way")
         if len(first.steps) != len(other.steps) or first.outputs != other.outputs:
             raise OnnxError(f"export: the program takes another way at other sizes: {len(first.steps)} "
-                            f"operations at "
-                            f"{sizes[0]}, {len(other.steps)} at {at}")
+                            f"operations at {sizes[0]}, {len(other.steps)} at {at}")
     for i, value in enumerate(first.values):
         others = [t.values[i] for t in traces]
         if any(len(v.shape) != len(value.shape) for v in others):

@@ -58,8 +58,7 @@ def _external(t: Any, folder: Path | None, dtype: Any, size: int) -> Tensor:
         raise CheckpointError(f"onnx.load: {t.name} has no numbers as offset and length") from None
     if length != size or offset < 0 or offset + size > path.stat().st_size:
         raise CheckpointError(f"onnx.load: {t.name} of shape {list(t.dims)} needs {size} bytes from "
-                              f"{offset} on of "
-                              f"{place!r}, which it does not have")
+                              f"{offset} on of {place!r}, which it does not have")
     with path.open("rb") as file:
         file.seek(offset)
         data = file.read(size)

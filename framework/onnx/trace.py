@@ -125,8 +125,7 @@ class Trace:
         array = x._array
         if type(array) is not np.ndarray:
             raise OnnxError(f"export: {self._here()} computes on {x.device}; move model and inputs to the "
-                            f"CPU, "
-                            f"outside of vmap")
+                            f"CPU, outside of vmap")
         key = id(array)
         if (view := self._views.get(key)) is not None and self._version.get(id(view[0]), 0) != view[2]:
             self._again(array, *view[:2])
@@ -282,8 +281,7 @@ def _leaves(result: Any, each: Callable) -> Any:
     if hasattr(result, "__dataclass_fields__"):
         return {k: _leaves(getattr(result, k), each) for k in result.__dataclass_fields__}
     raise OnnxError(f"export: the model returns a {type(result).__name__}; wanted tensors, or tuples, lists "
-                    f"and "
-                    f"dicts of them")
+                    f"and dicts of them")
 
 
 def tensors_of(result: Any) -> list[Tensor]:

@@ -78,8 +78,7 @@ def _of_two(op: Any, x: SparseTensor, y: SparseTensor, settings: dict) -> Sparse
     x, y = coalesce(coo(x)), coalesce(coo(y))
     if x.dense_dim() != y.dense_dim():
         raise LayoutError(f"{op.name}: the operands have {x.dense_dim()} and {y.dense_dim()} dense "
-                          f"dimensions, "
-                          f"which must be equally many; use x.to_dense()")
+                          f"dimensions, which must be equally many; use x.to_dense()")
     both: Any
     if op is mul_op:
         a, b = x._pattern.linear, y._pattern.linear  # type: ignore[union-attr]
@@ -107,8 +106,7 @@ def _checked(op: Any, a: Tensor, b: Tensor, settings: dict) -> Tensor:
     of_zeros = op.run(*zeros, **settings)
     if bool((of_zeros._array != 0).any()):
         raise LayoutError(f"{op.name}: of two 0s it is {of_zeros._array.ravel()[0]}, so the result of sparse "
-                          f"tensors "
-                          f"would not be sparse; use x.to_dense()")
+                          f"tensors would not be sparse; use x.to_dense()")
     return op.run(a, b, **settings)
 
 
@@ -116,8 +114,7 @@ def _by_dense(op: Any, x: SparseTensor, y: Any, inputs: tuple) -> SparseTensor:
     """A sparse tensor times, or by, a dense one that broadcasts to its shape."""
     if broadcast_shape((x._size, y.shape), op.name) != tuple(x._size):
         raise ShapeError(f"{op.name}: a dense operand of shape {list(y.shape)} would broadcast the sparse "
-                         f"one of "
-                         f"shape {list(x._size)}; use x.to_dense()")
+                         f"one of shape {list(x._size)}; use x.to_dense()")
     if op is div_op and bool((y._array == 0).any()):
         raise LayoutError("div: the dense divisor has zeros, and 0 / 0 is nan where nothing is stored; use "
                           "x.to_dense()")

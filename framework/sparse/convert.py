@@ -55,8 +55,7 @@ def compress(x: SparseTensor, layout: Layout, block: Any = None) -> SparseTensor
     name = f"to_{layout.name}"
     if len(x._size) != 2 or x.dense_dim():
         raise LayoutError(f"{name}: only matrices without dense dimensions have the layout {layout}, got "
-                          f"shape "
-                          f"{list(x._size)}; use to_sparse_coo(), or to_dense()")
+                          f"shape {list(x._size)}; use to_sparse_coo(), or to_dense()")
     size: Any = pair(block, 2, name, "blocksize") if blocked else (1, 1)
     if x.layout is layout and size == x._pattern.block:  # type: ignore[union-attr]
         return x
@@ -89,8 +88,7 @@ def from_dense(x: Tensor, sparse_dim: int) -> SparseTensor:
     """COO of what is not 0 in a dense tensor, with this many sparse dimensions."""
     if not 0 <= sparse_dim <= x.ndim or (x.ndim and not sparse_dim):
         raise ShapeError(f"to_sparse: sparse_dim={sparse_dim} must be between 1 and the {x.ndim} dimensions "
-                         f"of "
-                         f"the tensor")
+                         f"of the tensor")
     sizes, rest = x.shape[:sparse_dim], x.shape[sparse_dim:]
     rows: Any = x.reshape((count_of(sizes), *rest))  # type: ignore[attr-defined]
     array = rows._array
@@ -117,8 +115,7 @@ def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout: Any = None
         raise LayoutError(f"to_sparse: sparse_dim is for layout COO, not {layout}")
     if (blocksize is not None) != COMPRESSED.get(layout, ("", False))[1]:
         raise ValueError(f"to_sparse: blocksize={blocksize!r} does not go with layout {layout}: the layouts "
-                         f"of "
-                         f"blocks need one, the others take none")
+                         f"of blocks need one, the others take none")
     x: Any = self
     if not isinstance(x, SparseTensor):
         x = from_dense(x, x.ndim if sparse_dim is None else sparse_dim)

@@ -72,8 +72,7 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
     k, n = places.shape
     if not entries.ndim or entries.shape[0] != n:
         raise ShapeError(f"{op}: {n} columns of indices do not fit values of shape {list(entries.shape)}; "
-                         f"each "
-                         f"value has one")
+                         f"each value has one")
     places = places.astype(np.int64, copy=False)
     if size is None:
         sizes = (*(int(m) + 1 for m in (places.max(1) if n else [-1] * k)), *entries.shape[1:])
@@ -81,13 +80,11 @@ def sparse_coo_tensor(indices: Any, values: Any = None, size: Any = None, *, dty
         sizes = size_args((size,), op)
         if len(sizes) != k + entries.ndim - 1 or sizes[k:] != entries.shape[1:]:
             raise ShapeError(f"{op}: size {list(sizes)} does not fit: indices have {k} rows and each value "
-                             f"shape "
-                             f"{list(entries.shape[1:])}; size must be {k} sparse sizes, then these")
+                             f"shape {list(entries.shape[1:])}; size must be {k} sparse sizes, then these")
     for d in range(k):
         if n and not 0 <= int(places[d].min()) <= int(places[d].max()) < sizes[d]:
             raise IndexError(f"{op}: indices[{d}] go from {int(places[d].min())} to {int(places[d].max())}, "
-                             f"but "
-                             f"size[{d}] is {sizes[d]}")
+                             f"but size[{d}] is {sizes[d]}")
     count_of(sizes[:k])
     pattern = Coordinates(places, tuple(sizes[:k]))
     if is_coalesced:
@@ -152,8 +149,7 @@ def _compressed(op: str, layout: Layout, starts: Any, others: Any, values: Any, 
                          f"{list(others.shape)} and values of shape {list(entries.shape)} are no matrix: "
                          f"wanted "
                          f"(rows + 1), (nnz) and {'(nnz, height, width)' if blocked else '(nnz)'}; batches "
-                         f"and "
-                         f"dense dimensions are not offered, use layout COO")
+                         f"and dense dimensions are not offered, use layout COO")
     nnz, block = len(others), tuple(entries.shape[1:]) if blocked else (1, 1)
     if entries.shape[0] != nnz:
         raise ShapeError(f"{op}: {nnz} plain indices do not fit {entries.shape[0]} values")
@@ -181,8 +177,7 @@ def _compressed(op: str, layout: Layout, starts: Any, others: Any, values: Any, 
     grows[starts[:-1][starts[:-1] < nnz]] = True
     if not bool(grows.all()):
         raise ValueError(f"{op}: plain indices must grow within each {by}, and none may come twice; build "
-                         f"layout "
-                         f"COO and call "
+                         f"layout COO and call "
                          f".coalesce().{'to_sparse_csr()' if by == 'row' else 'to_sparse_csc()'}")
     return sparse(pattern, entries, sizes)
 

@@ -184,13 +184,11 @@ def _in_place(name: str, function: str) -> Any:
     def change(self: SparseTensor, other: Any = None, **settings: Any) -> SparseTensor:
         if state.enabled and self._node is not None and type(self._node) is Leaf:
             raise AutogradError(f"{name}: a leaf that requires grad cannot be changed in place; use "
-                                f"no_grad(), "
-                                f"or the form without the underscore")
+                                f"no_grad(), or the form without the underscore")
         made = getattr(Tensor, function)(self, *(() if other is None else (other,)), **settings)
         if not isinstance(made, SparseTensor):
             raise LayoutError(f"{name}: the result would be dense, which a sparse tensor cannot become in "
-                              f"place; "
-                              f"use x.to_dense()")
+                              f"place; use x.to_dense()")
         if made._pattern is self._pattern and made._node is None and self._node is None and (
                 made._entries._array.dtype == self._entries._array.dtype):
             self._entries._array[...] = made._entries._array

@@ -141,15 +141,13 @@ def product(x: Any, y: Any, op: str = "sparse.mm") -> Any:
                              f"{list(y.shape)}: wanted a vector or a matrix; for batches use x.to_dense()")
         if not y.ndim or y.shape[0] != x.shape[1]:
             raise ShapeError(f"{op}: a sparse matrix of shape {list(x.shape)} does not fit a dense tensor of "
-                             f"shape "
-                             f"{list(y.shape)}: the inner sizes must be equal")
+                             f"shape {list(y.shape)}: the inner sizes must be equal")
         rows, values = row_values(x)
         return spmm.run(values, y, rows=rows)
     _matrix(y, op, "mat2")
     if x.ndim not in (1, 2) or x.shape[-1] != y.shape[0]:
         raise ShapeError(f"{op}: shapes {list(x.shape)} and {list(y.shape)} do not fit: the inner sizes must "
-                         f"be "
-                         f"equal, of a vector or matrix and a sparse matrix")
+                         f"be equal, of a vector or matrix and a sparse matrix")
     rows, values = row_values(y)  # (x @ y).T = y.T @ x.T
     across, order = rows.turned
     out = spmm.run(take(values, order), x.t() if x.ndim == 2 else x, rows=across)
@@ -171,8 +169,7 @@ def _two_sparse(x: SparseTensor, y: SparseTensor, op: str) -> SparseTensor:
     """The product of two sparse matrices: every value of a row of x meets the row of y that it names."""
     if x.shape[1] != y.shape[0]:
         raise ShapeError(f"{op}: shapes {list(x.shape)} and {list(y.shape)} do not fit: the inner sizes must "
-                         f"be "
-                         f"equal")
+                         f"be equal")
     a, av = row_values(x)
     b, bv = row_values(y)
     xp = array_module(a.columns)
@@ -280,12 +277,10 @@ def sampled_addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, a
     _matrix(mat1, op, "mat1"), _matrix(mat2, op, "mat2")
     if mat1.shape[1] != mat2.shape[0] or (mat1.shape[0], mat2.shape[1]) != tuple(input.shape):
         raise ShapeError(f"{op}: mat1 of shape {list(mat1.shape)} and mat2 of shape {list(mat2.shape)} do "
-                         f"not fit "
-                         f"input of shape {list(input.shape)}: wanted (m, k), (k, n) and (m, n)")
+                         f"not fit input of shape {list(input.shape)}: wanted (m, k), (k, n) and (m, n)")
     if not mat1.dtype is mat2.dtype is input.dtype:
         raise DTypeError(f"{op}: input is {input.dtype}, mat1 {mat1.dtype} and mat2 {mat2.dtype}; convert "
-                         f"them to "
-                         f"one with .to(dtype)")
+                         f"them to one with .to(dtype)")
     x: Any = input
     x = x.coalesce() if x.is_sparse else x
     rows, order = x._pattern.rows()

@@ -24,8 +24,7 @@ def _sparse(x: Any, op: str) -> SparseTensor:
         return x
     kind = "a dense tensor" if isinstance(x, Tensor) else type(x).__name__
     raise LayoutError(f"{op}: argument 'input' must be sparse, got {kind}; use framework.{op.split('.')[1]}, "
-                      f"or "
-                      f"input.to_sparse()")
+                      f"or input.to_sparse()")
 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None, keepdim: bool = False) -> Tensor:

@@ -55,8 +55,7 @@ class SparseTensor(Tensor):
     @property
     def _array(self) -> Any:  # type: ignore[override]
         raise LayoutError(f"{_asked()}: a sparse tensor (layout {self.layout}, shape {list(self._size)}) is "
-                          f"not "
-                          f"taken here; use x.to_dense(), or x.values() for its values alone")
+                          f"not taken here; use x.to_dense(), or x.values() for its values alone")
 
     @property
     def shape(self) -> Size:
@@ -257,8 +256,7 @@ class SparseTensor(Tensor):
         """Backward from the values; ``gradient`` is sparse with the same places."""
         if not isinstance(gradient, SparseTensor) or len(gradient._pattern) != len(self._pattern):
             raise AutogradError("backward: a sparse result needs a sparse gradient with the same places; "
-                                "reduce "
-                                "it (e.g. framework.sparse.sum(x)) or use x.to_dense()")
+                                "reduce it (e.g. framework.sparse.sum(x)) or use x.to_dense()")
         self._entries.backward(gradient._entries, retain_graph, create_graph, inputs)
 
     def detach(self) -> "SparseTensor":

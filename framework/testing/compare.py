@@ -74,8 +74,7 @@ def _difference(actual: Any, expected: Any, rules: dict, place: str) -> str:
         if actual.keys() != expected.keys():
             return (f"The keys of the mappings do not match:\nMissing keys in the actual mapping: "
                     f"{sorted(expected.keys() - actual.keys(), key=str)}\nAdditional keys in the actual "
-                    "mapping: "
-                    f"{sorted(actual.keys() - expected.keys(), key=str)}{where}")
+                    f"mapping: {sorted(actual.keys() - expected.keys(), key=str)}{where}")
         pairs = [(f"{place}[{key!r}]", actual[key], expected[key]) for key in expected]
     else:
         found = _pair(actual, expected, rules)
@@ -92,8 +91,7 @@ def _pair(actual: Any, expected: Any, rules: dict) -> str:
                             f"{type(expected).__name__}; give tensors, numbers, arrays or containers of them")
     if not rules["subclasses"] and type(actual) is not type(expected):
         raise TypeError(f"assert_close: allow_subclasses=False, and the types are {type(actual).__name__} "
-                        "and "
-                        f"{type(expected).__name__}")
+                        f"and {type(expected).__name__}")
     if isinstance(actual, Number) and isinstance(expected, Number) and not isinstance(actual, np.generic):
         return _scalars(actual, expected, rules)
     a, b = (x if isinstance(x, Tensor) else fw.as_tensor(x) for x in (actual, expected))
@@ -124,8 +122,7 @@ def _scalars(actual: Any, expected: Any, rules: dict) -> str:
                 f"{off}\n"
                 f"Relative difference: {relative}")
     return (f"Scalars are not close!\n\nExpected {expected} but got {actual}.\nAbsolute difference: {off} "
-            "(up to "
-            f"{atol} allowed)\nRelative difference: {relative} (up to {rtol} allowed)")
+            f"(up to {atol} allowed)\nRelative difference: {relative} (up to {rtol} allowed)")
 
 
 def _tensors(a: Tensor, b: Tensor, rules: dict) -> str:

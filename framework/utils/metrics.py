@@ -30,8 +30,7 @@ def _classes(input: Any, target: Any, where: str) -> tuple[np.ndarray, np.ndarra
     if said.ndim > true.ndim:
         if said.ndim != true.ndim + 1:
             raise ShapeError(f"{where}: input has shape {list(said.shape)} and target {list(true.shape)}; "
-                             f"wanted scores "
-                             "(N, C) or class numbers (N), and targets (N)")
+                             f"wanted scores (N, C) or class numbers (N), and targets (N)")
         said = said.argmax(1)
     if said.shape != true.shape:
         raise ShapeError(f"{where}: input is for {list(said.shape)} samples and target for "
@@ -65,8 +64,7 @@ def accuracy(input: Any, target: Any, k: int = 1) -> float:
     scores, true = _array(input, "accuracy: input"), _array(target, "accuracy: target")
     if scores.ndim != true.ndim + 1 or (scores.shape[0], *scores.shape[2:]) != true.shape:
         raise ShapeError(f"accuracy: with k={k} input must be scores (N, C) and target class numbers (N), "
-                         f"got shapes "
-                         f"{list(scores.shape)} and {list(true.shape)}")
+                         f"got shapes {list(scores.shape)} and {list(true.shape)}")
     if not 1 <= k <= scores.shape[1]:
         raise ValueError(f"accuracy: k must be between 1 and the number of classes "
                          f"{scores.shape[1]}, got {k}")
@@ -93,8 +91,7 @@ def confusion_matrix(input: Any, target: Any, num_classes: int | None = None) ->
         num_classes = shape[1] if scores else high + 1
     if low < 0 or high >= num_classes:
         raise IndexError(f"confusion_matrix: class {low if low < 0 else high} is none of the {num_classes} "
-                         f"classes "
-                         f"0 to {num_classes - 1}; give num_classes=")
+                         f"classes 0 to {num_classes - 1}; give num_classes=")
     counts = np.bincount(true * num_classes + said, minlength=num_classes * num_classes)
     return tensor(counts.reshape(num_classes, num_classes))
 
@@ -115,8 +112,7 @@ def _shares(input: Any, target: Any, average: str | None, where: str, formula: A
     if average == "binary":
         if len(each) > 2:
             raise ValueError(f"{where}: average='binary' is for the classes 0 and 1, got {len(each)} "
-                             f"classes; "
-                             "take 'macro'")
+                             f"classes; take 'macro'")
         return float(each[1]) if len(each) == 2 else 0.0
     if average == "weighted":
         return float((each * true).sum() / true.sum())
@@ -180,8 +176,7 @@ def roc_auc(scores: Any, target: Any) -> float:
                          "scores (N, 2) take one column")
     if not np.isin(t, (0, 1)).all():
         raise ValueError(f"roc_auc: target must be 0 or 1, got values {np.unique(t)[:5].tolist()}; for "
-                         f"class c write "
-                         "target == c")
+                         f"class c write target == c")
     if np.isnan(s).any():
         raise ValueError(f"roc_auc: scores hold {int(np.isnan(s).sum())} nan, which have no order")
     positive = t.astype(bool)

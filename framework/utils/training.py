@@ -63,8 +63,7 @@ class EarlyStopping:
             raise ValueError(f"EarlyStopping: mode must be 'min' or 'max', got {mode!r}")
         if patience < 1 or min_delta < 0:
             raise ValueError(f"EarlyStopping: patience must be at least 1 and min_delta not negative, got "
-                             f"{patience} "
-                             f"and {min_delta}")
+                             f"{patience} and {min_delta}")
         self.patience, self.mode, self.min_delta = patience, mode, min_delta
         self.best = math.inf if mode == "min" else -math.inf
         self.best_step = -1

@@ -87,8 +87,7 @@ class Join:
                     break
                 if self._throw:
                     raise RuntimeError(f"Join: rank {self._group.ranks[self._group.rank()]} has no inputs "
-                                       f"left, "
-                                       f"other ranks have (throw_on_early_termination)")
+                                       f"left, other ranks have (throw_on_early_termination)")
                 last = False
                 for hook in self._hooks:
                     hook.main_hook()

@@ -28,8 +28,7 @@ def _group(group: Any, what: str) -> ProcessGroup:
 def _only_sums(op: ReduceOp, what: str) -> None:
     if op not in _SUMS:
         raise ValueError(f"{what}: {op!r} has no derivative here; use ReduceOp.SUM or AVG, or the call of "
-                         f"the same "
-                         f"name in framework.distributed on tensors that need no gradient")
+                         f"the same name in framework.distributed on tensors that need no gradient")
 
 
 class _AllReduce(Function):

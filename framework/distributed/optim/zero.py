@@ -20,11 +20,9 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     """``optimizer_class`` whose state lies in parts on the ranks: each steps its parameters and sends them.
 
     params, defaults: as for the optimizer. Parameters are dealt out by size, the largest first, each to the
-    rank
-    that has least; after a step every rank has all parameters. ``state_dict`` needs
+    rank that has least; after a step every rank has all parameters. ``state_dict`` needs
     ``consolidate_state_dict(to=rank)`` before, on all ranks, and is then that of the optimizer itself: it
-    can be
-    loaded with another number of ranks, or by the optimizer alone.
+    can be loaded with another number of ranks, or by the optimizer alone.
 
     S. Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter models", 2020.
 
@@ -46,8 +44,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                              "process_group")
         if overlap_with_ddp:
             raise ValueError("ZeroRedundancyOptimizer: overlap_with_ddp=True is not supported: step() "
-                             "sends the "
-                             "parameters")
+                             "sends the parameters")
         self.process_group, self._class, self._defaults = group, optimizer_class, defaults
         self._whole: dict[str, Any] | None = None
         self._made = False

@@ -27,8 +27,7 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = tuple(in_shape), tuple(out_shape)
         if math.prod(self.in_shape) != math.prod(self.out_shape):
             raise ValueError(f"ReshapeTransform: {list(self.in_shape)} and {list(self.out_shape)} do not "
-                             "have as "
-                             f"many elements")
+                             f"have as many elements")
         super().__init__(cache_size=cache_size)
 
     @constraints.dependent_property
@@ -114,8 +113,7 @@ class CatTransform(_Parts):
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
             raise ValueError(f"CatTransform: {len(self.transforms)} transforms and {len(self.lengths)} "
-                             "lengths; "
-                             f"give one each")
+                             f"lengths; give one each")
 
     @property
     def event_dim(self) -> int:

@@ -206,8 +206,7 @@ class Reducer:
         value = value[0] if isinstance(value, (list, tuple)) else value
         if not isinstance(value, Tensor):
             raise TypeError(f"DistributedDataParallel: a communication hook must return a Future of a "
-                            f"Tensor, or a "
-                            f"Tensor, got {type(value).__name__}")
+                            f"Tensor, or a Tensor, got {type(value).__name__}")
         if value._array is not bucket.array:
             bucket.set_buffer(value)
 

@@ -67,8 +67,7 @@ class DistributedDataParallel(Module, Joinable):
         params: list[Tensor] = [p for _, p in named if p.requires_grad]
         if not params:
             raise RuntimeError("DistributedDataParallel: no parameter of the module requires a gradient; "
-                               "there is "
-                               "nothing to average")
+                               "there is nothing to average")
         self.module = module
         self.process_group, self.broadcast_buffers, self.average = group, broadcast_buffers, average
         self.device_ids, self.output_device, self.dim = device_ids, output_device, dim
@@ -229,8 +228,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def __getstate__(self) -> dict[str, Any]:
         raise RuntimeError("DistributedDataParallel: it belongs to the processes of its group and cannot "
-                           "be pickled "
-                           "or copied; save .module, or its state_dict()")
+                           "be pickled or copied; save .module, or its state_dict()")
 
 
 class _Shadow(JoinHook):

@@ -1,8 +1,7 @@
 """The old weight norm and spectral norm, which compute a weight in a hook before each call.
 
 State dicts have ``weight_g`` and ``weight_v``, or ``weight_orig``, ``weight_u`` and ``weight_v``, as
-PyTorch's.
-``nn.utils.parametrizations`` has the ones to use.
+PyTorch's. ``nn.utils.parametrizations`` has the ones to use.
 """
 
 import warnings
@@ -122,8 +121,7 @@ def remove_weight_norm(module: Module, name: str = "weight") -> Module:
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:
     """The old form of ``parametrizations.spectral_norm``: ``name_orig`` and the buffers ``name_u`` and
-    ``name_v``
-    take the place of the parameter. Returns the module.
+    ``name_v`` take the place of the parameter. Returns the module.
 
     Raises RuntimeError where it is there already, ValueError for a name that is no parameter.
 

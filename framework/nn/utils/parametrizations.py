@@ -237,9 +237,8 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
     reflections); by default matrix_exp for square and complex ones, householder for others.
     use_trivialization:
     start from, and assign by, a fixed matrix in front. M. Lezcano-Casado and D. Martinez-Rubio, "Cheap
-    orthogonal
-    constraints in neural networks", 2019. Returns the module; raises ValueError for tensors below 2
-    dimensions.
+    orthogonal constraints in neural networks", 2019. Returns the module; raises ValueError for tensors
+    below 2 dimensions.
 
     >>> layer = fw.nn.utils.parametrizations.orthogonal(fw.nn.Linear(3, 3))
     >>> bool((layer.weight @ layer.weight.mT - fw.eye(3)).abs().max() < 1e-5)

@@ -1,9 +1,8 @@
 """Parameters that are computed from others: ``layer.weight = f(original)``, with f a module.
 
 A parametrized module gets a class of its own, which has a property under the tensor's name; the original
-stands
-in ``module.parametrizations.<name>.original`` (``original0``, ``original1``... where ``right_inverse`` gives
-several).
+stands in ``module.parametrizations.<name>.original`` (``original0``, ``original1``... where
+``right_inverse`` gives several).
 """
 
 import copy
@@ -67,8 +66,7 @@ class ParametrizationList(ModuleList):
         if not self.is_tensor and not (
                 isinstance(start, (list, tuple)) and all(isinstance(t, Tensor) for t in start)):
             raise ValueError(f"right_inverse of {type(modules[0]).__name__} must give a Tensor or a "
-                             f"sequence of "
-                             f"Tensors, got {type(start).__name__}")
+                             f"sequence of Tensors, got {type(start).__name__}")
         self.ntensors = 1 if self.is_tensor else len(start)
         before = original.data if isinstance(original, Parameter) else None
         try:
@@ -125,8 +123,7 @@ class ParametrizationList(ModuleList):
             for module in reversed(list(self)):
                 if not hasattr(module, "right_inverse"):
                     raise RuntimeError(f"{type(module).__name__} has no right_inverse(), which assigning to "
-                                       f"the "
-                                       f"parametrized tensor needs")
+                                       f"the parametrized tensor needs")
                 new = module.right_inverse(new)
             parts = [new] if self.is_tensor else list(new)
             if len(parts) != self.ntensors:
@@ -204,8 +201,7 @@ def _remake(plain: type, names: tuple[str, ...]) -> Any:
 def register_parametrization(module: Module, tensor_name: str, parametrization: Module, *,
                              unsafe: bool = False) -> Module:
     """Make a parameter or buffer of ``module`` the output of ``parametrization``; further ones come after
-    those
-    that are there. Returns the module.
+    those that are there. Returns the module.
 
     ``parametrization.right_inverse(value)``, if there is one, gives what to start from. unsafe: do not
     check that

@@ -44,8 +44,7 @@ class BasePruningMethod(ABC):
         scores = original if importance_scores is None else importance_scores
         if tuple(scores.shape) != tuple(original.shape):
             raise ValueError(f"prune: importance_scores must have the shape {list(original.shape)} of "
-                             f"'{name}', "
-                             f"got {list(scores.shape)}")
+                             f"'{name}', got {list(scores.shape)}")
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
         if old is None:
@@ -321,8 +320,7 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     all.
 
     pruning_method: a class of PRUNING_TYPE "unstructured", made with ``kwargs``. importance_scores: a dict
-    from
-    pairs to tensors, for those that are not judged by their values.
+    from pairs to tensors, for those that are not judged by their values.
 
     >>> a, b = fw.nn.Linear(2, 2), fw.nn.Linear(2, 2)
     >>> prune = fw.nn.utils.prune

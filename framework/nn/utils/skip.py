@@ -9,8 +9,7 @@ from ..module import Module
 
 def skip_init(module_cls: type, *args: Any, **kwargs: Any) -> Any:
     """``module_cls(*args, **kwargs)`` without filling its parameters: their memory holds anything, and no
-    random
-    numbers are drawn. For modules whose values come from a checkpoint.
+    random numbers are drawn. For modules whose values come from a checkpoint.
 
     Raises TypeError for what is no Module class.
 

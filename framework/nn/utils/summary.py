@@ -30,8 +30,7 @@ class Summary:
 
     layers: in the order of their calls, modules that hold others left out. parameters, trainable: numbers of
     elements, shared ones once. parameter_bytes, activation_bytes: of the parameters and of all results of
-    layers.
-    flops: multiplications and additions of products and convolutions, forward.
+    layers. flops: multiplications and additions of products and convolutions, forward.
     """
 
     def __init__(self, module: Module, layers: list[Layer]) -> None:

@@ -77,8 +77,7 @@ class FuzzedTensor:
     size, steps: per dimension. probability_contiguous: else its dimensions lie in memory in a random order.
     min_elements, max_elements, max_allocation_bytes: drawn again outside. dim_parameter: the parameter that
     says how many of the dimensions there are. roll_parameter: the one by which sizes and steps are rolled
-    round.
-    tensor_constructor: ``(size, dtype, **parameters) -> Tensor``.
+    round. tensor_constructor: ``(size, dtype, **parameters) -> Tensor``.
     """
 
     def __init__(
