@@ -269,13 +269,12 @@ def any_batched(arrays: Any) -> bool:
 
 def opened(arrays: Sequence) -> tuple[Level, list, tuple[bool, ...]]:
     """The innermost level of the arrays, the arrays with its batch in front, and which of them have one."""
-    level = max([a.level for a in arrays if type(a) is Batched], key=_start)
+    level: Any = None
+    for a in arrays:
+        if type(a) is Batched and (level is None or a.level.start > level.start):
+            level = a.level
     batched = tuple([type(a) is Batched and a.level is level for a in arrays])
     return level, [a.full if own else a for a, own in zip(arrays, batched)], batched
-
-
-def _start(level: Level) -> int:
-    return level.start
 
 
 # -- what rules are made of ----------------------------------------------------------------------
