@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 import framework as fw
 from framework import dtypes
 from framework.jit import backward as plans
+from framework.jit import deferral, gradients
+from framework.jit import plans as plans_module
 
 nn, F = fw.nn, fw.nn.functional
 
@@ -244,8 +246,106 @@ def test_random_programs(number):
 def test_programs_whose_operations_are_put_off():
     """Training steps and chains that repeat, with what may happen in between; more of them by the command."""
     assert not [n for n in range(120) if compile_deferred.differs(n)]
-    if fw._native.module is not None and hasattr(fw._native.module, "Tape"):
+    if plans_module.possible():
         before = fw._native.module.deferred_calls()
         compile_deferred.differs(7)
         compile_deferred.differs(8)
         assert fw._native.module.deferred_calls() > before
+
+
+def _own_gradients(compile):
+    a, b, x = (fw.randn(4, 4, requires_grad=True) for _ in range(3))
+
+    @compile
+    def step():
+        (a + b).sum().backward()
+        (x * 2 + a).square().sum().backward()
+    for _ in range(3):
+        a.grad = b.grad = x.grad = None
+        step()
+        a.grad.add_(1)
+    return a.grad, b.grad, x.grad
+
+
+def _taken_over(compile):
+    p, q = fw.randn(30, 30, requires_grad=True), fw.randn(30, 30, requires_grad=True)
+
+    @compile
+    def step():
+        u = p + p
+        v = u + q
+        (u.square().sum() + v.square().sum()).backward()
+    for _ in range(4):
+        step()
+    return p.grad, q.grad
+
+
+def _views_written_through(compile):
+    p = fw.randn(4, requires_grad=True)
+
+    @compile
+    def step():
+        y = p * 2
+        v = y.view(2, 2)
+        y.mul_(3)
+        return v
+    for _ in range(3):
+        p.grad = None
+        step().sum().backward()
+    return p.grad
+
+
+def _views_returned(compile):
+    x, seen = fw.randn(4), []
+
+    @compile
+    def step():
+        y = x * 2
+        return y, y.view(2, 2)
+    for _ in range(3):
+        y, v = step()
+        y.add_(1)
+        seen += [v, v._version, v._is_view()]
+    return seen
+
+
+def _unlinked(plain):
+    def forward(self, path, alive):
+        before = [list(call.data.fixed) for call in path]
+        for call in path:
+            call.data.fixed = [False] * len(call.data.fixed)
+        try:
+            return plain(self, path, alive)
+        finally:
+            for call, fixed in zip(path, before):
+                call.data.fixed = fixed
+    return forward
+
+
+RULES = {  # what a rule is for, and what it would be without it
+    "own": (_own_gradients, gradients, "own", lambda plain: lambda ge, g: ge),
+    "taken over": (_taken_over, gradients, "takes_over", lambda plain: lambda leaf, op: False),
+    "views follow": (_views_written_through, deferral, "_hand_over_views", lambda plain: lambda *_: None),
+    "views are linked": (_views_returned, deferral.Session, "_forward", _unlinked),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_rules_of_putting_off_are_needed(rule, monkeypatch):
+    program, home, name, broken = RULES[rule]
+    wanted = told(program, lambda f: f)
+    assert told(program, fw.compile) == wanted
+    if plans_module.possible():
+        monkeypatch.setattr(home, name, broken(getattr(home, name)))
+        with contextlib.suppress(ValueError):  # a gradient that cannot be written shows it, too
+            assert told(program, fw.compile) != wanted
+
+
+def test_a_chain_is_one_kernel():
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    a, b = fw.randn(8, 8), fw.randn(8, 8)
+    chain = fw.compile(lambda: fw.tanh(a * b + a) * fw.sigmoid(b))
+    for _ in range(3):
+        chain()
+    assert "1 kernels, 1 of them fused from 5 elementwise ones, served 2 times" in chain.explain()

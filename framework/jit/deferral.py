@@ -27,7 +27,7 @@ from ..tensor import Tensor
 from . import doors
 from .backward import Refused
 from .gradients import Freed, Gradient, order_of, template_of
-from .kernels import Book, Unknown, listened, steps_of
+from .kernels import Book, Unknown, listened, owner_of, steps_of
 from .segments import Missing, Writer
 
 LEARNING = 3  # calls during which all doors are asked
@@ -221,7 +221,7 @@ class Session:
                 self._demand(call, door, args, place)
         if tape.advance(call, result):
             call.ready = True
-            call.views = any(data.fixed)
+            call.views = any(self._is_from_outside(x) for x in _tensors([result]))
         else:
             tape.forget()
         return result
@@ -275,6 +275,11 @@ class Session:
             data.fixed.append(x._more is not None or x._array.base is not None and name[0] == "e")
             data.grad.append(x._node is not None)
         return data
+
+    def _is_from_outside(self, x: Tensor) -> bool:
+        """Whether the memory of a result may be that of a tensor that was handed in."""
+        memory = {id(owner_of(a)) for a in self.tape.arrays()}
+        return id(owner_of(x._array)) in memory
 
     def _positions_are_given(self, name: str, args: tuple, settings: dict, place: int) -> bool:
         """Whether the positions are a tensor from outside, and the function is called in its plain form."""

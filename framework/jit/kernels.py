@@ -1,6 +1,7 @@
 """What a call runs: the kernels behind a public function, found out by listening to one call of it."""
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 from weakref import ref
 
@@ -38,6 +39,13 @@ class Array:
         self.name = name
 
 
+def owner_of(array: ndarray) -> ndarray:
+    """The array that has the memory."""
+    while isinstance(array.base, ndarray):
+        array = array.base
+    return array
+
+
 class Book:
     """The names of the arrays that were seen in one segment: weakly, so that it keeps no memory."""
 
@@ -50,13 +58,31 @@ class Book:
 
     def part_of(self, array: Any) -> tuple[Name, int] | None:
         """The array whose memory this one shows a part of, and where in it that begins."""
-        owner = array
-        while isinstance(owner.base, ndarray):
-            owner = owner.base
+        owner = owner_of(array)
+        if not owner.flags.c_contiguous:
+            return None
         name = self.name_of(owner)
-        if name is None or owner is array or not owner.flags.c_contiguous or name[0] == "e":
+        if name is None:  # a kernel's result that is itself a view of what it made
+            name = next((n for r, n in self.names.values()
+                         if (known := r()) is not None and owner_of(known) is owner), None)
+        if name is None or name[0] == "e":  # where in its memory an external lies, is another thing each time
             return None
         return name, array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
+
+    def turned(self, array: Any) -> tuple[Name, tuple, bool] | None:
+        """The array that this is with its dimensions in another order, and which; whether reshaped then."""
+        owner = owner_of(array)
+        name = self.name_of(owner)
+        if name is None or owner is array or owner.size != array.size or not 1 < owner.ndim < 6 \
+                or owner.__array_interface__["data"][0] != array.__array_interface__["data"][0]:
+            return None
+        for axes in permutations(range(owner.ndim)):
+            seen = owner.transpose(axes)
+            if seen.shape == array.shape and seen.strides == array.strides:
+                return name, axes, False
+            if seen.flags.c_contiguous and array.flags.c_contiguous and not owner.flags.c_contiguous:
+                return name, axes, True
+        return None
 
     def name_of(self, array: Any) -> Name | None:
         found = self.names.get(id(array))
@@ -65,7 +91,7 @@ class Book:
 
 def part(whole: ndarray, shape: tuple, dtype: Any, offset: int, strides: tuple) -> ndarray:
     """A view of a part of an array in row-major order."""
-    return np.ndarray(shape, dtype, whole, offset, strides)
+    return np.ndarray(shape, dtype, owner_of(whole), offset, strides)
 
 
 def listened(function: Callable, *args: Any, **settings: Any) -> tuple[Any, list]:
@@ -105,6 +131,17 @@ def steps_of(log: list, book: Book, prefix: str) -> tuple[list[Step], Callable]:
                 continue
             new = f"t{prefix}_{len(steps)}"
             steps.append(Step(kernel, (Array(name),), {}, new, (array.shape, array.dtype)))
+            book.add(array, new)
+            return new
+        turned = book.turned(array)
+        if turned is not None:
+            new = f"t{prefix}_{len(steps)}"
+            steps.append(Step(ndarray.transpose, (Array(turned[0]), turned[1]), {}, new,
+                              None if turned[2] else (array.shape, array.dtype)))
+            if turned[2]:  # as rows, and then in another shape
+                flat, new = new, f"{new}s"
+                steps.append(Step(ndarray.reshape, (Array(flat), array.shape), {}, new,
+                                  (array.shape, array.dtype)))
             book.add(array, new)
             return new
         found = book.part_of(array)
