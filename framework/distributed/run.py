@@ -118,6 +118,7 @@ class Run:
                     deadline = time.monotonic() + stages[0][0]
                 if deadline is not None and time.monotonic() >= deadline and stages:
                     self._kill(stages.pop(0)[1])
+                    self._kill(signal.SIGCONT)  # one that is stopped hears nothing else
                     deadline = time.monotonic() + (stages[0][0] if stages else _TERM)
             while self._listen(0.02):
                 pass
