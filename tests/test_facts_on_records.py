@@ -19,13 +19,17 @@ NO_LISTS = {
     "models/small.py": "kinds of recurrent layers, an argument",
     "nested/functions.py": "the functions that a class of tensors does itself, at their rules",
     "nn/embedding.py": "ways to reduce, an argument",
+    "nn/rnn_cell.py": "kinds of recurrent layers, an argument",
     "onnx/operators/recurrent.py": "ONNX's words for activations, in files",
     "onnx/operators/shapes.py": "ONNX's words for reductions, in files",
     "ops/index/embedding_bag.py": "ways to reduce, an argument",
     "ops/index/scatter_reduce.py": "ways to reduce, an argument",
     "ops/language/program.py": "instructions of the engine",
     "ops/language/words.py": "the table of the language's words itself",
+    "sparse/products.py": "ways to reduce, an argument",
 }
+# such lists all the same, which are to become facts on the records: what a compiled function may put off
+OPEN = {"jit/deferral.py", "jit/doors.py"}
 
 
 def texts(node):
@@ -81,14 +85,16 @@ def found_in(search):
 
 
 def test_nobody_asks_an_op_for_its_name():
-    assert not found_in(questions), "say it on the record (Op in ops/record/op.py), and ask the record"
+    new = found_in(questions).keys() - OPEN
+    assert not new, "say it on the record (Op in ops/record/op.py), and ask the record"
 
 
 def test_there_are_no_lists_of_ops():
     found = found_in(lists)
-    new = {path: hits for path, hits in found.items() if path not in NO_LISTS}
+    new = {path: hits for path, hits in found.items() if path not in NO_LISTS and path not in OPEN}
     assert not new, "say it on the record (Op in ops/record/op.py), and ask the record"
     assert not NO_LISTS.keys() - found.keys(), "gone: take it off the list"
+    assert not OPEN - found.keys() - found_in(questions).keys(), "gone: take it off the list"
 
 
 @pytest.mark.parametrize("search, text", [
