@@ -485,3 +485,22 @@ def test_a_view_taken_under_no_grad_stays_a_constant_until_it_is_written():
     x.add_(p)
     v.sum().backward()
     np.testing.assert_array_equal(p.grad.numpy(), np.array([[1.0], [0.0], [0.0]]).repeat(4, 1))
+
+
+def test_strides_reach_only_memory_that_is_there():
+    """A view by strides of a tensor that is a part of a larger memory: the rest has no gradient."""
+    whole = fw.arange(10.0)
+    part = whole.detach()[6:9].detach()
+    scale = fw.full((4,), 2.0, requires_grad=True)
+    view = part.as_strided((4,), (2,), 0)
+    view.mul_(scale)
+    assert whole.tolist() == [0, 1, 4, 3, 8, 5, 12, 7, 8, 9]
+    assert part.tolist() == [12, 7, 8]
+    part.sum().backward()
+    assert scale.grad.tolist() == [0, 0, 0, 6]
+
+    x = fw.arange(10.0)[6:9].detach().requires_grad_()
+    y = x.as_strided((4,), (2,), 0)
+    first, = fw.autograd.grad((y * y).sum(), x, create_graph=True)
+    second, = fw.autograd.grad(first.sum(), x)
+    assert first.tolist() == [12, 0, 0] and second.tolist() == [2, 0, 0]

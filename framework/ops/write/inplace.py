@@ -149,9 +149,15 @@ def _write_part(xp: Any, out: Any, chain: tuple, value: Any) -> Any:
     if xp.may_share_memory(part, out) and (xp is not np or part.flags.writeable):
         part[...] = value
     else:  # the chain was a view in the base's memory layout only, or has elements twice
-        places = _follow(xp.arange(out.size).reshape(out.shape), chain)
-        out.reshape(-1)[places] = value
+        places = _places(xp, out.shape, chain)
+        mine = places >= 0
+        out.reshape(-1)[places[mine]] = xp.broadcast_to(xp.asarray(value), places.shape)[mine]
     return out
+
+
+def _places(xp: Any, shape: tuple[int, ...], chain: tuple) -> Any:
+    """Where in a tensor of this shape lies what the view shows; -1 for memory around it that is another's."""
+    return _follow(xp.arange(1, math.prod(shape) + 1).reshape(shape), chain) - 1
 
 
 def _taken(g: Any, chain: tuple) -> Any:
@@ -160,9 +166,9 @@ def _taken(g: Any, chain: tuple) -> Any:
     if not hasattr(raw(part), "strides") or not overlaps_itself(raw(part)):
         return part
     xp, shape = array_module(raw(g)), raw(g).shape
-    places = _follow(xp.arange(math.prod(shape)).reshape(shape), chain).reshape(-1)
+    places = _places(xp, shape, chain).reshape(-1)
     order = xp.arange(places.size)
-    last = xp.zeros(math.prod(shape), "int64")
+    last = xp.zeros(math.prod(shape) + 1, "int64")  # one more, for what is not in it
     last[places] = order
     return part * like(part, lambda xp, dtype: (last[places] == order).reshape(part.shape).astype(dtype))
 
@@ -181,12 +187,12 @@ def batch_put_view(op: Op, size: int, arrays: list, batched: tuple, settings: di
     if any_batched(arrays):  # of an outer batch, too
         return looped(op, size, arrays, batched, settings, warn=False)
     out = np.array(x, copy=True, order="C").reshape(size, math.prod(x.shape[1:]))
-    places = _follow(np.arange(out.shape[1]).reshape(x.shape[1:]), settings["chain"])
+    places = _places(np, x.shape[1:], settings["chain"])
     value: Any = 0
     if len(arrays) > 1:
         value = np.broadcast_to(aligned([arrays[1], places], (batched[1], False))[0], (size, *places.shape))
-        value = value.reshape(size, places.size)
-    out[:, places.reshape(-1)] = value
+        value = value.reshape(size, places.size)[:, places.reshape(-1) >= 0]
+    out[:, places[places >= 0]] = value
     return out.reshape(x.shape)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import no_grad
+from ...backends import array_module
 from ...backends.segments import owner_of
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
@@ -42,7 +43,7 @@ def _positions(xp: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
 
 
 def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
-    if _strides(x) != layout:
+    if _strides(x) != layout or not _reaches(xp, x, size, stride, offset):
         low = min(offset, 0)
         memory = xp.zeros(max(_span(x.shape, layout), _span(size, stride, offset)) - low, x.dtype)
         memory[_positions(xp, x.shape, layout, -low)] = x
@@ -56,6 +57,15 @@ def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: i
     if out.flags.writeable and overlaps_itself(out):
         out.flags.writeable = False
     return out
+
+
+def _reaches(xp: Any, x: Any, size: tuple, stride: tuple, offset: int) -> bool:
+    """Whether the memory that ``x`` lies in holds all of it: not where ``x`` stands for the call's tensor.
+
+    That is a gradient, or a copy, whose memory is its own, and the call was of a part of a larger one.
+    """
+    before, total = _memory_around(xp, x)
+    return 0 in size or before + offset >= 0 and before + _span(size, stride, offset) <= total
 
 
 class _Memory:
@@ -88,12 +98,16 @@ unstride = Op("unstride", "x", kernel=_unstride_kernel, jvp="linear",
 
 def _storage(x: Tensor) -> tuple[int, int]:
     """Elements of the underlying memory before the first of ``x``, and in all."""
-    array = x._array
     if x.device.type == "meta":  # no memory, so any size of it
         return 0, sys.maxsize
-    if x.is_cuda:
+    return _memory_around(array_module(x._array), x._array)
+
+
+def _memory_around(xp: Any, array: Any) -> tuple[int, int]:
+    if xp is not np:
         memory = array.data.mem
         return int(array.data.ptr - memory.ptr) // array.itemsize, memory.size // array.itemsize
+    array = np.asarray(array)
     owner = owner_of(array)
     start = owner.__array_interface__["data"][0]
     return (array.__array_interface__["data"][0] - start) // array.itemsize, owner.nbytes // array.itemsize
