@@ -170,11 +170,11 @@ class Gradient:
         op, edges = node.op, node.edges
         count, self.at = len(edges), op.name
         if isinstance(op, Cut):
-            names = [self._new() if e is not None else None for e in edges]
+            pieces = [self._new() if e is not None else None for e in edges]
             masked = masked or isinstance(g, list) and None in g
             pull = _pulling(op, edges, (), {}, None, masked)
-            self.steps.append(Step(pull, (self._placed(g),), {}, names, None))
-            return names, masked, [False] * count
+            self.steps.append(Step(pull, (self._placed(g),), {}, pieces, None))
+            return pieces, masked, [False] * count
         if type(op).pull not in (Op.pull, Elementwise.pull):
             raise Refused(f"{op.name}, which may run a user's code")
         for value in node.settings.values():
@@ -187,16 +187,16 @@ class Gradient:
                 return self._elementwise(node, g, book), masked, [
                     r is not None and r.text != "g" for r in op.rules]
             kept = self._kept(node, book)
-            names = [self._new() if e is not None and (op.rules is None or op.rules[i] is not None) else None
+            found = [self._new() if e is not None and (op.rules is None or op.rules[i] is not None) else None
                      for i, e in enumerate(edges)]
             pull = _pulling(op, edges, tuple(kept), node.settings, node.shapes, masked)
-            self.steps.append(Step(pull, (self._placed(g), *kept.values()), {}, names, None))
+            self.steps.append(Step(pull, (self._placed(g), *kept.values()), {}, found, None))
             if not masked and not op.masks and op.rules is not None and node.shapes is not None:
                 whole = np.broadcast_shapes(*[s for s in node.shapes if s is not None])
-                names = [g if n is not None and r.text == "g" and s == whole else n
-                         for n, r, s in zip(names, op.rules, node.shapes)]
-                self.steps[-1].results = [None if n == g else n for n in names]
-            return names, masked or op.masks, [False] * count
+                found = [g if n is not None and r.text == "g" and s == whole else n
+                         for n, r, s in zip(found, op.rules, node.shapes)]
+                self.steps[-1].results = [None if n == g else n for n in found]
+            return found, masked or op.masks, [False] * count
         masked = masked or op.masks
         kept = self._kept(node, book)
         values = {**node.settings, **kept}
@@ -263,7 +263,7 @@ class Later(Node):
 class Freed:
     """The nodes of a segment whose backward went by a plan; made at first look."""
 
-    def __init__(self, template: list, leaves: list) -> None:
+    def __init__(self, template: list, leaves: dict) -> None:
         self.template, self.leaves = template, leaves
         self.laters: dict[int, ref] = {}
         self.base = next_seq()
