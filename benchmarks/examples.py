@@ -73,6 +73,7 @@ PROGRAMS = {
     "sklearn_estimator": Program(r"accuracy ([\d.]+)% over", "accuracy {} %"),
     "tree_lstm": Program(r"test accuracy ([\d.]+)%", "test accuracy {} %", "", "--data {data}/sst2",
                          torch=False),
+    "structures": Program(r"at least ([\d.]+)% right", "at least {} % right", torch=False),
     "gcn": Program(r"accuracy ([\d.]+)$", "accuracy {}", torch=False),
 }
 

@@ -36,6 +36,7 @@ QUICK = {
     "scipy_optimizer": lambda n: n < 5e-3,
     "sine_lbfgs": lambda n: n < 0.003,
     "sklearn_estimator": lambda n: n > 93,
+    "structures": lambda n: n > 82,
     "tree_lstm": lambda n: n > 80,
     "unet": lambda n: n > 0.4,
     "vae": lambda n: n < 27,
