@@ -1,6 +1,6 @@
 """Random numbers as pure functions: of a key and a position, or of the bits that a generator drew.
 
-The native kernels do the same operations in the same order (``dropout.cpp``, ``normal.h``), so both give the
+The native kernels do the same operations in the same order (``_native/random/``), so both give the
 same bits.
 """
 

@@ -1,6 +1,6 @@
 """The functions that a compiled function may put off, and the code that they have while one runs.
 
-A *door* (``_native/deferral.cpp``) stands in front of a function: it matches the call against recorded ones,
+A *door* (``_native/deferral/``) stands in front of a function: it matches the call against recorded ones,
 or calls the function. Functions keep their identity and get another code that calls their door, as
 ``ops/record/arming.py`` does it, but only while a compiled function runs: others pay nothing.
 

@@ -1,8 +1,8 @@
 """Elementwise steps that follow each other as one pass over memory, with several results.
 
 What is fused is the *programs* that the calls themselves run, instruction by instruction
-(``_native/fused.cpp``): each rounds as before, so the bits are eager's. A pass that does not apply to the
-arrays at hand (another dtype or order in memory than when it was made) is run program by program.
+(``_native/program/fused.cpp``): each rounds as before, so the bits are eager's. A pass that does not apply
+to the arrays at hand (another dtype or order in memory than when it was made) is run program by program.
 """
 
 from contextlib import suppress

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <new>
 
-#include "pool.h"
-#include "products.h"
-#include "scratch.h"
-#include "softmax.h"
+#include "base/pool.h"
+#include "gemm/products.h"
+#include "base/scratch.h"
+#include "norm/softmax.h"
 
 namespace fw {
 namespace {

@@ -3,7 +3,7 @@
 A row says how NumPy and CuPy call it, what the native engine does for it, and what it is in ONNX. Words with
 kernels of their own (gamma, Bessel) are added by the rooms that have these (``add_words``); what a word is on
 tensors, the records themselves say as they are made (``OPS_BY_NAME``). ``tests/test_native.py`` holds the
-table to the engine's instructions (``_native/instructions.h``) and to the expressions of all records.
+table to the engine's instructions (``_native/program/instructions.h``) and to the expressions of all records.
 """
 
 import ast

@@ -1,0 +1,310 @@
+// Backward of scaled dot-product attention: the weights once more, block by block, from the row log-sum-exps.
+//
+// With P the weights, D = sum of g * out over the features: dS = P (g v^T - D), and dq = dS k, dk = dS^T q,
+// dv = P^T g. A thread has a range of the keys of some heads: nobody else adds to its rows of dk and dv. Where
+// that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order.
+#include <vector>
+
+#include "attention/attention.h"
+
+namespace fw {
+namespace {
+
+using namespace attention;
+
+// The gradients that are wanted.
+template <class T> struct Gradients {
+    Operand<T> q, k, v, mask;
+};
+
+template <class T> struct Backward : Problem<T> {
+    Operand<const T> g, out;
+    const T* lse;
+    Gradients<T> to;
+    bool shared_q;             // several heads add to one dq, which begins as 0
+    int64_t parts;             // of the keys
+    std::vector<T*> more;      // dq of every part but the first, (heads, queries, width)
+};
+
+// The axes that heads of different threads differ in, and those that one thread goes through.
+struct Split {
+    std::vector<int64_t> groups{0}, members{0};  // head = group + member
+
+    void take(int64_t size, int64_t step, bool together) {
+        std::vector<int64_t>& list = together ? members : groups;
+        std::vector<int64_t> longer;
+        for (int64_t place : list)
+            for (int64_t i = 0; i < size; ++i) longer.push_back(place + i * step);
+        list = std::move(longer);
+    }
+};
+
+template <class T> void clear(Matrix<T> m, int64_t rows, int64_t width) {
+    for (int64_t i = 0; m.p && i < rows; ++i) std::fill(m.p + i * m.row, m.p + i * m.row + width, T(0));
+}
+
+// One block of scores and what its derivative needs.
+template <class T> class Block {
+  public:
+    Block(const Backward<T>& a, const Coins& coins)
+        : a(a), coins(coins), wide(padded<T>(a.width)), out_wide(padded<T>(a.out_width)), room(size(a)),
+          qt(room.take(a.width * QUERIES)), gt(room.take(a.out_width * QUERIES)), q(room.take(QUERIES * wide)),
+          g(room.take(QUERIES * out_wide)), weights(room.take(BLOCK_SIZE)), ds(room.take(BLOCK_SIZE)),
+          added(room.take(BLOCK_SIZE)), drop(room.take(BLOCK_SIZE)), rows(room.take(BLOCK_SIZE)),
+          keys(room.take(KEYS * wide)), values(room.take(KEYS * out_wide)), dq(room.take(QUERIES * wide)),
+          out(room.take(QUERIES * out_wide)) {}
+
+    // The queries from `first` on with the keys [begin, end); their dq, if it is wanted, goes to `to_q`.
+    void run(int64_t head, int64_t first, int64_t begin, int64_t end, Matrix<T> to_q, bool add) {
+        const int64_t count = std::min(QUERIES, a.queries - first);
+        if (begin >= end) return add ? void() : clear(to_q.from(first), count, a.width);
+        width = padded<T>(count);
+        take_queries(head, first, count);
+        const Matrix<const T> k = a.k.at(head), v = a.v.at(head);
+        for (int64_t key = begin; key < end; key += KEYS) {
+            Place<T> at{head, first, count, key, std::min(KEYS, end - key)};
+            const Matrix<const T> left = as_left(k.from(key), at.keys, a.width, keys);
+            find_scores(left, at.keys, a.width, q, qt, count, weights);
+            product<T>(at.keys, width, a.out_width, as_left(v.from(key), at.keys, a.out_width, values), gt, QUERIES,
+                       ds, QUERIES, false);
+            take_mask(a, at, added, rows);
+            if (a.p > 0) take_coins(a, coins, at, drop, rows);
+            const bool open = a.masking == Masking::causal && key + at.keys <= first + 1;
+            choosing_masking(open ? Masking::none : a.masking, [&](auto m) { differentiate<m.value>(at); });
+            spread(at, left, to_q.p != nullptr, key > begin);
+        }
+        if (to_q.p) give_queries(to_q.from(first), count, add);
+    }
+
+  private:
+    const Backward<T>& a;
+    const Coins& coins;
+    const int64_t wide, out_wide;
+    int64_t width = 0;
+    Room<T> room;
+    T *qt, *gt, *q, *g, *weights, *ds, *added, *drop, *rows, *keys, *values, *dq, *out;
+    T lse[QUERIES], d[QUERIES];
+
+    static int64_t size(const Backward<T>& a) {
+        const int64_t wide = padded<T>(a.width), out_wide = padded<T>(a.out_width);
+        return (a.width + a.out_width + 2 * (wide + out_wide)) * QUERIES + 5 * BLOCK_SIZE + KEYS * (wide + out_wide);
+    }
+
+    // Rows of q (times the scale) and g, as they lie and turned, and D.
+    void take_queries(int64_t head, int64_t first, int64_t count) {
+        pack_queries(qt, a.q.at(head).from(first), count, a.width);
+        pack_queries(gt, a.g.at(head).from(first), count, a.out_width);
+        pack_rows(q, a.q.at(head).from(first), count, a.width);
+        pack_rows(g, a.g.at(head).from(first), count, a.out_width);
+        pack_rows(out, a.out.at(head).from(first), count, a.out_width);
+        scale_by(a.scale, qt, a.width * QUERIES);
+        scale_by(a.scale, q, count * wide);
+        for (int64_t i = 0; i < QUERIES; ++i) {
+            lse[i] = i < count ? a.lse[head * a.queries + first + i] : T(0);
+            Vec<T> sum{};
+            for (int64_t f = 0; i < count && f < out_wide; f += lanes<T>)
+                sum = fma<T>(load(g + i * out_wide + f), load(out + i * out_wide + f), sum);
+            d[i] = total<T>(sum);
+        }
+    }
+
+    // From scores and g v^T: the weights that multiply the values, and dS.
+    template <Masking Here> [[gnu::noinline]] void differentiate(const Place<T>& at) {
+        for (int64_t i = 0; i < width; i += lanes<T>) {
+            const Vec<T> top = load(lse + i), mean = load(d + i);
+            const Mask<T> empty = top == splat(-LEAST<T>);
+            const Int<T> lead = Int<T>(at.query + i - at.key);
+            for (int64_t j = 0; j < at.keys; ++j) {
+                const int64_t place = j * QUERIES + i;
+                auto [s, closed] = masked<Here>(load(weights + place), added + place, Int<T>(lead - j));
+                Vec<T> w = decay<T>(s - top), dw = load(ds + place);
+                if constexpr (Here == Masking::added) w = select<T>(empty, Vec<T>{}, w);
+                Vec<T> kept = w;
+                if (a.p > 0) kept = w * load(drop + place), dw = dw * load(drop + place);
+                Vec<T> change = w * (dw - mean);
+                if constexpr (Here == Masking::causal || Here == Masking::closed)
+                    change = select<T>(closed, Vec<T>{}, change);
+                store<T>(weights + place, kept);
+                store<T>(ds + place, change);
+            }
+        }
+    }
+
+    // What the block adds to dk, dv, the mask's gradient and (in `dq`) to dq.
+    void spread(const Place<T>& at, Matrix<const T> k, bool to_q, bool add) {
+        auto add_rows = [&](const Operand<T>& to, const T* block, const T* right, int64_t row, int64_t cols) {
+            if (!to.wanted()) return;
+            Matrix<T> c = to.at(at.head).from(at.key);
+            product<T>(at.keys, cols, at.queries, {block, QUERIES, 1}, right, row, c.p, c.row, true);
+        };
+        add_rows(a.to.v, weights, g, out_wide, a.out_width);
+        add_rows(a.to.k, ds, q, wide, a.width);
+        if (to_q) {
+            Matrix<const T> right = k.p == keys ? k : as_right(k, at.keys, a.width, keys);
+            product<T>(at.queries, a.width, at.keys, {ds, 1, QUERIES}, right.p, right.row, dq, wide, add);
+        }
+        if (!a.to.mask.wanted()) return;
+        Matrix<T> m = a.to.mask.at(at.head);
+        m.p += at.query * m.row + at.key * m.col;
+        for (int64_t i = 0; i < at.queries; ++i)
+            for (int64_t j = 0; j < at.keys; ++j) m.p[i * m.row + j * m.col] += ds[j * QUERIES + i];
+    }
+
+    void give_queries(Matrix<T> to, int64_t count, bool add) {
+        const Vec<T> scale = splat(a.scale);
+        for (int64_t i = 0; i < count; ++i)
+            vectors<T>(0, a.width, [&](int64_t e, auto part, int) {
+                T* p = to.p + i * to.row + e;
+                Vec<T> sum = load(dq + i * wide + e) * scale;
+                put(p, add ? take(p, part) + sum : sum, part);
+            });
+    }
+};
+
+template <class T> bool all_finite(const Backward<T>& a, int64_t head) {
+    return finite<T>(a.q.at(head), a.queries, a.width) && finite<T>(a.g.at(head), a.queries, a.out_width) &&
+           finite<T>(a.k.at(head), a.keys, a.width) && finite<T>(a.v.at(head), a.keys, a.out_width);
+}
+
+template <class T> void all(const Backward<T>& a, const Split& split) {
+    const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size());
+    const Coins coins(a.key, a.p);
+    const int64_t work = a.queries * ceil_div(a.keys, a.parts) * (a.width + a.out_width) * 2;
+    parallel(groups * a.parts, std::max<int64_t>(1, GRAIN / work), [&](int64_t first, int64_t last) {
+        Block<T> block(a, coins);
+        for (int64_t t = first; t < last; ++t) {
+            const int64_t group = split.groups[size_t(t / a.parts)], part = t % a.parts;
+            const int64_t begin = part * blocks / a.parts * KEYS;
+            const int64_t end = std::min((part + 1) * blocks / a.parts * KEYS, a.keys);
+            for (int64_t member : split.members) {
+                clear(a.to.k.at(group + member).from(begin), end - begin, a.width);
+                clear(a.to.v.at(group + member).from(begin), end - begin, a.out_width);
+            }
+            for (int64_t member : split.members) {
+                const int64_t head = group + member;
+                const bool skips = a.masking == Masking::causal && all_finite(a, head);
+                Matrix<T> to = a.to.q.at(head);
+                if (to.p && part) to = {a.more[size_t(part - 1)] + head * a.queries * a.width, a.width, 1};
+                for (int64_t i = 0; i < a.queries; i += QUERIES)
+                    block.run(head, i, begin, std::min(end, a.last_key(i + QUERIES, skips)), to, a.shared_q && !part);
+            }
+        }
+    });
+}
+
+template <class T> void add_parts(const Backward<T>& a) {
+    if (!a.to.q.wanted() || a.parts == 1) return;
+    const int64_t rows = a.heads.count * a.queries;
+    parallel(rows, a.shared_q ? rows : grain_of(a.width * a.parts), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            Matrix<T> m = a.to.q.at(r / a.queries).from(r % a.queries);
+            for (const T* more : a.more)
+                for (int64_t e = 0; e < a.width; ++e) m.p[e] += more[r * a.width + e];
+        }
+    });
+}
+
+// Which heads one thread must go through: those that add to one gradient.
+template <class T> Split split_of(const Backward<T>& a, const std::vector<Array>& wanted) {
+    Split split;
+    int64_t step = a.heads.count;
+    for (int d = 0; d < a.heads.ndim; ++d) {
+        bool together = false;
+        for (const Array& x : wanted) {
+            int own = d - a.heads.ndim + x.ndim() - 2;
+            together = together || own < 0 || x.shape(own) == 1;
+        }
+        step /= a.heads.shape[d];
+        split.take(a.heads.shape[d], step, together && a.heads.shape[d] > 1);
+    }
+    return split;
+}
+
+// So many that eight threads have work; not more with more threads, so that the sums stay the same.
+template <class T> int64_t parts_of(const Backward<T>& a, int64_t groups) {
+    const bool one_column = a.to.mask.wanted() && a.to.mask.first.col == 0;
+    return one_column ? 1 : std::min(ceil_div(a.keys, KEYS), ceil_div(8, groups));
+}
+
+bool shared(const Heads& heads, const Array& x) {
+    int64_t own = 1;
+    for (int d = 0; d < x.ndim() - 2; ++d) own *= x.shape(d);
+    return own < heads.count;
+}
+
+void fill_zero(const Array& x) { std::memset(x.data<char>(), 0, size_t(x.size() * PyArray_ITEMSIZE(x.p))); }
+
+template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], const std::vector<bool>& wanted) {
+    NewArray results[4];
+    Operand<T>* to[4] = {&a.to.q, &a.to.k, &a.to.v, &a.to.mask};
+    std::vector<Array> kept;
+    const npy_intp none = 0;
+    for (int i = 0; i < 4; ++i) {
+        const Array& x = given[i];
+        results[i] = !wanted[i] ? new_array(1, &none, type_number<T>)
+                     : i < 3    ? new_by_length(x.ndim(), x.shape(), x)
+                                : new_array(x.ndim(), x.shape(), x.type());
+        if (!wanted[i]) continue;
+        *to[i] = {a.heads, results[i]};
+        kept.push_back(results[i]);
+    }
+    const Split split = split_of(a, kept);
+    a.parts = parts_of(a, int64_t(split.groups.size()));
+    a.shared_q = wanted[0] && shared(a.heads, given[0]);
+    std::vector<nb::object> owners;
+    for (int64_t i = 1; wanted[0] && i < a.parts; ++i) {
+        npy_intp shape[] = {a.heads.count, a.queries, a.width};
+        NewArray more = new_array(3, shape, type_number<T>);
+        a.more.push_back(more.data<T>());
+        owners.push_back(give(more));
+    }
+    {
+        Release release(a.heads.count * a.queries * a.keys * int64_t(sizeof(T)));
+        if (a.shared_q) fill_zero(results[0]);
+        if (wanted[3]) fill_zero(results[3]);
+        all(a, split);
+        add_parts(a);
+    }
+    return nb::make_tuple(give(results[0]), give(results[1]), give(results[2]), give(results[3]));
+}
+
+bool same_heads(const Heads& heads, const Array& x, int64_t rows, int64_t cols, int further) {
+    if (x.ndim() != heads.ndim + further || x.shape(heads.ndim) != rows) return false;
+    if (further == 2 && x.shape(heads.ndim + 1) != cols) return false;
+    return std::equal(heads.shape, heads.shape + heads.ndim, x.shape());
+}
+
+template <class T>
+nb::object backward_of(const Array& g, const Array& q, const Array& k, const Array& v, const Array& mask, bool masked,
+                       const Array& out, const Array& lse, bool causal, double scale, double p, uint64_t key,
+                       const std::vector<bool>& wanted) {
+    Backward<T> a;
+    if (!set_up<T>(a, q, k, v, mask, masked, causal, scale, p, key) || !a.heads.count) return not_implemented();
+    for (const Array* x : {&g, &out})
+        if (!x->is<T>() || !whole_strides(*x) || !same_heads(a.heads, *x, a.queries, a.out_width, 2))
+            return not_implemented();
+    if (!lse.is<T>() || !lse.contiguous() || !same_heads(a.heads, lse, a.queries, 0, 1)) return not_implemented();
+    a.g = {a.heads, g}, a.out = {a.heads, out}, a.lse = lse.data<T>();
+    return backward(a, {q, k, v, mask}, wanted);
+}
+
+nb::object attention_grad(Array g, Array q, Array k, Array v, nb::object mask, Array out, Array lse, bool causal,
+                          double scale, double p, uint64_t key, nb::tuple needs) {
+    Given given(mask);
+    if (!takes(q, k, v, given.a, !given.none) || (causal && !given.none)) return not_implemented();
+    std::vector<bool> wanted;
+    for (nb::handle h : needs) wanted.push_back(nb::cast<bool>(h));
+    if (wanted.size() != 4 || (wanted[3] && (given.none || given.a.is<bool>()))) return not_implemented();
+    auto run = q.is<float>() ? backward_of<float> : backward_of<double>;
+    return run(g, q, k, v, given.a, !given.none, out, lse, causal, scale, p, key, wanted);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("attention_grad", &attention_grad, nb::arg("g"), nb::arg("q"), nb::arg("k"), nb::arg("v"),
+          nb::arg("mask").none(), nb::arg("out"), nb::arg("lse"), nb::kw_only(), nb::arg("causal"), nb::arg("scale"),
+          nb::arg("p"), nb::arg("key"), nb::arg("wanted"));
+}
+
+}  // namespace fw

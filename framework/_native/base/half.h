@@ -1,0 +1,57 @@
+// float16 (IEEE 754 binary16). Numbers are computed as float32 and rounded once, to the nearest, ties to even.
+#pragma once
+
+#include "base/simd.h"
+
+namespace fw {
+
+struct Half {
+    uint16_t bits;
+};
+
+FW_INLINE float widen(Half h) {
+    const uint32_t sign = uint32_t(h.bits & 0x8000) << 16, rest = h.bits & 0x7fff;
+    if (rest >= 0x7c00) return bits<float>(sign | 0x7f800000 | (rest & 0x3ff) << 13 | (rest > 0x7c00 ? 0x400000 : 0));
+    if (rest >= 0x400) return bits<float>(sign | ((rest << 13) + (112u << 23)));
+    const float small = float(rest) * 0x1p-24f;  // exact, zero included
+    return sign ? -small : small;
+}
+
+FW_INLINE Half narrow_half(float x) {
+    const uint32_t u = bits<uint32_t>(x), sign = u >> 16 & 0x8000, size = u & 0x7fffffff;
+    if (size > 0x7f800000) return {uint16_t(sign | 0x7e00 | (size >> 13 & 0x3ff))};
+    if (size >= 0x477ff000) return {uint16_t(sign | 0x7c00)};  // 65520 and above
+    if (size < 0x38800000) {  // below the normal numbers: in steps of 2^-24
+        if (size < 0x33000000) return {uint16_t(sign)};
+        const uint32_t mantissa = (size & 0x7fffff) | 0x800000, shift = 126 - (size >> 23);
+        const uint32_t whole = mantissa >> shift, rest = mantissa & ((1u << shift) - 1), half = 1u << (shift - 1);
+        return {uint16_t(sign | (whole + (rest > half || (rest == half && (whole & 1)))))};
+    }
+    return {uint16_t(sign | ((size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13))};
+}
+
+inline void widen(float* to, const Half* from, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    for (; i + 16 <= n; i += 16)
+        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))));
+#elif defined(FW_AVX2)
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+#endif
+    for (; i < n; ++i) to[i] = widen(from[i]);
+}
+
+inline void narrow(Half* to, const float* from, int64_t n) {
+    int64_t i = 0;
+#if defined(FW_AVX512)
+    for (; i + 16 <= n; i += 16)
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i), _mm512_cvtps_ph(_mm512_loadu_ps(from + i), 0));
+#elif defined(FW_AVX2)
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+#endif
+    for (; i < n; ++i) to[i] = narrow_half(from[i]);
+}
+
+}  // namespace fw

@@ -1,0 +1,312 @@
+// Memory for arrays: a bounded cache of large buffers, and how much is in use.
+//
+// Fresh pages cost more than the arithmetic on them, so buffers of large arrays are kept when freed and
+// handed out again. NumPy asks this allocator while its handler is set (NEP 49), which the framework does
+// around kernels and backward; arrays remember their handler, so it does not matter where they die.
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "bind/array.h"
+#include "base/layout.h"
+#include "base/scratch.h"
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <pthread.h>
+#endif
+#if defined(__linux__)
+#include <malloc.h>
+#include <sys/mman.h>
+#elif defined(__APPLE__)
+#include <malloc/malloc.h>
+#endif
+
+namespace fw {
+namespace {
+
+constexpr size_t LARGE = 256 << 10;     // below this NumPy's own allocator is quick
+constexpr size_t HUGE_PAGE = 2 << 20;
+constexpr size_t CACHE_LINE = 64;
+constexpr size_t PAGE = 4096;           // where large buffers begin
+
+struct Counters {
+    size_t allocated = 0, peak = 0, cached = 0, limit = size_t(1) << 30, system_calls = 0;
+};
+
+std::mutex lock;
+Counters counters;
+std::multimap<size_t, void*> kept;           // by size; few entries, since sizes repeat
+std::unordered_map<void*, size_t> live;      // large buffers in use
+PyDataMem_Handler* numpys = nullptr;
+PyObject* capsule = nullptr;
+
+// Sizes are rounded up, so that arrays of about one size share buffers: an eighth is lost at most.
+size_t rounded(size_t size) {
+    if (size > SIZE_MAX / 4) return size;  // which nobody has; rounding would overflow
+    size_t unit = CACHE_LINE << 10;
+    while (unit * 16 <= size) unit *= 2;
+    return (size + unit - 1) / unit * unit;
+}
+
+size_t usable_size(void* p) {
+#if defined(__APPLE__)
+    return malloc_size(p);
+#else
+    return malloc_usable_size(p);
+#endif
+}
+
+void count(size_t size) {
+    counters.allocated += size;
+    if (counters.allocated > counters.peak) counters.peak = counters.allocated;
+}
+
+void* fresh(size_t size) {
+    ++counters.system_calls;
+    bool huge = size >= 2 * HUGE_PAGE;
+    void* p = nullptr;
+    if (posix_memalign(&p, huge ? HUGE_PAGE : PAGE, size) != 0) return nullptr;
+#if defined(__linux__)
+    if (huge) madvise(p, size, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
+void drop_all() {
+    for (auto& entry : kept) free(entry.second);
+    kept.clear();
+    counters.cached = 0;
+}
+
+void* take(size_t size) {
+    size_t whole = rounded(size);
+    std::lock_guard<std::mutex> held(lock);
+    auto found = kept.find(whole);
+    void* p;
+    if (found != kept.end()) {
+        p = found->second;
+        kept.erase(found);
+        counters.cached -= whole;
+    } else {
+        p = fresh(whole);
+        if (!p && !kept.empty()) {  // out of memory: what is cached may be what is missing
+            drop_all();
+            p = fresh(whole);
+        }
+    }
+    if (p) {
+        try {
+            live[p] = size;
+        } catch (const std::bad_alloc&) {
+            free(p);
+            return nullptr;
+        }
+        count(size);
+    }
+    return p;
+}
+
+// Whether p is one of our large buffers; it is put back then. That is decided by membership alone: sizes that
+// NumPy or the system tell are not those that were asked for.
+bool put_back(void* p) {
+    if (reinterpret_cast<uintptr_t>(p) % PAGE) return false;  // most small buffers: without looking them up
+    std::lock_guard<std::mutex> held(lock);
+    const auto found = live.find(p);
+    if (found == live.end()) return false;
+    const size_t size = found->second, whole = rounded(size);
+    live.erase(found);
+    counters.allocated -= size;
+    if (counters.cached + whole > counters.limit) {
+        free(p);
+        return true;
+    }
+    kept.emplace(whole, p);
+    counters.cached += whole;
+    return true;
+}
+
+void* allocate(void*, size_t size) {
+    if (size >= LARGE) return take(size);
+    void* p = numpys->allocator.malloc(numpys->allocator.ctx, size);
+    if (p) {
+        std::lock_guard<std::mutex> held(lock);
+        count(size);
+    }
+    return p;
+}
+
+void* allocate_zeros(void*, size_t n, size_t each) {
+    size_t size;
+    if (__builtin_mul_overflow(n, each, &size)) return nullptr;
+    if (size >= LARGE) {
+        void* p = take(size);
+        if (p) memset(p, 0, size);
+        return p;
+    }
+    void* p = numpys->allocator.calloc(numpys->allocator.ctx, n, each);
+    if (p) {
+        std::lock_guard<std::mutex> held(lock);
+        count(size);
+    }
+    return p;
+}
+
+void uncount(size_t size) {
+    std::lock_guard<std::mutex> held(lock);
+    counters.allocated -= std::min(size, counters.allocated);
+}
+
+void release(void*, void* p, size_t size) {
+    if (!p || put_back(p)) return;
+    uncount(size);
+    numpys->allocator.free(numpys->allocator.ctx, p, size);
+}
+
+size_t size_of_large(void* p) {  // 0: not one of ours
+    std::lock_guard<std::mutex> held(lock);
+    const auto found = live.find(p);
+    return found == live.end() ? 0 : found->second;
+}
+
+// NumPy does not tell the old size. Of its own buffers the system's allocator knows about how many bytes there are.
+void* resize(void*, void* p, size_t size) {
+    if (!p) return allocate(nullptr, size);
+    const size_t large = size_of_large(p), old = large ? large : usable_size(p);
+    if (!large && size < LARGE) {
+        void* moved = numpys->allocator.realloc(numpys->allocator.ctx, p, size);
+        if (!moved) return nullptr;
+        uncount(old);
+        std::lock_guard<std::mutex> held(lock);
+        count(size);
+        return moved;
+    }
+    void* moved = allocate(nullptr, size);
+    if (!moved) return nullptr;
+    memcpy(moved, p, std::min(old, size));
+    if (!put_back(p)) {
+        uncount(old);
+        numpys->allocator.free(numpys->allocator.ctx, p, old);
+    }
+    return moved;
+}
+
+#if defined(__unix__) || defined(__APPLE__)
+// A thread that forks holds the lock, so that in the child nobody who is not there has it.
+struct AroundFork {
+    AroundFork() {
+        pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { lock.unlock(); });
+    }
+} around_fork;
+#endif
+
+PyDataMem_Handler handler = {"framework", 1, {nullptr, allocate, allocate_zeros, resize, release}};
+
+// Makes `wanted` (our own handler for None) the one of this context; returns the one before.
+nb::object use_memory(nb::object wanted) {
+    if (!wanted.is_none() && !PyCapsule_IsValid(wanted.ptr(), "mem_handler"))
+        throw nb::type_error("use_memory: wanted what an earlier call returned, or None");
+    PyObject* before = PyDataMem_SetHandler(wanted.is_none() ? capsule : wanted.ptr());
+    if (!before) throw nb::python_error();
+    return nb::steal(before);
+}
+
+nb::dict statistics() {
+    std::lock_guard<std::mutex> held(lock);
+    nb::dict d;
+    d["allocated"] = counters.allocated;
+    d["peak"] = counters.peak;
+    d["cached"] = counters.cached;
+    d["limit"] = counters.limit;
+    d["system_calls"] = counters.system_calls;
+    return d;
+}
+
+}  // namespace
+
+// Runs `make` with our handler in force, so that its array comes from the cache.
+template <class F> NewArray from_cache(F&& make) {
+    nb::object before = use_memory(nb::none());
+    PyObject* a = make();
+    if (!a) {
+        nb::python_error error;  // taken aside: the handler is not changed with an error set
+        use_memory(before);
+        throw error;
+    }
+    use_memory(before);
+    return NewArray(a);
+}
+
+namespace {
+
+// Memory that the next new array of its shape and type is to be, of this thread: a gradient's place in a bucket, say.
+thread_local PyObject* home = nullptr;
+
+// Sets it, or with None takes it back; returns whether an array took the place of the last one.
+bool place_next(nb::object given) {
+    const bool taken = home == nullptr;
+    Py_CLEAR(home);
+    Array a;
+    if (!given.is_none() && nb::try_cast(given, a) && a.usable() && a.contiguous() && a.writeable())
+        home = given.release().ptr();
+    return taken;
+}
+
+bool suits(PyObject* place, int ndim, const npy_intp* shape, int type) {
+    const Array a{reinterpret_cast<PyArrayObject*>(place)};
+    return a.type() == type && a.ndim() == ndim && std::equal(shape, shape + ndim, a.shape());
+}
+
+}  // namespace
+
+NewArray new_array(int ndim, const npy_intp* shape, int type) {
+    if (home && suits(home, ndim, shape, type)) return NewArray(std::exchange(home, nullptr));
+    if (ndim < 0 || ndim > NPY_MAXDIMS) throw nb::value_error("an array has at most 64 dimensions");
+    PyArray_Descr* descr = PyArray_DescrFromType(type);
+    int64_t bytes = PyDataType_ELSIZE(descr);
+    for (int d = 0; d < ndim; ++d)  // NumPy raises for what does not fit into 64 bits
+        if (__builtin_mul_overflow(bytes, int64_t(shape[d]), &bytes)) bytes = LARGE;
+    auto make = [&] {
+        return PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, nullptr, nullptr, 0, nullptr);
+    };
+    if (bytes >= int64_t(LARGE)) return from_cache(make);
+    PyObject* made = make();
+    if (!made) throw nb::python_error();
+    return NewArray(made);
+}
+
+NewArray new_like(Array prototype, int type) {
+    return from_cache([&] {
+        return PyArray_NewLikeArray(prototype.p, NPY_KEEPORDER, PyArray_DescrFromType(type), 0);
+    });
+}
+
+FW_BIND(m) {
+    numpys = static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
+    capsule = PyCapsule_New(&handler, "mem_handler", nullptr);
+    if (!numpys || !capsule) throw nb::python_error();
+    // large scratch comes from the cache and is counted
+    allocator() = {[](size_t bytes, void*) { return bytes >= LARGE_SCRATCH ? take(bytes) : take_aligned(bytes); },
+                   [](void* p, size_t, void*) { if (!put_back(p)) free(p); }};
+    m.def("use_memory", &use_memory, nb::arg("handler").none());
+    m.def("memory_statistics", &statistics);
+    m.def("place_next", &place_next, nb::arg("given").none());
+    m.def("empty_cache", [] {
+        std::lock_guard<std::mutex> held(lock);
+        drop_all();
+    });
+    m.def("reset_peak", [] {
+        std::lock_guard<std::mutex> held(lock);
+        counters.peak = counters.allocated;
+        counters.system_calls = 0;
+    });
+    m.def("set_cache_limit", [](size_t bytes) {
+        std::lock_guard<std::mutex> held(lock);
+        counters.limit = bytes;
+        if (counters.cached > bytes) drop_all();
+    });
+}
+
+}  // namespace fw

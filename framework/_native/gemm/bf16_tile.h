@@ -1,0 +1,192 @@
+// Tiles of products of bfloat16 by vdpbf16ps, which adds two products of neighbouring steps to a float32.
+//
+// Operands lie as pairs: for two steps 2p and 2p + 1 the two numbers side by side, as one word of 32 bits. B is a
+// panel: for each pair of steps the words of `width` columns. A is one, too, or lies in place where its steps are
+// side by side. Like the processor's, the products take denormal numbers as 0.
+#pragma once
+
+#include "base/bf16.h"
+#include "gemm/gemm_kernel.h"
+
+#if defined(FW_AVX512) && (defined(__clang__) || __GNUC__ >= 10)
+#define FW_DOT_BF16 1
+#include <cpuid.h>
+#define FW_WITH_BF16 __attribute__((target("avx512bf16")))
+#else
+#define FW_DOT_BF16 0
+#endif
+
+namespace fw {
+
+#if FW_DOT_BF16
+inline bool has_dot_bf16() {
+    static const bool has = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1);
+    }();
+    return has;
+}
+
+namespace pairs {
+
+constexpr int rows = tile_rows, width = 2 * lanes<float>;
+
+FW_INLINE uint32_t word(const Bf16* p) {
+    uint32_t w;
+    std::memcpy(&w, p, sizeof w);
+    return w;
+}
+
+// sums[i, j] = sum over the pairs p of a[i, p] . b[p, j], after what `sums` holds if `add`. When the sums are
+// complete (`c`), they are rounded with a bias for each row or column, and stored there instead.
+struct Tile {
+    const Bf16* a;
+    int64_t a_row, a_step;  // the pair p of row i lies at a + i * a_row + p * a_step
+    const uint32_t* b;
+    int64_t pairs;
+    int cols;
+    float* sums;
+    int64_t sums_row;
+    bool add;
+    Bf16* c = nullptr;
+    int64_t c_row = 0;
+    const Bf16 *row_bias = nullptr, *col_bias = nullptr;
+};
+
+template <int R, int V> FW_WITH_BF16 void finish(const Tile& t, __m512 (&sum)[R][V]) {
+    __m512 shift[V];
+    for (int j = 0; j < V; ++j) shift[j] = _mm512_setzero_ps();
+    if (t.col_bias)
+        for (int j = 0; j < V; ++j) {
+            const int left = t.cols - j * lanes<float>, n = left < lanes<float> ? left : lanes<float>;
+            Bf16 part[lanes<float>] = {};
+            std::memcpy(part, t.col_bias + j * lanes<float>, size_t(n) * sizeof(Bf16));
+            shift[j] = (__m512)load_wide(part);
+        }
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+        const __m512 own = _mm512_set1_ps(t.row_bias ? widen(t.row_bias[i]) : 0);
+        for (int j = 0; j < V; ++j) {
+            __m512 v = sum[i][j];
+            if (t.row_bias) v = _mm512_add_ps(v, own);
+            if (t.col_bias) v = _mm512_add_ps(v, shift[j]);
+            const __m256i h = (__m256i)narrow((Vec<float>)v);
+            const int left = t.cols - j * lanes<float>;
+            const __mmask16 mask = left >= lanes<float> ? 0xffff : __mmask16((1u << left) - 1);
+            _mm256_mask_storeu_epi16(t.c + i * t.c_row + j * lanes<float>, mask, h);
+        }
+    }
+}
+
+template <int R, int V> FW_WITH_BF16 void tile(const Tile& t) {
+    __m512 sum[R][V];
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j)
+            sum[i][j] = t.add ? _mm512_loadu_ps(t.sums + i * t.sums_row + j * lanes<float>) : _mm512_setzero_ps();
+    const int64_t row = t.a_row, step = t.a_step;
+    const Bf16* a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
+    for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
+    const uint32_t* b = t.b;
+    for (int64_t p = t.pairs; p > 0; --p) {
+        __m512bh vb[V];
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j) vb[j] = (__m512bh)_mm512_loadu_si512(b + j * lanes<float>);
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) {
+            const __m512bh va = (__m512bh)_mm512_set1_epi32(int(word(a[i / 3] + i % 3 * row)));
+#pragma GCC unroll 2
+            for (int j = 0; j < V; ++j) sum[i][j] = _mm512_dpbf16_ps(sum[i][j], va, vb[j]);
+        }
+        b += width;
+#pragma GCC unroll 8
+        for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
+    }
+    if (t.c) return finish<R, V>(t, sum);
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j) _mm512_storeu_ps(t.sums + i * t.sums_row + j * lanes<float>, sum[i][j]);
+}
+
+using Function = void (*)(const Tile&);
+struct Table {
+    Function at[rows][2];
+    template <int... I> constexpr explicit Table(std::integer_sequence<int, I...>) : at{} {
+        ((at[I / 2][I % 2] = tile<I / 2 + 1, I % 2 + 1>), ...);
+    }
+};
+inline constexpr Table table{std::make_integer_sequence<int, 2 * rows>{}};
+
+// Any tile of 1 to `rows` rows and 1 to `width` columns; `sums` has room for whole vectors.
+FW_INLINE void run(int height, const Tile& t) { table.at[height - 1][t.cols > lanes<float>](t); }
+
+// -- packing --------------------------------------------------------------------------------------
+
+FW_INLINE Halves load_halves(const Bf16* p, int64_t n) {  // the first n <= 16, then 0
+    const __mmask16 mask = n >= 16 ? 0xffff : __mmask16((1u << n) - 1);
+    return (Halves)_mm256_maskz_loadu_epi16(mask, p);
+}
+
+// The words of two rows: to[i] = (low[i], high[i]) for i < n, and 0 up to 16. A row that is not there is null.
+FW_INLINE void interleave(uint32_t* to, const Bf16* low, const Bf16* high, int64_t n) {
+    using Words = Vec<uint32_t>;
+    Words w = __builtin_convertvector(load_halves(low, n), Words);
+    if (high) w |= __builtin_convertvector(load_halves(high, n), Words) << 16;
+    store<uint32_t>(to, w);
+}
+
+// 16 rows of words, the first `count` of each, as columns of `to`; rows from `rows` on count as 0. row(i) gives
+// where row i begins; `odd`: of the last word, only the first number is there.
+template <class Row>
+FW_INLINE void transposed(uint32_t* to, int to_width, int rows, int64_t count, bool odd, Row&& row) {
+    Vec<float> v[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; ++i) {
+        if (i >= rows) {
+            v[i] = Vec<float>{};
+        } else if (count >= 16 && !(odd && count == 16)) {
+            v[i] = (Vec<float>)_mm512_loadu_ps(row(i));
+        } else {
+            const int64_t numbers = 2 * count - odd;
+            const __mmask32 mask = numbers >= 32 ? ~__mmask32(0) : (__mmask32(1) << numbers) - 1;
+            v[i] = (Vec<float>)_mm512_castsi512_ps(_mm512_maskz_loadu_epi16(mask, row(i)));
+        }
+    }
+    fw::transpose<float>(v);
+    const int64_t last = count < 16 ? count : 16;
+    for (int64_t p = 0; p < last; ++p) _mm512_storeu_ps(to + p * to_width, (__m512)v[p]);
+}
+
+// to[p * to_width + i] = (src[i * row + 2 p * step], src[i * row + (2 p + 1) * step]) for i < rows, 0 for more, and
+// 0 for a step k that is odd and not there. to_width is a multiple of 16, and `to` has room for whole panels.
+inline void pack(uint32_t* to, int to_width, const Bf16* src, int rows, int64_t row, int64_t step, int64_t k) {
+    const int64_t count = (k + 1) / 2;
+    if (row == 1) {
+        for (int64_t p = 0; p < count; ++p, to += to_width, src += 2 * step)
+            for (int i = 0; i < to_width; i += 16)
+                interleave(to + i, src + i, 2 * p + 1 < k ? src + i + step : nullptr, std::max(rows - i, 0));
+    } else if (step == 1) {
+        for (int64_t p = 0; p < count; p += 16) {
+            const bool odd = k % 2 && p + 16 >= count;
+            for (int i = 0; i < to_width; i += 16)
+                transposed(to + p * to_width + i, to_width, rows - i, count - p, odd,
+                           [&](int r) { return src + (i + r) * row + 2 * p; });
+        }
+    } else {
+        for (int64_t p = 0; p < count; ++p, to += to_width, src += 2 * step)
+            for (int i = 0; i < to_width; ++i) {
+                const Bf16* at = src + i * row;
+                const uint32_t low = i < rows ? at->bits : 0, high = i < rows && 2 * p + 1 < k ? at[step].bits : 0;
+                to[i] = low | high << 16;
+            }
+    }
+}
+
+}  // namespace pairs
+#else
+inline bool has_dot_bf16() { return false; }
+#endif
+
+}  // namespace fw

@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "gemm/gemm_share.h"
+#include "gemm/gemv.h"
+#include "base/scratch.h"
+
+namespace fw {
+namespace {
+
+// A block of A, ROWS x STEPS, stays in the level 2 cache; one of B, STEPS x COLUMNS, in the last level.
+constexpr int64_t STEPS = 384, ROWS = 8 * tile_rows, COLUMNS = 1024;
+constexpr int64_t TINY = 64;             // rows, columns and steps of products that are not cut up
+
+template <class T> void finish_part(const Gemm<T>& g) {
+    if (g.finish.run) g.finish.run(g.finish, g.c, g.c_row, g.row, g.m, g.col, g.n);
+}
+
+// One block: rows x columns of C, over a part of k. B is in panels, or in place but for its last columns.
+template <class T> class Block {
+  public:
+    Block(const Gemm<T>& g, bool direct_a, bool direct_b) : g(g), direct_a(direct_a), direct_b(direct_b) {}
+
+    void take_b() {
+        int64_t first = direct_b ? g.n / lanes<T> * lanes<T> / tile_cols<T> * tile_cols<T> : 0;
+        if (direct_b && g.n % lanes<T> == 0) return;
+        T* to = panels_b = scratch<T>(0, (g.n - first + tile_cols<T>) * g.k);
+        for (int64_t j = first; j < g.n; j += tile_cols<T>, to += tile_cols<T> * g.k) {
+            int cols = int(std::min<int64_t>(g.n - j, tile_cols<T>));
+            pack_panel(to, tile_cols<T>, g.b + j * g.b_col, cols, g.b_col, g.b_row, g.k);
+        }
+    }
+
+    void multiply(int64_t row, int64_t rows) {
+        int64_t count = ceil_div(rows, tile_rows);
+        T* panels_a = nullptr;
+        if (!direct_a) {
+            T* to = panels_a = scratch<T>(1, rows * g.k + lanes<T>);
+            each_panel(row, rows, count, [&](int64_t i, int h, int64_t) {
+                pack_panel(to, h, g.a + i * g.a_row, h, g.a_row, g.a_col, g.k);
+                to += h * g.k;
+            });
+        }
+        for (int64_t j = 0; j < g.n; j += tile_cols<T>) {
+            Tile<T> t;
+            t.cols = int(std::min<int64_t>(g.n - j, tile_cols<T>));
+            t.k = g.k, t.add = g.add, t.c_row = g.c_row;
+            set_b(t, j);
+            each_panel(row, rows, count, [&](int64_t i, int h, int64_t done) {
+                t.a = direct_a ? g.a + i * g.a_row : panels_a + done * g.k;
+                t.a_row = direct_a ? g.a_row : 1;
+                t.a_step = direct_a ? g.a_col : h;
+                t.c = g.c + i * g.c_row + j;
+                run_tile(h, t);
+            });
+        }
+    }
+
+  private:
+    const Gemm<T>& g;
+    bool direct_a, direct_b;
+    T* panels_b = nullptr;
+
+    // The rows in panels of about equal height.
+    template <class F> void each_panel(int64_t row, int64_t rows, int64_t count, F&& f) {
+        int64_t low = rows / count, higher = rows % count, done = 0;
+        for (int64_t i = 0; i < count; ++i) {
+            int h = int(low + (i < higher));
+            f(row + done, h, done);
+            done += h;
+        }
+    }
+
+    void set_b(Tile<T>& t, int64_t j) {
+        if (direct_b && t.cols % lanes<T> == 0) {
+            t.b = g.b + j, t.b_step = g.b_row;
+        } else {
+            t.b = panels_b + (direct_b ? 0 : j * g.k), t.b_step = tile_cols<T>;
+        }
+    }
+};
+
+// Whether lines so far apart fall into few sets of the cache and drive each other out.
+template <class T> bool collides(int64_t stride) { return stride * int64_t(sizeof(T)) % 2048 == 0; }
+
+// Packing costs as much as a few rows or columns of the product.
+template <class T> bool may_read_a_in_place(const Gemm<T>& g) {
+    bool near = g.a_row == 1 || g.a_col == 1;
+    if (g.n <= (near ? 2 : 1) * tile_cols<T>) return true;
+    return near && g.n <= 8 * tile_cols<T> && !collides<T>(g.a_row == 1 ? g.a_col : g.a_row);
+}
+
+template <class T> bool may_read_b_in_place(const Gemm<T>& g) {
+    return g.b_col == 1 && g.m <= (collides<T>(g.b_row) ? 3 : 9) * tile_rows;
+}
+
+// The product in the calling thread alone.
+template <class T> void multiply(const Gemm<T>& whole) {
+    int64_t steps = std::max<int64_t>(even_part(whole.k, STEPS), 1);
+    int64_t columns = even_part(whole.n, COLUMNS, tile_cols<T>);
+    int64_t rows = even_part(whole.m, ROWS, tile_rows);
+    bool direct_a = may_read_a_in_place(whole), direct_b = may_read_b_in_place(whole);
+    for (int64_t col = 0; col < whole.n; col += columns) {
+        for (int64_t step = 0; step == 0 || step < whole.k; step += steps) {
+            Gemm<T> g = part(whole, 0, whole.m, col, std::min(columns, whole.n - col));
+            g.a += step * g.a_col;
+            g.b += step * g.b_row;
+            g.k = std::min(steps, whole.k - step);
+            g.add = whole.add || step > 0;
+            Block<T> block(g, direct_a, direct_b);
+            block.take_b();
+            for (int64_t row = 0; row < g.m; row += rows) {
+                int64_t height = std::min(rows, g.m - row);
+                block.multiply(row, height);
+                if (step + steps >= whole.k) finish_part(part(g, row, height, 0, g.n));
+            }
+        }
+    }
+}
+
+template <class T> void multiply_in_pool(const Gemm<T>& g) { share(g, tile_rows, tile_cols<T>, multiply<T>); }
+
+// So small that finding the best way would take longer than the product.
+template <class T> bool is_tiny(const Gemm<T>& g) {
+    return g.m <= TINY && g.n <= TINY && g.k <= TINY && g.m > 1 && g.n > 1 && g.k > 0;
+}
+
+template <class T> void multiply_tiny(const Gemm<T>& g) {
+    alignas(64) T panel[TINY * tile_cols<T>];
+    for (int64_t col = 0; col < g.n; col += tile_cols<T>) {
+        int cols = int(std::min<int64_t>(g.n - col, tile_cols<T>));
+        Tile<T> t{g.a, g.a_row, g.a_col, g.b + col * g.b_col, g.b_row, g.c + col, g.c_row, g.k, cols, g.add};
+        if (g.b_col != 1 || cols % lanes<T> != 0) {
+            int width = int(ceil_div(cols, lanes<T>)) * lanes<T>;
+            pack_panel(panel, width, t.b, cols, g.b_col, g.b_row, g.k);
+            t.b = panel, t.b_step = width;
+        }
+        for (int left = int(g.m); left > 0; left -= tile_rows) {
+            run_tile(std::min(left, tile_rows), t);
+            t.a += tile_rows * g.a_row;
+            t.c += tile_rows * g.c_row;
+        }
+    }
+}
+
+template <class T> void one(const Gemm<T>& g) {
+    if (g.m == 0 || g.n == 0) return;
+    if (is_tiny(g)) {
+        multiply_tiny(g);
+    } else if (!try_gemv(g)) {
+        return multiply_in_pool(g);
+    }
+    finish_part(g);
+}
+
+}  // namespace
+
+void gemm(const Gemm<float>& g, const Batch& batch) { share_batch(g, batch, one<float>); }
+void gemm(const Gemm<double>& g, const Batch& batch) { share_batch(g, batch, one<double>); }
+
+}  // namespace fw

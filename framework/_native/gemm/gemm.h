@@ -1,0 +1,88 @@
+// Matrix products C = A B (+ C), finished by a bias and an activation, of float and double; and of bfloat16, which
+// take a bias for the columns only, sum up in float32 and round once.
+//
+// A and B may lie at any strides (transposed or sliced operands need no copies); the columns of C are side
+// by side. The work is shared by the pool; a number of C is the same whatever the number of threads.
+// No Python, no exceptions.
+#pragma once
+
+#include <cstdint>
+
+#include "base/bf16.h"
+#include "gemm/gemm_kernel.h"
+
+namespace fw {
+
+// What is done to a part of C (c points to it) when its sums are complete and still in the cache.
+template <class T> struct Finish {
+    using Function = void (*)(const Finish&, T* c, int64_t c_row, int64_t row, int64_t rows, int64_t col,
+                              int64_t cols);
+    Function run = nullptr;
+    const T* row_bias = nullptr;  // a number for each row, side by side
+    const T* col_bias = nullptr;
+    const void* more = nullptr;
+};
+
+template <class T> struct Gemm {
+    int64_t m, n, k;
+    const T* a;
+    int64_t a_row, a_col;  // a[i, p] lies at a + i * a_row + p * a_col
+    const T* b;
+    int64_t b_row, b_col;
+    T* c;
+    int64_t c_row;
+    bool add = false;
+    Finish<T> finish = {};
+    int64_t row = 0, col = 0;  // where this part of C begins in the whole
+};
+
+// A product for every place of `shape`; the strides say how far the operands move (0: broadcast).
+struct Batch {
+    static constexpr int most = 8;
+    int ndim = 0;
+    int64_t shape[most], a[most], b[most], c[most];
+
+    int64_t size() const {
+        int64_t n = 1;
+        for (int d = 0; d < ndim; ++d) n *= shape[d];
+        return n;
+    }
+};
+
+void gemm(const Gemm<float>& g, const Batch& batch = {});
+void gemm(const Gemm<double>& g, const Batch& batch = {});
+void gemm(const Gemm<Bf16>& g, const Batch& batch = {});
+
+// -- finishes -------------------------------------------------------------------------------------
+
+struct Identity {
+    template <class V> FW_INLINE V operator()(V v) const { return v; }
+};
+struct Relu {
+    template <class V> FW_INLINE V operator()(V v) const { return V{} >= v ? V{} : v; }  // nan stays
+};
+
+template <class T, class F>
+void finish_with(const Finish<T>& f, T* c, int64_t c_row, int64_t row, int64_t rows, int64_t col,
+                 int64_t cols) {
+    constexpr int n = lanes<T>;
+    const T* bias = f.col_bias ? f.col_bias + col : nullptr;
+    for (int64_t i = 0; i < rows; ++i, c += c_row) {
+        Vec<T> shift = splat(f.row_bias ? f.row_bias[row + i] : T(0));
+        for (int64_t j = 0; j < cols; j += n) {
+            bool whole = cols - j >= n;
+            Vec<T> v = whole ? load(c + j) : load_first(c + j, cols - j);
+            if (f.row_bias) v += shift;
+            if (bias) v += whole ? load(bias + j) : load_first(bias + j, cols - j);
+            v = F{}(v);
+            whole ? store(c + j, v) : store_first(c + j, v, cols - j);
+        }
+    }
+}
+
+// C + bias, then the elementwise F on vectors: Finish<T> f = finish<T, Relu>(nullptr, bias);
+template <class T, class F> Finish<T> finish(const T* row_bias, const T* col_bias) {
+    return {finish_with<T, F>, row_bias, col_bias, nullptr};
+}
+
+}  // namespace fw

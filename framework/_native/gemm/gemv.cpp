@@ -1,0 +1,253 @@
+#include "gemm/gemv.h"
+
+#include <algorithm>
+
+#include "base/pool.h"
+#include "base/scratch.h"
+
+namespace fw {
+namespace {
+
+constexpr int64_t GRAIN = 64 * 1024;  // numbers of a matrix that are worth a thread
+constexpr int64_t RUN = 4096;         // numbers of y that stay in the level 1 cache
+// For so few rows, of so many steps, summing up is cheaper than packing; they stay in the level 2 cache.
+constexpr int64_t MOST = 64, STEPS_PER_ROW = 20, NEAR = 1 << 17;
+constexpr int64_t CHAIN = 64;  // vectors summed up one after the other: the error grows with their number
+#if defined(FW_AVX512) || defined(__aarch64__)
+constexpr int dot_rows = 4;
+#else
+constexpr int dot_rows = 2;
+#endif
+
+template <class T> FW_INLINE void put(T* y, T v, bool add) { *y = add ? *y + v : v; }
+
+// -- operands whose steps lie side by side: inner products -----------------------------------------
+
+// c[i * c_row + j * c_col] = the inner product of row i of A and row j of B, for i < R and j < cols <= S.
+template <class T> struct Dots {
+    int64_t k;
+    const T* a;
+    int64_t a_row;
+    const T* b;
+    int64_t b_row;
+    int cols;
+    T* c;
+    int64_t c_row, c_col;
+    bool add;
+};
+
+template <class T, int R, int S> void dots(const Dots<T>& d) {
+    constexpr int n = lanes<T>, count = R * S;
+    Vec<T> sum[count], whole[count];
+    const T* b[S];
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) sum[i] = whole[i] = Vec<T>{};
+    for (int j = 0; j < S; ++j) b[j] = d.b + std::min(j, d.cols - 1) * d.b_row;
+    auto step = [&](int64_t p, auto&& read) __attribute__((always_inline)) {
+        Vec<T> va[R];
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i) va[i] = read(d.a + i * d.a_row + p);
+#pragma GCC unroll 8
+        for (int j = 0; j < S; ++j) {
+            Vec<T> vb = read(b[j] + p);
+#pragma GCC unroll 8
+            for (int i = 0; i < R; ++i) sum[i * S + j] = fma<T>(va[i], vb, sum[i * S + j]);
+        }
+    };
+    int64_t p = 0;
+    while (p + n <= d.k) {
+        const int64_t end = std::min(p + CHAIN * n, d.k);
+        for (; p + n <= end; p += n) step(p, [](const T* q) __attribute__((always_inline)) { return load(q); });
+        if (end == d.k) break;
+#pragma GCC unroll 16
+        for (int i = 0; i < count; ++i) whole[i] += sum[i], sum[i] = Vec<T>{};
+    }
+    if (p < d.k) step(p, [&](const T* q) __attribute__((always_inline)) { return load_first(q, d.k - p); });
+#pragma GCC unroll 16
+    for (int i = 0; i < count; ++i) sum[i] += whole[i];
+    T total[(count + n - 1) / n * n];
+    for (int g = 0; g < count; g += n) {  // n sums at a time: transposed, they are one sum of vectors
+        Vec<T> v[n];
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) v[i] = g + i < count ? sum[std::min(g + i, count - 1)] : Vec<T>{};
+        transpose<T>(v);
+#pragma GCC unroll 4
+        for (int w = n / 2; w; w /= 2)
+#pragma GCC unroll 16
+            for (int i = 0; i < w; ++i) v[i] += v[i + w];
+        store(total + g, v[0]);
+    }
+    for (int i = 0; i < R; ++i)
+        for (int j = 0; j < d.cols; ++j) put(d.c + i * d.c_row + j * d.c_col, total[i * S + j], d.add);
+}
+
+// Few rows of A and many of B.
+template <class T> void few_rows(Dots<T> d, int64_t few, int64_t many) {
+    int64_t grain = std::max<int64_t>(8, GRAIN / (d.k * few) / 8 * 8);
+    parallel(many, grain, [&](int64_t begin, int64_t end) {
+        Dots<T> t = d;
+        int wide = few == 1 ? 8 : 4;
+        for (int64_t j = begin; j < end; j += wide) {
+            t.b = d.b + j * d.b_row;
+            t.cols = int(std::min<int64_t>(wide, end - j));
+            for (int64_t i = 0; i < few;) {
+                t.a = d.a + i * d.a_row;
+                t.c = d.c + i * d.c_row + j * d.c_col;
+                int64_t left = few - i;
+                if (few == 1) {
+                    dots<T, 1, 8>(t), i += 1;
+                } else if (left == 1) {
+                    dots<T, 1, 4>(t), i += 1;
+                } else if (left == 2 || dot_rows == 2) {
+                    dots<T, 2, 4>(t), i += 2;
+                } else if (left == 3) {
+                    dots<T, 3, 4>(t), i += 3;
+                } else {
+                    dots<T, 4, 4>(t), i += 4;
+                }
+            }
+        }
+    });
+}
+
+// -- one inner product ----------------------------------------------------------------------------
+
+constexpr int chains = 8;
+
+template <class T> T dot_part(const T* x, const T* y, int64_t k) {
+    constexpr int n = lanes<T>;
+    Vec<T> sum[chains] = {};
+    int64_t p = 0;
+    for (; p + chains * n <= k; p += chains * n)
+#pragma GCC unroll 8
+        for (int i = 0; i < chains; ++i) sum[i] = fma<T>(load(x + p + i * n), load(y + p + i * n), sum[i]);
+    for (; p < k; p += n) {
+        int64_t left = std::min<int64_t>(n, k - p);
+        sum[p / n % chains] = fma<T>(load_first(x + p, left), load_first(y + p, left), sum[p / n % chains]);
+    }
+#pragma GCC unroll 3
+    for (int w = chains / 2; w; w /= 2)
+#pragma GCC unroll 4
+        for (int i = 0; i < w; ++i) sum[i] += sum[i + w];
+    return sum_lanes<T>(sum[0]);
+}
+
+template <class T> T dot(const T* x, const T* y, int64_t k) {
+    constexpr int64_t piece = CHAIN * chains * lanes<T>;
+    if (k <= piece) return dot_part(x, y, k);
+    int64_t count = (k + piece - 1) / piece;
+    T* parts = scratch<T>(2, count);
+    parallel(count, GRAIN / piece, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            parts[i] = dot_part(x + i * piece, y + i * piece, std::min(piece, k - i * piece));
+    });
+    for (int64_t w = 1; w < count; w *= 2)
+        for (int64_t i = 0; i + w < count; i += 2 * w) parts[i] += parts[i + w];
+    return parts[0];
+}
+
+// -- a matrix whose outputs lie side by side -------------------------------------------------------
+
+// y += sum over i < R of x[i] * matrix[i, :]; the R products are summed first, so that y is read and
+// rounded once for all of them
+template <class T, int R>
+FW_INLINE void add_rows(const T* x, const T* matrix, int64_t step, T* y, int64_t n) {
+    Vec<T> vx[R];
+#pragma GCC unroll 8
+    for (int i = 0; i < R; ++i) vx[i] = splat(x[i]);
+    auto products = [&](auto&& read) __attribute__((always_inline)) {
+        Vec<T> sum = vx[0] * read(matrix);
+#pragma GCC unroll 8
+        for (int i = 1; i < R; ++i) sum = fma<T>(vx[i], read(matrix + i * step), sum);
+        return sum;
+    };
+    for (; n >= lanes<T>; n -= lanes<T>, matrix += lanes<T>, y += lanes<T>)
+        store(y, load(y) + products([](const T* q) __attribute__((always_inline)) { return load(q); }));
+    if (n > 0)
+        store_first(y, load_first(y, n) +
+                    products([=](const T* q) __attribute__((always_inline)) { return load_first(q, n); }), n);
+}
+
+template <class T>
+void row_times(int64_t k, int64_t n, const T* x, const T* matrix, int64_t step, T* y, bool add) {
+    constexpr int R = 8;
+    int64_t grain = std::max<int64_t>(256, GRAIN / k / 64 * 64);
+    parallel(n, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t j = begin; j < end; j += RUN) {
+            int64_t wide = std::min(RUN, end - j), p = 0;
+            if (!add) std::fill(y + j, y + j + wide, T(0));
+            for (; p + R <= k; p += R) add_rows<T, R>(x + p, matrix + p * step + j, step, y + j, wide);
+            for (; p < k; ++p) add_rows<T, 1>(x + p, matrix + p * step + j, step, y + j, wide);
+        }
+    });
+}
+
+// -- choice ---------------------------------------------------------------------------------------
+
+// Rows of k numbers, each row side by side.
+template <class T> const T* gathered(const T* x, int64_t step, int64_t k, int64_t row = 0, int64_t rows = 1) {
+    if (step == 1 && rows == 1) return x;
+    T* to = scratch<T>(2, rows * k);
+    for (int64_t p = 0; p < k; ++p)
+        for (int64_t i = 0; i < rows; ++i) to[i * k + p] = x[i * row + p * step];
+    return to;
+}
+
+template <class T> bool vector_times_matrix(const Gemm<T>& g) {  // m == 1
+    if (g.b_row == 1) {
+        const T* x = gathered(g.a, g.a_col, g.k);
+        few_rows<T>({g.k, x, 0, g.b, g.b_col, 0, g.c, 0, 1, g.add}, 1, g.n);
+    } else if (g.b_col == 1) {
+        row_times(g.k, g.n, gathered(g.a, g.a_col, g.k), g.b, g.b_row, g.c, g.add);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+template <class T> bool matrix_times_vector(const Gemm<T>& g) {  // n == 1
+    if (g.a_col == 1) {
+        const T* x = gathered(g.b, g.b_row, g.k);
+        few_rows<T>({g.k, x, 0, g.a, g.a_row, 0, g.c, 0, g.c_row, g.add}, 1, g.m);
+        return true;
+    }
+    if (g.a_row != 1) return false;
+    const T* x = gathered(g.b, g.b_row, g.k);
+    T* y = g.c_row == 1 ? g.c : scratch<T>(3, g.m);
+    row_times(g.k, g.m, x, g.a, g.a_col, y, g.add && y == g.c);
+    if (y != g.c)
+        for (int64_t i = 0; i < g.m; ++i) put(g.c + i * g.c_row, y[i], g.add);
+    return true;
+}
+
+template <class T> bool choose(const Gemm<T>& g) {
+    if (g.k == 0) return false;
+    bool side_a = g.a_col == 1 || g.k == 1, side_b = g.b_row == 1 || g.k == 1;
+    if (g.m == 1 && g.n == 1 && side_a && side_b) {
+        put(g.c, dot(g.a, g.b, g.k), g.add);
+        return true;
+    }
+    if (g.m == 1) return vector_times_matrix(g);
+    if (g.n == 1) return matrix_times_vector(g);
+    int64_t few = std::min(g.m, g.n);
+    if (few > MOST || few * STEPS_PER_ROW > g.k || few * g.k > NEAR) return false;
+    int64_t row = g.k;  // of the gathered matrix
+    if (g.m <= g.n && side_b) {
+        const T* a = side_a ? (row = g.a_row, g.a) : gathered(g.a, g.a_col, g.k, g.a_row, g.m);
+        few_rows<T>({g.k, a, row, g.b, g.b_col, 0, g.c, g.c_row, 1, g.add}, g.m, g.n);
+        return true;
+    }
+    if (g.m > g.n && side_a) {
+        const T* b = side_b ? (row = g.b_col, g.b) : gathered(g.b, g.b_row, g.k, g.b_col, g.n);
+        few_rows<T>({g.k, b, row, g.a, g.a_row, 0, g.c, 1, g.c_row, g.add}, g.n, g.m);
+        return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+bool try_gemv(const Gemm<float>& g) { return choose(g); }
+bool try_gemv(const Gemm<double>& g) { return choose(g); }
+
+}  // namespace fw

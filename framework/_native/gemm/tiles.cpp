@@ -1,0 +1,128 @@
+// Tiles and packing of matrix products: all sizes of tiles take seconds to compile.
+#include "gemm/gemm_kernel.h"
+
+namespace fw {
+
+template <class T, int R, int V> FW_INLINE void store_tile(const Tile<T>& t, Vec<T> (&sum)[R][V]) {
+    bool whole = t.cols == V * lanes<T>;
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) {
+        T* c = t.c + i * t.c_row;
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j, c += lanes<T>) {
+            if (whole || j < V - 1) {
+                store(c, t.add ? sum[i][j] + load(c) : sum[i][j]);
+            } else {
+                int n = t.cols - j * lanes<T>;
+                store_first(c, t.add ? sum[i][j] + load_first(c, n) : sum[i][j], n);
+            }
+        }
+    }
+}
+
+// R rows by V vectors; Side: the rows of A lie side by side (a_row is 1).
+template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
+    Vec<T> sum[R][V];
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) sum[i][j] = Vec<T>{};
+    int64_t row = t.a_row, step = t.a_step, b_step = t.b_step;
+    const T *b = t.b, *a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
+    for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
+    const T* panel = t.a;
+    for (int64_t p = t.k; p > 0; --p) {
+        Vec<T> vb[V];
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) {
+            vb[j] = load(b + j * lanes<T>);
+            __builtin_prefetch(b + AHEAD * b_step + j * lanes<T>);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) {
+            Vec<T> va = splat(Side ? panel[i] : a[i / 3][i % 3 * row]);
+#pragma GCC unroll 8
+            for (int j = 0; j < V; ++j) sum[i][j] = fma<T>(va, vb[j], sum[i][j]);
+        }
+        b += b_step;
+        if (Side) {
+            panel += step;
+        } else {
+#pragma GCC unroll 8
+            for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
+        }
+    }
+    store_tile<T, R, V>(t, sum);
+}
+
+template <class T> using TileFunction = void (*)(const Tile<T>&);
+
+template <class T> struct Tiles {
+    TileFunction<T> at[2][tile_rows][tile_vectors];
+
+    template <int... I> constexpr explicit Tiles(std::integer_sequence<int, I...>) : at{} {
+        (set<I / tile_vectors, I % tile_vectors>(), ...);
+    }
+
+    template <int Row, int Vector> constexpr void set() {
+        at[0][Row][Vector] = tile<T, Row + 1, Vector + 1, false>;
+        at[1][Row][Vector] = tile<T, Row + 1, Vector + 1, true>;
+    }
+};
+
+template <class T> constexpr Tiles<T> tiles{std::make_integer_sequence<int, tile_rows * tile_vectors>{}};
+
+template <class T> void run_tile(int rows, const Tile<T>& t) {
+    tiles<T>.at[t.a_row == 1][rows - 1][(t.cols - 1) / lanes<T>](t);
+}
+
+// -- packing --------------------------------------------------------------------------------------
+
+// lanes rows of `src` (those from `rows` on count as 0), `steps` numbers of each, transposed to `to`.
+template <class T>
+FW_INLINE void pack_square(T* to, int width, const T* src, int rows, int64_t row, int64_t steps) {
+    constexpr int n = lanes<T>;
+    Vec<T> v[n];
+    if (rows >= n && steps >= n) {
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) v[i] = load(src + i * row);
+    } else {
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i)
+            v[i] = i < rows ? load_first(src + i * row, std::min<int64_t>(steps, n)) : Vec<T>{};
+    }
+    transpose<T>(v);
+    if (steps >= n) {
+#pragma GCC unroll 16
+        for (int p = 0; p < n; ++p) store(to + p * width, v[p]);
+    } else {
+#pragma GCC unroll 16
+        for (int p = 0; p < n; ++p)
+            if (p < steps) store(to + p * width, v[p]);
+    }
+}
+
+template <class T>
+void pack_panel(T* to, int width, const T* src, int rows, int64_t row, int64_t step, int64_t k) {
+    constexpr int n = lanes<T>;
+    if (row == 1) {
+        for (int64_t p = 0; p < k; ++p, to += width, src += step)
+            for (int i = 0; i < width; i += n)
+                store(to + i, rows - i >= n ? load(src + i) : load_first(src + i, std::max(rows - i, 0)));
+    } else if (step == 1) {
+        int last = (width - 1) / n * n;  // from the last rows to the first: they overwrite the rubbish
+        for (int64_t p = 0; p < k; p += n)
+            for (int i = last; i >= 0; i -= n)
+                pack_square(to + p * width + i, width, src + i * row + p, rows - i, row, k - p);
+    } else {
+        for (int64_t p = 0; p < k; ++p, to += width, src += step)
+            for (int i = 0; i < width; ++i) to[i] = i < rows ? src[i * row] : T(0);
+    }
+}
+
+template void run_tile(int, const Tile<float>&);
+template void run_tile(int, const Tile<double>&);
+template void pack_panel(float*, int, const float*, int, int64_t, int64_t, int64_t);
+template void pack_panel(double*, int, const double*, int, int64_t, int64_t, int64_t);
+
+}  // namespace fw

@@ -1,0 +1,364 @@
+// batch_norm of (N, C, ...): statistics per channel over the samples and places, and the backward.
+//
+// A sample is C stretches of `length` numbers. The samples are worked on in chunks, in the order of memory, and
+// what the chunks found is put together in order; chunks depend on the shape alone. Where stretches are short,
+// all columns of a sample are worked on side by side instead, so that vectors are full.
+#include <memory>
+
+#include "norm/norm_bind.h"
+
+namespace fw {
+namespace {
+
+constexpr int64_t SHORT = 16;          // stretches below this are worked on as columns
+constexpr int64_t CHUNKS = 32;         // at most
+constexpr int64_t BLOCK_ROWS = 64;     // rows of columns that stay in the caches for both passes
+constexpr int64_t LEAST_ROWS = 64;     // of a chunk of columns
+
+struct BatchForm {
+    int64_t samples, channels, length;
+    double eps;
+
+    int64_t statistics() const { return channels; }
+    int64_t weights() const { return channels; }
+    int64_t count() const { return samples * length; }
+    int64_t columns() const { return channels * length; }
+    int64_t at(int64_t sample, int64_t channel) const { return (sample * channels + channel) * length; }
+    bool as_columns() const { return length < SHORT; }
+
+    // Units of work: chunks of samples, each cut into groups of channels where there are few samples.
+    int64_t chunk() const {
+        return std::max(as_columns() ? LEAST_ROWS : int64_t(1), (samples + CHUNKS - 1) / CHUNKS);
+    }
+    int64_t chunks() const { return (samples + chunk() - 1) / chunk(); }
+    int64_t groups() const { return as_columns() ? 1 : std::min(channels, (CHUNKS + chunks() - 1) / chunks()); }
+    int64_t group() const { return (channels + groups() - 1) / groups(); }
+
+    // work(chunk, first sample, end, first channel, end)
+    template <class F> void each_unit(F work) const {
+        parallel(chunks() * groups(), grain_of(chunk() * group() * length), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                int64_t k = i / groups(), c = i % groups() * group(), s = k * chunk();
+                work(k, s, std::min(samples, s + chunk()), c, std::min(channels, c + group()));
+            }
+        });
+    }
+};
+
+// y = (x - centre) * scale + shift, of the columns of some samples
+template <bool Past, class T>
+FW_INLINE void map_columns(const T* x, T* y, int64_t n, const T* centre, const T* scale, const T* shift) {
+    vectors<T>(0, n, [&](int64_t i, auto part, int) {
+        Vec<T> d = take(x + i, part) - take(centre + i, part), b = shift ? take(shift + i, part) : Vec<T>{};
+        put_as<Past>(y + i, fma<T>(d, take(scale + i, part), b), part);
+    });
+}
+
+// A number of each channel as a number of each column.
+template <class T> std::unique_ptr<T[]> spread_out(const BatchForm& f, const T* given) {
+    if (!given) return nullptr;
+    std::unique_ptr<T[]> all(new T[size_t(f.columns())]);
+    for (int64_t j = 0; j < f.columns(); ++j) all[j] = given[j / f.length];
+    return all;
+}
+
+// y = (x - centre) * scale + shift with one number of each per channel; shift may be missing.
+template <class T> void map_channels(const BatchForm& f, const T* x, T* y, const T* centre, const T* scale, const T* shift) {
+    if (f.as_columns()) {
+        const bool spread = f.length > 1;
+        auto c = spread ? spread_out(f, centre) : nullptr, k = spread ? spread_out(f, scale) : nullptr,
+             b = spread ? spread_out(f, shift) : nullptr;
+        const T *cs = spread ? c.get() : centre, *ks = spread ? k.get() : scale, *bs = spread ? b.get() : shift;
+        parallel(f.samples, grain_of(f.columns()), [&](int64_t begin, int64_t end) {
+            for (int64_t s = begin; s < end; ++s)
+                map_columns<false>(x + f.at(s, 0), y + f.at(s, 0), f.columns(), cs, ks, bs);
+        });
+        return;
+    }
+    choosing_caches(y, f.samples * f.columns(), f.length, [&](auto past) {
+        parallel(f.samples * f.channels, grain_of(f.length), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                const int64_t channel = i % f.channels, at = i * f.length;
+                Vec<T> c = splat(centre[channel]), k = splat(scale[channel]), b = splat(shift ? shift[channel] : T(0));
+                vectors<T>(at, at + f.length, [&](int64_t j, auto part, int) {
+                    put_as<past.value>(y + j, fma<T>(take(x + j, part) - c, k, b), part);
+                });
+            }
+            if (past.value) settle();
+        });
+    });
+}
+
+// -- statistics -----------------------------------------------------------------------------------
+
+template <class T> struct Statistics {
+    const BatchForm& f;
+    const T* x;
+    std::vector<Spread> found = std::vector<Spread>(size_t(f.chunks() * f.channels));  // by chunk and channel
+
+    void stretches(Spread* own, int64_t begin, int64_t end, int64_t first, int64_t last) const {
+        for (int64_t s = begin; s < end; ++s)
+            for (int64_t c = first; c < last; ++c) add(own[c], spread_of(x + f.at(s, c), f.length));
+    }
+
+    static void add(Spread& all, const Spread& more) {
+        if (all.n == 0) all = more;
+        else all.add(more);
+    }
+
+    // out[j] += term(column, place, part), row by row
+    template <class F> static FW_INLINE void add_rows(T* out, int64_t rows, int64_t n, F&& term) {
+        std::fill(out, out + n, T(0));
+        for (int64_t r = 0; r < rows; ++r)
+            vectors<T>(0, n, [&](int64_t j, auto part, int) {
+                put(out + j, take(out + j, part) + term(j, r * n + j, part), part);
+            });
+    }
+
+    void columns(Spread* own, int64_t begin, int64_t end) const {
+        const int64_t n = f.columns();
+        std::unique_ptr<T[]> room(new T[size_t(2 * n)]);
+        std::unique_ptr<double[]> all(new double[size_t(3 * n)]());
+        T *centre = room.get(), *squares = centre + n;
+        double *mean = all.get(), *spread = mean + n, *now = spread + n, seen = 0;
+        for (int64_t first = begin; first < end; first += BLOCK_ROWS) {
+            const int64_t rows = std::min(BLOCK_ROWS, end - first);
+            const T* from = x + f.at(first, 0);
+            add_rows(centre, rows, n, [&](int64_t j, int64_t at, auto part) {  // from the first row: near 0, so
+                return take(from + at, part) - take(from + j, part);           // that few digits are rounded away
+            });
+            for (int64_t j = 0; j < n; ++j) {
+                now[j] = double(from[j]) + double(centre[j]) / double(rows);
+                centre[j] = T(now[j]);
+            }
+            add_rows(squares, rows, n, [&](int64_t j, int64_t at, auto part) {
+                Vec<T> d = take(from + at, part) - take(centre + j, part);
+                return d * d;
+            });
+            const double share = double(rows) / (seen + double(rows)), cross = seen * share;
+            for (int64_t j = 0; j < n; ++j) {  // as Spread::add, for all columns
+                double d = now[j] - mean[j], off = now[j] - double(centre[j]);
+                mean[j] += d * share;
+                spread[j] += double(squares[j]) - double(rows) * off * off + d * d * cross;
+            }
+            seen += double(rows);
+        }
+        for (int64_t j = 0; j < n; ++j) add(own[j / f.length], {seen, mean[j], spread[j]});
+    }
+
+    void run() {
+        f.each_unit([&](int64_t k, int64_t begin, int64_t end, int64_t first, int64_t last) {
+            Spread* own = found.data() + k * f.channels;
+            if (f.as_columns()) columns(own, begin, end);
+            else stretches(own, begin, end, first, last);
+        });
+    }
+
+    Moments of(int64_t channel) const {
+        Spread all = found[size_t(channel)];
+        for (int64_t k = 1; k < f.chunks(); ++k) all.add(found[size_t(k * f.channels + channel)]);
+        return all.moments();
+    }
+};
+
+template <class T> struct BatchForward {
+    const T *x, *weight, *bias;
+    T *y, *mean, *var;
+    BatchForm f;
+
+    void run() const {
+        Statistics<T> found{f, x};
+        found.run();
+        std::unique_ptr<T[]> scale(new T[size_t(f.channels)]);
+        for (int64_t c = 0; c < f.channels; ++c) {
+            Moments m = found.of(c);
+            mean[c] = T(m.mean);
+            var[c] = T(m.var);
+            scale[c] = rstd_of<T>(m.var, f.eps) * (weight ? weight[c] : T(1));
+        }
+        map_channels(f, x, y, mean, scale.get(), bias);
+    }
+};
+
+// -- backward -------------------------------------------------------------------------------------
+//
+// With h = (x - mean) * rstd: weight gets sum(g * h), bias sum(g), and x gets
+// weight * rstd * (g - mean(g) - h * mean(g * h)).
+
+// gx = (g - mean_g - (x - centre) * slope) * scale
+template <class T> struct Line { T centre, slope, mean_g, scale; };
+
+template <class T> struct BatchBackward {
+    const T *g, *x, *weight, *mean, *var;
+    T *gx, *gw, *gb;  // gx, or gw and gb, may be missing
+    BatchForm f;
+
+    struct Pair { double g = 0, gd = 0; };  // the sums of g and g * (x - mean)
+
+    void stretches(Pair* own, int64_t begin, int64_t end, int64_t first, int64_t last) const {
+        for (int64_t s = begin; s < end; ++s)
+            for (int64_t c = first; c < last; ++c) {
+                const int64_t at = f.at(s, c);
+                Vec<T> centre = splat(mean[c]);
+                auto found = sums<T, 2>(f.length, [&](int64_t i, auto part, Vec<T>* v) {
+                    Vec<T> a = take(g + at + i, part);
+                    v[0] += a;
+                    v[1] = fma<T>(a, take(x + at + i, part) - centre, v[1]);
+                });
+                own[c].g += found.of[0];
+                own[c].gd += found.of[1];
+            }
+    }
+
+    void columns(Pair* own, int64_t begin, int64_t end, const T* centre) const {
+        const int64_t n = f.columns();
+        std::unique_ptr<T[]> room(new T[size_t(2 * n)]);
+        T *to_g = room.get(), *to_gd = to_g + n;
+        for (int64_t first = begin; first < end; first += LEAST_ROWS) {
+            const int64_t rows = std::min(LEAST_ROWS, end - first), start = f.at(first, 0);
+            std::fill(to_g, to_g + 2 * n, T(0));
+            for (int64_t at = start; at < start + rows * n; at += n)
+                vectors<T>(0, n, [&](int64_t j, auto part, int) {
+                    Vec<T> a = take(g + at + j, part), d = take(x + at + j, part) - take(centre + j, part);
+                    put(to_g + j, take(to_g + j, part) + a, part);
+                    put(to_gd + j, fma<T>(a, d, take(to_gd + j, part)), part);
+                });
+            for (int64_t j = 0; j < n; ++j) {
+                own[j / f.length].g += double(to_g[j]);
+                own[j / f.length].gd += double(to_gd[j]);
+            }
+        }
+    }
+
+    std::vector<Line<T>> lines() const {
+        std::vector<Pair> found(size_t(f.chunks() * f.channels));
+        auto centre = f.as_columns() ? spread_out(f, mean) : nullptr;
+        f.each_unit([&](int64_t k, int64_t begin, int64_t end, int64_t first, int64_t last) {
+            Pair* own = found.data() + k * f.channels;
+            if (f.as_columns()) columns(own, begin, end, centre.get());
+            else stretches(own, begin, end, first, last);
+        });
+        std::vector<Line<T>> all;
+        for (int64_t c = 0; c < f.channels; ++c) {
+            Pair sum;
+            for (int64_t k = 0; k < f.chunks(); ++k) {
+                sum.g += found[size_t(k * f.channels + c)].g;
+                sum.gd += found[size_t(k * f.channels + c)].gd;
+            }
+            all.push_back(line(c, sum));
+        }
+        return all;
+    }
+
+    Line<T> line(int64_t c, const Pair& sum) const {
+        const double rstd = 1 / std::sqrt(double(var[c]) + f.eps), n = double(f.count());
+        if (gw) {
+            gw[c] = T(sum.gd * rstd);
+            gb[c] = T(sum.g);
+        }
+        return {mean[c], T(sum.gd * rstd * rstd / n), T(sum.g / n), T(weight ? double(weight[c]) * rstd : rstd)};
+    }
+
+    void apply_columns(const std::vector<Line<T>>& all) const {
+        const int64_t n = f.columns();
+        std::unique_ptr<T[]> room(new T[size_t(4 * n)]);
+        T *centre = room.get(), *slope = centre + n, *mean_g = slope + n, *scale = mean_g + n;
+        for (int64_t j = 0; j < n; ++j) {
+            const Line<T>& l = all[size_t(j / f.length)];
+            centre[j] = l.centre;
+            slope[j] = -l.slope;
+            mean_g[j] = l.mean_g;
+            scale[j] = l.scale;
+        }
+        parallel(f.samples, grain_of(n), [&](int64_t begin, int64_t end) {
+            for (int64_t at = begin * n; at < end * n; at += n)
+                vectors<T>(0, n, [&](int64_t j, auto part, int) {
+                    Vec<T> d = take(x + at + j, part) - take(centre + j, part);
+                    Vec<T> v = take(g + at + j, part) - take(mean_g + j, part);
+                    put(gx + at + j, fma<T>(d, take(slope + j, part), v) * take(scale + j, part), part);
+                });
+        });
+    }
+
+    void apply_stretches(const std::vector<Line<T>>& all) const {
+        choosing_caches(gx, f.samples * f.columns(), f.length, [&](auto past) {
+            parallel(f.samples * f.channels, grain_of(f.length), [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    const Line<T>& l = all[size_t(i % f.channels)];
+                    Vec<T> c = splat(l.centre), k = splat(-l.slope), a = splat(l.mean_g), w = splat(l.scale);
+                    vectors<T>(i * f.length, (i + 1) * f.length, [&](int64_t j, auto part, int) {
+                        Vec<T> d = take(x + j, part) - c, v = take(g + j, part) - a;
+                        put_as<past.value>(gx + j, fma<T>(d, k, v) * w, part);
+                    });
+                }
+                if (past.value) settle();
+            });
+        });
+    }
+
+    void run() const {
+        std::vector<Line<T>> all = lines();
+        if (!gx) return;
+        if (f.as_columns()) apply_columns(all);
+        else apply_stretches(all);
+    }
+};
+
+// -- bindings -------------------------------------------------------------------------------------
+
+struct BatchNorm {
+    static constexpr bool centred = true;
+    using Form = BatchForm;
+    template <class T> using Forward = BatchForward<T>;
+    template <class T> using Backward = BatchBackward<T>;
+
+    static bool form_of(const Array& x, nb::handle, nb::handle, double eps, Form& f) {
+        if (!x.is_float() || !x.size() || x.ndim() < 2) return false;
+        Around a(x, 1, 1);
+        f = {a.outer, a.n, a.inner, eps};
+        return true;
+    }
+    static std::vector<npy_intp> kept(const Array& x, const Form& f) {
+        std::vector<npy_intp> shape(size_t(x.ndim()), 1);
+        shape[1] = f.channels;
+        return shape;
+    }
+    static std::vector<npy_intp> weights(const Array&, const Form& f) { return {f.channels}; }
+};
+
+// With given statistics.
+template <class T>
+nb::object fixed(const Array& given, const T* mean, const T* var, const Given& weight, const Given& bias,
+                 const BatchForm& f) {
+    InRows x(given);
+    NewArray y = new_array(given.ndim(), given.shape(), given.type());
+    const T* w = weight.data<T>();
+    std::unique_ptr<T[]> scale(new T[size_t(f.channels)]);
+    for (int64_t c = 0; c < f.channels; ++c) scale[c] = rstd_of<T>(double(var[c]), f.eps) * (w ? w[c] : T(1));
+    {
+        Release release(given.size() * int64_t(sizeof(T)));
+        map_channels(f, x.data<T>(), y.data<T>(), mean, scale.get(), bias.data<T>());
+    }
+    return give(y);
+}
+
+nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, nb::object w, nb::object b,
+                           nb::object, double eps) {
+    BatchForm f;
+    if (!BatchNorm::form_of(x, {}, {}, eps, f)) return not_implemented();
+    Given weight(w), bias(b);
+    if (!statistic(mean, x, f.channels) || !statistic(var, x, f.channels)) return not_implemented();
+    if (!weight.fits(x, f.channels) || !bias.fits(x, f.channels)) return not_implemented();
+    return x.is<float>() ? fixed(x, mean.data<float>(), var.data<float>(), weight, bias, f)
+                         : fixed(x, mean.data<double>(), var.data<double>(), weight, bias, f);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("batch_norm_eval", &batch_norm_eval, nb::arg("x"), nb::arg("mean"), nb::arg("var"),
+          nb::arg("weight").none(), nb::arg("bias").none(), nb::arg("per"), nb::arg("eps"));
+    bind_norm<BatchNorm>(m, "batch_norm");
+}
+
+}  // namespace fw

@@ -1,0 +1,196 @@
+// layer_norm and rms_norm: y = (x - mean) * rstd * weight + bias over the last dimensions, and their backward.
+#include <memory>
+
+#include "norm/norm_bind.h"
+
+namespace fw {
+namespace {
+
+constexpr int64_t MOST_CHUNKS = 32;   // of rows, whose sums for weight and bias are added up in order
+constexpr int64_t LEAST_ROWS = 8;
+constexpr int TOGETHER = 2;           // rows; of more, lines of 4096 bytes would drive each other out of the cache
+
+struct LayerForm {
+    int64_t rows, n;
+    double eps;
+    int first;  // of the dimensions that are normalised over
+
+    int64_t statistics() const { return rows; }
+    int64_t weights() const { return n; }
+};
+
+// -- forward --------------------------------------------------------------------------------------
+
+template <bool Centred, class T> struct LayerForward {
+    const T *x, *weight, *bias;
+    T *y, *mean, *var;
+    LayerForm form;
+
+    template <bool Past> void row(int64_t r) const {
+        const T* from = x + r * form.n;
+        T* to = y + r * form.n;
+        Moments m = moments<Centred>(from, form.n);
+        if (Centred) mean[r] = T(m.mean);
+        var[r] = T(m.var);
+        Vec<T> c = splat(T(m.mean)), k = splat(rstd_of<T>(m.var, form.eps));
+        vectors<T>(0, form.n, [&](int64_t i, auto part, int) {
+            Vec<T> v = (Centred ? take(from + i, part) - c : take(from + i, part)) * k;
+            if (weight && bias) v = fma<T>(v, take(weight + i, part), take(bias + i, part));
+            else if (weight) v *= take(weight + i, part);
+            else if (bias) v += take(bias + i, part);
+            put_as<Past>(to + i, v, part);
+        });
+    }
+
+    void run() const {
+        choosing_caches(y, form.rows * form.n, form.n, [&](auto past) {
+            parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
+                for (int64_t r = begin; r < end; ++r) row<past.value>(r);
+                if (past.value) settle();
+            });
+        });
+    }
+};
+
+// -- backward -------------------------------------------------------------------------------------
+//
+// With a = g * weight and h = (x - mean) * rstd: gx = rstd * (a - mean(a) - h * mean(a * h)), and over the
+// rows, weight gets the sum of g * h and bias that of g.
+
+template <bool Centred, class T> struct LayerBackward {
+    const T *g, *x, *weight, *mean, *var;
+    T *gx, *gw, *gb;  // gx, or gw and gb, may be missing
+    LayerForm form;
+
+    // What is the same along a row: gx = (a - mean_a - h * mean_ah) * rstd.
+    struct Row { T centre, rstd, mean_a, mean_ah; };
+
+    template <bool Weighted> [[gnu::noinline]] Row row(int64_t r) const {
+        const T *from = x + r * form.n, *gr = g + r * form.n;
+        Row row{Centred ? mean[r] : T(0), rstd_of<T>(var[r], form.eps), 0, 0};
+        Vec<T> c = splat(row.centre);
+        auto found = sums<T, 2>(form.n, [&](int64_t i, auto part, Vec<T>* s) {
+            Vec<T> a = take(gr + i, part);
+            if (Weighted) a *= take(weight + i, part);
+            if (Centred) s[0] += a;
+            s[1] = fma<T>(a, take(from + i, part) - c, s[1]);
+        });
+        row.mean_a = T(found.of[0] / double(form.n));
+        row.mean_ah = T(found.of[1] * double(row.rstd) / double(form.n));
+        return row;
+    }
+
+    // R rows from r on, side by side, so that what is added up stays in registers for all of them.
+    template <int R, bool Weighted, bool Sums, bool Past> void rows(int64_t r, T* sum_w, T* sum_b) const {
+        Vec<T> centre[R], rstd[R], mean_a[R], down[R];
+        for (int k = 0; k < R; ++k) {
+            Row own = row<Weighted>(r + k);
+            centre[k] = splat(own.centre);
+            rstd[k] = splat(own.rstd);
+            mean_a[k] = splat(own.mean_a);
+            down[k] = splat(-own.mean_ah);
+        }
+        const int64_t n = form.n;
+        const T *gr = g + r * n, *xr = x + r * n;
+        T* to = gx ? gx + r * n : nullptr;
+        long_vectors<T>(0, n, [&](int64_t i, auto part, int) {
+            Vec<T> w = Weighted ? take(weight + i, part) : Vec<T>{}, to_w = {}, to_b = {};
+            for (int k = 0; k < R; ++k) {
+                Vec<T> v = take(gr + k * n + i, part);
+                Vec<T> h = (take(xr + k * n + i, part) - centre[k]) * rstd[k];
+                if (Sums) {
+                    to_w = fma<T>(v, h, to_w);
+                    to_b += v;
+                }
+                if (Weighted) v *= w;
+                if (Centred) v -= mean_a[k];
+                if (to) put_as<Past>(to + k * n + i, fma<T>(h, down[k], v) * rstd[k], part);
+            }
+            if (Sums) {
+                put(sum_w + i, take(sum_w + i, part) + to_w, part);
+                if (Centred) put(sum_b + i, take(sum_b + i, part) + to_b, part);
+            }
+        });
+    }
+
+    template <bool Weighted, bool Sums, bool Past>
+    void some(int64_t begin, int64_t end, T* sum_w, T* sum_b) const {
+        int64_t r = begin;
+        for (; r + TOGETHER <= end; r += TOGETHER) rows<TOGETHER, Weighted, Sums, Past>(r, sum_w, sum_b);
+        for (; r < end; ++r) rows<1, Weighted, Sums, false>(r, sum_w, sum_b);
+        if (Past) settle();
+    }
+
+    template <bool Sums> void some(int64_t begin, int64_t end, T* sum_w, T* sum_b) const {
+        choosing_caches(gx, gx ? form.rows * form.n : 0, form.n, [&](auto past) {
+            if (weight) some<true, Sums, past.value>(begin, end, sum_w, sum_b);
+            else some<false, Sums, past.value>(begin, end, sum_w, sum_b);
+        });
+    }
+
+    // Chunks of rows depend on the shape alone, and so do the sums.
+    int64_t chunk() const { return std::max(LEAST_ROWS, (form.rows + MOST_CHUNKS - 1) / MOST_CHUNKS); }
+    int64_t chunks() const { return (form.rows + chunk() - 1) / chunk(); }
+
+    void run() const {
+        const int64_t n = form.n, many = chunks();
+        if (!gw) {
+            parallel(form.rows, grain_of(n), [&](int64_t begin, int64_t end) {
+                some<false>(begin, end, nullptr, nullptr);
+            });
+            return;
+        }
+        std::unique_ptr<T[]> room(new T[size_t(2 * n * many)]);  // gw and gb of each chunk
+        T* partial = room.get();
+        parallel(many, grain_of(n * chunk()), [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                T* own = partial + 2 * n * i;
+                std::fill(own, own + 2 * n, T(0));
+                some<true>(i * chunk(), std::min(form.rows, (i + 1) * chunk()), own, own + n);
+            }
+        });
+        parallel(n, grain_of(2 * many), [&](int64_t begin, int64_t end) {
+            auto add_up = [&](const T* first, T* out) {
+                std::copy(first + begin, first + end, out + begin);
+                for (int64_t i = 1; i < many; ++i)
+                    for (int64_t j = begin; j < end; ++j) out[j] += first[2 * n * i + j];
+            };
+            add_up(partial, gw);
+            if (Centred) add_up(partial + n, gb);
+        });
+    }
+};
+
+// -- bindings -------------------------------------------------------------------------------------
+
+template <bool Centred> struct LayerNorm {
+    static constexpr bool centred = Centred;
+    using Form = LayerForm;
+    template <class T> using Forward = LayerForward<Centred, T>;
+    template <class T> using Backward = LayerBackward<Centred, T>;
+
+    static bool form_of(const Array& x, nb::tuple dims, nb::tuple, double eps, Form& form) {
+        const int count = int(dims.size()), first = x.usable() ? x.ndim() - count : 0;
+        if (!x.is_float() || !x.size() || count < 1 || first < 0) return false;
+        form = {1, 1, eps, first};
+        for (int d = 0; d < x.ndim(); ++d) (d < first ? form.rows : form.n) *= x.shape(d);
+        return true;
+    }
+    static std::vector<npy_intp> kept(const Array& x, const Form& form) {
+        std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
+        std::fill(shape.begin() + form.first, shape.end(), 1);
+        return shape;
+    }
+    static std::vector<npy_intp> weights(const Array& x, const Form& form) {
+        return {x.shape() + form.first, x.shape() + x.ndim()};
+    }
+};
+
+}  // namespace
+
+FW_BIND(m) {
+    bind_norm<LayerNorm<true>>(m, "layer_norm");
+    bind_norm<LayerNorm<false>>(m, "rms_norm");
+}
+
+}  // namespace fw

@@ -1,0 +1,59 @@
+// What the normalisations share: the arguments that may be missing, mean and variance.
+#pragma once
+
+#include "base/rows.h"
+
+namespace fw {
+
+struct Moments {
+    double mean, var;  // of a mean square, mean is 0
+};
+
+template <class T> FW_INLINE T rstd_of(double var, double eps) { return T(1 / std::sqrt(var + eps)); }
+
+// Sums of x - centre and of its square
+template <class T> FW_INLINE Sums<2> deviations(const T* x, int64_t n, T centre) {
+    Vec<T> c = splat(centre);
+    return sums<T, 2>(n, [&](int64_t i, auto part, Vec<T>* s) {
+        Vec<T> v = take(x + i, part, centre) - c;
+        s[0] += v;
+        s[1] = fma<T>(v, v, s[1]);
+    });
+}
+
+// Mean and sum of squared distances of some numbers, to which those of others are added (Chan et al. 1979).
+struct Spread {
+    double n = 0, mean = 0, squares = 0;
+
+    FW_INLINE void add(const Spread& o) {
+        double all = n + o.n, d = o.mean - mean, share = o.n / all;
+        mean += d * share;
+        squares += o.squares + d * d * n * share;
+        n = all;
+    }
+    Moments moments() const { return {mean, squares / n}; }
+};
+
+// Both passes over a piece are done while it is in the first cache; the second sets right what the first one's mean
+// was rounded by.
+template <class T> [[gnu::noinline]] Spread spread_of(const T* x, int64_t n) {
+    Spread all;
+    for (int64_t at = 0; at < n; at += SUM_BLOCK) {
+        const int64_t count = std::min(SUM_BLOCK, n - at);
+        const T centre = T(total_of(x + at, count) / double(count));
+        auto [sum, squares] = deviations(x + at, count, centre).of;
+        const double off = sum / double(count);
+        Spread piece{double(count), double(centre) + off, squares - sum * off};
+        if (at == 0) all = piece;
+        else all.add(piece);
+    }
+    return all;
+}
+
+// Of a mean square, where there is no centre.
+template <bool Centred, class T> FW_INLINE Moments moments(const T* x, int64_t n) {
+    if (Centred) return spread_of(x, n).moments();
+    return {0, deviations(x, n, T(0)).of[1] / double(n)};
+}
+
+}  // namespace fw

@@ -1,0 +1,62 @@
+// What the pooling kernels share: the windows of images of up to three dimensions.
+#pragma once
+
+#include "conv/conv_shape.h"
+
+namespace fw::windows {
+
+struct PoolAxis {
+    int64_t in = 1, out = 1, kernel = 1, stride = 1, padding = 0, dilation = 1;
+
+    int64_t start(int64_t window) const { return window * stride - padding; }
+    int64_t reach() const { return (out - 1) * stride + dilation * (kernel - 1) + 1; }  // from -padding
+    bool overhangs() const { return padding > 0 || reach() > in; }
+};
+
+struct PoolShape {
+    int64_t planes = 1;
+    PoolAxis axis[conv_dims];
+
+    int64_t in_size() const { return axis[0].in * axis[1].in * axis[2].in; }
+    int64_t out_size() const { return axis[0].out * axis[1].out * axis[2].out; }
+    int64_t window() const { return axis[0].kernel * axis[1].kernel * axis[2].kernel; }
+    bool overhangs() const { return axis[0].overhangs() || axis[1].overhangs() || axis[2].overhangs(); }
+    int64_t grain() const { return 1 + (1 << 14) / (in_size() + out_size()); }  // planes worth a thread
+};
+
+// False where sizes do not fit or something is empty.
+inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const Sizes& stride,
+                       const Sizes& padding, const Sizes& dilation, const Sizes& out) {
+    const size_t d = kernel.size();
+    if (d < 1 || d > size_t(conv_dims) || x.size() < d || stride.size() != d || padding.size() != d ||
+        dilation.size() != d || out.size() != d)
+        return false;
+    if (x.size() > NPY_MAXDIMS || !countable(x.data(), int(x.size())) || !countable(out.data(), int(d))) return false;
+    for (size_t i = 0; i + d < x.size(); ++i) s.planes *= x[i];
+    for (size_t i = 0; i < d; ++i) {
+        PoolAxis& a = s.axis[conv_dims - d + i];
+        a = {x[x.size() - d + i], out[i], kernel[i], stride[i], padding[i], dilation[i]};
+        if (a.in < 1 || a.out < 1 || a.kernel < 1 || a.stride < 1 || a.dilation < 1 || a.padding < 0)
+            return false;
+        // windows that fit, or leave the image by less than a stride (ceil_mode); the last may begin behind the
+        // end; and no more padding than is sensible
+        int64_t reach, last;
+        if (a.padding > a.in + 64 || __builtin_mul_overflow(a.kernel - 1, a.dilation, &reach) ||
+            reach >= a.in + 2 * a.padding + std::min(a.stride, a.in + 2 * a.padding + 64) - 1 || __builtin_mul_overflow(a.out - 1, a.stride, &last) ||
+            last >= a.in + 2 * a.padding)
+            return false;
+        a.stride = std::min(a.stride, a.in + 2 * a.padding);
+    }
+    return s.planes > 0 && countable(Sizes{s.planes, s.axis[0].out, s.axis[1].out, s.axis[2].out}.data(), 4);
+}
+
+// The shape of the pooled images: leading sizes of x, then `out`.
+inline Sizes pooled(const Sizes& x, const Sizes& out) {
+    Sizes shape(x.begin(), x.end() - std::ptrdiff_t(out.size()));
+    shape.insert(shape.end(), out.begin(), out.end());
+    return shape;
+}
+
+inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }
+
+}  // namespace fw::windows

@@ -1,0 +1,377 @@
+// The largest element of every window, where it lies, and the way back.
+//
+// Planes whose windows reach over the edge are copied with the lowest number around them. A window's element
+// is the first of the largest, or the first nan.
+#include <atomic>
+#include <limits>
+
+#include "pooling/pool2d.h"
+#include "base/scratch.h"
+
+namespace fw::windows {
+namespace {
+
+template <class T> constexpr T lowest = -std::numeric_limits<T>::infinity();
+
+// A plane as it is read: its lines, and how many numbers may be read from its beginning.
+template <class T> struct Source {
+    const T* data;
+    int64_t line, slice, readable;
+};
+
+// The sizes of a padded copy; room for whole vectors behind it.
+template <class T> struct Padded {
+    int64_t size[conv_dims], room;
+    explicit Padded(const PoolShape& s) {
+        room = 1;
+        for (int d = 0; d < conv_dims; ++d) {
+            size[d] = std::max(s.axis[d].padding + s.axis[d].in, s.axis[d].reach());
+            room *= size[d];
+        }
+        room += 2 * lanes<T>;
+    }
+};
+
+template <class T> Source<T> padded(const PoolShape& s, const T* x) {
+    const Padded<T> p(s);
+    T* to = scratch<T>(2, p.room);
+    std::fill(to, to + p.room, lowest<T>);
+    for (int64_t i = 0; i < s.axis[0].in; ++i) {
+        for (int64_t j = 0; j < s.axis[1].in; ++j, x += s.axis[2].in) {
+            T* line = to + ((i + s.axis[0].padding) * p.size[1] + j + s.axis[1].padding) * p.size[2];
+            std::memcpy(line + s.axis[2].padding, x, size_t(s.axis[2].in) * sizeof(T));
+        }
+    }
+    return {to, p.size[2], p.size[1] * p.size[2], p.room};
+}
+
+// lanes numbers, `stride` apart, of which the first `n` are wanted
+template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n, bool whole) {
+    if (whole && stride == 1) return load(p);
+    if (whole && stride == 2) return every_second<T>(p);
+    T v[lanes<T>];
+    for (int64_t i = 0; i < lanes<T>; ++i) v[i] = i < n ? p[i * stride] : T(0);
+    return load(v);
+}
+
+template <class T> struct Best {
+    Vec<T> value;
+    Mask<T> place;
+
+    FW_INLINE void look(Vec<T> v, Int<T> k) {
+        Mask<T> better = (v > value) | ((v != v) & (value == value));
+        value = better ? v : value;
+        place = better ? Mask<T>{} + k : place;
+    }
+};
+
+template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, int64_t n) {
+    typedef P Places __attribute__((vector_size(sizeof(P) * lanes<T>)));
+    Places p = __builtin_convertvector(place, Places);
+    std::memcpy(to, &p, size_t(n) * sizeof(P));
+}
+
+// One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
+template <class T, class P, int K>
+void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest, P* where) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    const int64_t kernel = K ? K : z.kernel;
+    const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
+                         (kernel - 1) * z.dilation + 2 * lanes<T>;
+    for (int64_t p = 0; p < z.out; p += lanes<T>) {
+        const int64_t n = std::min<int64_t>(lanes<T>, z.out - p), begin = at + p * z.stride;
+        const bool whole = begin + last <= from.readable;
+        Best<T> best{spaced(from.data + begin, z.stride, n, whole), Mask<T>{}};
+        Int<T> k = 0;
+        for (int64_t i = 0; i < x.kernel; ++i) {
+            for (int64_t j = 0; j < y.kernel; ++j) {
+                const T* line = from.data + begin + i * x.dilation * from.slice + j * y.dilation * from.line;
+#pragma GCC unroll 3
+                for (int64_t l = 0; l < kernel; ++l)
+                    best.look(spaced(line + l * z.dilation, z.stride, n, whole), k++);
+            }
+        }
+        if (n == lanes<T>) {
+            if (largest) store(largest + p, best.value);
+            if (where) store_places<T>(where + p, best.place, lanes<T>);
+        } else {
+            if (largest) store_first(largest + p, best.value, n);
+            if (where) store_places<T>(where + p, best.place, n);
+        }
+    }
+}
+
+template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where) {
+    const bool copies = s.overhangs();
+    const PoolAxis& z = s.axis[2];
+    auto line = z.kernel == 2 ? max_line<T, P, 2> : z.kernel == 3 ? max_line<T, P, 3> : max_line<T, P, 0>;
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+            const T* in = x + plane * s.in_size();
+            Source<T> from{in, z.in, z.in * s.axis[1].in, (s.planes - plane) * s.in_size()};
+            if (copies) from = padded(s, in);
+            int64_t out = plane * s.out_size();
+            for (int64_t i = 0; i < s.axis[0].out; ++i)
+                for (int64_t j = 0; j < s.axis[1].out; ++j, out += z.out)
+                    line(s, from, i * s.axis[0].stride * from.slice + j * s.axis[1].stride * from.line,
+                         largest ? largest + out : nullptr, where ? where + out : nullptr);
+        }
+    });
+}
+
+// The windows of images of shape x, and the shape of what they give; `a` are the numbers, of either.
+struct Windows {
+    PoolShape shape;
+    Sizes out;
+    bool fit;
+    Windows(const Array& a, const Sizes& x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+            const Sizes& dilation, const Sizes& sizes)
+        : out(sizes), fit(a.is_float() && pool_shape(shape, x, kernel, stride, padding, dilation, sizes)) {
+        if (fit) out = pooled(x, sizes);
+    }
+    NewArray result(int type) const { return new_array(int(out.size()), out.data(), type); }
+};
+
+// body(a number of the type of the places)
+template <class F> void by_places(const Array& where, F&& body) {
+    where.is<uint8_t>() ? body(uint8_t{}) : body(int32_t{});
+}
+
+nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                    const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit) return not_implemented();
+    InRows rows(x);
+    NewArray y = w.result(x.type());
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            max_windows<T, uint8_t>(w.shape, rows.a.data<T>(), y.data<T>(), nullptr);
+        });
+    }
+    return give_images(y, channels_last(x));
+}
+
+nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                        const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit) return not_implemented();
+    InRows rows(x);
+    NewArray where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                max_windows(w.shape, rows.a.data<T>(), static_cast<T*>(nullptr), where.data<decltype(p)>());
+            });
+        });
+    }
+    return give(where);
+}
+
+// -- the way back ---------------------------------------------------------------------------------
+
+// The kernel's positions as steps from a window's first element.
+struct Steps {
+    std::vector<int64_t> x, y, z, flat;
+    bool checks;  // whether some windows reach over the edge
+
+    explicit Steps(const PoolShape& s) : checks(s.overhangs()) {
+        for (int64_t i = 0; i < s.axis[0].kernel; ++i)
+            for (int64_t j = 0; j < s.axis[1].kernel; ++j)
+                for (int64_t l = 0; l < s.axis[2].kernel; ++l) {
+                    x.push_back(i * s.axis[0].dilation);
+                    y.push_back(j * s.axis[1].dilation);
+                    z.push_back(l * s.axis[2].dilation);
+                    flat.push_back((x.back() * s.axis[1].in + y.back()) * s.axis[2].in + z.back());
+                }
+    }
+};
+
+// Calls f(output's place, input's place or -1 for padding) for every window of a plane; false if one of them names
+// no element of its window.
+template <class P, class F> bool each_place(const PoolShape& s, const Steps& steps, const P* where, F&& f) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    int64_t out = 0;
+    for (int64_t i = 0; i < x.out; ++i) {
+        for (int64_t j = 0; j < y.out; ++j) {
+            const int64_t in_x = x.start(i), in_y = y.start(j);
+            const int64_t line = (in_x * y.in + in_y) * z.in - z.padding;
+            for (int64_t l = 0; l < z.out; ++l, ++out) {
+                const size_t k = where[out];
+                if (k >= steps.flat.size()) return false;
+                bool inside = true;
+                if (steps.checks)
+                    inside = uint64_t(in_x + steps.x[k]) < uint64_t(x.in) &&
+                             uint64_t(in_y + steps.y[k]) < uint64_t(y.in) &&
+                             uint64_t(z.start(l) + steps.z[k]) < uint64_t(z.in);
+                f(out, inside ? line + l * z.stride + steps.flat[k] : -1);
+            }
+        }
+    }
+    return true;
+}
+
+// Windows of 2 x 2 side by side: whole lines at once. Numbers behind the last window stay 0.
+template <class T> void spread_pairs(const PoolShape& s, const T* y, const uint8_t* where, T* x) {
+    typedef uint8_t Places __attribute__((vector_size(lanes<T>)));
+    constexpr int n = lanes<T>;
+    const PoolAxis& z = s.axis[2];
+    for (int64_t j = 0; j < s.axis[1].out; ++j, y += z.out, where += z.out) {
+        T* to = x + 2 * j * z.in;
+        for (int64_t p = 0; p < z.out; p += n) {
+            const int64_t count = std::min<int64_t>(n, z.out - p);
+            Places places{};
+            std::memcpy(&places, where + p, size_t(count));
+            const Mask<T> place = __builtin_convertvector(places, Mask<T>);
+            const Vec<T> v = count == n ? load(y + p) : load_first(y + p, count);
+            for (int i = 0; i < 2; ++i) {
+                Vec<T> low, high;
+                zip<T>(select<T>(place == 2 * i, v, Vec<T>{}), select<T>(place == 2 * i + 1, v, Vec<T>{}),
+                       low, high, std::make_index_sequence<n>{});
+                T* line = to + i * z.in + 2 * p;
+                store_first(line, low, std::min<int64_t>(2 * count, n));
+                if (2 * count > n) store_first(line + n, high, 2 * count - n);
+            }
+        }
+    }
+}
+
+bool in_pairs(const PoolShape& s) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    auto pair = [](const PoolAxis& a) {
+        return a.kernel == 2 && a.stride == 2 && a.dilation == 1 && !a.overhangs();
+    };
+    return pair(y) && pair(z) && x.kernel == 1 && x.in == 1 && x.out == 1 && x.padding == 0;
+}
+
+template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x) {
+    const Steps steps(s);
+    const bool pairs = sizeof(P) == 1 && in_pairs(s);
+    const bool covered = pairs && s.axis[1].in == 2 * s.axis[1].out && s.axis[2].in == 2 * s.axis[2].out;
+    std::atomic<bool> good{true};
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+            T* to = x + plane * s.in_size();
+            const T* from = y + plane * s.out_size();
+            const P* places = where + plane * s.out_size();
+            if (!covered) std::fill(to, to + s.in_size(), T(0));
+            if constexpr (sizeof(P) == 1)
+                if (pairs) {
+                    spread_pairs(s, from, places, to);
+                    continue;
+                }
+            if (!each_place(s, steps, places, [=](int64_t out, int64_t in) {
+                    if (in >= 0) to[in] += from[out];
+                }))
+                good = false;
+        }
+    });
+    return good;
+}
+
+template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y) {
+    const Steps steps(s);
+    std::atomic<bool> good{true};
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t plane = begin; plane < end; ++plane) {
+            const T* from = x + plane * s.in_size();
+            T* to = y + plane * s.out_size();
+            if (!each_place(s, steps, where + plane * s.out_size(),
+                            [=](int64_t out, int64_t in) { to[out] = in >= 0 ? from[in] : T(0); }))
+                good = false;
+        }
+    });
+    return good;
+}
+
+bool are_places(const Array& where) { return where.is<uint8_t>() || where.is<int32_t>(); }
+
+nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride,
+                      const Sizes& padding, const Sizes& dilation, const Sizes& out) {
+    const Windows w(y, x_shape, kernel, stride, padding, dilation, out);
+    if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
+    InRows rows(y), places(where);
+    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
+    bool good = false;
+    {
+        Release release(x.size() * 4);
+        by_float(y, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                good = spread(w.shape, rows.a.data<T>(), places.a.data<decltype(p)>(), x.data<T>());
+            });
+        });
+    }
+    return good ? give_images(x, channels_last(y)) : not_implemented();
+}
+
+nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                       const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
+    InRows rows(x), places(where);
+    NewArray y = w.result(x.type());
+    bool good = false;
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                good = collect(w.shape, rows.a.data<T>(), places.a.data<decltype(p)>(), y.data<T>());
+            });
+        });
+    }
+    return good ? give_images(y, channels_last(x)) : not_implemented();
+}
+
+template <class P> void flat_places(const PoolShape& s, const P* where, int64_t* to) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    auto inside = [](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); };
+    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
+        for (int64_t out = begin * s.out_size(); out < end * s.out_size(); ++out) {
+            const int64_t k = where[out], rest = k / z.kernel;
+            const int64_t window = out % s.out_size(), line = window / z.out;
+            const int64_t in_z = inside(z.start(window % z.out) + k % z.kernel * z.dilation, z.in);
+            const int64_t in_y = inside(y.start(line % y.out) + rest % y.kernel * y.dilation, y.in);
+            const int64_t in_x = inside(x.start(line / y.out) + rest / y.kernel * x.dilation, x.in);
+            to[out] = (in_x * y.in + in_y) * z.in + in_z;
+        }
+    });
+}
+
+nb::object max_index(Array where, const Sizes& size, const Sizes& kernel, const Sizes& stride,
+                     const Sizes& padding, const Sizes& dilation, const Sizes& out) {
+    PoolShape s;
+    if (!are_places(where) || where.ndim() < int(size.size()) || !where.contiguous())
+        return not_implemented();
+    Sizes x_shape = sizes(where);
+    std::copy(size.begin(), size.end(), x_shape.end() - std::ptrdiff_t(size.size()));
+    if (!pool_shape(s, x_shape, kernel, stride, padding, dilation, out) ||
+        !has_shape(where, pooled(x_shape, out)))
+        return not_implemented();
+    NewArray index = new_array(where.ndim(), where.shape(), NPY_INT64);
+    {
+        Release release(where.size() * 8);
+        by_places(where, [&](auto p) { flat_places(s, where.data<decltype(p)>(), index.data<int64_t>()); });
+    }
+    return give(index);
+}
+
+FW_BIND(m) {
+    m.def("max_pool", &max_pool, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"),
+          nb::arg("dilation"), nb::arg("out"));
+    m.def("max_position", &max_position, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+    m.def("max_spread", &max_spread, nb::arg("y"), nb::arg("where"), nb::arg("x_shape"), nb::arg("kernel"),
+          nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+    m.def("max_collect", &max_collect, nb::arg("x"), nb::arg("where"), nb::arg("kernel"), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+    m.def("max_index", &max_index, nb::arg("where"), nb::arg("size"), nb::arg("kernel"), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+}
+
+}  // namespace
+}  // namespace fw::windows

@@ -1,0 +1,374 @@
+// Kernels: objects that are called with arrays and numbers like the NumPy formula they stand for.
+//
+// Arguments broadcast; what the engine does not take (mixed dtypes, odd objects) goes to that formula, the
+// kernel's fallback.
+#include <cstddef>
+
+#include "bind/array.h"
+#include <structmember.h>
+#include "program/instructions.h"
+#include "program/program.h"
+#include "program/program_bf16.h"
+
+namespace fw {
+
+// -- making a program ready ----------------------------------------------------------------------
+
+template <class T> void compile_as(const Program& program, Compiled<T>& made) {
+    for (double c : program.constants) {
+        T value = T(c);
+        if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
+        made.constants.push_back(value);
+    }
+    for (const Step& s : program.steps) {
+        const Entry<T>* found = instruction<T>(s.name);
+        if (!found) return;
+        made.steps.push_back({found->run, s});
+        made.cost += found->cost;
+    }
+    made.fits = true;
+}
+
+void Program::compile() {
+    compile_as(*this, f32);
+    compile_as(*this, f64);
+    compile_as(*this, i32);
+    compile_as(*this, i64);
+}
+
+namespace {
+
+template <class T>
+PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& layout,
+                  std::vector<Operand>& operands, Array prototype) {
+    NewArray out = layout.result(prototype, program.truth_result ? NPY_BOOL : type_number<T>);
+    const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
+    if (n) {
+        layout.settle(operands);
+        Run<T> run{program, compiled, layout, operands, out.data<char>()};
+        Release release(bytes * compiled.cost);
+        if (n <= grain(compiled.cost)) run(0, n);
+        else parallel(n, grain(compiled.cost), run);
+    }
+    return give(out).release().ptr();
+}
+
+// The same, written into `target`, which is returned.
+template <class T>
+PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Layout& layout,
+                       std::vector<Operand>& operands, PyArrayObject* target) {
+    Array out;
+    out.p = target;
+    layout.no_result(out);
+    if (const int64_t n = layout.size) {
+        operands.push_back(Operand::of(target));
+        layout.settle(operands);
+        const Operand place = operands.back();
+        operands.pop_back();
+        const bool straight = place.flat || place.constant;
+        Run<T> run{program, compiled, layout, operands, out.data<char>(), straight ? nullptr : &place};
+        Release release(n * int64_t(sizeof(T)) * compiled.cost, Writes::memory);
+        parallel(n, grain(compiled.cost), run);
+    }
+    Py_INCREF(target);
+    return reinterpret_cast<PyObject*>(target);
+}
+
+// -- the Python object -------------------------------------------------------------------------
+
+struct Kernel {
+    PyObject_HEAD
+    vectorcallfunc call;
+    Program* program;
+    PyObject* fallback;
+    PyObject* names;  // of the arguments, for those given by keyword
+};
+
+// The place of `out` among the keywords; -1 without one.
+Py_ssize_t place_of_out(PyObject* keywords) {
+    for (Py_ssize_t i = keywords ? PyTuple_GET_SIZE(keywords) : 0; i-- > 0;)
+        if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(keywords, i), "out") == 0) return i;
+    return -1;
+}
+
+// The arguments in order, those by keyword included but for the one at `left_out`; false if they do not fit.
+bool arrange(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, Py_ssize_t left_out,
+             PyObject** ordered) {
+    const size_t wanted = size_t(k->program->arguments), named = keywords ? size_t(PyTuple_GET_SIZE(keywords)) : 0;
+    if (given + named - (left_out >= 0) != wanted) return false;
+    std::copy(args, args + given, ordered);
+    std::fill(ordered + given, ordered + wanted, nullptr);
+    for (size_t i = 0; i < named; ++i) {
+        if (Py_ssize_t(i) == left_out) continue;
+        PyObject* name = PyTuple_GET_ITEM(keywords, i);
+        size_t at = given;
+        while (at < wanted && PyTuple_GET_ITEM(k->names, at) != name) ++at;
+        if (at == wanted) {
+            at = given;
+            while (at < wanted && PyUnicode_Compare(PyTuple_GET_ITEM(k->names, at), name) != 0) ++at;
+        }
+        if (at == wanted || ordered[at]) return false;
+        ordered[at] = args[given + i];
+    }
+    return true;
+}
+
+// What is wanted other than a new array: a fold of the elements, or that they go into `out`.
+struct Wish {
+    const Folding* fold = nullptr;
+    PyArrayObject* out = nullptr;
+    Py_ssize_t place = -1;  // of `out` among the keywords
+};
+
+struct Numbers {
+    std::array<std::array<char, 8>, MOST_SLOTS> memory;
+    int used = 0;
+    template <class T> const char* add(T value) {
+        std::memcpy(memory[used].data(), &value, sizeof value);
+        return memory[used++].data();
+    }
+};
+
+template <class T> bool is_scalar(PyObject* o) {
+    if (std::is_same<T, float>::value) return PyArray_IsScalar(o, Float);
+    if (std::is_same<T, double>::value) return PyArray_IsScalar(o, Double);
+    return false;
+}
+
+// A Python number, or NumPy's scalar of the same type, as T; false where it has no such value.
+template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) {
+    T value;
+    if (PyFloat_CheckExact(o)) {
+        if (std::numeric_limits<T>::is_integer) return false;
+        value = T(PyFloat_AS_DOUBLE(o));
+    } else if (PyLong_CheckExact(o) || PyBool_Check(o)) {
+        int overflow = 0;
+        long long whole = PyLong_AsLongLongAndOverflow(o, &overflow);
+        value = T(whole);
+        if (overflow || (std::numeric_limits<T>::is_integer && (long long)(value) != whole)) return false;
+    } else if (is_scalar<T>(o)) {  // what NumPy makes of arrays without dimensions
+        PyArray_ScalarAsCtype(o, &value);
+    } else {
+        return false;
+    }
+    operand = Operand::single(numbers.add(value));
+    return true;
+}
+
+template <class T>
+PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args, const Wish& wish) {
+    const Program& program = *k->program;
+    if (!compiled.fits) return nullptr;
+    Numbers numbers;
+    Layout layout;
+    std::vector<Operand> operands(size_t(program.arguments));
+    Array prototype;
+    for (int i = 0; i < program.arguments; ++i) {
+        auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
+        if (PyArray_CheckExact(args[i])) {
+            if (PyArray_TYPE(a) != (program.truth[i] ? NPY_BOOL : type_number<T>) || !PyArray_ISBEHAVED_RO(a))
+                return nullptr;
+            operands[i] = Operand::of(a);
+            if (!layout.broadcast(a)) return nullptr;
+            if (!prototype.p || PyArray_NDIM(a) > prototype.ndim() ||
+                (PyArray_NDIM(a) == prototype.ndim() && Layout::repeats(prototype.p)))
+                prototype.p = a;
+        } else if (program.truth[i] ? !PyBool_Check(args[i]) : false) {
+            return nullptr;
+        } else if (program.truth[i]) {
+            operands[i] = Operand::single(numbers.add(char(args[i] == Py_True)));
+        } else if (!number<T>(args[i], numbers, operands[i])) {
+            return nullptr;
+        }
+    }
+    if (wish.out) {
+        if (!prototype.p && !layout.broadcast(wish.out)) return nullptr;  // numbers only
+        // with gaps, cheap arithmetic is all loads and stores one by one, and NumPy saves the way through a block
+        if (compiled.cost <= 1 && !PyArray_ISONESEGMENT(wish.out)) return nullptr;
+        if (PyArray_TYPE(wish.out) != type_number<T> || !layout.takes(wish.out, operands)) return nullptr;
+        return execute_into<T>(program, compiled, layout, operands, wish.out);
+    }
+    if constexpr (!std::numeric_limits<T>::is_integer) {
+        if (wish.fold) {
+            if (!layout.countable()) return nullptr;
+            layout.no_result(prototype);
+            layout.settle(operands);
+            return execute_fold<T>(Run<T>{program, compiled, layout, operands, nullptr}, *wish.fold);
+        }
+    }
+    return execute<T>(program, compiled, layout, operands, prototype);
+}
+
+// The result, or nullptr without an error where the fallback is to do it.
+PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
+    int type = NPY_NOTYPE;
+    for (int i = 0; i < k->program->arguments && type == NPY_NOTYPE; ++i)
+        if (!k->program->truth[i] && PyArray_CheckExact(args[i]))
+            type = PyArray_TYPE(reinterpret_cast<PyArrayObject*>(args[i]));
+    if (type == NPY_NOTYPE && wish.out) type = PyArray_TYPE(wish.out);
+    const Program& p = *k->program;
+    if ((wish.fold || wish.out) && p.truth_result) return nullptr;
+    if (type == NPY_FLOAT) return call_as<float>(k, p.f32, args, wish);
+    if (type == NPY_DOUBLE) return call_as<double>(k, p.f64, args, wish);
+    if (wish.fold) return nullptr;
+    if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, wish);
+    if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, wish);
+    if (type == NPY_HALF && !wish.out) return call_half(p, args);
+    return type >= NPY_USERDEF && !wish.out ? call_bf16(p, args) : nullptr;
+}
+
+// nullptr without an error: not for the engine
+PyObject* try_native(const Kernel* k, PyObject* const* args, size_t given, PyObject* keywords, const Wish& wish) {
+    PyObject* ordered[MOST_SLOTS];
+    if (!arrange(k, args, given, keywords, wish.place, ordered)) return nullptr;
+    try {
+        return call_native(k, ordered, wish);
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const Interrupted&) {  // the error is set
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
+    auto* k = reinterpret_cast<Kernel*>(self);
+    const size_t given = size_t(PyVectorcall_NARGS(flags));
+    PyObject* result = nullptr;
+    if (const Py_ssize_t place = place_of_out(keywords); place >= 0) {
+        PyObject* given_out = args[given + size_t(place)];
+        auto* out = reinterpret_cast<PyArrayObject*>(given_out);
+        if (PyArray_CheckExact(given_out) && PyArray_ISBEHAVED(out))
+            result = try_native(k, args, given, keywords, {nullptr, out, place});
+    } else {
+        result = try_native(k, args, given, keywords, {});
+    }
+    if (result || PyErr_Occurred()) return result;
+    return PyObject_Vectorcall(k->fallback, args, flags, keywords);
+}
+
+// fold(name, dims, keepdim, correction, *arguments): "sum", "mean", "amax", "amin" or "var" of the result over
+// `dims`, a tuple; the correction is the variance's. NotImplemented for what the engine does not take.
+PyObject* kernel_fold(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
+    auto* k = reinterpret_cast<Kernel*>(self);
+    Folding folding;
+    const char* name = given > 3 && PyUnicode_Check(args[0]) ? PyUnicode_AsUTF8(args[0]) : nullptr;
+    if (!name || !PyTuple_CheckExact(args[1])) {
+        PyErr_SetString(PyExc_TypeError, "fold: wanted a name, a tuple of dimensions, keepdim, a correction, and so on");
+        return nullptr;
+    }
+    folding.name = name;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
+        folding.dims |= 1u << (PyLong_AsUnsignedLong(PyTuple_GET_ITEM(args[1], i)) & 31);
+    folding.keepdim = args[2] == Py_True;
+    folding.correction = PyFloat_AsDouble(args[3]);
+    if (PyErr_Occurred()) return nullptr;
+    PyObject* result = try_native(k, args + 4, size_t(given - 4), keywords, {&folding, nullptr});
+    if (result || PyErr_Occurred()) return result;
+    Py_RETURN_NOTIMPLEMENTED;
+}
+
+int kernel_traverse(PyObject* self, visitproc visit, void* arg) {
+    auto* k = reinterpret_cast<Kernel*>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(k->fallback);
+    Py_VISIT(k->names);
+    return 0;
+}
+
+int kernel_clear(PyObject* self) {
+    Py_CLEAR(reinterpret_cast<Kernel*>(self)->fallback);
+    Py_CLEAR(reinterpret_cast<Kernel*>(self)->names);
+    return 0;
+}
+
+void kernel_free(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    PyTypeObject* type = Py_TYPE(self);
+    kernel_clear(self);
+    delete reinterpret_cast<Kernel*>(self)->program;
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Kernel, call), READONLY, nullptr},
+    {"fallback", T_OBJECT, offsetof(Kernel, fallback), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr}};
+
+PyMethodDef methods[] = {
+    {"fold", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kernel_fold)), METH_FASTCALL | METH_KEYWORDS,
+     "fold(name, dims, keepdim, correction, *arguments): a reduction of the result, which is not stored."},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(kernel_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(kernel_clear)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(kernel_free)},
+                       {Py_tp_members, members},
+                       {Py_tp_methods, methods},
+                       {0, nullptr}};
+
+PyType_Spec spec = {"framework._native.Kernel", sizeof(Kernel), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+PyTypeObject* kernel_type = nullptr;
+
+// steps: (name, d, a, b, c), slots numbered as in `Program`.
+nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, int registers, nb::tuple steps,
+                       int once, bool truth_result, nb::object fallback) {
+    if (names.size() + constants.size() > MOST_SLOTS || registers < 0 || registers > MOST_SLOTS)
+        throw nb::value_error("a program has at most 63 slots");
+    auto program = std::make_unique<Program>();
+    program->arguments = int(names.size());
+    program->registers = registers;
+    program->once = once;
+    program->truth_result = truth_result;
+    for (nb::handle t : truth) program->truth.push_back(nb::cast<bool>(t));
+    for (nb::handle c : constants) program->constants.push_back(nb::cast<double>(c));
+    if (program->result() >= MOST_SLOTS || program->truth.size() != names.size())
+        throw nb::value_error("a program has at most 63 slots");
+    for (nb::handle s : steps) {
+        auto t = nb::cast<nb::tuple>(s);
+        if (t.size() != 5) throw nb::value_error("a step is a name and four slots");
+        Step step{nb::cast<std::string>(t[0]), nb::cast<int>(t[1]), nb::cast<int>(t[2]), nb::cast<int>(t[3]),
+                  nb::cast<int>(t[4])};
+        for (int slot : {step.d, step.a, step.b, step.c})
+            if (slot < 0 || slot > program->result()) throw nb::value_error("no such slot");
+        if (step.d < program->first_register()) throw nb::value_error("arguments and constants are read only");
+        program->steps.push_back(step);
+    }
+    if (program->steps.empty()) throw nb::value_error("a program has some steps");
+    if (once < 0 || once > int(program->steps.size())) throw nb::value_error("no so many steps");
+    program->compile();
+    auto* k = PyObject_GC_New(Kernel, kernel_type);
+    if (!k) throw nb::python_error();
+    k->call = kernel_call;
+    k->program = program.release();
+    k->fallback = fallback.release().ptr();
+    k->names = names.release().ptr();
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(k));
+    return nb::steal(reinterpret_cast<PyObject*>(k));
+}
+
+nb::list instruction_names() {
+    nb::list names;
+    for (const auto& entry : instructions<float>()) names.append(entry.name);
+    for (const auto& entry : instructions<int64_t>()) names.append(entry.name);
+    return names;
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!kernel_type) throw nb::python_error();
+    m.def("make_kernel", &make_kernel, nb::arg("names"), nb::arg("truth"), nb::arg("constants"), nb::arg("registers"),
+          nb::arg("steps"), nb::arg("once"), nb::arg("truth_result"), nb::arg("fallback"));
+    m.def("instructions", &instruction_names);
+}
+
+}  // namespace fw

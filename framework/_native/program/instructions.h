@@ -1,0 +1,187 @@
+// The instructions of elementwise programs: each computes a block, d[i] = f(a[i], b[i], c[i]).
+//
+// Truth values are lanes of all ones or all zeros, as wide as the numbers beside them, so `and`, `or` and
+// `not` of truth values and of whole numbers are the same bitwise instructions.
+#pragma once
+
+#include <string>
+#include <type_traits>
+
+#include "program/program.h"
+#include "base/simd.h"
+#include "base/vecmath.h"
+
+namespace fw {
+
+template <class T, class F> FW_INLINE void each(T* d, const T* a, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load_stream(a + i)));
+    if (i < n) store_part<T>(d + i, f(load_part(a + i, n - i)), n - i);
+}
+
+template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) store<T>(d + i, f(load_stream(a + i), load_stream(b + i)));
+    if (i < n) store_part<T>(d + i, f(load_part(a + i, n - i), load_part(b + i, n - i)), n - i);
+}
+
+template <class T, class F> FW_INLINE void each(T* d, const T* a, const T* b, const T* c, int64_t n, F f) {
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>)
+        store<T>(d + i, f(load_stream(a + i), load_stream(b + i), load_stream(c + i)));
+    if (const int64_t k = n - i; k > 0)
+        store_part<T>(d + i, f(load_part(a + i, k), load_part(b + i, k), load_part(c + i, k)), k);
+}
+
+// A long function is compiled once, for whole vectors and the rest.
+template <class T, class F> FW_INLINE void each_long(T* d, const T* a, int64_t n, F f) {
+    for (int64_t i = 0; i < n; i += lanes<T>) {
+        bool whole = i + lanes<T> <= n;
+        Vec<T> r = f(whole ? load(a + i) : load_part(a + i, n - i));
+        if (whole) store<T>(d + i, r);
+        else store_part<T>(d + i, r, n - i);
+    }
+}
+
+template <class T, class F> FW_INLINE void each_long(T* d, const T* a, const T* b, int64_t n, F f) {
+    for (int64_t i = 0; i < n; i += lanes<T>) {
+        bool whole = i + lanes<T> <= n;
+        Vec<T> r = whole ? f(load(a + i), load(b + i)) : f(load_part(a + i, n - i), load_part(b + i, n - i));
+        if (whole) store<T>(d + i, r);
+        else store_part<T>(d + i, r, n - i);
+    }
+}
+
+template <class T> FW_INLINE Vec<T> as_numbers(Mask<T> m) { return bits<Vec<T>>(m); }
+template <class T> FW_INLINE Mask<T> as_mask(Vec<T> v) { return bits<Mask<T>>(v); }
+
+// Whole numbers wrap around at their limits, which C++ allows unsigned ones only.
+template <class T, bool Whole> struct Unsigned { using type = T; };
+template <class T> struct Unsigned<T, true> { using type = std::make_unsigned_t<T>; };
+template <class T> using Bare = Vec<typename Unsigned<T, std::numeric_limits<T>::is_integer>::type>;
+template <class T> FW_INLINE Bare<T> unwrapped(Vec<T> x) { return bits<Bare<T>>(x); }
+template <class T> FW_INLINE Vec<T> wrapped(Bare<T> x) { return bits<Vec<T>>(x); }
+
+template <class T> FW_INLINE Vec<T> magnitude(Vec<T> x) {
+    if constexpr (std::numeric_limits<T>::is_integer) return x < Vec<T>{} ? wrapped<T>(-unwrapped<T>(x)) : x;
+    else return abs<T>(x);
+}
+
+// Numbers that are neither inf nor nan: their difference with themselves is 0.
+template <class T> FW_INLINE Mask<T> finite(Vec<T> v) { return (v - v) == Vec<T>{}; }
+
+#define FW_UNARY(name, expression)                                                  \
+    template <class T> void i_##name(T* d, const T* a, const T*, const T*, int64_t n) { \
+        each(d, a, n, [](Vec<T> x) -> Vec<T> { return expression; });               \
+    }
+#define FW_BINARY(name, expression)                                                        \
+    template <class T> void i_##name(T* d, const T* a, const T* b, const T*, int64_t n) {  \
+        each(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return expression; });         \
+    }
+#define FW_TERNARY(name, expression)                                                        \
+    template <class T> void i_##name(T* d, const T* a, const T* b, const T* c, int64_t n) { \
+        each(d, a, b, c, n, [](Vec<T> x, Vec<T> y, Vec<T> z) -> Vec<T> { return expression; }); \
+    }
+#define FW_LONG(name)                                                               \
+    template <class T> void i_##name(T* d, const T* a, const T*, const T*, int64_t n) { \
+        each_long(d, a, n, [](Vec<T> x) -> Vec<T> { return math::name(x); });       \
+    }
+#define FW_LONG2(name)                                                                    \
+    template <class T> void i_##name(T* d, const T* a, const T* b, const T*, int64_t n) { \
+        each_long(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return math::name(x, y); }); \
+    }
+
+FW_UNARY(copy, x)
+FW_UNARY(neg, wrapped<T>(-unwrapped<T>(x)))
+FW_UNARY(abs, (magnitude<T>(x)))
+FW_UNARY(not, as_numbers<T>(~as_mask<T>(x)))
+FW_BINARY(add, wrapped<T>(unwrapped<T>(x) + unwrapped<T>(y)))
+FW_BINARY(sub, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(y)))
+FW_BINARY(mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y)))
+// two steps in one, each rounded: less to store and to read again
+FW_TERNARY(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(z)))
+FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(y)))
+FW_TERNARY(mul_mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) * unwrapped<T>(z)))
+FW_TERNARY(limit, (minimum<T>(maximum<T>(x, y), z)))
+FW_BINARY(div, x / y)
+FW_BINARY(maximum, (maximum<T>(x, y)))
+FW_BINARY(minimum, (minimum<T>(x, y)))
+FW_BINARY(lt, as_numbers<T>(x < y))
+FW_BINARY(le, as_numbers<T>(x <= y))
+FW_BINARY(gt, as_numbers<T>(x > y))
+FW_BINARY(ge, as_numbers<T>(x >= y))
+FW_BINARY(eq, as_numbers<T>(x == y))
+FW_BINARY(ne, as_numbers<T>(x != y))
+FW_BINARY(and, as_numbers<T>(as_mask<T>(x) & as_mask<T>(y)))
+FW_BINARY(or, as_numbers<T>(as_mask<T>(x) | as_mask<T>(y)))
+FW_BINARY(xor, as_numbers<T>(as_mask<T>(x) ^ as_mask<T>(y)))
+
+// x * y and x / y in rules of derivatives: 0 where x is 0, whatever y is
+template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
+    return ((x == Vec<T>{}) & ~finite<T>(r)) ? Vec<T>{} : r;
+}
+FW_BINARY(gate, (masked<T>(x, x * y)))
+FW_BINARY(over, (masked<T>(x, x / y)))
+FW_UNARY(sqrt, sqrt(x))
+FW_UNARY(isfinite, as_numbers<T>(finite<T>(x)))
+FW_UNARY(isnan, as_numbers<T>(x != x))
+FW_UNARY(isinf, as_numbers<T>((x == x) & ~finite<T>(x)))
+FW_UNARY(sign, (x > Vec<T>{} ? splat<T>(1) : x < Vec<T>{} ? splat<T>(-1) : x - x + (x == x ? Vec<T>{} : x)))
+
+FW_TERNARY(where, as_mask<T>(x) ? y : z)
+
+FW_LONG(exp) FW_LONG(exp2) FW_LONG(expm1) FW_LONG(log) FW_LONG(log2) FW_LONG(log10) FW_LONG(log1p)
+FW_LONG(softplus_rest) FW_LONG(tanh) FW_LONG(sigmoid) FW_LONG(erf) FW_LONG(erfc) FW_LONG(ndtr) FW_LONG(gelu_slope)
+FW_LONG(silu_slope)
+FW_LONG(sin) FW_LONG(cos) FW_LONG(tan) FW_LONG(asin) FW_LONG(acos) FW_LONG(atan) FW_LONG(sinh) FW_LONG(cosh)
+FW_LONG(asinh) FW_LONG(acosh) FW_LONG(atanh) FW_LONG(floor) FW_LONG(ceil) FW_LONG(trunc) FW_LONG(rint)
+FW_LONG(rsqrt) FW_LONG2(pow) FW_LONG2(atan2) FW_LONG2(hypot) FW_LONG2(fmod) FW_LONG2(remainder)
+FW_LONG2(copysign)
+
+#undef FW_UNARY
+#undef FW_BINARY
+#undef FW_TERNARY
+#undef FW_LONG
+#undef FW_LONG2
+
+template <class T> struct Entry {
+    const char* name;
+    Instruction<T> run;
+    int cost;  // in additions, for dividing work among threads
+};
+
+// Those of all types of numbers, then those of whole ones, which cannot fail, or those of the others.
+#define I(name, cost) {#name, i_##name<T>, cost}
+#define FW_FOR_ALL                                                                                                    \
+    I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1), I(minimum, 1),        \
+        I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
+        I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2)
+
+template <class T, bool Whole> struct Instructions {
+    static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
+                                       {"bit_xor", i_xor<T>, 1}, {"bit_not", i_not<T>, 1}};
+};
+template <class T> struct Instructions<T, false> {
+    static constexpr Entry<T> all[] = {
+        FW_FOR_ALL, I(div, 4), I(gate, 2), I(over, 5), I(sqrt, 5), I(isfinite, 1), I(isnan, 1), I(isinf, 1),
+        I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
+        I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
+        I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
+        I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1),
+        I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1)};
+};
+#undef FW_FOR_ALL
+#undef I
+
+template <class T> constexpr auto& instructions() {
+    return Instructions<T, std::numeric_limits<T>::is_integer>::all;
+}
+
+// By name, as programs write them; nullptr for a name that numbers of this type do not have.
+template <class T> const Entry<T>* instruction(const std::string& name) {
+    for (const Entry<T>& e : instructions<T>())
+        if (name == e.name) return &e;
+    return nullptr;
+}
+
+}  // namespace fw

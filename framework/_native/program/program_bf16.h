@@ -1,0 +1,13 @@
+// Elementwise programs on bfloat16: widened piece by piece, computed as float32, rounded once.
+#pragma once
+
+#include "program/program.h"
+
+namespace fw {
+
+// The result for arrays of bfloat16 (and truth values) that lie alike, and numbers; nullptr without an error for
+// what it does not take.
+PyObject* call_bf16(const Program& program, PyObject* const* args);
+PyObject* call_half(const Program& program, PyObject* const* args);  // float16
+
+}  // namespace fw

@@ -1,0 +1,216 @@
+// Large arrays of random numbers, drawn by several threads: the numbers that NumPy's Philox gives one after
+// the other, and the state that it would be in after them.
+#include <algorithm>
+#include <atomic>
+
+#include "bind/array.h"
+#include "random/normal.h"
+#include "random/philox.h"
+#include "base/pool.h"
+
+namespace fw {
+namespace {
+
+constexpr int64_t GRAIN = 1024;  // blocks
+constexpr int64_t BATCH = 16;    // blocks whose words are made together, so that the loops over them are vectors
+
+// numpy.random.Philox: the counter of the last block, that block, how many of its words are used up, and the
+// upper half of a word whose lower half was drawn.
+struct State {
+    static constexpr int64_t WORDS = 13;
+    PhiloxKey key;
+    PhiloxCounter counter;
+    uint64_t buffer[BLOCK];
+    uint64_t used, has_half, half;
+
+    explicit State(const uint64_t* w)
+        : key{w[0], w[1]}, counter{{w[2], w[3], w[4], w[5]}}, used(w[10]), has_half(w[11]), half(w[12]) {
+        std::copy(w + 6, w + 10, buffer);
+    }
+    void store(uint64_t* w) const {
+        std::copy(counter.words, counter.words + 4, w + 2);
+        std::copy(buffer, buffer + BLOCK, w + 6);
+        w[10] = used, w[11] = has_half, w[12] = half;
+    }
+
+    uint64_t word() {
+        if (used == BLOCK) {
+            counter.advance(1);
+            philox(counter, key, buffer);
+            used = 0;
+        }
+        return buffer[used++];
+    }
+    template <class B> B next() {
+        if constexpr (sizeof(B) == 8) return word();
+        else return half_word();
+    }
+    template <class B> bool under_way() const { return used < BLOCK || (sizeof(B) < 8 && has_half); }
+    uint32_t half_word() {
+        if (has_half) {
+            has_half = 0;
+            return uint32_t(half);
+        }
+        uint64_t both = word();
+        has_half = 1;
+        half = both >> 32;
+        return uint32_t(both);
+    }
+
+    // Calls body(first block, number of blocks, their words) for the next n blocks, which count as drawn.
+    template <class F> void blocks(int64_t n, F&& body) {
+        parallel(n, GRAIN, [&](int64_t begin, int64_t end) {
+            PhiloxCounter at = counter;
+            at.advance(uint64_t(begin));
+            uint64_t words[BATCH * BLOCK];
+            for (int64_t b = begin; b < end; b += BATCH) {
+                int64_t count = std::min(BATCH, end - b);
+                philox_blocks(at, key, count, words);
+                body(b, count, words);
+            }
+        });
+        counter.advance(uint64_t(n));
+    }
+};
+
+template <class T> using Bits = typename std::make_unsigned<Int<T>>::type;  // what one number is made of
+
+// Numbers that convert(bits, n, to) makes of random bits. The first and the last ones come one by one: the
+// first end the block under way, and the last leave in the buffer what NumPy would leave there.
+template <class T, class F> void fill(State& s, T* out, int64_t n, F convert) {
+    constexpr int64_t PER = BLOCK * 8 / int64_t(sizeof(T));
+    auto one = [&](T* to) {
+        Bits<T> drawn = s.next<Bits<T>>();
+        convert(&drawn, 1, to);
+    };
+    int64_t i = 0;
+    for (; i < n && s.under_way<Bits<T>>(); ++i) one(out + i);
+    int64_t whole = std::max<int64_t>(0, (n - i - 1) / PER);
+    T* start = out + i;
+    s.blocks(whole, [=](int64_t b, int64_t count, const uint64_t* words) {
+        Bits<T> drawn[BATCH * PER];
+        std::memcpy(drawn, words, size_t(count) * BLOCK * 8);
+        convert(drawn, count * PER, start + b * PER);
+    });
+    for (i += whole * PER; i < n; ++i) one(out + i);
+}
+
+void uniform(const uint32_t* bits, int64_t n, float* to) {
+    for (int64_t k = 0; k < n; ++k) to[k] = uniform_float(bits[k]);
+}
+
+void uniform(const uint64_t* bits, int64_t n, double* to) {
+    for (int64_t k = 0; k < n; ++k) to[k] = uniform_double(bits[k]);
+}
+
+template <class T> void gaussian(const Bits<T>* drawn, int64_t n, T* to) {
+    const Int<T>* from = reinterpret_cast<const Int<T>*>(drawn);
+    int64_t k = 0;
+    for (; k + lanes<T> <= n; k += lanes<T>) store(to + k, normal::of_bits<T>(load(from + k)));
+    if (k < n) store_part(to + k, normal::of_bits<T>(load_part(from + k, n - k)), n - k);
+}
+
+// Integers in [low, low + range), range < 2**32, without bias: D. Lemire, "Fast random integer generation in
+// an interval", 2019. A number takes half a word, and seldom more, if that one is rejected.
+struct Bounded {
+    uint64_t range;
+    uint32_t threshold;
+    int64_t low;
+    explicit Bounded(int64_t low, uint64_t range)
+        : range(range), threshold(uint32_t((0x100000000u - range) % range)), low(low) {}
+
+    bool take(uint32_t bits, int64_t& out) const {
+        uint64_t product = bits * range;
+        out = low + int64_t(product >> 32);
+        return uint32_t(product) >= threshold;
+    }
+    int64_t draw(State& s) const {
+        int64_t out;
+        while (!take(s.half_word(), out)) {}
+        return out;
+    }
+};
+
+// Whole blocks as if nothing were rejected; the first number that was, if one, is where it goes on.
+void fill_integers(State& s, const Bounded& bounded, int64_t* out, int64_t n) {
+    constexpr int64_t PER = 2 * BLOCK;
+    int64_t i = 0;
+    while (i < n) {
+        for (; i < n && s.under_way<uint32_t>(); ++i) out[i] = bounded.draw(s);
+        int64_t whole = std::max<int64_t>(0, (n - i - 1) / PER);
+        std::atomic<int64_t> rejected{whole};  // the first batch with a rejected number begins here
+        int64_t* start = out + i;
+        PhiloxCounter before = s.counter;
+        s.blocks(whole, [&](int64_t b, int64_t count, const uint64_t* words) {
+            bool good = true;
+            int64_t* to = start + b * PER;
+            for (int64_t k = 0; k < count * BLOCK; ++k) {
+                good &= bounded.take(uint32_t(words[k]), to[2 * k]);
+                good &= bounded.take(uint32_t(words[k] >> 32), to[2 * k + 1]);
+            }
+            int64_t first = rejected.load();
+            while (!good && b < first && !rejected.compare_exchange_weak(first, b)) {}
+        });
+        s.counter = before;
+        s.counter.advance(uint64_t(rejected.load()));
+        i += rejected.load() * PER;
+        for (int64_t end = std::min(n, i + BATCH * PER); i < end; ++i) out[i] = bounded.draw(s);
+    }
+}
+
+bool is_state(const Array& a) {
+    return a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == State::WORDS &&
+           a.data<uint64_t>()[10] <= BLOCK;
+}
+
+// An array that draw(state, data, size) fills. `words` are the state before and then after it.
+template <class T, class F> nb::object draw(Array& words, const std::vector<npy_intp>& shape, F&& fill_it) {
+    NewArray out = new_array(int(shape.size()), shape.data(), type_number<T>);
+    State s(words.data<uint64_t>());
+    {
+        Release release(out.size() * int64_t(sizeof(T)));
+        fill_it(s, out.data<T>(), out.size());
+    }
+    s.store(words.data<uint64_t>());
+    return give(out);
+}
+
+// float64 or float32 numbers uniform in [0, 1)
+nb::object philox_uniform(Array words, std::vector<npy_intp> shape, bool wide) {
+    if (!is_state(words)) return not_implemented();
+    auto fill_it = [](State& s, auto* out, int64_t n) {
+        fill(s, out, n, [](auto* bits, int64_t count, auto* to) { uniform(bits, count, to); });
+    };
+    return wide ? draw<double>(words, shape, fill_it) : draw<float>(words, shape, fill_it);
+}
+
+// float64 or float32 numbers, normal
+nb::object philox_normal(Array words, std::vector<npy_intp> shape, bool wide) {
+    if (!is_state(words)) return not_implemented();
+    auto wide_ones = [](State& s, double* out, int64_t n) { fill(s, out, n, gaussian<double>); };
+    auto narrow_ones = [](State& s, float* out, int64_t n) { fill(s, out, n, gaussian<float>); };
+    return wide ? draw<double>(words, shape, wide_ones) : draw<float>(words, shape, narrow_ones);
+}
+
+// int64 numbers uniform in [low, low + range).
+nb::object philox_integers(Array words, std::vector<npy_intp> shape, int64_t low, uint64_t range) {
+    constexpr double MOST_REJECTED = 8;
+    if (!is_state(words) || range < 2 || range >= 0x100000000u) return not_implemented();
+    Bounded bounded(low, range);
+    double n = 1;
+    for (npy_intp d : shape) n *= double(d);
+    if (n * bounded.threshold / 4294967296.0 > MOST_REJECTED) return not_implemented();
+    return draw<int64_t>(words, shape, [&](State& s, int64_t* out, int64_t size) {
+        fill_integers(s, bounded, out, size);
+    });
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("philox_uniform", &philox_uniform);
+    m.def("philox_normal", &philox_normal);
+    m.def("philox_integers", &philox_integers);
+}
+
+}  // namespace fw

@@ -1,0 +1,200 @@
+// The largest or smallest element along a dimension and where it is: the first of equal ones, the first nan.
+#include <vector>
+
+#include "reduce/reduce_folds.h"
+#include "reduce/reduce_run.h"
+
+namespace fw {
+namespace {
+
+using namespace reduce;
+
+template <class T> struct Found {
+    T value;
+    int64_t at;
+};
+
+// Whether b, later than a, takes its place.
+template <template <class> class F, class V> FW_INLINE auto beats(V b, V a) {
+    if constexpr (F<float>::upwards) return ~(b <= a) & (a == a);
+    else return ~(b >= a) & (a == a);
+}
+template <template <class> class F, class T> bool wins(T b, T a) {
+    return !(F<float>::upwards ? b <= a : b >= a) && a == a;
+}
+
+// The first element that `hits` finds; there is one.
+template <class T, class F> FW_INLINE int64_t first_hit(const T* p, int64_t n, F hits) {
+    constexpr int64_t L = lanes<T>;
+    int64_t i = 0;
+    for (; i + 4 * L <= n; i += 4 * L) {
+        Mask<T> m = hits(load(p + i));
+        for (int u = 1; u < 4; ++u) m |= hits(load(p + i + u * L));
+        if (math::any(m)) break;
+    }
+    for (; i + L <= n; i += L) {
+        Mask<T> m = hits(load(p + i));
+        if (math::any(m)) return i + first_set<T>(m);
+    }
+    return i + first_set<T>(hits(load_part(p + i, n - i, p[i])));
+}
+
+// The first element that equals v, or is nan if v is.
+template <class T> int64_t place_of(const T* p, int64_t n, T v) {
+    Vec<T> wanted = splat(v);
+    if (v == v) return first_hit(p, n, [&](Vec<T> x) -> Mask<T> { return x == wanted; });
+    return first_hit(p, n, [](Vec<T> x) -> Mask<T> { return x != x; });
+}
+
+// Of a line: the block of the best element, then the element in the block.
+template <template <class> class F, class T> Found<T> best_of(const T* p, int64_t begin, int64_t end) {
+    Found<T> best{p[begin], begin};
+    if (end - begin <= 2 * lanes<T>) {
+        best.value = T(fold_short<F<T>>(p + begin, end - begin, T()));
+    } else {
+        for (int64_t b = begin; b < end && best.value == best.value; b += BLOCK<T>) {
+            Row<F<T>> row{T()};
+            row.line(p + b, std::min(BLOCK<T>, end - b));
+            T v = T(row.total());
+            if (b == begin || wins<F>(v, best.value)) best = {v, b};
+        }
+    }
+    int64_t n = std::min(BLOCK<T>, end - best.at);
+    return {best.value, best.at + place_of(p + best.at, n, best.value)};
+}
+
+template <template <class> class F, class T>
+void best_of_rows(const Plan& plan, const char* x, T* values, int64_t* places) {
+    int64_t n = plan.inner.size, pieces = pieces_of(plan.outer, n);
+    std::vector<Found<T>> parts(pieces > 1 ? size_t(plan.outer * pieces) : 0);
+    parallel(plan.outer * pieces, std::max<int64_t>(1, GRAIN * pieces / n), [&](int64_t begin, int64_t end) {
+        Walk at(plan.kept, plan.nkept, begin / pieces);
+        for (int64_t u = begin; u < end; ++u) {
+            int64_t p = u % pieces;
+            const T* line = reinterpret_cast<const T*>(x + at.x);
+            Found<T> found = best_of<F>(line, n * p / pieces, n * (p + 1) / pieces);
+            if (pieces > 1) parts[u] = found;
+            else values[at.out] = found.value, places[at.out] = found.at;
+            if (p + 1 == pieces) at.next();
+        }
+    });
+    Walk at(plan.kept, plan.nkept, 0);
+    for (int64_t r = 0; r < plan.outer && pieces > 1; ++r, at.next()) {
+        Found<T> best = parts[r * pieces];
+        for (int64_t p = 1; p < pieces; ++p)
+            if (wins<F>(parts[r * pieces + p].value, best.value)) best = parts[r * pieces + p];
+        values[at.out] = best.value;
+        places[at.out] = best.at;
+    }
+}
+
+// Lines [begin, end) of a strip of columns; values and places have room for whole vectors.
+template <template <class> class F, class T>
+void best_of_lines(const char* x, int64_t step, int64_t width, int64_t begin, int64_t end, T* values,
+                   Int<T>* places) {
+    std::copy_n(reinterpret_cast<const T*>(x + begin * step), width, values);
+    std::fill_n(places, width, Int<T>(begin));
+    for (int64_t l = begin + 1; l < end; ++l) {
+        const T* p = reinterpret_cast<const T*>(x + l * step);
+        Mask<T> here = splat(Int<T>(l));
+        auto take = [&](int64_t j, Vec<T> v) {
+            Vec<T> best = load(values + j);
+            Mask<T> m = beats<F>(v, best);
+            store<T>(values + j, select<T>(m, v, best));
+            store<Int<T>>(places + j, m ? here : load(places + j));
+        };
+        int64_t j = 0;
+        for (; j + lanes<T> <= width; j += lanes<T>) take(j, load(p + j));
+        if (j < width) take(j, load_part(p + j, width - j));
+    }
+}
+
+// Lines of few columns, one after another in memory: several are taken as one long line.
+template <template <class> class F, class T>
+void best_of_narrow(const char* x, int64_t width, int64_t begin, int64_t end, T* values, Int<T>* places) {
+    int64_t step = width * int64_t(sizeof(T)), times = 4 * lanes<T> / width, n = (end - begin) / times;
+    auto* found = scratch<T>(0, 5 * lanes<T>);
+    auto* where = scratch<Int<T>>(1, 5 * lanes<T>);
+    best_of_lines<F>(x + begin * step, step * times, times * width, 0, n, found, where);
+    for (int64_t j = 0; j < width; ++j) {
+        values[j] = found[j];
+        places[j] = Int<T>(begin + where[j] * times);
+        for (int64_t i = 1; i < times; ++i) {
+            T v = found[i * width + j];
+            Int<T> at = Int<T>(begin + where[i * width + j] * times + i);
+            bool same = v == values[j] || (v != v && values[j] != values[j]);
+            if (same ? at < places[j] : wins<F>(v, values[j])) values[j] = v, places[j] = at;
+        }
+    }
+    if (begin + n * times == end) return;
+    best_of_lines<F>(x, step, width, begin + n * times, end, found, where);
+    for (int64_t j = 0; j < width; ++j)
+        if (wins<F>(found[j], values[j])) values[j] = found[j], places[j] = where[j];
+}
+
+template <template <class> class F, class T>
+void best_of_columns(const Plan& plan, const char* x, T* values, int64_t* places) {
+    Strips strips(plan, STRIP<T> / 2, 4 * lanes<T>);
+    int64_t each = plan.lines * std::min(strips.width, plan.inner.size);
+    int64_t pieces = std::min(plan.lines, pieces_of(strips.count, each)), room = strips.width;
+    int64_t step = plan.nfolded ? plan.folded[0].step : 0;
+    std::vector<T> found(size_t(strips.count * pieces * room));
+    std::vector<Int<T>> where(size_t(strips.count * pieces * room));
+    int64_t grain = std::max<int64_t>(1, GRAIN * pieces / each);
+    parallel(strips.count * pieces, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin; u < end; ++u) {
+            Strip s = strips[u / pieces];
+            int64_t p = u % pieces;
+            int64_t first = plan.lines * p / pieces, last = plan.lines * (p + 1) / pieces;
+            bool dense = step == s.width * int64_t(sizeof(T)) && (last - first) * step > 8 * FW_BYTES;
+            if (dense && step <= 2 * FW_BYTES)
+                best_of_narrow<F>(x + s.x, s.width, first, last, &found[u * room], &where[u * room]);
+            else
+                best_of_lines<F>(x + s.x, step, s.width, first, last, &found[u * room], &where[u * room]);
+        }
+    });
+    for (int64_t i = 0; i < strips.count; ++i) {
+        Strip s = strips[i];
+        for (int64_t j = 0; j < s.width; ++j) {
+            int64_t best = i * pieces * room + j;
+            for (int64_t p = 1; p < pieces; ++p) {
+                int64_t other = (i * pieces + p) * room + j;
+                if (wins<F>(found[other], found[best])) best = other;
+            }
+            values[s.out + j * plan.inner.out] = found[best];
+            places[s.out + j * plan.inner.out] = where[best];
+        }
+    }
+}
+
+template <template <class> class F, class T> nb::object best_typed(const Array& x, int dim, bool keepdim) {
+    Plan plan;
+    if (dim < 0 || dim >= x.ndim() || !plan.make(x, 1u << dim)) return not_implemented();
+    if (plan.lines > std::numeric_limits<Int<T>>::max()) return not_implemented();
+    NewArray values = results_array(x, 1u << dim, keepdim, x.type());
+    NewArray places = results_array(x, 1u << dim, keepdim, NPY_INT64);
+    {
+        Release release(x.size() * int64_t(sizeof(T)));
+        (plan.rows ? best_of_rows<F, T> : best_of_columns<F, T>)(plan, x.data<char>(), values.data<T>(),
+                                                                 places.data<int64_t>());
+    }
+    return nb::make_tuple(give(values), give(places));
+}
+
+template <template <class> class F> nb::object best(Array x, int dim, bool keepdim) {
+    if (x.is<float>()) return best_typed<F, float>(x, dim, keepdim);
+    if (x.is<double>()) return best_typed<F, double>(x, dim, keepdim);
+    if (x.is<int64_t>()) return best_typed<F, int64_t>(x, dim, keepdim);
+    if (x.is<int32_t>()) return best_typed<F, int32_t>(x, dim, keepdim);
+    return not_implemented();
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    nb::arg x("x"), dim("dim"), keepdim("keepdim");
+    m.def("max", &best<Largest>, x, dim, keepdim);
+    m.def("min", &best<Smallest>, x, dim, keepdim);
+}
+
+}  // namespace fw

@@ -1,0 +1,288 @@
+// Folding elements into one number, or lines into one line: the loops that all reductions share.
+//
+// A fold F says: `map`, what an element contributes (itself, if F is `plain`); `join`, of vectors and of the
+// wide numbers in which whole blocks are joined; `neutral` and `none`, which joined with anything change
+// nothing; `exact`, whether rounding never matters. What is not exact is joined in trees, whose shape depends
+// on the number of elements only: float32 in vectors over a block, then in float64.
+#pragma once
+
+#include "reduce/reduce.h"
+#include "reduce/reduce_lanes.h"
+#include "base/scratch.h"
+
+namespace fw {
+namespace reduce {
+
+template <class T> struct WideOf { using type = T; };
+template <> struct WideOf<float> { using type = double; };
+
+// Values joined as a balanced tree while they come: place k holds 2^k of them.
+template <class F> struct Tree {
+    using W = typename F::W;
+    W places[64];
+    int top = 0;
+    uint64_t count = 0;
+
+    void push(W v) {
+        for (uint64_t i = count++; i & 1; i >>= 1) v = F::join(places[--top], v);
+        places[top++] = v;
+    }
+    W total() const {
+        if (top == 0) return F::none();
+        W v = places[top - 1];
+        for (int k = top - 2; k >= 0; --k) v = F::join(places[k], v);
+        return v;
+    }
+};
+
+template <class F> using W = typename F::W;
+
+constexpr int ADDS = 16;  // into one lane before it is put aside
+constexpr int RUNS = 4;   // put aside before the lanes are joined
+// Two chains: the prefetcher of the first cache follows the loads of one instruction, and finds it hard to
+// follow eight of them that take turns. Beyond the second cache two chains are as fast as memory.
+template <class T> constexpr int64_t STEP = 2 * lanes<T>;
+template <class T> constexpr int64_t BLOCK = RUNS * ADDS * STEP<T>;
+
+template <class F> FW_INLINE typename F::T joined_lanes(Vec<typename F::T> v) {
+    using V = Vec<typename F::T>;
+    return join_lanes<typename F::T>(v, [](V a, V b) { return F::join(a, b); });
+}
+
+// What n < lanes elements contribute; the other lanes nothing.
+template <class F> FW_INLINE Vec<typename F::T> part(const typename F::T* p, int64_t n,
+                                                     Vec<typename F::T> shift) {
+    using T = typename F::T;
+    if constexpr (F::plain) return load_part(p, n, F::neutral());
+    else return first_lanes<T>(F::map(load_part(p, n), shift), n, F::neutral());
+}
+
+// The fold of a line of at most two vectors.
+template <class F> FW_INLINE W<F> fold_short(const typename F::T* p, int64_t n, typename F::T shift) {
+    using T = typename F::T;
+    Vec<T> c = splat(shift);
+    if (n < lanes<T>) return joined_lanes<F>(part<F>(p, n, c));
+    Vec<T> v = F::map(load(p), c), rest = splat(F::neutral());
+    if (n == 2 * lanes<T>) rest = F::map(load(p + lanes<T>), c);
+    else if (n > lanes<T>) rest = part<F>(p + lanes<T>, n - lanes<T>, c);
+    return joined_lanes<F>(F::join(v, rest));
+}
+
+// The fold of the elements of one result: lines of any length are taken in.
+template <class F> class Row {
+    using T = typename F::T;
+    static constexpr int64_t MOST_STEPS = F::exact ? std::numeric_limits<int64_t>::max() : ADDS;
+    Vec<T> even = splat<T>(F::neutral()), odd = even, block = even;
+    int64_t left = MOST_STEPS;  // steps of the run under way
+    int runs = 0;               // in the block
+    Tree<F> tree;
+    Vec<T> shift;
+
+    void put_aside() {
+        block = F::join(block, F::join(even, odd));
+        even = odd = splat<T>(F::neutral());
+        left = MOST_STEPS;
+        if (++runs < RUNS) return;
+        tree.push(joined_lanes<F>(block));
+        block = even;
+        runs = 0;
+    }
+
+  public:
+    explicit Row(T shift) : shift(splat<T>(shift)) {}
+
+    FW_INLINE void line(const T* p, int64_t n) {
+        constexpr int64_t L = lanes<T>;
+        while (n >= STEP<T>) {
+            int64_t steps = std::min(left, n / STEP<T>);
+            Vec<T> a = even, b = odd;
+#pragma GCC unroll 1
+            for (const T* end = p + steps * STEP<T>; p < end; p += STEP<T>) {
+                a = F::join(a, F::map(load(p), shift));
+                b = F::join(b, F::map(load(p + L), shift));
+            }
+            even = a, odd = b;
+            n -= steps * STEP<T>;
+            left -= steps;
+            if (left == 0) put_aside();
+        }
+        if (n == 0) return;
+        if (n >= L) even = F::join(even, F::map(load(p), shift)), n -= L, p += L;
+        if (n > 0) odd = F::join(odd, part<F>(p, n, shift));
+        if (--left == 0) put_aside();
+    }
+    bool done() const { return F::stops && F::decides(joined_lanes<F>(F::join(even, odd))); }
+    typename F::W total() {
+        typename F::W last = joined_lanes<F>(F::join(block, F::join(even, odd)));
+        if (tree.count == 0) return last;
+        if (runs > 0 || left < MOST_STEPS) tree.push(last);
+        return tree.total();
+    }
+};
+
+// Blocks [begin, end) of the result whose elements begin at byte x: each line has ceil(size / BLOCK) of them.
+template <class F, class Reader> [[gnu::noinline]]
+W<F> fold_blocks(const Plan& plan, Reader& reader, int64_t x, int64_t begin, int64_t end, typename F::T shift) {
+    using T = typename F::T;
+    constexpr bool whole = std::decay_t<Reader>::stays && !F::stops;  // not block by block
+    const int64_t size = plan.inner.size, each = (size + BLOCK<T> - 1) / BLOCK<T>;
+    Row<F> row(shift);
+    Walk line(plan.folded, plan.nfolded, begin / each);
+    int64_t part = begin % each;
+    for (int64_t b = begin; b < end && !row.done();) {
+        const int64_t first = part * BLOCK<T>, n = std::min((whole ? end - b : 1) * BLOCK<T>, size - first);
+        row.line(reader.template at<T>(x + line.x + first * int64_t(sizeof(T)), n), n);
+        const int64_t done = (n + BLOCK<T> - 1) / BLOCK<T>;
+        b += done, part += done;
+        if (part == each) part = 0, line.next();
+    }
+    return row.total();
+}
+
+// All `blocks` of a result; one line goes without calls, block by block, and divisions.
+template <class F, class Reader> FW_INLINE W<F> fold_row(const Plan& plan, Reader& reader, int64_t x, int64_t blocks,
+                                                         typename F::T shift) {
+    using T = typename F::T;
+    const int64_t size = plan.inner.size;
+    if (plan.nfolded > 0 || (blocks > 1 && (F::stops || !std::decay_t<Reader>::stays)))
+        return fold_blocks<F>(plan, reader, x, 0, blocks, shift);
+    if (size <= 2 * lanes<T>) return fold_short<F>(reader.template at<T>(x, size), size, shift);
+    Row<F> row(shift);
+    row.line(reader.template at<T>(x, size), size);
+    return row.total();
+}
+
+constexpr int64_t TOGETHER = 8;  // lines added in one go
+constexpr int64_t GROUPS = 16;   // of them, before the sums are put aside
+constexpr int64_t SINGLES = 32;  // lines added one by one, before that
+template <class T> constexpr int64_t STRIP = 4096 / sizeof(T);  // columns: their sums stay in the first cache
+
+// Lines of up to STRIP columns joined as a tree, as `Tree` does with numbers.
+template <class F> class Lines {
+    using T = typename F::T;
+    int64_t width;
+    T *places, *now;  // places: the levels of the tree, one above the other; now: the line under way
+    int top = 0;
+    uint64_t count = 0;
+
+    // lines are padded to whole vectors
+    [[gnu::noinline]] static void join_into(T* a, const T* b, int64_t width) {
+        for (int64_t j = 0; j < width; j += lanes<T>) store<T>(a + j, F::join(load(a + j), load(b + j)));
+    }
+
+  public:
+    static int64_t padded(int64_t width) { return (width + lanes<T> - 1) / lanes<T> * lanes<T>; }
+
+    Lines(int64_t columns, int64_t most) : width(padded(columns)) {
+        int levels = 2;
+        for (; most > 0; most /= 2) ++levels;
+        places = now = scratch<T>(0, width * levels);
+        clear();
+    }
+    void clear() {
+        for (int64_t j = 0; j < width; j += lanes<T>) store<T>(now + j, splat<T>(F::neutral()));
+    }
+    T* line() { return now; }
+    void put_aside() {
+        for (uint64_t i = count++; i & 1; i >>= 1, now -= width, --top) join_into(now - width, now, width);
+        ++top;
+        now += width;
+        clear();
+    }
+    const T* total() {
+        for (; top > 0; --top, now -= width) join_into(now - width, now, width);
+        return now;
+    }
+};
+
+template <class F> FW_INLINE void take_line(const typename F::T* p, const typename F::T* shift, int64_t width,
+                                            typename F::T* sums) {
+    using T = typename F::T;
+    auto step = [&](int64_t j, Vec<T> x, Vec<T> c) {
+        store<T>(sums + j, F::join(load(sums + j), F::map(x, c)));
+    };
+    int64_t j = 0;
+    for (; j + lanes<T> <= width; j += lanes<T>) step(j, load(p + j), F::shifts ? load(shift + j) : Vec<T>{});
+    if (j < width)
+        step(j, load_part(p + j, width - j), F::shifts ? load_part(shift + j, width - j) : Vec<T>{});
+}
+
+// Vectors leaf(i), leaf(i + W) ... below TOGETHER as a tree; written as one, since -O1 keeps arrays in memory.
+template <class F, int W, class Leaf> FW_INLINE Vec<typename F::T> joined_leaves(Leaf&& leaf, int i) {
+    if constexpr (W == TOGETHER) return leaf(i);
+    else return F::join(joined_leaves<F, 2 * W>(leaf, i), joined_leaves<F, 2 * W>(leaf, i + W));
+}
+
+template <class F> FW_INLINE void take_lines(const typename F::T* const (&p)[TOGETHER],
+                                             const typename F::T* shift, int64_t width, typename F::T* sums) {
+    using T = typename F::T;
+    auto step = [&](int64_t j, auto&& read) __attribute__((always_inline)) {
+        const Vec<T> c = F::shifts ? read(shift + j) : Vec<T>{};
+        auto leaf = [&](int i) __attribute__((always_inline)) { return Vec<T>(F::map(read(p[i] + j), c)); };
+        store<T>(sums + j, F::join(load(sums + j), joined_leaves<F, 1>(leaf, 0)));
+    };
+    int64_t j = 0;
+    for (; j + lanes<T> <= width; j += lanes<T>) step(j, [](const T* q) { return load(q); });
+    if (j < width) step(j, [n = width - j](const T* q) { return load_part(q, n); });
+}
+
+template <class F, class Reader>
+const typename F::T* fold_lines(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin,
+                                int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    constexpr bool stays = std::decay_t<Reader>::stays;
+    Lines<F> sums(width, (end - begin) / (stays ? TOGETHER * GROUPS : SINGLES));
+    Walk line(plan.folded, plan.nfolded, begin);
+    int64_t l = begin, groups = 0;
+    for (; stays && l + TOGETHER <= end; l += TOGETHER) {
+        const T* p[TOGETHER];
+        for (auto& q : p) q = reader.template at<T>(x + line.x, width), line.next();
+        if (!F::exact && groups++ == GROUPS) sums.put_aside(), groups = 1;
+        take_lines<F>(p, shift, width, sums.line());
+    }
+    for (; l < end; ++l, line.next()) {
+        if (!stays && !F::exact && groups++ == SINGLES) sums.put_aside(), groups = 1;
+        take_line<F>(reader.template at<T>(x + line.x, width), shift, width, sums.line());
+    }
+    return sums.total();
+}
+
+// Lines of few columns, one after another in memory: several are taken as one long line.
+template <class F, class Reader>
+const typename F::T* fold_narrow(const Plan& plan, Reader& reader, int64_t x, int64_t width, int64_t begin,
+                                 int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    int64_t times = 4 * lanes<T> / width, step = plan.folded[0].step, n = (end - begin) / times;
+    T* shifts = nullptr;
+    if (F::shifts) {
+        shifts = scratch<T>(2, times * width);
+        for (int64_t i = 0; i < times; ++i) std::copy_n(shift, width, shifts + i * width);
+    }
+    Plan wide;
+    wide.nfolded = 1;
+    wide.folded[0] = {n, step * times, 0};
+    T* sums = scratch<T>(3, width);
+    const T* all = fold_lines<F>(wide, reader, x + begin * step, times * width, 0, n, shifts);
+    std::copy_n(all, width, sums);
+    for (int64_t i = 1; i < times; ++i)
+        for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[i * width + j])));
+    all = fold_lines<F>(plan, reader, x, width, begin + n * times, end, shift);
+    for (int64_t j = 0; j < width; ++j) sums[j] = T(F::join(W<F>(sums[j]), W<F>(all[j])));
+    return sums;
+}
+
+// Lines [begin, end) of `width` columns that begin at byte x; shift: a number for each column. The result stays
+// until the thread's next call.
+template <class F, class Source>
+const typename F::T* fold_columns(const Plan& plan, const Source& source, int64_t x, int64_t width, int64_t begin,
+                                  int64_t end, const typename F::T* shift) {
+    using T = typename F::T;
+    bool dense = plan.nfolded == 1 && plan.folded[0].step == width * int64_t(sizeof(T));
+    bool narrow = dense && width <= 2 * lanes<T> && (end - begin) * width >= 8 * lanes<T>;
+    auto&& reader = source.reader(dense ? (end - begin) * width * int64_t(sizeof(T)) : 0);
+    if (narrow) return fold_narrow<F>(plan, reader, x, width, begin, end, shift);
+    return fold_lines<F>(plan, reader, x, width, begin, end, shift);
+}
+
+}  // namespace reduce
+}  // namespace fw

@@ -1,0 +1,240 @@
+// Backward of recurrent sequences: the steps from the last to the first, then a product for each gradient.
+
+#include "rnn/rnn_cells.h"
+
+namespace fw {
+namespace rnn {
+namespace {
+
+// An argument that may be None, in rows.
+struct Rows {
+    Array given;
+    nb::object owner;
+    bool none;
+    explicit Rows(nb::handle h) : given(nb::cast<Array>(h)), none(h.is_none()) {}
+    bool fits(const Array& x, int64_t rows, int64_t cols) const {
+        return none || (given.usable() && given.type() == x.type() && given.ndim() == 2 && given.shape(0) == rows &&
+                        given.shape(1) == cols);
+    }
+    template <class T> const T* data() {
+        if (none) return nullptr;
+        if (given.contiguous()) return given.data<T>();
+        InRows copy(given);
+        owner = copy.owner, given = copy.a;
+        return given.data<T>();
+    }
+};
+
+struct Wanted {
+    bool x, h0, w_ih, w_hh, b_ih, b_hh;
+    Wanted(const nb::tuple& given, int states) {
+        if (int(given.size()) < 5 + states) throw nb::value_error("wanted: a truth value for each argument");
+        auto at = [&](int i) { return nb::cast<bool>(given[size_t(i)]); };
+        x = at(0), h0 = at(1), w_ih = at(1 + states), w_hh = at(2 + states), b_ih = at(3 + states),
+        b_hh = at(4 + states);
+    }
+};
+
+// What backward returns, and what it works in. Arrays are made before the work, without other threads of Python.
+template <class T> struct Results {
+    const Operands& o;
+    Wanted wanted;
+    bool with_cell;
+    NewArray x, h0, c0, w_ih, w_hh, b_ih, b_hh;
+    nb::object d_owner, state_owner, before_owner;
+    T *d, *to_state, *before = nullptr;  // gradients of the gates, towards inputs and state; states before each step
+
+    Results(const Operands& o, const Wanted& wanted, bool with_cell, bool parted)
+        : o(o), wanted(wanted), with_cell(with_cell) {
+        int64_t many = o.gates * o.width;
+        x = wanted.x ? like(o.x.a) : none();
+        h0 = like(o.h0.a), c0 = with_cell ? like(o.h0.a) : none();
+        w_ih = wanted.w_ih ? like(o.w_ih.a) : none();
+        w_hh = wanted.w_hh ? like(o.w_hh.a) : none();
+        b_ih = vector(many), b_hh = vector(many);
+        d = work(d_owner, o.steps.rows, many);
+        to_state = parted ? work(state_owner, o.steps.rows, many) : d;
+        if (wanted.w_hh && o.steps.count() > 1) before = work(before_owner, o.steps.rows, o.width);
+    }
+
+    NewArray none() const { return vector(0); }
+    NewArray vector(int64_t n) const {
+        npy_intp shape = n;
+        return new_array(1, &shape, o.x.a.type());
+    }
+    T* work(nb::object& owner, int64_t rows, int64_t cols) const {
+        NewArray a = matrix(rows, cols, o.x.a.type());
+        owner = give(a);
+        return a.data<T>();
+    }
+
+    static void set(const Array& to, const T* from) {
+        size_t size = size_t(to.size()) * sizeof(T);
+        from ? std::memcpy(to.template data<T>(), from, size) : std::memset(to.template data<T>(), 0, size);
+    }
+
+    // The gradients of final states (or 0) and sums of 0, to go on with.
+    void start(const T* gh, const T* gc) const {
+        set(h0, gh), set(c0, gc);
+        set(b_ih, nullptr), set(b_hh, nullptr);
+    }
+
+    Panels<T> weights() const {
+        return Panels<T>(o.w_hh.data<T>(), 1, o.width, o.gates * o.width, 1, o.width);
+    }
+
+    // c = d^T b, a gradient of weights
+    void by_rows(const T* gates, const T* b, int64_t cols, Array& to) const {
+        Gemm<T> g = {};
+        g.m = o.gates * o.width, g.n = cols, g.k = o.steps.rows;
+        g.a = gates, g.a_row = 1, g.a_col = g.m;
+        g.b = b, g.b_row = cols, g.b_col = 1;
+        g.c = to.data<T>(), g.c_row = cols;
+        gemm(g);
+    }
+
+    void finish_with(const T* y) {
+        if (wanted.x) {
+            Gemm<T> g = {};
+            g.m = o.steps.rows, g.n = o.in, g.k = o.gates * o.width;
+            g.a = d, g.a_row = g.k, g.a_col = 1;
+            g.b = o.w_ih.template data<T>(), g.b_row = o.in, g.b_col = 1;
+            g.c = x.data<T>(), g.c_row = o.in;
+            gemm(g);
+        }
+        if (wanted.w_ih) by_rows(d, o.x.data<T>(), o.in, w_ih);
+        if (wanted.w_hh) {
+            if (before) first_states(o.steps, o.h0.data<T>(), y, before, o.width);
+            by_rows(to_state, before ? before : o.h0.data<T>(), o.width, w_hh);
+        }
+    }
+
+    nb::object tuple() {
+        nb::object all[] = {give(x), give(h0), give(c0), give(w_ih), give(w_hh), give(b_ih), give(b_hh)};
+        if (!wanted.b_ih) all[5] = give(none());
+        if (!wanted.b_hh) all[6] = give(none());
+        if (with_cell) return nb::make_tuple(all[0], all[1], all[2], all[3], all[4], all[5], all[6]);
+        return nb::make_tuple(all[0], all[1], all[3], all[4], all[5], all[6]);
+    }
+};
+
+int64_t bytes(const Operands& o) { return o.steps.rows * o.gates * o.width * o.width; }  // as long as so many take
+
+template <class T, bool Rectified>
+nb::object plain(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, const InRows& y) {
+    Results<T> r(o, wanted, false, false);
+    const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
+    {
+        Release release(bytes(o));
+        r.start(from_h, nullptr);
+        PlainBack<T, Rectified> cell{o.steps, from_y, y.data<T>(), r.h0.template data<T>(), r.d, r.b_ih.template data<T>(),
+                                o.width};
+        backward(o.steps, r.weights(), cell, r.d, cell.dh, wanted.h0);
+        r.set(r.b_hh, cell.gb);
+        r.finish_with(y.data<T>());
+    }
+    return r.tuple();
+}
+
+template <class T>
+nb::object lstm_of(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, Rows& gc, const InRows& c0,
+                   const InRows& y, const InRows& gates, const InRows& cells) {
+    Results<T> r(o, wanted, true, false);
+    const T *from_y = gy.data<T>(), *from_h = gh.data<T>(), *from_c = gc.data<T>();
+    {
+        Release release(bytes(o));
+        r.start(from_h, from_c);
+        LstmBack<T> cell{o.steps, from_y, gates.data<T>(), cells.data<T>(), c0.data<T>(),
+                         r.h0.template data<T>(), r.c0.template data<T>(), r.d, r.b_ih.template data<T>(), o.width};
+        backward(o.steps, r.weights(), cell, r.d, cell.dh, wanted.h0);
+        r.set(r.b_hh, cell.gb);
+        r.finish_with(y.data<T>());
+    }
+    return r.tuple();
+}
+
+template <class T>
+nb::object gru_of(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, const InRows& y, const InRows& gates) {
+    Results<T> r(o, wanted, false, true);
+    const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
+    {
+        Release release(bytes(o));
+        r.start(from_h, nullptr);
+        GruBack<T> cell{o.steps, from_y, gates.data<T>(), y.data<T>(), o.h0.data<T>(), r.h0.template data<T>(), r.d,
+                        r.to_state, r.b_ih.template data<T>(), r.b_hh.template data<T>(), o.width};
+        backward(o.steps, r.weights(), cell, r.to_state, cell.dh, wanted.h0);
+        r.finish_with(y.data<T>());
+    }
+    return r.tuple();
+}
+
+bool kept(const Array& a, const Operands& o, int64_t cols) {
+    return a.shape(0) == o.steps.rows && a.shape(1) == cols * o.width;
+}
+
+nb::object rnn_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
+                    nb::object b_ih, nb::object b_hh, const Array& y, nb::tuple sizes, bool reverse, bool relu,
+                    nb::tuple wanted) {
+    if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y})) return not_implemented();
+    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
+    Rows from_y(gy), from_h(gh);
+    if (!o.fits() || !kept(y, o, 1) || !from_y.fits(x, o.steps.rows, o.width) ||
+        !from_h.fits(x, o.steps.most, o.width))
+        return not_implemented();
+    Wanted w(wanted, 1);
+    InRows out(y);
+    if (relu)
+        return x.is<float>() ? plain<float, true>(o, w, from_y, from_h, out)
+                             : plain<double, true>(o, w, from_y, from_h, out);
+    return x.is<float>() ? plain<float, false>(o, w, from_y, from_h, out)
+                         : plain<double, false>(o, w, from_y, from_h, out);
+}
+
+nb::object lstm_grad(nb::object gy, nb::object gh, nb::object gc, const Array& x, const Array& h0, const Array& c0,
+                     const Array& w_ih, const Array& w_hh, nb::object b_ih, nb::object b_hh, const Array& y,
+                     const Array& gates, const Array& cells, nb::tuple sizes, bool reverse, nb::tuple wanted) {
+    if (!Operands::takes(x, {&x, &h0, &c0, &w_ih, &w_hh, &y, &gates, &cells}) || !c0.same_shape(h0))
+        return not_implemented();
+    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 4);
+    Rows from_y(gy), from_h(gh), from_c(gc);
+    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !kept(cells, o, 1) ||
+        !from_y.fits(x, o.steps.rows, o.width) || !from_h.fits(x, o.steps.most, o.width) ||
+        !from_c.fits(x, o.steps.most, o.width))
+        return not_implemented();
+    Wanted w(wanted, 2);
+    InRows c(c0), out(y), a(gates), b(cells);
+    return x.is<float>() ? lstm_of<float>(o, w, from_y, from_h, from_c, c, out, a, b)
+                         : lstm_of<double>(o, w, from_y, from_h, from_c, c, out, a, b);
+}
+
+nb::object gru_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
+                    nb::object b_ih, nb::object b_hh, const Array& y, const Array& gates, nb::tuple sizes, bool reverse,
+                    nb::tuple wanted) {
+    if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y, &gates})) return not_implemented();
+    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 3);
+    Rows from_y(gy), from_h(gh);
+    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !from_y.fits(x, o.steps.rows, o.width) ||
+        !from_h.fits(x, o.steps.most, o.width))
+        return not_implemented();
+    Wanted w(wanted, 1);
+    InRows out(y), a(gates);
+    return x.is<float>() ? gru_of<float>(o, w, from_y, from_h, out, a) : gru_of<double>(o, w, from_y, from_h, out, a);
+}
+
+}  // namespace
+}  // namespace rnn
+
+FW_BIND(m) {
+    m.def("rnn_grad", &rnn::rnn_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
+          nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
+          nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("wanted"));
+    m.def("lstm_grad", &rnn::lstm_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("gc").none(), nb::arg("x"),
+          nb::arg("h0"), nb::arg("c0"), nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(),
+          nb::arg("b_hh").none(), nb::arg("y"), nb::arg("gates"), nb::arg("cells"), nb::arg("sizes"),
+          nb::arg("reverse"), nb::arg("wanted"));
+    m.def("gru_grad", &rnn::gru_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
+          nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
+          nb::arg("gates"), nb::arg("sizes"), nb::arg("reverse"), nb::arg("wanted"));
+}
+
+}  // namespace fw

@@ -1,0 +1,100 @@
+// sort, topk.
+#include "sort/sort.h"
+
+namespace fw {
+namespace {
+
+using namespace sort;
+
+// The first m entries of a row as values and places, `step` apart.
+template <class T> void write_row(const T* x, const EntryOf<T>* e, int64_t m, int64_t step, T* values,
+                                  int64_t* places) {
+    for (int64_t i = 0; i < m; ++i) {
+        int64_t at = e[i].place();
+        values[i * step] = x[at];
+        places[i * step] = at;
+    }
+}
+
+// Into e the best k of a row, in order: candidates are those before the worst of the best so far.
+template <class T> void best_entries(const T* x, int64_t n, int64_t k, bool largest, EntryOf<T>* e) {
+    int64_t room = 2 * k + 256, count = std::min(n, room);
+    make_entries(x, count, largest, e);
+    KeyOf<T> flip = largest ? ~KeyOf<T>(0) : 0;
+    auto keep_best = [&] {
+        if (count > k) std::nth_element(e, e + k - 1, e + count);
+        count = std::min(count, k);
+    };
+    for (int64_t i = count; i < n;) {
+        keep_best();
+        auto worst = e[k - 1].key();  // of equal keys the earlier place wins
+        for (; i < n && count < room; ++i) {
+            auto key = KeyOf<T>(key_of(x[i]) ^ flip);
+            e[count] = EntryOf<T>::of(key, i);
+            count += key < worst;
+        }
+    }
+    keep_best();
+    std::sort(e, e + count);
+}
+
+template <class Fill> nb::object with_results(const Array& given, int dim, int64_t m, Fill&& fill) {
+    InRows rows(given);
+    Array x = rows.a;
+    npy_intp shape[NPY_MAXDIMS];
+    std::copy_n(x.shape(), x.ndim(), shape);
+    shape[dim] = m;
+    NewArray values = new_array(x.ndim(), shape, x.type()), places = new_array(x.ndim(), shape, NPY_INT64);
+    {
+        Release release(x.size() * PyArray_ITEMSIZE(x.p));
+        fill(x, values, places.data<int64_t>());
+    }
+    return nb::make_tuple(give(values), give(places));
+}
+
+nb::object sort_along(Array x, int dim, bool descending) {
+    if (!sortable(x, dim)) return not_implemented();
+    return by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        int64_t n = x.shape(dim);
+        return with_results(x, dim, n, [&](const Array& from, Array& values, int64_t* places) {
+            Rows rows(from, dim);
+            T* to = values.data<T>();
+            rows.go(from.data<T>(), n, 8, [&](const T* row, int64_t at) {
+                auto* e = scratch<EntryOf<T>>(1, 2 * n);
+                make_entries(row, n, descending, e);
+                write_row(row, sort_entries(e, e + n, n), n, rows.inner, to + at, places + at);
+            });
+        });
+    });
+}
+
+nb::object topk(Array x, int64_t k, int dim, bool largest) {
+    if (!sortable(x, dim) || k < 1 || k > x.shape(dim)) return not_implemented();
+    return by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        int64_t n = x.shape(dim);
+        bool all = 8 * k > n;
+        return with_results(x, dim, k, [&](const Array& from, Array& values, int64_t* places) {
+            Rows rows(from, dim);
+            T* to = values.data<T>();
+            rows.go(from.data<T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
+                auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);
+                auto* sorted = e;
+                if (all) make_entries(row, n, largest, e), sorted = sort_entries(e, e + n, n);
+                else best_entries(row, n, k, largest, e);
+                write_row(row, sorted, k, rows.inner, to + at, places + at);
+            });
+        });
+    });
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    nb::arg x("x"), dim("dim");
+    m.def("sort", &sort_along, x, dim, nb::arg("descending"));
+    m.def("topk", &topk, x, nb::arg("k"), dim, nb::arg("largest"));
+}
+
+}  // namespace fw

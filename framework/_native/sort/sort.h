@@ -1,0 +1,132 @@
+// Sorting with indices: keys whose order as unsigned integers is that of the numbers, beside their places.
+//
+// Equal numbers (0 and -0, all nan) have one key, and nan the largest, so entries in order are in the order
+// that a stable sort gives, whatever the method. Long rows: least significant digit first (Knuth 5.2.5);
+// digits that all keys share are skipped.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+
+#include "bind/array.h"
+#include "bind/array.h"
+#include "base/pool.h"
+#include "base/rows.h"
+#include "base/scratch.h"
+#include "base/simd.h"
+
+namespace fw {
+namespace sort {
+
+template <class T> struct Entry;
+
+struct Short {  // key and place in one word
+    uint64_t both;
+    static Short of(uint32_t key, int64_t place) { return {uint64_t(key) << 32 | uint64_t(place)}; }
+    int64_t place() const { return int64_t(both & 0xffffffff); }
+    uint32_t key() const { return uint32_t(both >> 32); }
+    bool operator<(Short o) const { return both < o.both; }
+};
+struct Long {
+    uint64_t word, at;
+    static Long of(uint64_t key, int64_t place) { return {key, uint64_t(place)}; }
+    int64_t place() const { return int64_t(at); }
+    uint64_t key() const { return word; }
+    bool operator<(Long o) const { return word < o.word || (word == o.word && at < o.at); }
+};
+template <> struct Entry<float> { using type = Short; };
+template <> struct Entry<int32_t> { using type = Short; };
+template <> struct Entry<double> { using type = Long; };
+template <> struct Entry<int64_t> { using type = Long; };
+template <class T> using EntryOf = typename Entry<T>::type;
+template <class T> using KeyOf = decltype(EntryOf<T>().key());
+
+template <class T> FW_INLINE KeyOf<T> key_of(T v) {
+    using K = KeyOf<T>;
+    constexpr K sign = K(1) << (8 * sizeof(K) - 1);
+    K b = bits<K>(v);
+    if constexpr (std::numeric_limits<T>::is_integer) return b ^ sign;
+    K turned = b & sign ? ~b : b | sign;
+    return v != v ? ~K(0) : v == 0 ? sign : turned;
+}
+
+template <class T> void make_entries(const T* x, int64_t n, bool descending, EntryOf<T>* e) {
+    KeyOf<T> flip = descending ? ~KeyOf<T>(0) : 0;
+    for (int64_t i = 0; i < n; ++i) e[i] = EntryOf<T>::of(key_of(x[i]) ^ flip, i);
+}
+
+constexpr int64_t MOST = std::numeric_limits<int32_t>::max();  // places fit into half a word
+constexpr int64_t FEW = 64;  // below, counting digits costs more than comparing
+constexpr int DIGIT = 8, VALUES = 1 << DIGIT;
+
+// Sorts e with `other` of the same size as its second place; returns the one in which the result is.
+template <class E> E* sort_entries(E* e, E* other, int64_t n) {
+    if (n < FEW) {
+        std::sort(e, e + n);
+        return e;
+    }
+    constexpr int digits = int(sizeof(e->key()));
+    uint32_t count[digits][VALUES] = {};
+    for (int64_t i = 0; i < n; ++i) {
+        auto key = e[i].key();
+        for (int d = 0; d < digits; ++d) ++count[d][key >> d * DIGIT & (VALUES - 1)];
+    }
+    for (int d = 0; d < digits; ++d) {
+        uint32_t* c = count[d];
+        if (c[e[0].key() >> d * DIGIT & (VALUES - 1)] == uint32_t(n)) continue;
+        uint32_t start = 0;
+        for (int v = 0; v < VALUES; ++v) start += std::exchange(c[v], start);
+        for (int64_t i = 0; i < n; ++i) other[c[e[i].key() >> d * DIGIT & (VALUES - 1)]++] = e[i];
+        std::swap(e, other);
+    }
+    return e;
+}
+
+// The rows of x along a dimension: one after another in memory where it is the last, else with gaps, and then
+// TILE neighbours are gathered at once.
+constexpr int64_t TILE = 16;
+
+struct Rows {
+    int64_t n, inner, outer, across;
+
+    Rows(const Array& x, int dim) : n(x.shape(dim)), inner(1) {
+        for (int d = dim + 1; d < x.ndim(); ++d) inner *= x.shape(d);
+        outer = n ? x.size() / (n * inner) : 0;
+        across = (inner + TILE - 1) / TILE;
+    }
+
+    // each(row, its elements, its number among all rows, its place in the result) for all rows, in parallel;
+    // the result has m elements in each row.
+    template <class T, class Each> void go(const T* x, int64_t m, int64_t cost, Each&& each) const {
+        int64_t grain = std::max<int64_t>(1, (16 << 10) / (n * cost * std::min(inner, TILE)));
+        parallel(outer * across, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t u = begin; u < end; ++u) {
+                int64_t o = u / across, j = u % across * TILE, width = std::min(TILE, inner - j);
+                const T* from = x + o * n * inner + j;
+                if (inner > 1) {
+                    T* tile = scratch<T>(0, TILE * n);
+                    for (int64_t i = 0; i < n; ++i)
+                        for (int64_t k = 0; k < width; ++k) tile[k * n + i] = from[i * inner + k];
+                    from = tile;
+                }
+                for (int64_t k = 0; k < width; ++k) each(from + k * n, o * m * inner + j + k);
+            }
+        });
+    }
+};
+
+// Calls f(T()) for the type of x, or gives not_implemented().
+template <class F> nb::object by_type(const Array& x, F&& f) {
+    if (x.is<float>()) return f(float());
+    if (x.is<double>()) return f(double());
+    if (x.is<int64_t>()) return f(int64_t());
+    if (x.is<int32_t>()) return f(int32_t());
+    return not_implemented();
+}
+
+inline bool sortable(const Array& x, int dim) {
+    return x.usable() && dim >= 0 && dim < x.ndim() && x.size() > 0 && x.shape(dim) <= MOST;
+}
+
+}  // namespace sort
+}  // namespace fw

@@ -1,0 +1,158 @@
+// kthvalue, median, searchsorted.
+#include "sort/sort.h"
+
+namespace fw {
+namespace {
+
+using namespace sort;
+
+constexpr int64_t COUNTED = 512;  // elements: from there on, counting the first digits pays
+constexpr int FIRST_BITS = 11;
+
+// The place of the element that sorting puts at place k.
+template <class T> int64_t select_place(const T* x, int64_t n, int64_t k) {
+    auto* e = scratch<EntryOf<T>>(1, n);
+    if (n < COUNTED) {
+        make_entries(x, n, false, e);
+        std::nth_element(e, e + k, e + n);
+        return e[k].place();
+    }
+    constexpr int shift = 8 * int(sizeof(KeyOf<T>)) - FIRST_BITS;
+    uint32_t count[1 << FIRST_BITS] = {};
+    for (int64_t i = 0; i < n; ++i) ++count[key_of(x[i]) >> shift];
+    uint32_t digit = 0;
+    for (; k >= count[digit]; ++digit) k -= count[digit];
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        auto key = key_of(x[i]);
+        e[m] = EntryOf<T>::of(key, i);
+        m += key >> shift == digit;
+        if (m == int64_t(count[digit])) break;
+    }
+    if (m == 0) return 0;  // somebody changes the numbers meanwhile
+    k = std::min(k, m - 1);
+    std::nth_element(e, e + k, e + m);
+    return e[k].place();
+}
+
+// The first nan, or -1.
+template <class T> int64_t first_nan(const T* x, int64_t n) {
+    constexpr int64_t CHUNK = 256;
+    for (int64_t b = 0; b < n; b += CHUNK) {
+        int64_t end = std::min(n, b + CHUNK);
+        bool found = false;
+        for (int64_t i = b; i < end; ++i) found |= x[i] != x[i];
+        if (!found) continue;
+        const int64_t at = std::find_if(x + b, x + end, [](T v) { return v != v; }) - x;
+        if (at < end) return at;  // else somebody changed it meanwhile
+    }
+    return -1;
+}
+
+template <class T> int64_t place_of_kth(const T* x, int64_t n, int64_t k, bool nan_wins) {
+    if (nan_wins) {
+        int64_t at = first_nan(x, n);
+        if (at >= 0) return at;
+    }
+    return select_place(x, n, k);
+}
+
+nb::object kthvalue(Array given, int dim, bool keepdim, int64_t k, bool nan_wins) {
+    if (!sortable(given, dim) || k < 0 || k >= given.shape(dim)) return not_implemented();
+    return by_type(given, [&](auto zero) {
+        using T = decltype(zero);
+        InRows rows(given);
+        Array x = rows.a;
+        npy_intp shape[NPY_MAXDIMS];
+        int ndim = 0;
+        for (int d = 0; d < x.ndim(); ++d)
+            if (d != dim || keepdim) shape[ndim++] = d == dim ? 1 : x.shape(d);
+        NewArray values = new_array(ndim, shape, x.type()), places = new_array(ndim, shape, NPY_INT64);
+        {
+            Release release(x.size() * int64_t(sizeof(T)));
+            T* to = values.data<T>();
+            int64_t *at = places.data<int64_t>(), n = x.shape(dim);
+            Rows(x, dim).go(x.data<T>(), 1, 4, [&](const T* row, int64_t r) {
+                at[r] = place_of_kth(row, n, k, nan_wins);
+                to[r] = row[at[r]];
+            });
+        }
+        return nb::object(nb::make_tuple(give(values), give(places)));
+    });
+}
+
+nb::object median(Array x) {
+    if (!x.usable() || !x.contiguous() || x.size() == 0 || x.size() > MOST) return not_implemented();
+    return by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        NewArray out = new_array(0, nullptr, x.type());
+        {
+            Release release(x.size() * int64_t(sizeof(T)));
+            *out.data<T>() = x.data<T>()[place_of_kth(x.data<T>(), x.size(), (x.size() - 1) / 2, true)];
+        }
+        return give(out);
+    });
+}
+
+constexpr int KEYS = 8;  // searched at once: each waits for memory at every step
+
+// How many of the n sorted elements, none nan, are before each of KEYS keys.
+template <class T, bool Right> void count_before(const T* a, int64_t n, const T* keys, int64_t* counts) {
+    auto before = [](T v, T key) { return Right ? v <= key : v < key; };
+    int64_t base[KEYS] = {};
+    for (int64_t left = n; left > 1; left -= left / 2)
+        for (int k = 0; k < KEYS; ++k) base[k] += before(a[base[k] + left / 2 - 1], keys[k]) ? left / 2 : 0;
+    for (int k = 0; k < KEYS; ++k) counts[k] = base[k] + (n > 0 && before(a[base[k]], keys[k]));
+}
+
+// As in sorting, nan is the largest.
+template <class T, bool Right>
+void search(const T* a, int64_t n, const T* keys, int64_t count, int64_t* out) {
+    int64_t numbers = std::partition_point(a, a + n, [](T v) { return v == v; }) - a;
+    for (int64_t i = 0; i < count; i += KEYS) {
+        int64_t some = std::min<int64_t>(KEYS, count - i), counts[KEYS];
+        T wanted[KEYS] = {};
+        std::copy_n(keys + i, some, wanted);
+        count_before<T, Right>(a, numbers, wanted, counts);
+        for (int64_t k = 0; k < some; ++k)
+            out[i + k] = wanted[k] == wanted[k] ? counts[k] : Right ? n : numbers;
+    }
+}
+
+nb::object searchsorted(Array a, Array x, bool right) {
+    if (!a.usable() || !x.usable() || a.type() != x.type() || !a.contiguous() || !x.contiguous() ||
+        a.ndim() == 0 || x.size() == 0)
+        return not_implemented();
+    if (a.ndim() > 1 && (a.ndim() != x.ndim() || !std::equal(a.shape(), a.shape() + a.ndim() - 1, x.shape())))
+        return not_implemented();
+    return by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        NewArray out = new_array(x.ndim(), x.shape(), NPY_INT64);
+        {
+            Release release(x.size() * 64);
+            int64_t n = a.shape(a.ndim() - 1), each = a.ndim() == 1 ? x.size() : x.shape(x.ndim() - 1);
+            const T *sequence = a.data<T>(), *keys = x.data<T>();
+            int64_t* to = out.data<int64_t>();
+            parallel(x.size(), 1024, [&](int64_t begin, int64_t end) {
+                while (begin < end) {
+                    int64_t row = begin / each, some = std::min(end, (row + 1) * each) - begin;
+                    (right ? search<T, true> : search<T, false>)(sequence + row * n, n, keys + begin, some,
+                                                                to + begin);
+                    begin += some;
+                }
+            });
+        }
+        return give(out);
+    });
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    nb::arg x("x"), dim("dim");
+    m.def("kthvalue", &kthvalue, x, dim, nb::arg("keepdim"), nb::arg("k"), nb::arg("nan_wins"));
+    m.def("median", &median, x);
+    m.def("searchsorted", &searchsorted, nb::arg("sorted_sequence"), nb::arg("input"), nb::arg("right"));
+}
+
+}  // namespace fw
