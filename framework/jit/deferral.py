@@ -22,6 +22,7 @@ from ..errors import CompileError
 from ..nn.parameter import Parameter
 from ..node import Leaf
 from ..ops.record import arming, autocast
+from ..ops.record.deferred import Positions
 from ..quiet import quiet
 from ..tensor import Tensor
 from . import doors
@@ -33,13 +34,13 @@ from .segments import Missing, Writer
 LEARNING = 3  # calls during which all doors are asked
 TRIAL = 24  # segments after which deferring has to have paid
 MOST_PLANS = 8
-RANGED = {"cross_entropy": 1, "embedding": 0}  # the argument that holds positions
 
 
 class Data:
     """What is known of a recorded call: its steps, its results' names, and the plans that end with it."""
 
-    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "refused", "grad")
+    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "refused", "grad",
+                 "positions")
 
     def __init__(self) -> None:
         self.steps: list = []
@@ -50,6 +51,7 @@ class Data:
         self.forward: dict[tuple, Any] = {}
         self.backward: dict[tuple, Any] = {}
         self.refused: str | None = None
+        self.positions: Positions | None = None
 
 
 class BackwardPlan:
@@ -216,22 +218,16 @@ class Session:
             call.data = data
             single = isinstance(result, Tensor)
             call.metas = tuple([_told(x) for x in ([result] if single else result)])
-            place = RANGED.get(door.name)
-            if place is not None:
-                self._demand(call, door, args, place)
+            if data.positions is not None:
+                kind, number = call.specs[data.positions.argument]
+                assert kind == "e"
+                self.tape.demand(call, number, 0, data.positions.size)
         if tape.advance(call, result):
             call.ready = True
             call.views = any(self._is_from_outside(x) for x in _tensors([result]))
         else:
             tape.forget()
         return result
-
-    def _demand(self, call: Any, door: Any, args: tuple, place: int) -> None:
-        kind, number = call.specs[place]
-        scores = args[0] if door.name == "cross_entropy" else args[1]
-        high = scores.shape[1 if scores.ndim > 1 else 0] if door.name == "cross_entropy" else scores.shape[0]
-        assert kind == "e"
-        self.tape.demand(call, number, 0, high)
 
     def _name_externals(self) -> None:
         arrays = self.tape.arrays()
@@ -247,18 +243,11 @@ class Session:
         results = [result] if isinstance(result, Tensor) else result
         if not isinstance(results, (list, tuple)) or not results:
             raise Unknown("no tensor comes out")
-        ranged = RANGED.get(door.name)
-        kinds = "fd?" if ranged is None else "fd?l"
+        data.positions = self._positions(door, args, settings)
+        kinds = "fd?" if data.positions is None else "fd?l"
         for x in _tensors((*args, *settings.values())):
             if type(x._array) is not ndarray or x._array.dtype.char not in kinds:
                 raise Unknown(f"an operand of {x.dtype}")
-        if ranged is not None and not self._positions_are_given(door.name, args, settings, ranged):
-            raise Unknown("positions that are not handed in")
-        if door.name == "__getitem__" and len(list(_tensors(args))) > 1:
-            raise Unknown("positions that are tensors")
-        if door.name == "scaled_dot_product_attention" and (
-                len(args) > 4 or settings.get("dropout_p", 0.0) != 0.0):
-            raise Unknown("random numbers")
         data.steps, name_of = steps_of(log, self.book, str(call.depth))
         for step in data.steps:
             names = step.results if isinstance(step.results, list) else [step.results]
@@ -281,15 +270,20 @@ class Session:
         memory = {id(owner_of(a)) for a in self.tape.arrays()}
         return id(owner_of(x._array)) in memory
 
-    def _positions_are_given(self, name: str, args: tuple, settings: dict, place: int) -> bool:
-        """Whether the positions are a tensor from outside, and the function is called in its plain form."""
-        if len(args) <= place or settings or not isinstance(args[place], Tensor):
-            return False
-        if self.tape.index(args[place]) >= 0 or args[place]._array.dtype.char != "l":
-            return False
-        if name == "embedding":  # neither max_norm, which changes the weights, nor sparse
-            return len(args) <= 3 or args[3] is None and not any(args[6:])
-        return len(args) == 2
+    def _positions(self, door: Any, args: tuple, settings: dict) -> Positions | None:
+        """What the function says of this call: which argument holds positions, a tensor from outside.
+
+        Raises Unknown where it says that the call cannot be put off.
+        """
+        ask = doors.questions.get(door)
+        said = None if ask is None else ask(*args, **settings)
+        if type(said) is str:
+            raise Unknown(said)
+        if said is not None:
+            given = args[said.argument] if said.argument < len(args) else None
+            if not isinstance(given, Tensor) or self.tape.index(given) >= 0 or given._array.dtype.char != "l":
+                raise Unknown("positions that are not handed in")
+        return said
 
     # -- running what was put off ----------------------------------------------------------------------
 

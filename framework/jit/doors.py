@@ -4,33 +4,25 @@ A *door* (``_native/deferral/``) stands in front of a function: it matches the c
 or calls the function. Functions keep their identity and get another code that calls their door, as
 ``ops/record/arming.py`` does it, but only while a compiled function runs: others pay nothing.
 
-Only functions are listed whose result depends on nothing but the kinds of their arguments and the numbers in
-them, that change nothing, and that do not fail for numbers of theirs (those that do, for positions, say so
-with a range that is looked at when they are called). Everything else runs when it is called, after what was
-put off before it.
+Doors are made for elementwise functions and for those that say ``deferred=`` where they are made public
+(``ops/record/deferred.py``). Everything else runs when it is called, after what was put off before it.
 """
 
 import threading
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from .. import _native
-from ..nn import functional as F
+from .. import _native, creation
 from ..nn import joins, rnn_cell
 from ..ops.language.elementwise import Elementwise
-from ..ops.record import arming
 from ..ops.record.public import PUBLIC, bare
 from ..tensor import Tensor
 
-FUNCTIONS = ("matmul", "mm", "bmm", "mv", "dot", "addmm", "baddbmm", "linear", "sum", "mean", "softmax",
-             "log_softmax", "layer_norm", "rms_norm", "scaled_dot_product_attention", "cross_entropy",
-             "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy_with_logits",
-             "embedding", "__getitem__", "reshape", "view", "flatten", "transpose", "permute", "unsqueeze",
-             "squeeze", "expand", "contiguous", "chunk", "split", "unbind", "t", "cat", "stack", "conv2d",
-             "conv1d", "max_pool2d", "avg_pool2d", "gelu", "softplus", "leaky_relu", "elu", "silu", "var",
-             "std", "amax", "amin", "logsumexp", "pad", "unflatten", "swapaxes", "movedim", "tril", "triu")
+FURTHER = (joins.linear_relu, joins.conv_then, rnn_cell.cell_step)  # several functions in one call
+MAKERS = (creation.arange, creation.zeros, creation.ones, creation.full, creation.empty, creation.eye,
+          creation.linspace)  # of no tensors: what was put off may wait
 # what is told of a tensor that was put off without making it
-MAKERS = ("arange", "zeros", "ones", "full", "empty", "eye", "linspace")  # of no tensors
 TOLD = ("shape", "ndim", "dtype", "device", "requires_grad", "is_leaf", "is_cuda", "itemsize", "nbytes")
 TOLD_CALLS = ("size", "dim", "numel", "is_floating_point", "is_complex", "is_contiguous", "stride")
 
@@ -42,6 +34,7 @@ def around({names}):
         {names}
     return template
 """
+questions: dict[Any, Callable] = {}  # by door: what answers for one call whether it may be put off
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
 _lock = threading.Lock()
 _inside = 0  # compiled functions at work, in all threads
@@ -73,23 +66,17 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
         with _lock:
             found: dict = {}
             for p in PUBLIC:
-                if p.name.endswith("_") and not p.name.endswith("__"):
-                    continue
-                if p.property or p.namespace == "linalg":
-                    continue
-                if isinstance(p.op, Elementwise) or p.name in FUNCTIONS:
+                in_place = p.name.endswith("_") and not p.name.endswith("__")
+                if p.deferred or isinstance(p.op, Elementwise) and not in_place:
                     for function in (p.function, bare(p.function), getattr(p.function, "operator", None),
                                      *[vars(Tensor).get(m) for m in (p.name, *p.methods)]):
                         _add(found, function, p.name, "d")
-            for name in ("radd", "rsub", "rmul", "rtruediv"):
-                _add(found, vars(Tensor).get(f"__{name}__"), name, "d")
-            for function in (joins.linear_relu, joins.conv_then, rnn_cell.cell_step):
+                        if callable(p.deferred) and function in found:
+                            questions[found[function][1]] = p.deferred
+            for function in FURTHER:
                 _add(found, function, function.__name__, "d")
-            for name in FUNCTIONS:
-                _add(found, getattr(F, name, None), name, "d")
-            for function in arming.FURTHER:
-                if function.__name__ in MAKERS:
-                    _add(found, function, function.__name__, "n")
+            for function in MAKERS:
+                _add(found, function, function.__name__, "n")
             _add(found, Tensor.backward, "backward", "b")
             for name in TOLD:
                 _add(found, vars(Tensor)[name].fget, name, "m")

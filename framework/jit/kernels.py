@@ -112,81 +112,100 @@ def listened(function: Callable, *args: Any, **settings: Any) -> tuple[Any, list
 
 def steps_of(log: list, book: Book, prefix: str) -> tuple[list[Step], Callable]:
     """The steps of a call, and what gives the name of an array that it made. Raises Unknown."""
-    steps: list[Step] = []
-    made: list[tuple[Any, Name]] = []
+    reader = _Reader(book, prefix)
+    for kernel, arrays, settings, out in log:
+        reader.read(kernel, arrays, settings, out)
+    return reader.steps, reader.name_of
 
-    def name_of(array: Any) -> Name:
-        known = book.name_of(array)
-        if known is not None:
-            return known
-        for out, name in reversed(made):  # what the road makes of a kernel's result
-            if isinstance(out, np.generic) and array.shape == () and array.dtype == out.dtype \
-                    and array.tobytes() == out.tobytes():
-                kernel: Any = np.asarray
-            elif isinstance(out, ndarray) and out.shape == array.shape and out.dtype == array.dtype \
-                    and not out.flags.c_contiguous and array.flags.c_contiguous \
-                    and array.tobytes() == out.tobytes():
-                kernel = np.ascontiguousarray
-            else:
-                continue
-            new = f"t{prefix}_{len(steps)}"
-            steps.append(Step(kernel, (Array(name),), {}, new, (array.shape, array.dtype)))
-            book.add(array, new)
-            return new
-        turned = book.turned(array)
-        if turned is not None:
-            new = f"t{prefix}_{len(steps)}"
-            steps.append(Step(ndarray.transpose, (Array(turned[0]), turned[1]), {}, new,
-                              None if turned[2] else (array.shape, array.dtype)))
-            if turned[2]:  # as rows, and then in another shape
-                flat, new = new, f"{new}s"
-                steps.append(Step(ndarray.reshape, (Array(flat), array.shape), {}, new,
-                                  (array.shape, array.dtype)))
-            book.add(array, new)
-            return new
-        found = book.part_of(array)
-        if found is None:
-            raise Unknown("an array from elsewhere")
-        whole, offset = found
-        new = f"t{prefix}_{len(steps)}"
-        steps.append(Step(part, (Array(whole), array.shape, array.dtype, offset, array.strides), {}, new,
-                          (array.shape, array.dtype)))
-        book.add(array, new)
-        return new
 
-    def place(value: Any) -> Any:
+class _Reader:
+    """Writes down kernels as steps; where they take arrays that no kernel made, the steps that make those."""
+
+    def __init__(self, book: Book, prefix: str) -> None:
+        self.book, self.prefix = book, prefix
+        self.steps: list[Step] = []
+        self.made: list[tuple[Any, Name]] = []
+
+    def read(self, kernel: Any, arrays: tuple, settings: dict, out: Any) -> None:
+        operands = tuple(map(self.place, arrays))
+        placed = {k: self.place(v) for k, v in settings.items()}
+        shapes = None
+        if isinstance(out, (tuple, list)):
+            results: Any = [f"{self.new()}_{i}" for i in range(len(out))]
+            for one, name in zip(out, results):
+                self.note(one, name)
+        elif isinstance(out, (ndarray, np.generic)):
+            results, shapes = self.new(), (out.shape, out.dtype)
+            self.note(out, results)
+        else:
+            raise Unknown("a result that is no array")
+        owner = getattr(kernel, "__self__", None)
+        if getattr(kernel, "__name__", "") == "_first_cpu":
+            kernel = owner.cpu  # type: ignore[union-attr]
+        self.steps.append(Step(kernel, operands, placed, results, shapes))
+
+    def new(self) -> Name:
+        """The name of what the next step makes."""
+        return f"t{self.prefix}_{len(self.steps)}"
+
+    def note(self, out: Any, name: Name) -> None:
+        if isinstance(out, ndarray):
+            self.book.add(out, name)
+        self.made.append((out, name))
+
+    def place(self, value: Any) -> Any:
+        """An operand or a setting, with ``Array`` for arrays."""
         if type(value) is ndarray:
-            return Array(name_of(value))
+            return Array(self.name_of(value))
         if isinstance(value, (tuple, list)) and type(value).__module__ in ("builtins", "framework.size"):
-            return list(map(place, value)) if type(value) is list else tuple(map(place, value))
+            return list(map(self.place, value)) if type(value) is list else tuple(map(self.place, value))
         if isinstance(value, slice):
             return value
         if isinstance(value, PLAIN) and not isinstance(value, np.generic):
             return value
         raise Unknown(f"a {type(value).__name__} among the operands")
 
-    for kernel, arrays, settings, out in log:
-        operands = tuple(map(place, arrays))
-        placed = {k: place(v) for k, v in settings.items()}
-        number = len(steps)
-        if isinstance(out, (tuple, list)):
-            results: Any = []
-            for i, one in enumerate(out):
-                results.append(f"t{prefix}_{number}_{i}")
-                if isinstance(one, ndarray):
-                    book.add(one, results[-1])
-                made.append((one, results[-1]))
-            shapes = None
-        elif isinstance(out, (ndarray, np.generic)):
-            results = f"t{prefix}_{number}"
-            if isinstance(out, ndarray):
-                book.add(out, results)
-            made.append((out, results))
-            shapes = (out.shape, out.dtype)
-        else:
-            raise Unknown("a result that is no array")
-        owner = getattr(kernel, "__self__", None)
-        if getattr(kernel, "__name__", "") == "_first_cpu":
-            kernel = owner.cpu  # type: ignore[union-attr]
-        steps.append(Step(kernel, operands, placed, results, shapes))
-    return steps, name_of
+    def name_of(self, array: Any) -> Name:
+        """The name of an array, after the steps that make it of named ones."""
+        known = self.book.name_of(array)
+        if known is not None:
+            return known
+        name = self._brought_home(array) or self._turned(array) or self._part(array)
+        if name is None:
+            raise Unknown("an array from elsewhere")
+        self.book.add(array, name)
+        return name
+
+    def _step(self, kernel: Any, operands: tuple, shape: Any) -> Name:
+        name = self.new()
+        self.steps.append(Step(kernel, operands, {}, name, shape))
+        return name
+
+    def _brought_home(self, array: Any) -> Name | None:
+        """What the road makes of a kernel's result: an array of a scalar, or one in row-major order."""
+        for out, name in reversed(self.made):
+            if isinstance(out, np.generic) and array.shape == () and array.dtype == out.dtype \
+                    and array.tobytes() == out.tobytes():
+                return self._step(np.asarray, (Array(name),), (array.shape, array.dtype))
+            if isinstance(out, ndarray) and out.shape == array.shape and out.dtype == array.dtype \
+                    and not out.flags.c_contiguous and array.flags.c_contiguous \
+                    and array.tobytes() == out.tobytes():
+                return self._step(np.ascontiguousarray, (Array(name),), (array.shape, array.dtype))
+        return None
+
+    def _turned(self, array: Any) -> Name | None:
+        found = self.book.turned(array)
+        if found is None:
+            return None
+        name, axes, reshaped = found
+        known = (array.shape, array.dtype)
+        turned = self._step(ndarray.transpose, (Array(name), axes), None if reshaped else known)
+        return self._step(ndarray.reshape, (Array(turned), array.shape), known) if reshaped else turned
+
+    def _part(self, array: Any) -> Name | None:
+        found = self.book.part_of(array)
+        if found is None:
+            return None
+        whole, offset = found
+        return self._step(part, (Array(whole), array.shape, array.dtype, offset, array.strides),
+                          (array.shape, array.dtype))

@@ -86,7 +86,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     return rows_of(indices, weight, padding, None, 2.0, scale_grad_by_freq, sparse)
 
 
-@public()
+@public(deferred=True)
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None,
                eps: float = 1e-5, cudnn_enable: bool = True) -> Tensor:
     """``nn.functional.layer_norm``; ``cudnn_enable`` changes nothing here.

@@ -154,7 +154,7 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
     return clone_op.run(input) if copy is None else copy
 
 
-@public("", method=True, op=contiguous_op)
+@public("", method=True, op=contiguous_op, deferred=True)
 def contiguous(input: Tensor, memory_format: MemoryFormat = contiguous_format) -> Tensor:
     """The tensor in row-major memory, or with its channels last; itself if it is already.
 

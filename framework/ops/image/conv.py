@@ -333,7 +333,7 @@ def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
     return tuple(same_dtype(op, input=x, weight=w, bias=b))
 
 
-@public("nn.functional", op=conv, autocast="lower")
+@public("nn.functional", op=conv, autocast="lower", deferred=True)
 def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution (as in neural networks: without flipping the kernel) over one dimension.
@@ -349,7 +349,7 @@ def conv1d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: An
     return _convolve(1, input, weight, bias, stride, padding, dilation, groups)
 
 
-@public("nn.functional", autocast="lower")
+@public("nn.functional", autocast="lower", deferred=True)
 def conv2d(input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
            dilation: Any = 1, groups: int = 1) -> Tensor:
     """Convolution over images: input (n, c, h, w) or (c, h, w), weight (o, c/groups, kh, kw), bias (o).

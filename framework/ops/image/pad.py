@@ -53,7 +53,7 @@ def _pads_by_values(input: Any, pad: Any, mode: str = "constant", value: Any = N
     return "float32" if mode == "replicate" or mode == "reflect" and len(pad) <= 4 else "as given"
 
 
-@public("nn.functional", op=pad_op, autocast=_pads_by_values)
+@public("nn.functional", op=pad_op, autocast=_pads_by_values, deferred=True)
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: Any = None) -> Tensor:
     """The tensor with elements added at the ends of its last dimensions (or, if negative, taken).
 

@@ -349,7 +349,7 @@ def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _max(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
                ceil_mode: bool = False, return_indices: bool = False) -> Any:
     """The largest element of every window: (n, c, h, w) or (c, h, w) -> (n, c, h', w').
@@ -404,7 +404,7 @@ def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any
     return _avg(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True, divisor_override: int | None = None) -> Tensor:
     """The mean of every window: (n, c, h, w) or (c, h, w) -> (n, c, h', w').

@@ -14,6 +14,7 @@ from ...sparse_door import sparse as sparse_tensors
 from ...tensor import Tensor, bump
 from ..record.args import tensor_arg
 from ..record.batched import call, everywhere, front_moved, leading, looped, on_tensors, spread_out, to_front
+from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
 from .index import add_at, extremes
@@ -112,7 +113,14 @@ def _whole_numbers(x: Any, op: str) -> None:
         raise DTypeError(f"{op}: input must hold integers, got {x.dtype}; convert it with input.long()")
 
 
-@public("nn.functional", op=embedding_op)
+def _leaves_weights(input: Tensor, weight: Tensor, padding_idx: int | None = None,
+                    max_norm: float | None = None, *others: Any, **settings: Any) -> Positions | str:
+    if settings or max_norm is not None or any(others[2:]):
+        return "weights that are changed, or settings by name"
+    return Positions(0, weight.shape[0])
+
+
+@public("nn.functional", op=embedding_op, deferred=_leaves_weights)
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
               max_norm: float | None = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:

@@ -71,7 +71,15 @@ def _basic(key: Any) -> tuple | None:
     return key if key.count(Ellipsis) < 2 else None
 
 
-@public("", method="__getitem__", name="__getitem__", op=index_op)
+def _whether_deferred(input: Tensor, key: Any) -> str | None:
+    return "positions that are tensors" if _holds_tensors(key) else None
+
+
+def _holds_tensors(key: Any) -> bool:
+    return isinstance(key, Tensor) or isinstance(key, (tuple, list)) and any(map(_holds_tensors, key))
+
+
+@public("", method="__getitem__", name="__getitem__", op=index_op, deferred=_whether_deferred)
 def getitem(input: Tensor, key: Any) -> Tensor:
     """``input[key]``: a view for ints, slices, None and Ellipsis, a copy for index tensors and masks.
 

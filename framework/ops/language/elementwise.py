@@ -386,7 +386,7 @@ def reflected(function: Callable, name: str, symbol: str) -> None:
     swapped.__doc__ = f"``other {symbol} input``."
     swapped.__name__ = swapped.__qualname__ = name
     swapped.__module__ = sys._getframe(1).f_globals["__name__"]
-    public("", method=f"__{name}__")(swapped)
+    public("", method=f"__{name}__", deferred=True)(swapped)
 
 
 def elementwise(name: str, inputs: str, expr: str, doc: str, *, namespace: str = "framework",

@@ -132,7 +132,7 @@ matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", native="matmul", rounds="ma
 
 
 @public("linalg", op=matmul_op)
-@public(method=True, op=matmul_op, autocast="lower", asks=False)
+@public(method=True, op=matmul_op, autocast="lower", asks=False, deferred=True)
 def matmul(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The matrix product ``input @ other``.
 
@@ -199,7 +199,7 @@ def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
                              f"matmul takes any")
 
 
-@public(method=True, autocast="lower", asks=False)
+@public(method=True, autocast="lower", asks=False, deferred=True)
 def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The product of two matrices: (m, n), (n, p) -> (m, p). Raises ShapeError for other shapes.
 
@@ -210,7 +210,7 @@ def mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     return matmul(input, mat2, out=out)
 
 
-@public(method=True, autocast="lower", asks=False)
+@public(method=True, autocast="lower", asks=False, deferred=True)
 def bmm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The products of two batches of matrices: (b, m, n), (b, n, p) -> (b, m, p).
 
@@ -283,7 +283,7 @@ linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
 gives_gradients_a_place(linear_op)
 
 
-@public("nn.functional", op=linear_op, autocast="lower", asks=False)
+@public("nn.functional", op=linear_op, autocast="lower", asks=False, deferred=True)
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``input @ weight.T + bias``: input (*, in), weight (out, in) or (in), bias (out) -> (*, out) or (*).
 

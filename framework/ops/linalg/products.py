@@ -16,7 +16,7 @@ from ..shape.view import permute_op, reshape_op
 from .matmul import _product, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, deferred=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
 
@@ -40,7 +40,7 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return _product("vdot", input=conj(input), other=other)
 
 
-@public(method=True, out=True, also="other=tensor")
+@public(method=True, out=True, also="other=tensor", deferred=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements: (n), (n) -> (); none is conjugated, see ``vdot``.
 
@@ -100,7 +100,7 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     return (x if beta == 1 else x * beta) + product  # type: ignore[operator]
 
 
-@public(method=True, inplace=True, out=True, autocast="lower")
+@public(method=True, inplace=True, out=True, autocast="lower", deferred=True)
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * mat1 @ mat2``: (m, n), (n, p) -> (m, p), to which input expands.
 
@@ -130,7 +130,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any
     return _plus_product("addr", input, outer(vec1, vec2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True, autocast="lower")
+@public(method=True, inplace=True, out=True, autocast="lower", deferred=True)
 def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * bmm(batch1, batch2)``: (b, m, n), (b, n, p) -> (b, m, p).
 

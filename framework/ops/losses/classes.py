@@ -12,6 +12,7 @@ from ...tensor import Tensor, wrap
 from ..convert.cast import cast
 from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.batched import any_batched, call, everywhere, looped, merged
+from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.softmax import log_softmax_op, softmax_op
@@ -306,7 +307,13 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
 
 
-@public("nn.functional", autocast="float32")
+def _classes_alone(input: Tensor, target: Tensor, *others: Any, **settings: Any) -> Positions | str:
+    if others or settings:
+        return "weights of classes, or other settings"
+    return Positions(1, input.shape[1 if input.ndim > 1 else 0])
+
+
+@public("nn.functional", autocast="float32", deferred=_classes_alone)
 def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                   ignore_index: int = -100, reduction: str = "mean",
                   label_smoothing: float = 0.0) -> Tensor:

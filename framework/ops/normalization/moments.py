@@ -318,7 +318,7 @@ def _last_dims(x: Any, normalized_shape: Any, op: str) -> tuple[tuple[int, ...],
     return shape, tuple(range(first, len(sizes)))
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
                bias: Tensor | None = None, eps: float = 1e-5) -> Tensor:
     """``(input - mean) / sqrt(var + eps) * w + b`` over the last dimensions (arXiv:1607.06450).
@@ -334,7 +334,7 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     return in_one_dtype(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]
 
 
-@public("nn.functional")
+@public("nn.functional", deferred=True)
 def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
              eps: float | None = None) -> Tensor:
     """``input / sqrt(mean(input**2) + eps) * w`` over the last dimensions (arXiv:1910.07467).

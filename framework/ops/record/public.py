@@ -12,6 +12,7 @@ from ...layouts import strided
 from ...tensor import Tensor
 from . import autocast
 from .autocast import Policy, choosing, unless_out, without_choosing
+from .deferred import Deferred
 from .into import Call, computed_into, run_call
 from .op import Op
 from .torch_function import asked_late
@@ -29,6 +30,7 @@ class Public(NamedTuple):
     property: bool = False
     call: Callable | None = None
     autocast: Policy | None = None
+    deferred: Deferred = False
 
 
 PUBLIC: list[Public] = []
@@ -41,7 +43,7 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
            op: Op | None = None, name: str | None = None, alias: str = "",
            as_property: bool = False, out: bool | str = False, also: str = "",
            numpy: bool | None = None, call: Callable | None = None, autocast: Policy | None = None,
-           asks: bool = True) -> Callable:
+           asks: bool = True, deferred: Deferred = False) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
     method: True for the function's own name, or a string of names ("add __add__"). alias: further
@@ -53,7 +55,8 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
     call: a function of the same arguments that answers with the one `Call` of an elementwise record which
     computes the result, or None; in-place forms and ``out=`` then let it write straight into memory.
     autocast: how it chooses its dtype in a block of autocast, see ``autocast.py``. asks: whether that is
-    asked around the function, which otherwise does so itself.
+    asked around the function, which otherwise does so itself. deferred: whether a compiled function may put a
+    call off, see ``deferred.py``.
     """
     takes_numpy = namespace != "nn.functional" if numpy is None else numpy
 
@@ -76,7 +79,7 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         for home in (own, *alias.split()):
             first = home == own
             PUBLIC.append(Public(home, namespace, function, methods if first else (),
-                                 inplace and first, op, as_property, call, autocast))
+                                 inplace and first, op, as_property, call, autocast, deferred))
         return function
     return register
 

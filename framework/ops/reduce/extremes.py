@@ -60,7 +60,7 @@ def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
     return op.run(x, dims=dims, keepdim=keepdim)
 
 
-@public(method=True, op=amax_op, out=True)
+@public(method=True, op=amax_op, out=True, deferred=True)
 def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The largest element over ``dim`` (an int, several, or None for all); nan wins.
 
@@ -72,7 +72,7 @@ def amax(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return _extreme(amax_op, input, dim, keepdim, "amax")
 
 
-@public(method=True, op=amin_op, out=True)
+@public(method=True, op=amin_op, out=True, deferred=True)
 def amin(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The smallest element over ``dim`` (an int, several, or None for all); nan wins.
 

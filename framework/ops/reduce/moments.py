@@ -83,7 +83,7 @@ def _spread_of(op: Op, x: Any, dim: Any, unbiased: Any, keepdim: bool, correctio
     return op.run(x, dims=many_dims(dim, x.ndim, op.name), correction=correction, keepdim=keepdim)
 
 
-@public(method=True, op=var_op, out=True)
+@public(method=True, op=var_op, out=True, deferred=True)
 def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
     """The variance over ``dim``: ``sum(|input - mean(input)| ** 2) / max(0, n - correction)``.
@@ -97,7 +97,7 @@ def var(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: b
     return _spread_of(var_op, input, dim, unbiased, keepdim, correction)
 
 
-@public(method=True, op=std_op, out=True)
+@public(method=True, op=std_op, out=True, deferred=True)
 def std(input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *,
         correction: float | None = None) -> Tensor:
     """The standard deviation over ``dim``, the square root of ``var``.

@@ -107,8 +107,8 @@ def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
     return reshape_op.run(op.run(reshape_op.run(x, shape=(1,)), dim=0), shape=())
 
 
-@public(method=True, op=softmax_op)
-@public("nn.functional", op=softmax_op, out=True, numpy=True)
+@public(method=True, op=softmax_op, deferred=True)
+@public("nn.functional", op=softmax_op, out=True, numpy=True, deferred=True)
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``exp(x_i) / sum_j exp(x_j)`` along ``dim``.
 
@@ -121,8 +121,8 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     return _along(softmax_op, input, dim, dtype)
 
 
-@public(method=True, op=log_softmax_op)
-@public("nn.functional", op=log_softmax_op, out=True, numpy=True)
+@public(method=True, op=log_softmax_op, deferred=True)
+@public("nn.functional", op=log_softmax_op, out=True, numpy=True, deferred=True)
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``x_i - log(sum_j exp(x_j))`` along ``dim``; more exact than the log of softmax.
 

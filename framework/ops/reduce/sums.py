@@ -73,7 +73,7 @@ mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
              jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
 
 
-@public(method=True, op=sum_op, out=True)
+@public(method=True, op=sum_op, out=True, deferred=True)
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over ``dim`` (an int, several, or None for all).
 
@@ -95,7 +95,7 @@ def as_summed(x: Tensor, dtype: Any, op: str) -> Tensor:
     return x if x.dtype is wanted else cast.run(x, dtype=wanted)
 
 
-@public(method=True, op=mean_op, out=True)
+@public(method=True, op=mean_op, out=True, deferred=True)
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over ``dim`` (an int, several, or None for all) of a floating tensor.
 
@@ -294,7 +294,7 @@ logsumexp_op = Op("logsumexp", "x", onnx="reduced('ReduceLogSumExp', x, dims, ke
                   vjp={"x": _logsumexp_vjp})
 
 
-@public(method=True, op=logsumexp_op, out=True)
+@public(method=True, op=logsumexp_op, out=True, deferred=True)
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """``log(sum(exp(input)))`` over ``dim``, without overflow. Of nothing: -inf.
 

@@ -226,7 +226,11 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
     return cast.run(attention.run(*wide, mask, **settings)[0], dtype=dtype)
 
 
-@public("nn.functional", op=attention, autocast="lower")
+def _without_dropout(*args: Any, dropout_p: float = 0.0, **settings: Any) -> str | None:
+    return "random numbers" if len(args) > 4 or dropout_p != 0.0 else None
+
+
+@public("nn.functional", op=attention, autocast="lower", deferred=_without_dropout)
 def scaled_dot_product_attention(query: Tensor, key: Tensor, value: Tensor,
                                  attn_mask: Tensor | None = None, dropout_p: float = 0.0,
                                  is_causal: bool = False, scale: float | None = None,

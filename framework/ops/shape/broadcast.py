@@ -89,7 +89,7 @@ expand = Op("expand", "x", onnx="expanded(x, size)",
             batch=batch_size, vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 
 
-@public("", method=True, op=expand, name="expand")
+@public("", method=True, op=expand, name="expand", deferred=True)
 def _expand_method(input: Tensor, *size: Any) -> Tensor:
     """The tensor repeated along dimensions of size 1 to ``size``, without copying; -1 keeps a size.
 

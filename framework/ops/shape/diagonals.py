@@ -93,7 +93,7 @@ def _matrix(x: Any, op: str) -> Tensor:
     return x
 
 
-@public(method=True, inplace=True, op=tril_op, out=True)
+@public(method=True, inplace=True, op=tril_op, out=True, deferred=True)
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The lower triangle of the matrix (or batch of them), 0 above the given diagonal.
 
@@ -104,7 +104,7 @@ def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     return tril_op.run(_matrix(input, "tril"), k=int(diagonal))
 
 
-@public(method=True, inplace=True, op=triu_op, out=True)
+@public(method=True, inplace=True, op=triu_op, out=True, deferred=True)
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The upper triangle of the matrix (or batch of them), 0 below the given diagonal.
 

@@ -89,7 +89,7 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in found]
 
 
-@public(alias="concat concatenate", op=cat_op)
+@public(alias="concat concatenate", op=cat_op, deferred=True)
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along ``dim``; all other dimensions must agree.
 
@@ -120,7 +120,7 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     return check_out(out, cat_op.run(*xs, dim=at), "cat")
 
 
-@public(op=stack_op)
+@public(op=stack_op, deferred=True)
 def stack(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors, of equal shape, along a new dimension at ``dim``.
 

@@ -123,7 +123,7 @@ def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     return _pieces(x, dim, bounds)
 
 
-@public(method=True, also="split_size=split_size_or_sections")
+@public(method=True, also="split_size=split_size_or_sections", deferred=True)
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of pieces of that size along ``dim`` (the last may be shorter), or of the listed sizes.
 
@@ -163,7 +163,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _by_sizes(input, split_sizes, _dim_of(input, dim, "split_with_sizes"), "split_with_sizes")
 
 
-@public(method="chunk unsafe_chunk", alias="unsafe_chunk")
+@public(method="chunk unsafe_chunk", alias="unsafe_chunk", deferred=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most ``chunks`` views of equal size along ``dim``, the last one perhaps shorter.
 
@@ -253,7 +253,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     return _even(input, indices_or_sections, 2, "dsplit")
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """A view of every position along ``dim``, which is dropped.
 

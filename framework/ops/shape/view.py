@@ -95,7 +95,7 @@ permute_op = Op("permute", "x", onnx="permuted(x, dims)",
                 vjp={"x": lambda g, dims: permute_op(g, dims=_inverse(dims))})
 
 
-@public(method=True, op=reshape_op)
+@public(method=True, op=reshape_op, deferred=True)
 def reshape(input: Tensor, *shape: Any) -> Tensor:
     """The elements in another shape: a view where memory allows, else a copy. One size may be -1.
 
@@ -154,7 +154,7 @@ def seen_anew(x: Tensor, array: np.ndarray, out: np.ndarray, op: Op, settings: d
     return result
 
 
-@public("", method=True, also="dtype=size")
+@public("", method=True, also="dtype=size", deferred=True)
 def view(input: Tensor, *size: Any) -> Tensor:
     """The same memory in another shape; raises ShapeError where that needs a copy (use reshape).
 
@@ -213,7 +213,7 @@ def expand_as(input: Tensor, other: Tensor) -> Tensor:
     return input.expand(other.shape)  # type: ignore[attr-defined]
 
 
-@public(method=True, op=permute_op)
+@public(method=True, op=permute_op, deferred=True)
 def permute(input: Tensor, *dims: Any) -> Tensor:
     """A view with the dimensions in another order.
 
@@ -228,7 +228,7 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     return take_order(input, order)
 
 
-@public(method="transpose swapdims", alias="swapdims")
+@public(method="transpose swapdims", alias="swapdims", deferred=True)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two dimensions swapped.
 
@@ -245,7 +245,7 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     return take_order(input, tuple(order))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """``transpose`` by NumPy's name.
 
@@ -255,7 +255,7 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     return transpose(input, axis0, axis1)
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix, as a view; a vector or number is returned as it is.
 
@@ -282,7 +282,7 @@ def mT(input: Tensor) -> Tensor:
     return transpose(input, -2, -1)
 
 
-@public(method="movedim moveaxis", alias="moveaxis")
+@public(method="movedim moveaxis", alias="moveaxis", deferred=True)
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """A view with some dimensions moved to other places, the rest in order.
 
@@ -303,7 +303,7 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     return take_order(input, tuple(order))
 
 
-@public(method=True, inplace=False)
+@public(method=True, inplace=False, deferred=True)
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A view with a new dimension of size 1 at ``dim``.
 
@@ -315,7 +315,7 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     return take_shape(input, (*shape[:at], 1, *shape[at:]))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """A view without the dimensions of size 1, or without those of ``dim`` that have size 1.
 
@@ -330,7 +330,7 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     return take_shape(input, tuple([s for i, s in enumerate(shape) if s != 1 or i not in drop]))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Dimensions ``start_dim`` to ``end_dim`` as one.
 
@@ -360,7 +360,7 @@ def ravel(input: Tensor) -> Tensor:
     return take_shape(tensor_arg(input, "ravel"), (-1,) if input.numel() else (0,))
 
 
-@public(method=True)
+@public(method=True, deferred=True)
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One dimension as several; one of ``sizes`` may be -1.
 

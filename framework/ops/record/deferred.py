@@ -1,0 +1,21 @@
+"""Whether a compiled function (``framework/jit``) may put a call off: what a public function says of itself.
+
+``public(deferred=True)``: the result depends on nothing but the kinds of the arguments and the numbers in
+them; the function changes nothing, and does not fail for numbers of theirs. Elementwise functions are like
+that without saying so. Or a function of the arguments, asked when a call is met for the first time. It
+answers None where all that is true of this call; why it is not, in words; or `Positions`, where it is true
+while the positions are inside.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Positions(NamedTuple):
+    """The argument (by number) that holds positions, each of which must be in ``range(size)``."""
+
+    argument: int
+    size: int
+
+
+Deferred = bool | Callable[..., Any]
