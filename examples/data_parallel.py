@@ -2,6 +2,7 @@
 
     python -m framework.distributed.run -n 4 examples/data_parallel.py
     python -m framework.distributed.run -n 2 --max-restarts 3 examples/data_parallel.py --out runs/parallel
+    python -m framework.distributed.run -n 2 --backend nccl examples/data_parallel.py --device cuda
     python examples/data_parallel.py --ranks 2      # without a launcher
 
 Each rank computes on its part of every batch; backward leaves the mean of the gradients. Every epoch ends
@@ -20,6 +21,7 @@ import framework.nn as nn
 import framework.nn.functional as F
 from framework.data import DataLoader, DistributedSampler, TensorDataset
 from framework.nn.parallel import DistributedDataParallel
+from framework.utils.training import progress
 
 
 def load_data() -> tuple[TensorDataset, TensorDataset]:
@@ -31,13 +33,13 @@ def load_data() -> tuple[TensorDataset, TensorDataset]:
 
 
 @fw.no_grad()
-def accuracy(model: nn.Module, data: TensorDataset) -> float:
+def accuracy(model: nn.Module, data: TensorDataset, device: str) -> float:
     """The part that the model names right: every rank counts on its share, and nothing is counted twice."""
     right = seen = 0
     for x, y in DataLoader(data, batch_size=200, sampler=DistributedSampler(data, shuffle=False, pad=False)):
-        right += int((model(x).argmax(1) == y).sum())
+        right += int((model(x.to(device)).argmax(1).cpu() == y).sum())
         seen += len(x)
-    return float(dist.mean(fw.tensor(float(right)), seen))
+    return float(dist.mean(fw.tensor(float(right), device=device), seen))
 
 
 def train(args: argparse.Namespace) -> str:
@@ -45,9 +47,10 @@ def train(args: argparse.Namespace) -> str:
     rank, n = dist.get_rank(), dist.get_world_size()
     if args.batch_size % n:
         raise ValueError(f"--batch-size {args.batch_size} must be a multiple of the {n} ranks")
+    device = f"cuda:{dist.get_node_local_rank(0)}" if args.device == "cuda" else args.device
     data, test = load_data()
     fw.manual_seed(args.seed)  # the same first model everywhere; DDP would send rank 0's anyway
-    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10))
+    model = nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)).to(device)
     parallel = DistributedDataParallel(model)
     if args.zero:
         optimizer = dist.optim.ZeroRedundancyOptimizer(model.named_parameters(), fw.optim.Adam, lr=args.lr)
@@ -65,18 +68,18 @@ def train(args: argparse.Namespace) -> str:
         print(f"going on after epoch {first}, with {n} ranks", flush=True)
     last = ""
     for epoch in range(first, args.epochs):
-        total = fw.zeros(())
-        for i, (x, y) in enumerate(loader):
+        total = fw.zeros((), device=device)
+        for i, (x, y) in enumerate(progress(loader, desc=f"epoch {epoch + 1}", disable=rank > 0)):
             if os.environ.get("FAIL_AT") == f"{epoch},{i},{rank}" and not os.environ.get(
                     "TORCHELASTIC_RESTART_COUNT", "0").strip("0"):
                 raise RuntimeError("asked to fail here")
-            loss = F.cross_entropy(parallel(x), y)
+            loss = F.cross_entropy(parallel(x.to(device)), y.to(device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             total += loss.detach()
         loss_mean = float(dist.mean(total, len(loader)))
-        right = accuracy(model, test)
+        right = accuracy(model, test, device)
         if args.zero:
             optimizer.consolidate_state_dict(to=0)
         if rank == 0:
@@ -96,7 +99,11 @@ def main() -> None:
     parser.add_argument("--zero", action="store_true", help="divide the optimizer's state among the ranks")
     parser.add_argument("--out", type=Path, default=Path("runs/data_parallel"), help="folder for checkpoints")
     parser.add_argument("--ranks", type=int, help="start so many ranks from here, without a launcher")
+    parser.add_argument("--device", default="cpu", help="cuda: each rank takes the GPU of its number")
+    parser.add_argument("--quick", action="store_true", help="three epochs, in seconds")
     args = parser.parse_args()
+    if args.quick:
+        args.epochs = 3
     args.out.mkdir(parents=True, exist_ok=True)
     dist.launch(train, args.ranks, args)  # without a number: as one of the ranks that the launcher started
 

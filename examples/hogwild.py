@@ -60,10 +60,13 @@ def main() -> None:
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--lr", type=float, default=0.1)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="one epoch on the first 6000 images")
     args = parser.parse_args()
 
     fw.manual_seed(args.seed)
     data, test = load_data(args.mnist, train=True), load_data(args.mnist, train=False)
+    if args.quick:
+        args.epochs, data = 1, TensorDataset(*data[:6000])
     model = nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 10)).share_memory()
     start = time.perf_counter()
     mp.spawn(train, (args, model, *data.tensors), nprocs=args.processes)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import framework as fw
 from framework import nn
 from framework.models import MLP
+from framework.utils.training import progress
 
 
 class NetClassifier(ClassifierMixin, BaseEstimator):
@@ -28,7 +29,7 @@ class NetClassifier(ClassifierMixin, BaseEstimator):
         data = fw.data.TensorDataset(fw.tensor(X).float(), fw.tensor(numbers).long())
         self.model_ = MLP(X.shape[1], [self.width], len(self.classes_), dropout=0.2).to(self.device)
         optimizer = fw.optim.AdamW(self.model_.parameters(), lr=self.lr, weight_decay=self.weight_decay)
-        for _ in range(self.epochs):
+        for _ in progress(range(self.epochs), leave=False):  # the bars of many fits would fill the screen
             for x, wanted in fw.data.DataLoader(data, batch_size=32, shuffle=True):
                 optimizer.zero_grad()
                 loss = nn.functional.cross_entropy(self.model_(x.to(self.device)), wanted.to(self.device))

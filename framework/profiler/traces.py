@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import threading
 from collections import Counter
 from collections.abc import Iterable
 from html import escape
@@ -19,12 +20,14 @@ def chrome_trace(spans: Iterable[Span], memory: Any = None) -> dict:
     start = spans[0].start if spans else 0
     pid = os.getpid()
     threads = list(dict.fromkeys(s.thread for s in spans))
+    named = {t.ident: t.name for t in threading.enumerate()}  # those that have ended are known by number only
+    names = [named.get(t, f"thread {t}") for t in threads]
     events: list[dict] = [
         {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "framework"}}
     ]
     events += [
-        {"ph": "M", "name": "thread_name", "pid": pid, "tid": i + 1, "args": {"name": f"thread {t}"}}
-        for i, t in enumerate(threads)
+        {"ph": "M", "name": "thread_name", "pid": pid, "tid": i + 1, "args": {"name": names[i]}}
+        for i in range(len(threads))
     ]
     numbers = {t: i + 1 for i, t in enumerate(threads)}
     for span in spans:
