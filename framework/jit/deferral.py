@@ -55,16 +55,35 @@ class Data:
 
 
 class BackwardPlan:
-    """A segment with its backward: the function, what it gives, and the graph to be shown afterwards."""
+    """A segment with its backward: the function, what it gives, and the graph to be shown afterwards.
 
-    __slots__ = ("writer", "leaves", "alive", "template", "numbers", "served", "words", "edges")
+    The function is written when it is first needed; that run finds out the shapes of all gradients, with
+    which it is written again.
+    """
 
-    def __init__(self, writer: Writer, leaves: list, alive: list, template: list, numbers: dict,
-                 words: str) -> None:
-        self.writer, self.leaves, self.alive = writer, leaves, alive
+    __slots__ = ("steps", "outputs", "shapes", "writer", "leaves", "alive", "template", "numbers", "served",
+                 "words", "edges")
+
+    def __init__(self, steps: list, outputs: list, shapes: dict, leaves: list, alive: list, template: list,
+                 numbers: dict, words: str) -> None:
+        self.steps: list | None = steps
+        self.outputs, self.shapes = outputs, shapes
+        self.writer: Writer | None = None
+        self.leaves, self.alive = leaves, alive
         self.template, self.numbers, self.words = template, numbers, words
         self.edges = [row[1] for row in template if row[0] is Leaf]
         self.served = 0
+
+    def made(self) -> Any:
+        """The function."""
+        steps, writer = self.steps, self.writer
+        if steps is None or writer is not None and not self.served:
+            return writer.made  # type: ignore[union-attr]
+        shapes = self.shapes if writer is None else {**self.shapes, **(writer.notes or {})}
+        self.writer = Writer(steps, self.outputs, shapes, {} if writer is None else None)
+        if writer is not None:
+            self.steps = None
+        return self.writer.made
 
 
 class Deferral:
@@ -102,6 +121,8 @@ class Deferral:
                          f"{self.eagerly} one by one")
         for plan in self.plans:
             w = plan.writer
+            if w is None:
+                continue
             kind = "with backward " if isinstance(plan, BackwardPlan) else ""
             fused = f", {w.fused} of them fused from {w.inside} elementwise ones" if w.fused else ""
             lines.append(f"  sequence {kind}of {plan.words}: {w.kernels} kernels{fused}, "
@@ -463,8 +484,8 @@ class Session:
                     raise Refused("a result beside the backward")
                 numbers[i] = at[t._node]
         template = template_of(order, leaves)
-        writer = Writer([*steps, *gradient.steps], [*outputs, *[n for _, n in gradient.leaves]], shapes)
-        return BackwardPlan(writer, [k for k, _ in gradient.leaves], alive, template, numbers, _words(path))
+        return BackwardPlan([*steps, *gradient.steps], [*outputs, *[n for _, n in gradient.leaves]], shapes,
+                            [k for k, _ in gradient.leaves], alive, template, numbers, _words(path))
 
     def _run_backward(self, plan: BackwardPlan) -> bool:
         tape = self.tape
@@ -478,7 +499,7 @@ class Session:
         recording = state.recording
         set_recording(False)
         try:
-            found = self.plain(plan.writer.made, tape.arrays())
+            found = self.plain(plan.made(), tape.arrays())
         except Missing:
             return False
         finally:

@@ -67,7 +67,8 @@ class Gradient:
         self.count = 0
         self.order = order_of(root)
         self.seed = "g0s"
-        self.steps.append(Step(np.ones, (seed.shape, seed.dtype), {}, self.seed, (seed.shape, seed.dtype)))
+        ones = np.ones(seed.shape, seed.dtype)  # read only by derivatives; a leaf gets a copy
+        self.steps.append(Step(lambda: ones, (), {}, self.seed, (seed.shape, seed.dtype)))
         shapes[self.seed] = (seed.shape, seed.dtype)
         got: dict[Any, Any] = {root: self.seed}
         parts: dict[Any, list] = {}
@@ -121,7 +122,7 @@ class Gradient:
                     owned.add(edge)
                 got[edge] = self._sum(got.get(edge), ge)
         self.leaves += late
-        large = any(np.prod(s[0], dtype=int) >= LARGE for n, s in self.shapes.items() if n[0] == "g")
+        large = any(np.prod(s[0], dtype=int) >= LARGE for s in self.shapes.values())
         if large and any(len(ways) > 1 and any(ways) for ways in given.values()):
             raise Refused("a leaf that takes over its gradient")  # the order of its sum is another one
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.engine import plus
 from ..backends.native import add, copied
 from ..ops.language.program import Program
 from ..ops.language.program import Step as Instruction
@@ -18,6 +19,9 @@ from .kernels import Array, Step
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
     Instruction("add", 2, (0, 1)),), False) if type(add).__name__ == "Kernel" else None, ("x", "y"))
+
+
+MOST_WAIT, MOST_BEHIND = 3, 40  # kernels that wait for the end of a round, and all that wait
 
 
 class Missing(Exception):
@@ -58,15 +62,51 @@ def needed(steps: list[Step], outputs: list[str]) -> list[Step]:
     return kept[::-1]
 
 
-class Writer:
-    """Writes the function: ``made(arrays)``, which gives the outputs as a tuple."""
+def known(step: Step, shapes: dict) -> Step:
+    """The step, where shapes were found out later: a sum of two gradients is an addition of arrays."""
+    if step.kernel is plus and all(isinstance(x, Array) for x in step.operands):
+        a, b = (shapes.get(x.name) for x in step.operands)
+        if a is not None and a == b and a[0] != ():
+            return Step(add, step.operands, {}, step.results, a)
+    return step
 
-    def __init__(self, steps: list[Step], outputs: list[str], shapes: dict, fuse: bool = True) -> None:
+
+def unshared(steps: list[Step], outputs: list[str], shapes: dict) -> tuple[list[Step], list[str]]:
+    """Without the copies of gradients that a leaf is handed as they come, where nobody else has the memory:
+    the first leaf may have what an elementwise kernel made.
+    """
+    made = {step.results for step in steps if type(step.kernel).__name__ == "Kernel"
+            and isinstance(step.results, str) and shapes.get(step.results, ((),))[0] != ()}
+    same: dict[str, str] = {}
+    kept = []
+    for step in steps:
+        if step.kernel is own and outputs.count(step.results) == 1 and isinstance(step.operands[1], Array):
+            name = step.operands[0].name
+            if name == step.operands[1].name and name in made and name not in outputs:
+                made.discard(name)
+                same[step.results] = name
+                continue
+        kept.append(step)
+    if any(not same.keys().isdisjoint(_reads(step)) for step in kept):
+        return steps, outputs
+    return kept, [same.get(n, n) for n in outputs]
+
+
+class Writer:
+    """Writes the function: ``made(arrays)``, which gives the outputs as a tuple.
+
+    notes: take the steps one by one, and note here what their results' shapes and dtypes are.
+    """
+
+    def __init__(self, steps: list[Step], outputs: list[str], shapes: dict,
+                 notes: dict | None = None) -> None:
         self.scope: dict[str, Any] = {"Missing": Missing, "asarray": np.asarray, "ndarray": np.ndarray}
         self.lines: list[str] = []
         self.kernels = self.fused = self.inside = 0
-        self.shapes = shapes
+        self.shapes, self.notes = shapes, notes
         steps = needed(steps, outputs)
+        if notes is None:
+            steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         readers: dict[str, int] = {}
         for step in steps:
             for name in set(_reads(step)):
@@ -75,23 +115,12 @@ class Writer:
             readers[name] = readers.get(name, 0) + 1
         self.readers = readers
         self.open: list[list[fusion.Part]] = []
-        for step in steps:
-            p = fusion.part(step, shapes) if fuse else None
-            reads = set(_reads(step))
-            home = None
-            if p is not None:
-                home = next((g for g in self.open if g[0].shape == p.shape and g[0].dtype == p.dtype), None)
-            for group in list(self.open):
-                if group is not home and group in self.open and reads & {q.result for q in group}:
-                    self._close(group)
-            if p is None:
+        if notes is None:
+            self._in_rounds(steps)
+        else:
+            self.scope["note"] = self._note
+            for step in steps:
                 self._plain(step)
-            elif home is not None and home in self.open:
-                home.append(p)
-            else:
-                self.open.append([p])
-        while self.open:
-            self._close(self.open[0])
         externals = sorted({n for s in steps for n in _reads(s) if n[0] == "e"}
                            | {n for n in outputs if n[0] == "e"}, key=lambda n: int(n[1:]))
         head = [f"{n} = E[{n[1:]}]" for n in externals]
@@ -99,6 +128,52 @@ class Writer:
                                                     f"return ({''.join(n + ', ' for n in outputs)})"])
         exec(compile(f"def made(E):\n{body}", "<compiled segment>", "exec"), self.scope)
         self.source, self.made = body, self.scope["made"]
+
+    def _in_rounds(self, steps: list[Step]) -> None:
+        """Write all steps. A kernel that reads what is being fused waits for the end of a round, so that
+        elementwise steps behind it, which do not need it, come into the same pass: derivatives of a chain
+        behind the sum of its results, say.
+        """
+        while steps:
+            waiting: list[Step] = []
+            late: set[str] = set()  # what comes in a later round
+            direct = 0
+            for at, step in enumerate(steps):
+                if direct >= MOST_WAIT or len(waiting) >= MOST_BEHIND:
+                    waiting += steps[at:]
+                    break
+                reads = set(_reads(step))
+                p = None
+                if late.isdisjoint(reads):
+                    p = fusion.part(step, self.shapes)
+                    if p is None and any(not reads.isdisjoint(q.result for q in g) for g in self.open):
+                        direct += 1
+                    elif p is None:
+                        self._plain(step)
+                        continue
+                if p is None:
+                    waiting.append(step)
+                    late.update(_results(step))
+                else:
+                    self._join(p, reads)
+            while self.open:
+                self._close(self.open[0])
+            steps = waiting
+
+    def _join(self, p: fusion.Part, reads: set) -> None:
+        """Put an elementwise step into a pass that is open, or begin one."""
+        home = next((g for g in self.open if g[0].shape == p.shape and g[0].dtype == p.dtype), None)
+        for group in list(self.open):
+            if group is not home and group in self.open and not reads.isdisjoint(q.result for q in group):
+                self._close(group)
+        if home is not None and home in self.open:
+            home.append(p)
+        else:
+            self.open.append([p])
+
+    def _note(self, name: str, value: Any) -> None:
+        if type(value) is np.ndarray:
+            self.notes[name] = value.shape, value.dtype  # type: ignore[index]
 
     def _freeing(self, outputs: list[str]) -> list[str]:
         """The lines, with each array let go after the last line that reads it."""
@@ -144,7 +219,7 @@ class Writer:
                 self.lines.append(f"if type({step.results}) is not ndarray: "
                                   f"{step.results} = asarray({step.results})")
             if step.shapes is None:
-                self.lines.append(f"if {step.results} is None: raise Missing")
+                self._expect(step.results)
             return
         many = f"r{len(self.scope)}_"
         self.scope[many] = None
@@ -153,7 +228,12 @@ class Writer:
             if name:
                 self.lines.append(f"{name} = {many}[{i}]")
                 if step.shapes is None:
-                    self.lines.append(f"if {name} is None: raise Missing")
+                    self._expect(name)
+
+    def _expect(self, name: str) -> None:
+        self.lines.append(f"if {name} is None: raise Missing")
+        if self.notes is not None:
+            self.lines.append(f"note({name!r}, {name})")
 
     def _close(self, group: list[fusion.Part]) -> None:
         self.open.remove(group)
