@@ -4,6 +4,7 @@ line.
 
 import io
 
+import layer_rows
 import numpy as np
 import pytest
 import table
@@ -130,6 +131,32 @@ def test_every_function_is_written_right_or_refused():
     assert good > 400
 
 
+# layers whose sample reads values (offsets, lengths, a mask that is looked at), or has no ONNX form
+REFUSED = {"EmbeddingBag-settings": "numpy", "CTCLoss": "numpy", "TransformerEncoder": "a condition",
+           "CrossEntropyLoss-settings": "label_smoothing"}
+ONE_SIZE = {"FractionalMaxPool2d", "FractionalMaxPool3d", "InstanceNorm1d-no batch", "GaussianNLLLoss-mean",
+            "GaussianNLLLoss-sum", "GaussianNLLLoss-none"}  # samples that do not run at another batch
+
+
+def test_every_layer_is_written_right_or_refused():
+    """A layer of each row, in evaluation mode, the first axis dynamic: at batches of 1, 2 and 5."""
+    pytest.importorskip("onnxruntime", reason="ONNX's reference evaluator does not run all operators")
+    found = {}
+    for row in layer_rows.ROWS:
+        fw.manual_seed(0)
+        model, tensors = row.make(fw).eval(), [fw.tensor(a) for a in row.inputs]
+        names = [f"x{i}" for i in range(len(tensors))]
+        same = [n for n, t in zip(names, tensors) if t.ndim and len(t) == len(tensors[0])]
+        axes = None if row.id in ONE_SIZE else {n: {0: "batch"} for n in same}
+        try:
+            program = fw.onnx.export(model, tensors, input_names=names, dynamic_axes=axes)
+            assert {s.get("batch", 5) for s, _ in program.checked} >= ({1, 2, 5} if axes else {5})
+        except fw.onnx.OnnxError as error:
+            found[row.id] = str(error)
+    assert set(found) == set(REFUSED), {k: v for k, v in found.items() if k not in REFUSED}
+    assert all(why in found[name] for name, why in REFUSED.items())
+
+
 def test_writing_into_memory_becomes_values():
     def f(x):
         y = x.clone()
@@ -177,3 +204,28 @@ def test_opsets(opset):
     program = fw.onnx.export(lambda x: (model(x).mean((1, 2)), x.amax(1), F.pad(x, (1, 2)), x.var(1)),
                              (fw.randn(2, 2, 6, 6),), opset_version=opset, dynamic_axes={"x": {0: "batch"}})
     assert program.model_proto.opset_import[0].version == opset and len(program.checked) == 3
+
+
+@pytest.mark.parametrize("opset", range(17, 23))
+def test_what_models_are_made_of_in_each_opset(opset):
+    pytest.importorskip("onnxruntime", reason="ONNX's reference evaluator does not run all operators")
+    words, lstm, gru = nn.Embedding(9, 4), nn.LSTM(4, 3, batch_first=True), nn.GRU(3, 4, batch_first=True)
+    heads = nn.MultiheadAttention(4, 2, batch_first=True)
+
+    def text(i):
+        y = gru(lstm(words(i))[0])[0]
+        return heads(y, y, y)[0] + F.scaled_dot_product_attention(y, y, y, is_causal=True)
+
+    def image(x, grid):
+        y = F.grid_sample(x, grid, mode="bilinear", padding_mode="border", align_corners=False)
+        for mode in ("nearest", "bilinear", "bicubic"):
+            y = F.interpolate(y, scale_factor=2, mode=mode)
+        small = F.interpolate(y, size=(5, 3), mode="bilinear", antialias=True) if opset > 17 else y.sum()
+        return fw.where(y > 0, y, 0.1 * y).clamp(-1, 2), small
+    for f, inputs, axes in ((text, (fw.randint(0, 9, (2, 6)),), ALL),
+                            (image, (fw.randn(2, 2, 5, 6), fw.rand(2, 4, 4, 2) * 2 - 1), {0: "batch"})):
+        names = [f"x{i}" for i in range(len(inputs))]
+        program = fw.onnx.export(f, inputs, input_names=names, dynamic_axes=dict.fromkeys(names, axes),
+                                 opset_version=opset)
+        assert program.model_proto.opset_import[0].version == opset
+        assert {sizes["batch"] for sizes, _ in program.checked} >= {1, 2, 5}

@@ -102,7 +102,9 @@ def interpolated(g: Graph, x: Edge, size: Any, scale_factor: Any, mode: str, ali
     if antialias:
         if g.opset < 18:
             raise Unsupported("antialias=True before opset 18")
-        attributes |= {"antialias": 1}
+        attributes |= {"antialias": 1, "exclude_outside": 1}  # weights inside the image sum to 1
+        if mode == "bicubic":
+            attributes["cubic_coeff_a"] = -0.5
     d = x.ndim - 2
     if size is None and not recompute:
         factors = list(scale_factor) if isinstance(scale_factor, (tuple, list)) else [scale_factor] * d

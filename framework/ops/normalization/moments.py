@@ -260,7 +260,7 @@ def _normalizing(name: str, onnx: str | None = None) -> Op:
 
 _NORMED = "normed(x, weight, bias, dims, per, eps)"
 layer_norm_op, group_norm_op = _normalizing("layer_norm", _NORMED), _normalizing("group_norm", _NORMED)
-batch_norm_op = _normalizing("batch_norm")  # of training; what is exported is ``batch_norm_eval``
+batch_norm_op = _normalizing("batch_norm", _NORMED)  # of the batch; with given averages: ``batch_norm_eval``
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    batch=batch_norm_grad,
                    native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
