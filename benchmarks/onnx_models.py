@@ -150,7 +150,7 @@ def example_modules():
     folder = Path(__file__).resolve().parent.parent / "examples"
     sys.path.insert(0, str(folder))
     used = ("digits custom_dataset custom_op flow language_model translation vae sine_lbfgs cifar_resnet "
-            "gcn names")
+            "super_resolution vit hypernetwork dcgan gcn names tree_lstm")
     E = {n: importlib.import_module(n) for n in used.split()}
     yield "digits.Net", E["digits"].Net(8), (fw.randn(2, 1, 8, 8),), {"x": BATCH}
     yield "custom_dataset.Net", E["custom_dataset"].Net(), (fw.randn(2, 1, 12, 12),), {"x": IMAGE}
@@ -169,6 +169,13 @@ def example_modules():
     yield "vae.VAE.decoder", vae.decoder, (fw.randn(2, 4),), {"input": BATCH}
     yield "sine_lbfgs.Waves", E["sine_lbfgs"].Waves(8), (fw.randn(2, 6),), {"waves": BATCH}
     yield "cifar_resnet.SmallResNet", E["cifar_resnet"].SmallResNet(), (fw.randn(2, 3, 32, 32),), {"x": BATCH}
+    yield "super_resolution.SubPixel", E["super_resolution"].SubPixel(8), (fw.randn(1, 3, 9, 8),), {"x": IMAGE}
+    yield "vit.SmallViT", E["vit"].SmallViT(16, 2), (fw.randn(2, 1, 8, 8),), {"x": BATCH}
+    yield "hypernetwork.Hypernetwork", E["hypernetwork"].Hypernetwork(16), (fw.randn(2, 10, 2),), \
+        {"points": LENGTH}
+    yield "dcgan.generator", E["dcgan"].generator(6, 4), (fw.randn(2, 6, 1, 1),), {"input": BATCH}
+    yield "dcgan.judge", E["dcgan"].judge(4), (fw.randn(2, 1, 8, 8),), {"input": BATCH}
+    yield "tree_lstm.TreeLSTM", E["tree_lstm"].TreeLSTM(["a", "b"], 4), (("a", "b"),), None
     graph = fw.eye(4).to_sparse_csr()
     yield "gcn.GCN", E["gcn"].GCN(5, 8, 3), (graph, fw.randn(4, 5)), None
     classifier = E["names"].Classifier(4)

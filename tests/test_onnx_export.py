@@ -3,6 +3,7 @@ line.
 """
 
 import io
+import sys
 
 import layer_rows
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import table
 
 import framework as fw
+from benchmarks import onnx_models
 from framework import nn
 from framework.nn import functional as F
 
@@ -58,6 +60,24 @@ def test_models_at_other_sizes(name):
     kept = {k for k, _ in model.named_parameters()}
     assert {t.name for t in program.model_proto.graph.initializer if len(t.dims) > 1} >= {
         k for k, p in model.named_parameters() if p.ndim > 1 and "pos" not in k} & kept
+
+
+def test_modules_of_the_examples(monkeypatch):
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("PIL", "sklearn", "tqdm"):
+        pytest.importorskip(name, reason="the examples need it")
+    found, why = {}, {}
+    for name, module, args, axes in onnx_models.example_modules():
+        fw.manual_seed(0)
+        try:
+            found[name] = len(fw.onnx.export(module, args, dynamic_axes=axes).checked)
+        except (fw.onnx.OnnxError, ValueError) as error:
+            why[name] = str(error)
+    assert len(found) >= 15 and found.pop("translation.Translator.decode") == 1  # it has no dynamic axis
+    assert all(sizes >= 3 for sizes in found.values())
+    assert set(why) == {"gcn.GCN", "names.Classifier", "tree_lstm.TreeLSTM"}
+    assert "sparse" in why["gcn.GCN"] and "names.py" in why["names.Classifier"] and \
+        "no tensor" in why["tree_lstm.TreeLSTM"]
 
 
 def refused(model, *args, match, **settings):
