@@ -38,7 +38,7 @@ def verified(onnx: Any, proto: Any, call: Call, points: Points, names: list[str]
         checked = []
         for sizes in points.checks():
             inputs = points.inputs(sizes)
-            feeds = {name: t._array.copy() for name, t in inputs.items()}  # the model may write into its input
+            feeds = {name: t._array.copy() for name, t in inputs.items()}  # the model may write into them
             try:
                 expected = call.run(inputs)
             except Exception as error:
