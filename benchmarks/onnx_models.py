@@ -169,7 +169,8 @@ def example_modules():
     yield "vae.VAE.decoder", vae.decoder, (fw.randn(2, 4),), {"input": BATCH}
     yield "sine_lbfgs.Waves", E["sine_lbfgs"].Waves(8), (fw.randn(2, 6),), {"waves": BATCH}
     yield "cifar_resnet.SmallResNet", E["cifar_resnet"].SmallResNet(), (fw.randn(2, 3, 32, 32),), {"x": BATCH}
-    yield "super_resolution.SubPixel", E["super_resolution"].SubPixel(8), (fw.randn(1, 3, 9, 8),), {"x": IMAGE}
+    yield "super_resolution.SubPixel", E["super_resolution"].SubPixel(8), (fw.randn(1, 3, 9, 8),), \
+        {"x": IMAGE}
     yield "vit.SmallViT", E["vit"].SmallViT(16, 2), (fw.randn(2, 1, 8, 8),), {"x": BATCH}
     yield "hypernetwork.Hypernetwork", E["hypernetwork"].Hypernetwork(16), (fw.randn(2, 10, 2),), \
         {"points": LENGTH}
