@@ -1,7 +1,10 @@
 """The CUDA paths, on real CuPy where a device is, else on the stand-in for it over NumPy."""
 
+import json
 import pickle
 import sys
+import time
+import types
 import warnings
 from functools import partial
 from pathlib import Path
@@ -385,3 +388,53 @@ def test_transforms_and_checkpoints(cupy):
     assert fw.allclose(*grads)
     z = fw.randn(2, dtype=fw.float64, device="cuda").requires_grad_()
     assert fw.autograd.gradcheck(lambda x: x.sin() * x, (z,), check_forward_ad=True)
+
+
+class Mark:
+    """An event in a queue of a GPU that has done everything at once."""
+
+    def record(self, stream=None):
+        self.time = time.perf_counter_ns()
+
+    def synchronize(self):
+        pass
+
+
+def test_a_profiler_shows_the_work_in_each_stream(cupy, monkeypatch, tmp_path):
+    backend.cupy()
+    stream = [0]  # the handle of the current one
+    for name, stands_in in (
+        ("Event", Mark),
+        ("get_elapsed_time", lambda a, b: (b.time - a.time) / 1e6),
+        ("get_current_stream", lambda: types.SimpleNamespace(ptr=stream[0])),
+    ):
+        monkeypatch.setattr(cupy.cuda, name, stands_in, raising=False)
+    x = fw.ones(8, 8, device="cuda", requires_grad=True)
+    with fw.profiler.profile() as prof, fw.profiler.record_function("part"):
+        y = (x * 2).exp()
+        stream[0] = 0x7
+        y.sum().backward()
+        fw.ones(3) + 1  # on the CPU
+    assert fw.profiler.ProfilerActivity.CUDA in fw.profiler.supported_activities()
+    rows = {row.key: row for row in prof.key_averages()}
+    spans = {span.name: span for span in prof.spans}
+    assert spans["mul"].gpu == (0, 0) and spans["sum"].gpu == (0, 7) == spans["backward exp"].gpu
+    assert spans["add"].gpu is None and rows["add"].device_time_total == 0 < rows["exp"].device_time_total
+    for span in prof.spans:  # one clock for both
+        assert span.gpu is None or abs(span.gpu_start - span.start) < 5e8 > span.gpu_end - span.end
+    assert rows["part"].device_time_total == pytest.approx(sum(s.gpu_time for s in prof.spans if s.gpu) / 1e3)
+    assert rows["part"].self_device_time_total == pytest.approx(0, abs=1e-6)
+    table = prof.key_averages().table(sort_by="cuda_time_total")
+    assert "GPU total" in table and table.splitlines()[3].startswith("part")
+
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert {names[e["pid"], e["tid"]] for e in events if e.get("cat") == "gpu" and e["ph"] == "X"} == {
+        "default stream", "stream 0x7"}
+    arrows = [[e["id"] for e in events if e["ph"] == ph] for ph in "sf"]
+    assert arrows[0] == arrows[1] and len(arrows[0]) == len([s for s in prof.spans if s.gpu])
+
+    with fw.profiler.profile([fw.profiler.ProfilerActivity.CPU]) as prof:
+        x * 2
+    assert prof.spans[0].gpu is None and "GPU" not in str(prof.key_averages())

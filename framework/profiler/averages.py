@@ -12,6 +12,10 @@ _SORTS = {
     "count": "count",
     "cpu_memory_usage": "cpu_memory_usage",
     "self_cpu_memory_usage": "self_cpu_memory_usage",
+    "device_time_total": "device_time_total",
+    "self_device_time_total": "self_device_time_total",
+    "cuda_time_total": "device_time_total",
+    "self_cuda_time_total": "self_device_time_total",
 }
 
 
@@ -21,6 +25,7 @@ class Average:
     key: the name; source: line, module or shapes where averages are told apart by them.
     cpu_memory_usage: bytes of the results; cpu_memory_freed: of results that went while it ran, where memory
     was looked at.
+    device_time_total: of its work on GPUs.
     cpu_time_total counts what happened inside, self_cpu_time_total does not; cpu_time is the mean.
     """
 
@@ -28,6 +33,7 @@ class Average:
         self.key, self.source = key, source
         self.count = 0
         self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.device_time_total = self.self_device_time_total = 0.0
         self.cpu_memory_usage = self.cpu_memory_freed = 0
         self.input_shapes: Any = []
         self.stack: tuple[str, ...] = ()
@@ -48,6 +54,8 @@ class Average:
         self.count += 1
         self.cpu_time_total += whole
         self.self_cpu_time_total += whole - span.inside / 1e3
+        self.device_time_total += span.gpu_time / 1e3
+        self.self_device_time_total += (span.gpu_time - span.gpu_inside) / 1e3
         self.cpu_memory_usage += span.bytes
         self.cpu_memory_freed += span.freed
         self.input_shapes, self.stack = span.shapes or [], span.stack
@@ -72,48 +80,44 @@ class Averages(list):
         **others: Any,
     ) -> str:
         """A table as text. sort_by: ``"self_cpu_time_total"`` (default), ``"cpu_time_total"``,
-        ``"cpu_time"``,
-        ``"count"``, ``"cpu_memory_usage"``. Raises ValueError for another one."""
+        ``"cpu_time"``, ``"device_time_total"``, ``"self_device_time_total"``, ``"count"``,
+        ``"cpu_memory_usage"``. Raises ValueError for another one."""
         sort_by = sort_by or "self_cpu_time_total"
         if sort_by not in _SORTS:
             raise ValueError(f"table: sort_by must be one of {sorted(_SORTS)}, got {sort_by!r}")
         rows = sorted(self, key=lambda row: -getattr(row, _SORTS[sort_by]))
         total = sum(row.self_cpu_time_total for row in self) or 1.0
-        lines = [
-            ("Name", "Self CPU %", "Self CPU", "CPU total", "CPU time avg", "# of Calls", "Memory", "Freed",
-             "Source")
+        rows = rows[: row_limit if row_limit > 0 else None]
+        width = max_name_column_width
+        columns: list[list[str]] = [
+            ["Name", *(r.key if len(r.key) <= width else r.key[: width - 3] + "..." for r in rows)],
+            ["Self CPU %", *(f"{100 * r.self_cpu_time_total / total:.2f}%" for r in rows)],
+            ["Self CPU", *(_time(r.self_cpu_time_total) for r in rows)],
+            ["CPU total", *(_time(r.cpu_time_total) for r in rows)],
+            ["CPU time avg", *(_time(r.cpu_time) for r in rows)],
         ]
-        for row in rows[: row_limit if row_limit > 0 else None]:
-            shown = (
-                row.key
-                if len(row.key) <= max_name_column_width
-                else row.key[: max_name_column_width - 3] + "..."
-            )
-            lines.append(
-                (
-                    shown,
-                    f"{100 * row.self_cpu_time_total / total:.2f}%",
-                    _time(row.self_cpu_time_total),
-                    _time(row.cpu_time_total),
-                    _time(row.cpu_time),
-                    str(row.count),
-                    _size(row.cpu_memory_usage),
-                    _size(row.cpu_memory_freed),
-                    row.source,
-                )
-            )
-        if not any(line[-1] for line in lines[1:]):
-            lines = [line[:-1] for line in lines]  # type: ignore[misc]
-        widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
-        text = [
-            "  ".join(
-                cell.ljust(w) if i in (0, 8) else cell.rjust(w)
-                for i, (cell, w) in enumerate(zip(line, widths))
-            ).rstrip()
-            for line in lines
+        if any(r.device_time_total for r in rows):
+            columns += [
+                ["Self GPU", *(_time(r.self_device_time_total) for r in rows)],
+                ["GPU total", *(_time(r.device_time_total) for r in rows)],
+            ]
+        columns += [
+            ["# of Calls", *(str(r.count) for r in rows)],
+            ["Memory", *(_size(r.cpu_memory_usage) for r in rows)],
+            ["Freed", *(_size(r.cpu_memory_freed) for r in rows)],
         ]
+        if any(r.source for r in rows):
+            columns.append(["Source", *(r.source for r in rows)])
+        padded = []
+        for column in columns:
+            widest = max(map(len, column))
+            left = column[0] in ("Name", "Source")
+            padded.append([cell.ljust(widest) if left else cell.rjust(widest) for cell in column])
+        text = ["  ".join(cells).rstrip() for cells in zip(*padded)]
         rule = "-" * max(map(len, text))
         ends = [f"Self CPU time total: {_time(total)}"]
+        if any(r.device_time_total for r in rows):
+            ends.append(f"Self GPU time total: {_time(sum(row.self_device_time_total for row in self))}")
         if self.dropped:
             ends.append(
                 f"{self.dropped} older events are not in this table; see the argument limit of profile"
@@ -135,6 +139,8 @@ class Averages(list):
             found.count += row.count
             found.cpu_time_total += row.cpu_time_total
             found.self_cpu_time_total += row.self_cpu_time_total
+            found.device_time_total += row.device_time_total
+            found.self_device_time_total += row.self_device_time_total
             found.cpu_memory_usage += row.cpu_memory_usage
             found.cpu_memory_freed += row.cpu_memory_freed
         return found

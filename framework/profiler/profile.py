@@ -8,6 +8,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Any
 
+from ..backends import cuda
 from ..io.atomic import write_atomically
 from ..io.stream import write_all
 from ..seam import intercept
@@ -21,7 +22,7 @@ _RECORDING = (ProfilerAction.RECORD, ProfilerAction.RECORD_AND_SAVE)
 
 
 class ProfilerActivity(Enum):
-    """What is looked at. Work on a GPU is seen as the time of its calls; other devices are not here."""
+    """What is looked at: ops, and with CUDA their work in the streams of GPUs. Other devices are not here."""
 
     CPU = 0
     XPU = 1
@@ -32,7 +33,8 @@ class ProfilerActivity(Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """The activities that can be looked at here."""
-    return {ProfilerActivity.CPU}
+    gpus = {ProfilerActivity.CUDA} if cuda.is_loaded() and cuda.device_count() else set()
+    return {ProfilerActivity.CPU} | gpus
 
 
 def kineto_available() -> bool:
@@ -47,7 +49,8 @@ class profile:
     step of an optimizer, and the parts named with ``record_function``. Without a profiler a program pays
     nothing.
 
-    activities: accepted for programs of PyTorch; ops on a GPU show the time of their calls.
+    activities: without ``ProfilerActivity.CUDA`` GPUs are not looked at; default: all that is there. What
+    an op on a GPU's tensors does there stands between two marks in its stream, waited for at the end.
     schedule: which steps are recorded, see ``schedule``; the program calls ``step()`` after each of them.
     on_trace_ready: called with the profiler when an active part of the schedule, or the block, has ended.
     record_shapes: note the shapes of inputs. profile_memory: note who owns the memory. with_stack: note the
@@ -95,6 +98,7 @@ class profile:
             "modules": with_modules,
             "limit": limit,
         }
+        self._activities = None if activities is None else set(activities)
         self._recorder = Recorder(**self._settings)  # type: ignore[arg-type]
         self._block: intercept | None = None
 
@@ -139,7 +143,9 @@ class profile:
             and self.action in _RECORDING
         ):
             self._pause()
-            self._recorder = Recorder(**self._settings)  # type: ignore[arg-type]
+            wanted = self._activities or set(ProfilerActivity)
+            gpu = ProfilerActivity.CUDA in supported_activities() & wanted
+            self._recorder = Recorder(**self._settings, gpu=gpu)  # type: ignore[arg-type]
             self._block = intercept(self._recorder, shortcuts=True, newcomers=True)
             self._block.__enter__()
             current.append(self._recorder)
@@ -151,6 +157,8 @@ class profile:
             block.__exit__(None, None, None)
             if self._recorder.memory is not None:
                 self._recorder.memory.close()
+            if self._recorder.clock is not None:
+                self._recorder.clock.settle()
 
     def _ready(self) -> None:
         if self.on_trace_ready is not None:

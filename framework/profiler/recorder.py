@@ -13,6 +13,7 @@ import numpy as np
 from ..node import next_seq, notes_of, place_of
 from ..seam import BACKWARD, MAKE, STEP, WRITE, Event
 from ..tensor import Tensor
+from .gpu import GpuClock
 from .memory import MemoryLog
 from .places import module_path, user_line, user_stack
 
@@ -26,6 +27,8 @@ class Span:
     start, end: nanoseconds; inside: nanoseconds of the spans within it; depth: in how many others it lies.
     bytes: memory of its result; freed: of older results that went meanwhile, where memory is looked at.
     line: "file:line" of the user's code; module: path, e.g. "layers.0.attn".
+    gpu: (number of the GPU, handle of the stream) of an op whose work is there, from gpu_start to gpu_end;
+    gpu_inside: nanoseconds of such ops within it.
     """
 
     __slots__ = (
@@ -42,6 +45,12 @@ class Span:
         "line",
         "module",
         "stack",
+        "parent",
+        "on_gpu",
+        "gpu",
+        "gpu_start",
+        "gpu_end",
+        "gpu_inside",
     )
 
     def __init__(self, name: str, kind: str, depth: int, thread: int) -> None:
@@ -51,6 +60,15 @@ class Span:
         self.line: str | None = None
         self.module: str | None = None
         self.stack: tuple[str, ...] = ()
+        self.parent: Span | None = None
+        self.on_gpu = False  # whether it has marks of its own there, whose times are known at the end
+        self.gpu: tuple[int, int] | None = None
+        self.gpu_start = self.gpu_end = self.gpu_inside = 0
+
+    @property
+    def gpu_time(self) -> int:
+        """Nanoseconds of its work on a GPU: its own, or what the ops within it did."""
+        return self.gpu_end - self.gpu_start if self.gpu is not None else self.gpu_inside
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name} {(self.end - self.start) / 1e3:.1f} us>"
@@ -66,11 +84,13 @@ class Recorder:
         memory: bool = False,
         stacks: bool = False,
         modules: bool = False,
+        gpu: bool = False,
         limit: int = 1_000_000,
     ) -> None:
         self.shapes, self.stacks, self.modules = shapes, stacks, modules
         self.looks = stacks or modules
         self.memory = MemoryLog(limit, self._freed) if memory else None
+        self.clock = GpuClock(limit) if gpu else None
         self.spans: deque[Span] = deque(maxlen=limit)
         self.noted = 0
         self._noting = threading.Lock()
@@ -88,12 +108,16 @@ class Recorder:
         if self.shapes:
             span.shapes = [_shape(x) for x in event.inputs]
         result, since = None, next_seq() if self.looks else 0
+        marks = None if self.clock is None else self.clock.begin(span, event.inputs)
+        span.on_gpu = marks is not None
         span.start = perf_counter_ns()
         try:
             result = proceed(*event.inputs, **event.settings)
             return result
         finally:
             span.end = perf_counter_ns()
+            if marks is not None:
+                self.clock.end(marks)  # type: ignore[union-attr]
             self.finish(span)
             if result is not None:
                 self._note_result(span, event, result, since)
@@ -103,6 +127,7 @@ class Recorder:
         thread = threading.get_ident()
         around = self._open.setdefault(thread, [])
         span = Span(name, kind, len(around), thread)
+        span.parent = around[-1] if around else None
         around.append(span)
         return span
 

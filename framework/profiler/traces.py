@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from html import escape
 from typing import Any
 
@@ -54,6 +54,7 @@ def chrome_trace(spans: Iterable[Span], memory: Any = None) -> dict:
         if args:  # viewers that add args to the name would show empty ones, too
             event["args"] = args
         events.append(event)
+    events += _gpu_events(spans, start, pid)
     for time, size in memory.timeline() if memory is not None else ():
         events.append(
             {
@@ -66,6 +67,29 @@ def chrome_trace(spans: Iterable[Span], memory: Any = None) -> dict:
             }
         )
     return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+_FIRST_GPU = 1 << 30  # viewers group by process: each GPU is one, with a number that no process has
+
+
+def _gpu_events(spans: list[Span], start: int, pid: int) -> Iterator[dict]:
+    """The work on GPUs, stream by stream, and an arrow to each from the op that asked for it."""
+    on_gpus = [s for s in spans if s.gpu is not None]
+    streams = {gpu: i for i, gpu in enumerate(sorted({s.gpu for s in on_gpus if s.gpu}))}
+    for gpu in sorted({gpu for gpu, _ in streams}):
+        yield {"ph": "M", "name": "process_name", "pid": _FIRST_GPU + gpu, "args": {"name": f"GPU {gpu}"}}
+    for (gpu, handle), i in streams.items():
+        named = "default stream" if not handle else f"stream {handle:#x}"
+        yield {"ph": "M", "name": "thread_name", "pid": _FIRST_GPU + gpu, "tid": i, "args": {"name": named}}
+    threads = {t: i + 1 for i, t in enumerate(dict.fromkeys(s.thread for s in spans))}
+    for number, span in enumerate(on_gpus):
+        assert span.gpu is not None
+        time = (span.gpu_start - start) / 1e3
+        there = {"pid": _FIRST_GPU + span.gpu[0], "tid": streams[span.gpu], "ts": time}
+        yield {"ph": "X", "name": span.name, "cat": "gpu", **there, "dur": span.gpu_time / 1e3}
+        arrow = {"name": "asks for", "cat": "gpu", "id": number}
+        yield {"ph": "s", **arrow, "pid": pid, "tid": threads[span.thread], "ts": (span.start - start) / 1e3}
+        yield {"ph": "f", "bp": "e", **arrow, **there}
 
 
 def write_json(trace: dict, path: Any) -> None:
