@@ -20,7 +20,8 @@ language = "en"
 
 extensions = ["myst_nb"]
 root_doc = "docs/index"
-include_patterns = ["docs/**", "README.md", "CHANGELOG.md", "examples/README.md", "framework/**/README.md"]
+include_patterns = ["docs/**", "README.md", "CHANGELOG.md", "examples/README.md", "examples/*/README.md",
+                    "framework/**/README.md"]
 exclude_patterns = ["**/__pycache__"]
 source_suffix = {".md": "myst-nb", ".rst": "restructuredtext"}
 highlight_language = "none"

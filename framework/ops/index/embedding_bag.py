@@ -37,10 +37,10 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
         raise ValueError(f"{op}: per_sample_weights needs mode='sum' and the shape of input")
     if input.ndim == 2 and input.shape[1] and padding_idx is None and offsets is None:  # bags of one size
-        rows = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
+        each: Any = embedding(input, weight, None, max_norm, norm_type, scale_grad_by_freq, sparse)
         if per_sample_weights is not None:
-            rows = rows * per_sample_weights.unsqueeze(2)
-        return rows.amax(1) if mode == "max" else rows.mean(1) if mode == "mean" else rows.sum(1)
+            each = each * per_sample_weights.unsqueeze(2)  # type: ignore[attr-defined]
+        return each.amax(1) if mode == "max" else each.mean(1) if mode == "mean" else each.sum(1)
     bags, count = _bags(tensor_arg(input, op), offsets, include_last_offset, op)
     flat: Any = input.reshape(-1)  # type: ignore[attr-defined]
     rows: Any = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
