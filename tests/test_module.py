@@ -630,6 +630,7 @@ def test_pad_sequence() -> None:
     (lambda: nn.init.xavier_uniform_(fw.empty(3)), fw.errors.ShapeError, r"xavier_uniform_: .*\[3\]"),
     (lambda: nn.utils.clip_grad_norm_(nn.Linear(1, 1), 1.0), TypeError, r"got Linear; .*\.parameters\(\)"),
     (lambda: fw.optim.SGD(nn.Linear(1, 1), lr=0.1), TypeError, r"got Linear; .*\.parameters\(\)"),
+    (lambda: fw.optim.SGD(nn.Linear(1, 1).parameters, lr=0.1), TypeError, "got method; call it: "),
 ], ids=lambda v: v if isinstance(v, str) else "")
 def test_mistakes_of_the_first_day(call, error, words) -> None:
     """The message names what came and the remedy."""

@@ -319,7 +319,7 @@ def _joined(outs: list, out_dims: Any, join: Callable) -> Any:
 
 
 def _batch_size(leaves: list, dims: list) -> int:
-    sizes = set()
+    sizes: dict[int, str] = {}
     for x, d in zip(leaves, dims):
         if d is None:
             continue
@@ -328,10 +328,11 @@ def _batch_size(leaves: list, dims: list) -> int:
                             f"None for it")
         if not -x.ndim <= d < x.ndim:
             raise IndexError(f"vmap: in_dims={d} is out of range for a tensor of shape {list(x.shape)}")
-        sizes.add(x.shape[d])
+        sizes.setdefault(x.shape[d], f"{x.shape[d]} (dimension {d} of a tensor of shape {list(x.shape)})")
     if len(sizes) != 1:
         raise ValueError("vmap: no argument has a batch dimension (in_dims are all None)" if not sizes else
-                         f"vmap: the batch dimensions have different sizes: {sorted(sizes)}")
+                         f"vmap: the batch dimensions have different sizes: {' and '.join(sizes.values())}; "
+                         f"in_dims says which dimension is the batch's, None that there is none")
     (size,) = sizes
     if not size:
         raise ValueError("vmap: the batch is empty, so what the function returns cannot be learned")

@@ -246,6 +246,8 @@ class Optimizer:
             hint = "wrap it in a list"
             if hasattr(params, "parameters"):
                 hint = "pass its .parameters()"
+            elif callable(params):
+                hint = "call it: model.parameters()"
             elif isinstance(params, dict) and "params" not in params:
                 hint = "a state_dict is no list of parameters, pass model.parameters()"
             raise TypeError(f"{type(self).__name__}: params must be an iterable of tensors or of dicts, "
