@@ -14,6 +14,7 @@ from typing import Any
 import cupyx as _cupyx
 import numpy as _np
 
+from . import counts as _counts
 from . import names as _names
 from . import nccl as _nccl
 from . import strict as _strict
@@ -67,6 +68,7 @@ class Device:
 
     def synchronize(self) -> None:
         """Nothing runs beside the host here."""
+        _counts.wait("synchronize")
 
 
 def _unwrap(value: Any) -> Any:
@@ -111,6 +113,12 @@ def _wrap(value: Any, sources: list, out: Any = None) -> Any:
     if isinstance(value, list):
         return [_wrap(v, sources) for v in value]
     return value
+
+
+def _is_view(result: Any, source: _np.ndarray) -> bool:
+    """Whether a result is memory of the source's."""
+    first = result[0] if isinstance(result, (tuple, list)) and result else result
+    return isinstance(first, _np.ndarray) and first.size > 0 and _np.may_share_memory(first, source)
 
 
 def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
@@ -191,22 +199,28 @@ class ndarray:
         self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
     ) -> _np.ndarray:
         """A copy in host memory."""
+        _counts.wait("get")
         return self._a.copy(order)
 
     def set(self, array: _np.ndarray, stream: Any = None) -> None:
         """Copy from host memory."""
+        _counts.copy("set")
         self._a[...] = array
 
     def item(self, *args: Any) -> Any:
+        _counts.wait("item")
         return self._a.item(*args)
 
     def tolist(self) -> Any:
+        _counts.wait("tolist")
         return self._a.tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
+        _counts.wait("tobytes")
         return self._a.tobytes(order)
 
     def fill(self, value: Any) -> None:
+        _counts.launch("fill")
         self._a.fill(_unwrap(value))
 
     def __getattr__(self, name: str) -> Any:
@@ -223,6 +237,7 @@ class ndarray:
                 )
                 if name == "diagonal" and self._a.flags.writeable:
                     result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+                _counts.result_of(name, _is_view(result, self._a))
                 return _wrap(result, [self], kwargs.get("out"))
 
         return call
@@ -233,13 +248,16 @@ class ndarray:
             part = self._a[index]
             if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
                 part = self._a[(*index, ...) if isinstance(index, tuple) else (index, ...)]
+            _counts.gathered("getitem", index, _is_view(part, self._a))
             return _wrap(part, [self])
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(value, _np.ndarray) and value.size:
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
         with Device(self._device):
-            self._a[_unwrap(index)] = _unwrap(value)
+            index = _unwrap(index)
+            _counts.gathered("setitem", index, False)
+            self._a[index] = _unwrap(value)
 
     def __len__(self) -> int:
         return len(self._a)
@@ -248,27 +266,34 @@ class ndarray:
         return (self[i] for i in range(len(self._a)))
 
     def __bool__(self) -> bool:
+        _counts.wait("bool")
         return bool(self._a)
 
     def __int__(self) -> int:
+        _counts.wait("int")
         return int(self._a)
 
     def __float__(self) -> float:
+        _counts.wait("float")
         return float(self._a)
 
     def __complex__(self) -> complex:
+        _counts.wait("complex")
         return complex(self._a)
 
     def __repr__(self) -> str:
+        _counts.wait("repr")
         return repr(self._a)
 
     def __str__(self) -> str:
+        _counts.wait("str")
         return str(self._a)
 
     def __copy__(self) -> "ndarray":
         return self._view(self._a)
 
     def __deepcopy__(self, memo: Any) -> "ndarray":
+        _counts.launch("copy")
         return _new(self._a.copy(), self._device)
 
     def __reduce__(self) -> tuple:
@@ -290,6 +315,7 @@ def _operator(name: str) -> Any:
                 return NotImplemented
         with Device(self._device):
             result = method(self._a, *[_unwrap(v) for v in others])
+            _counts.operator(name, (self, *others))
             return self if result is self._a else _wrap(result, [])
 
     return call
@@ -339,11 +365,13 @@ class ufunc:
             if isinstance(a, (list, tuple)):
                 raise TypeError(f"Unsupported type {type(a)}")
         result = self._f(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+        _counts.launch(self.name)
         return _wrap(result, [], kwargs.get("out"))
 
     def _method(self, method: str, *args: Any, **kwargs: Any) -> Any:
         if self.name not in self._METHODS[method].split():
             raise NotImplementedError(f"`{self.name}.{method}` is not supported yet")
+        _counts.launch(f"{self.name}.{method}")
         return _wrap(
             getattr(self._f, method)(
                 *[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()}
@@ -368,6 +396,7 @@ class ufunc:
         return self._method("reduceat", array, indices, axis=axis, dtype=dtype)
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+        _counts.launch(self.name)
         return _wrap(self._f.outer(_unwrap(a), _unwrap(b), **kwargs), [])
 
 
@@ -386,6 +415,10 @@ def _function(home: Any, name: str, signature: str) -> Any:
         result = target(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
         if name == "diagonal" and sources[0]._a.flags.writeable:
             result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+        if name in ("matmul", "dot"):
+            _counts.operator("__matmul__", sources)
+        else:
+            _counts.result_of(name, any(_is_view(result, s._a) for s in sources) and "out" not in kwargs)
         return _wrap(result, sources, kwargs.get("out"))
 
     call.__name__ = call.__qualname__ = name
@@ -415,10 +448,12 @@ def array(
         if not copy and obj._device == here and dtype in (None, obj.dtype):
             return obj
         source = obj._a
+        _counts.launch("copy")
     else:
         if _arrays([obj]):
             obj = [asnumpy(o) if isinstance(o, ndarray) else o for o in obj]
         source = obj
+        _counts.copy("array")
     return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
 
 
@@ -435,7 +470,10 @@ asanyarray = asarray
 def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     """The array in row-major order on the current device."""
     a = asarray(a, dtype)
-    return a if a.ndim == 0 or a._a.flags.c_contiguous else _new(_np.ascontiguousarray(a._a), a._device)
+    if a.ndim == 0 or a._a.flags.c_contiguous:
+        return a
+    _counts.launch("ascontiguousarray")
+    return _new(_np.ascontiguousarray(a._a), a._device)
 
 
 def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
@@ -525,6 +563,7 @@ class _Stream:
 
     def synchronize(self) -> None:
         """Nothing runs beside the host here."""
+        _counts.wait("synchronize")
 
 
 _Stream.null = _Stream()
@@ -539,7 +578,7 @@ cuda = types.SimpleNamespace(
         getDeviceCount=lambda: _DEVICES,
         getDevice=lambda: _current.stack[-1],
         setDevice=lambda n: Device(n).use(),
-        deviceSynchronize=lambda: None,
+        deviceSynchronize=lambda: _counts.wait("synchronize"),
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
     ),
 )
