@@ -1,5 +1,5 @@
-"""Training steps whose launches, waits and copies are counted by the stand-in for CuPy: networks narrow, but as
-deep as those that they stand for.   python tests/device_steps.py [name ...]   prints the counts.
+"""Training steps whose launches, waits and copies are counted by the stand-in for CuPy: networks narrow,
+but as deep as those that they stand for.   python tests/device_steps.py [name ...]   prints the counts.
 """
 
 import sys
@@ -68,8 +68,18 @@ def resnet20():
 @step
 def cnn():
     "convolutions, max-pooling, dropout, Adam"
-    net = nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Conv2d(4, 8, 3), nn.ReLU(), nn.MaxPool2d(2),
-                        nn.Dropout(0.5), nn.Flatten(), nn.Linear(288, 16), nn.ReLU(), nn.Linear(16, 10))
+    net = nn.Sequential(
+        nn.Conv2d(1, 4, 3),
+        nn.ReLU(),
+        nn.Conv2d(4, 8, 3),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Dropout(0.5),
+        nn.Flatten(),
+        nn.Linear(288, 16),
+        nn.ReLU(),
+        nn.Linear(16, 10),
+    )
     x, y = _images(2, 1, 16, 10)
     return net, (x,), y, lambda net: fw.optim.Adam(net.parameters(), lr=1e-4)
 
@@ -101,8 +111,10 @@ class Attention(nn.Module):
 
     def forward(self, x):
         b, t, d = x.shape
-        parts = (p.view(b, t, self.heads, d // self.heads).transpose(1, 2) for p in
-                 self.qkv(self.l1(x)).split(d, dim=2))
+        parts = (
+            p.view(b, t, self.heads, d // self.heads).transpose(1, 2)
+            for p in self.qkv(self.l1(x)).split(d, dim=2)
+        )
         y = F.scaled_dot_product_attention(*parts, is_causal=self.causal)
         x = x + self.o(y.transpose(1, 2).reshape(b, t, d))
         return x + self.f2(F.gelu(self.f1(self.l2(x))))
@@ -152,6 +164,7 @@ class Run:
 def counted(name, steps=2):
     """(launches, waits, copies from the host) of a step that is not the first one."""
     from cupy import counts
+
     run = Run(name, "cuda")
     for _ in range(steps):
         run.step()

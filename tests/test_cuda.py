@@ -28,6 +28,7 @@ from table import (
 
 import framework as fw
 from framework.backends import cuda as backend
+from framework.backends import device_code
 from framework.errors import DeviceError, MissingExtraError
 
 STANDIN = str(Path(__file__).parent / "standin")
@@ -41,7 +42,7 @@ def _forget():
     for op in fw.ops.OPS:
         for rule in getattr(op, "rules", None) or ():
             if hasattr(rule, "_cupy"):
-                rule._cupy = None
+                rule._cupy = rule._mended = rule._summed = None
         if hasattr(op, "_functions"):
             op._functions = {m: f for m, f in op._functions.items() if m is np}
 
@@ -65,6 +66,7 @@ def cupy():
         backend._cupy = None
         return
     saved = {n: m for n, m in sys.modules.items() if n.partition(".")[0] in ("cupy", "cupyx")}
+    kernels, device_code.enabled = device_code.enabled, False  # their tests: test_device_kernels.py
     _forget()
     sys.path.insert(0, STANDIN)
     try:
@@ -75,6 +77,7 @@ def cupy():
         sys.path.remove(STANDIN)
         _forget()
         sys.modules.update(saved)
+        device_code.enabled = kernels
 
 
 class On:

@@ -14,7 +14,7 @@ import numpy as np
 
 from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
-from ...backends import array_module, cuda, meta
+from ...backends import array_module, cuda, device_code, meta
 from ...errors import DTypeError, FrameworkError, LayoutError, kind_of
 from ...node import Node
 from ...quiet import readable
@@ -30,7 +30,8 @@ from ..record.road import NEVER, pair, road
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from ..shape.complex_parts import real_op
-from .expression import ExpressionRule, array_function, tensor_function
+from .cuda import DeviceKernel
+from .expression import ExpressionRule, array_function, tensor_function, zero_where_zero
 from .program import folding, native_kernel
 from .words import OPS_BY_NAME, all_finite
 
@@ -76,10 +77,12 @@ class Elementwise(Op):
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
+        self._device_kernel: DeviceKernel | None = None
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments, onnx=onnx,
                          loose_from=NEVER, bare=True, batch=by_element,  # the result lies as the inputs do
-                         cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded)
+                         cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded,
+                         device=self._on_device)
         # a sum hands its gradient on as it is: no rule needs to be called
         self._passes = all(r is not None and r.text == "g" for r in self.rules or [None])
         OPS_BY_NAME.setdefault(name, self)
@@ -96,6 +99,14 @@ class Elementwise(Op):
 
     def _rounded(self, *arrays: Any, **settings: Any) -> Any:
         return self.cpu(*arrays, **settings)
+
+    def _on_device(self, *arrays: Any, **settings: Any) -> Any:
+        if not device_code.enabled:
+            return NotImplemented
+        out = settings.pop("out", None)
+        if self._device_kernel is None:
+            self._device_kernel = DeviceKernel(self.expr, (*self.inputs, *self.settings), self._kernel)
+        return self._device_kernel.launch((*arrays, *[settings[s] for s in self.settings]), out)
 
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
         function = self._functions.get(xp)
@@ -224,6 +235,8 @@ class Elementwise(Op):
             return (g,) * len(edges)
         walk = state.walk
         mending = walk is not None and (self.masks or walk in masked_walks)
+        if self.rules is not None and not live and device_code.is_device_array(g) and g.dtype.kind in "fV":
+            return self._pull_on_device(node, g, edges, mending)
         if node.shapes is not None and self.rules is not None and type(g) is ndarray and not mending:
             return self._pull_summed(node, g, edges)
         grads = super().pull(node, g, edges, live)
@@ -264,6 +277,23 @@ class Elementwise(Op):
                 return None
         return lambda: function(g, *arguments, out=g)
 
+    def _pull_on_device(self, node: Node, g: Any, edges: tuple, mending: bool) -> list:
+        """``pull`` on a GPU: rule, mending and the sum for a broadcast operand in one kernel, no wait."""
+        Op.pull(self, node, g, (None,) * len(edges), False)  # whether what was kept is as it was
+        rules, shapes, values = self.rules, node.shapes, {**node.settings, **(node.kept or {})}
+        grads: list = [None] * len(edges)
+        for i, (edge, rule) in enumerate(zip(edges, rules or ())):
+            if edge is None or rule is None:
+                continue
+            arguments = (g, *[values[n] for n in rule.names])
+            shape = g.shape if shapes is None or shapes[i] is None else shapes[i]
+            if shape != g.shape:
+                grads[i] = rule.summed(mending)("sum", summed_dims(g.shape, shape), shape, *arguments)
+                if grads[i] is not NotImplemented:
+                    continue
+            grads[i] = g if rule.text == "g" else (rule.mended() if mending else rule.on(g))(*arguments)
+        return grads if shapes is None else _summed(grads, shapes)
+
     def _pull_summed(self, node: Node, g: ndarray, edges: tuple) -> list:
         """``pull`` where an operand was broadcast: rule and sum in one pass, where the engine has them."""
         rules, shapes, values = self.rules, node.shapes, {**node.settings, **(node.kept or {})}
@@ -299,7 +329,9 @@ def _mended(x: Any, g: Any) -> Any:
     if type(array) is meta.MetaArray:
         return x
     xp = array_module(array)
-    if all_finite(innermost(array)) if xp is np else bool(xp.isfinite(array).all()):
+    if xp is not np and not isinstance(x, Tensor):
+        return zero_where_zero(incoming, array)
+    if xp is np and all_finite(innermost(array)):
         return x
     masked = (incoming == 0) & ~xp.isfinite(array)
     if isinstance(x, Tensor):

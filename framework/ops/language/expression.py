@@ -13,6 +13,9 @@ import numpy as np
 
 from ...backends import cuda, meta
 from ...tensor import Tensor
+from ..record.rounded import by_float32
+from .cuda import DeviceKernel
+from .cuda_fold import DeviceFold
 from .program import native_kernel
 from .words import of_arrays, of_tensors
 
@@ -33,10 +36,16 @@ def tensor_function(text: str, parameters: str) -> Callable:
     return eval(code, {"__builtins__": {}, **{n: of_tensors(n) for n in names}})
 
 
+def zero_where_zero(g: Any, x: Any) -> Any:
+    """The array ``x`` of a GPU with 0 where it is inf or nan though ``g`` is 0; nobody waits for it."""
+    xp = cuda.cupy()
+    return xp.where((g == 0) & ~xp.isfinite(x), xp.zeros_like(x), x)
+
+
 class ExpressionRule:
     """A vjp rule written as a scalar expression of ``g`` and the names it keeps."""
 
-    __slots__ = ("text", "names", "settings", "_numpy", "_cupy", "_ops")
+    __slots__ = ("text", "names", "settings", "_numpy", "_cupy", "_ops", "_mended", "_summed")
 
     def __init__(self, text: str, known: tuple[str, ...], settings: tuple[str, ...] = ()) -> None:
         found = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", text))
@@ -46,6 +55,8 @@ class ExpressionRule:
         self._numpy: Callable | None = None
         self._cupy: Callable | None = None
         self._ops: Callable | None = None
+        self._mended: Callable | None = None
+        self._summed: tuple[DeviceFold, ...] | None = None
 
     def on(self, g: Any) -> Callable:
         """The rule for a gradient of this kind: NumPy array or scalar, CuPy array, tensor."""
@@ -61,8 +72,26 @@ class ExpressionRule:
         if type(g) is meta.MetaArray:
             return meta.alike
         if self._cupy is None:
-            self._cupy = array_function(self.text, self._parameters(), cuda.cupy())
+            self._cupy = self._on_device(False)
         return self._cupy
+
+    def mended(self) -> Callable:
+        """The rule on arrays of a GPU, with 0 where it gives inf or nan though the gradient is 0."""
+        if self._mended is None:
+            self._mended = self._on_device(True)
+        return self._mended
+
+    def summed(self, mend: bool) -> DeviceFold:
+        """The rule on arrays of a GPU, and its sum over dimensions, in one kernel."""
+        if self._summed is None:
+            self._summed = tuple([DeviceFold(self.text, ("g", *self.names), m) for m in (False, True)])
+        return self._summed[mend]
+
+    def _on_device(self, mend: bool) -> DeviceKernel:
+        plain = array_function(self.text, self._parameters(), cuda.cupy())
+        if mend:
+            whole, plain = plain, lambda g, *values: zero_where_zero(g, whole(g, *values))
+        return DeviceKernel(self.text, ("g", *self.names), by_float32(plain, lambda: plain), mend)
 
     def _parameters(self) -> str:
         return ", ".join(("g", *self.names))

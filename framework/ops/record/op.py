@@ -99,6 +99,9 @@ class Op(GraphOp):
     strided: whether the result depends on how the input lies in memory.
     flops: ``flops(*shapes, out_shape)``, how many floating-point operations a call takes, for those whose
         number is worth counting (``utils/flop_counter.py``).
+    device: a GPU's function, which launches kernels of our own and is asked before ``cuda_kernel``. It
+    takes what
+        ``native`` takes, bfloat16 too, and so do the rules; it may answer NotImplemented.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -116,7 +119,7 @@ class Op(GraphOp):
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
                  rounded: Callable | None = None, batch: Callable | None = None,
                  onnx: str | None = None, real_indices: bool = False, strided: bool = False,
-                 flops: Callable | None = None) -> None:
+                 flops: Callable | None = None, device: Callable | None = None) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -130,6 +133,7 @@ class Op(GraphOp):
         self.native = native
         self.rounded = rounded or rounded_or(rounds, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel
+        self.device = device
         self.jvp = jvp
         self.infer = infer
         self.view = view
@@ -264,7 +268,7 @@ class Op(GraphOp):
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
         if (dtypes.rounded is not None and not (live or self.moves) and is_rounded(g)
-                and not (self.rounded and is_numpy(g))):  # the native rules round by themselves
+                and not (self.rounded if is_numpy(g) else self.device)):  # those rules round by themselves
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
             return in_bfloat16(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:
@@ -335,8 +339,11 @@ class Op(GraphOp):
     # -- kernels and failures --------------------------------------------------------------------
 
     def cuda(self, *arrays: Any, **settings: Any) -> Any:
-        device = _common_device(self, arrays)
-        with device:
+        with _common_device(self, arrays):
+            if self.device is not None and (out := self.device(*arrays, **settings)) is not NotImplemented:
+                return out
+            if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
+                return in_float32(partial(self.cuda_kernel, cuda.cupy()), *arrays, **settings)
             return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
 
     def kernel_for(self, arrays: Iterable) -> Callable:
@@ -350,15 +357,13 @@ class Op(GraphOp):
             return lambda *arrays, **settings: ready(*[known(a) for a in arrays], **settings)
         if shapes.used and any(type(a) is shapes.MetaArray for a in arrays):
             return self.inferred
-        kernel = self.cpu
         if cuda._cupy is not None:
             for a in arrays:
                 if isinstance(a, cuda._cupy.ndarray):
-                    kernel = self.cuda
+                    return self.cuda
         if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
-            on_cpu = kernel is self.cpu
-            return self.rounded if self.rounded and on_cpu else partial(in_float32, kernel)
-        return kernel
+            return self.rounded or partial(in_float32, self.cpu)
+        return self.cpu
 
     def inferred(self, *arrays: Any, **settings: Any) -> Any:
         """What stands for a kernel where an array has no memory: the shape rule."""

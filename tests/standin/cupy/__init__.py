@@ -17,6 +17,7 @@ import numpy as _np
 from . import counts as _counts
 from . import names as _names
 from . import nccl as _nccl
+from . import raw as _raw
 from . import strict as _strict
 
 __version__ = "14.2.0+standin"
@@ -113,6 +114,12 @@ def _wrap(value: Any, sources: list, out: Any = None) -> Any:
     if isinstance(value, list):
         return [_wrap(v, sources) for v in value]
     return value
+
+
+def _poisoned(array: _np.ndarray) -> None:
+    """Fill memory that nobody has written with what nobody wants: nan, and the number -1."""
+    if array.size and array.flags.c_contiguous:
+        array.reshape(-1).view(_np.uint8)[...] = 1 if array.dtype == bool else 255
 
 
 def _is_view(result: Any, source: _np.ndarray) -> bool:
@@ -415,6 +422,8 @@ def _function(home: Any, name: str, signature: str) -> Any:
         result = target(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
         if name == "diagonal" and sources[0]._a.flags.writeable:
             result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
+        if name in ("empty", "empty_like"):
+            _poisoned(result)
         if name in ("matmul", "dot"):
             _counts.operator("__matmul__", sources)
         else:
@@ -509,10 +518,11 @@ def is_available() -> bool:
 
 
 def _kernel(*args: Any, **kwargs: Any) -> Any:
-    raise NotImplementedError("the stand-in for CuPy compiles no kernels")
+    raise NotImplementedError("the stand-in for CuPy compiles kernels by RawModule only")
 
 
-ElementwiseKernel = ReductionKernel = RawKernel = RawModule = _kernel
+ElementwiseKernel = ReductionKernel = RawKernel = _kernel
+RawModule = _raw.RawModule
 _PARTS: dict[str, dict[str, str]] = {"linalg": _names.LINALG, "fft": _names.FFT, "random": _names.RANDOM}
 
 

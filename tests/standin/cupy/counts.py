@@ -10,14 +10,60 @@ from typing import Any
 
 # functions that CuPy composes of so many kernels (read from its sources); a sort of rows is one, with a copy
 MORE = {
-    "var": 4, "std": 5, "mean": 1, "nanvar": 5, "median": 6, "quantile": 8, "percentile": 8, "clip": 1,
-    "argwhere": 3, "nonzero": 3, "flatnonzero": 3, "unique": 6, "sort": 2, "argsort": 2, "searchsorted": 1,
-    "cumsum": 2, "cumprod": 2, "histogram": 3, "bincount": 2, "roll": 2, "pad": 3, "tril": 2, "triu": 2,
-    "eye": 2, "linspace": 3, "allclose": 3, "array_equal": 2, "average": 3, "cov": 6, "cross": 4, "kron": 3,
-    "diff": 2, "trapezoid": 4, "inner": 1, "tensordot": 1, "einsum": 3, "logspace": 4, "nan_to_num": 1,
+    "var": 4,
+    "std": 5,
+    "mean": 1,
+    "nanvar": 5,
+    "median": 6,
+    "quantile": 8,
+    "percentile": 8,
+    "clip": 1,
+    "argwhere": 3,
+    "nonzero": 3,
+    "flatnonzero": 3,
+    "unique": 6,
+    "sort": 2,
+    "argsort": 2,
+    "searchsorted": 1,
+    "cumsum": 2,
+    "cumprod": 2,
+    "histogram": 3,
+    "bincount": 2,
+    "roll": 2,
+    "pad": 3,
+    "tril": 2,
+    "triu": 2,
+    "eye": 2,
+    "linspace": 3,
+    "allclose": 3,
+    "array_equal": 2,
+    "average": 3,
+    "cov": 6,
+    "cross": 4,
+    "kron": 3,
+    "diff": 2,
+    "trapezoid": 4,
+    "inner": 1,
+    "tensordot": 1,
+    "einsum": 3,
+    "logspace": 4,
+    "nan_to_num": 1,
 }
-NONE = {"empty", "empty_like", "ndim", "shape", "size", "can_cast", "result_type", "shares_memory",
-        "may_share_memory", "iscomplexobj", "isrealobj", "isscalar", "broadcast_shapes"}
+NONE = {
+    "empty",
+    "empty_like",
+    "ndim",
+    "shape",
+    "size",
+    "can_cast",
+    "result_type",
+    "shares_memory",
+    "may_share_memory",
+    "iscomplexobj",
+    "isrealobj",
+    "isscalar",
+    "broadcast_shapes",
+}
 # functions that need a value on the host: the size of their result, or a truth
 WAITS = {"argwhere", "nonzero", "flatnonzero", "unique", "bincount", "allclose", "array_equal", "repeat"}
 
@@ -71,7 +117,7 @@ def _place() -> str:
 def gathered(name: str, index: Any, views: bool) -> None:
     """An array has been indexed. Masks tell by waiting how many elements they choose."""
     parts = index if isinstance(index, tuple) else (index,)
-    masks = [p for p in parts if getattr(p, "dtype", None) == bool and p.ndim]
+    masks = [p for p in parts if getattr(getattr(p, "dtype", None), "kind", "") == "b" and p.ndim]
     if masks and name == "getitem":
         wait("mask")
     if not views:

@@ -1,0 +1,80 @@
+// What every kernel of ours begins with: types of elements, packs of 16 bytes, sums over a block. No header of CUDA's is
+// needed, so that NVRTC alone compiles it. In the tests the same text is compiled for the CPU (CUDA_ON_CPU).
+typedef long long i64;
+typedef unsigned long long u64;
+typedef unsigned int u32;
+struct bf16 { unsigned short bits; };
+struct f16 { unsigned short bits; };
+
+__device__ __forceinline__ float up(bf16 x) { return __int_as_float(int(u32(x.bits) << 16)); }
+#ifdef CUDA_ON_CPU
+inline float up(f16 x) { _Float16 h; __builtin_memcpy(&h, &x, 2); return float(h); }
+inline void half_of(float x, f16& y) { _Float16 h = _Float16(x); __builtin_memcpy(&y, &h, 2); }
+#define SHARED_MEMORY(type, name) type* name = reinterpret_cast<type*>(cuda_on_cpu_shared())
+#else
+__device__ __forceinline__ float up(f16 x) { float y; asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x.bits)); return y; }
+__device__ __forceinline__ void half_of(float x, f16& y) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(y.bits) : "f"(x)); }
+#define SHARED_MEMORY(type, name) extern __shared__ __align__(16) unsigned char name##_bytes[]; type* name = reinterpret_cast<type*>(name##_bytes)
+#endif
+template <class T> __device__ __forceinline__ T up(T x) { return x; }
+template <class T> struct Of { typedef T Wide; static __device__ __forceinline__ T down(T x) { return x; } };
+template <> struct Of<f16> {
+  typedef float Wide;
+  static __device__ __forceinline__ f16 down(float x) { f16 y; half_of(x, y); return y; }
+};
+template <> struct Of<bf16> {
+  typedef float Wide;
+  static __device__ __forceinline__ bf16 down(float x) {  // to the nearest, ties to even
+    u32 u = u32(__float_as_int(x));
+    bf16 y;
+    y.bits = x != x ? 0x7fff : (unsigned short)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    return y;
+  }
+};
+
+template <class T, int N> struct __align__(sizeof(T) * N) Pack { T at[N]; };
+template <class T, int N> __device__ __forceinline__ bool aligned(const T* p) { return u64(p) % (sizeof(T) * N) == 0; }
+
+// the offset of element i of an operand whose dimensions, slowest first, have these sizes and strides (in elements)
+__device__ __forceinline__ i64 offset(i64 i, int dims, const i64* size, const i64* stride) {
+  i64 at = 0;
+  for (int d = dims - 1; d > 0; --d) {
+    i64 rest = i / size[d];
+    at += (i - rest * size[d]) * stride[d];
+    i = rest;
+  }
+  return dims ? at + i * stride[0] : 0;
+}
+
+template <class W> __device__ __forceinline__ W infinity();
+template <> __device__ __forceinline__ float infinity<float>() { return __int_as_float(0x7f800000); }
+template <> __device__ __forceinline__ double infinity<double>() { return double(infinity<float>()); }
+
+// an nan among the operands is the result, as NumPy has it
+template <class W> __device__ __forceinline__ W maximum(W a, W b) { return a > b || a != a ? a : b; }
+template <class W> __device__ __forceinline__ W minimum(W a, W b) { return a < b || a != a ? a : b; }
+
+struct Sum { template <class W> static __device__ __forceinline__ W of(W a, W b) { return a + b; } };
+struct Max { template <class W> static __device__ __forceinline__ W of(W a, W b) { return maximum(a, b); } };
+struct Min { template <class W> static __device__ __forceinline__ W of(W a, W b) { return minimum(a, b); } };
+struct Prod { template <class W> static __device__ __forceinline__ W of(W a, W b) { return a * b; } };
+
+// the values of all threads of a block of up to 1024 (whole warps) in one; every thread gets it
+template <class F, class W> __device__ __forceinline__ W block_total(W x) {
+  __shared__ W parts[32];
+  for (int by = 16; by; by >>= 1) x = F::of(x, __shfl_xor_sync(0xffffffffu, x, by));
+  int warp = threadIdx.x >> 5, warps = blockDim.x >> 5;
+  if (warps == 1) return x;
+  __syncthreads();  // the last round's parts have been read
+  if ((threadIdx.x & 31) == 0) parts[warp] = x;
+  __syncthreads();
+  x = parts[0];
+  for (int i = 1; i < warps; ++i) x = F::of(x, parts[i]);
+  return x;
+}
+
+// where a kernel found a value that it cannot take (an index, a class): kept until somebody waits for the device
+struct Flag { int code; int where; i64 value; i64 size; };
+__device__ __forceinline__ void raise_flag(Flag* flag, int code, i64 value, i64 size) {
+  if (flag && atomicCAS(&flag->code, 0, code) == 0) { flag->value = value; flag->size = size; }
+}

@@ -1,0 +1,205 @@
+"""Folds on GPUs: the sum, mean, greatest or least of a scalar expression over any dimensions, in one kernel.
+
+No element of the expression is stored. The order of a sum depends on shapes only, so that two runs give the
+same
+bits: where few results are made of many elements, several blocks share each, and the one that ends last
+adds up what the others have left.
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ... import dtypes
+from ...backends import cuda, device_code
+from .cuda import FLOATS, OPERANDS, NoKernel, broadcast, folded, operands, strides_in, values_of, write
+
+_DIMS = 6
+_PLAN = np.dtype(
+    [
+        ("results", "i8"),
+        ("each", "i8"),
+        ("result_dims", "i8"),
+        ("each_dims", "i8"),
+        ("columns", "i8"),
+        ("result_size", "i8", (_DIMS,)),
+        ("each_size", "i8", (_DIMS,)),
+        ("result_stride", "i8", (OPERANDS, _DIMS)),
+        ("each_stride", "i8", (OPERANDS, _DIMS)),
+    ]
+)
+_START = {"Sum": "C(0)", "Max": "-infinity<C>()", "Min": "infinity<C>()"}
+_BY_NAME = {"sum": "Sum", "mean": "Sum", "amax": "Max", "amin": "Min"}
+_BUSY = 512  # blocks that keep a device busy
+_MOST_PARTS = 64
+
+
+def fold_source(how: str, written: Any) -> str:
+    """The kernel ``fold``; how: Sum, Max or Min."""
+    out = device_code.c_type(written.result)
+    loads = " ".join(
+        f"auto at_{n} = {n}[base_{n} + offset(r, each_dims, plan.each_size, plan.each_stride[{j}])];"
+        for j, n in enumerate(written.arrays)
+    )
+    bases = " ".join(
+        f"i64 base_{n} = offset(o, int(plan.result_dims), plan.result_size, plan.result_stride[{j}]);"
+        for j, n in enumerate(written.arrays)
+    )
+    return f"""{written.text}
+struct Plan {{
+  i64 results, each, result_dims, each_dims, columns;
+  i64 result_size[{_DIMS}], each_size[{_DIMS}], result_stride[{OPERANDS}][{_DIMS}],
+  each_stride[{OPERANDS}][{_DIMS}];
+}};
+// a block of 256 threads makes 256 / lanes results; blocks of one column of the grid share theirs
+extern "C" __global__ void fold({out}* out, {written.parameters}, Plan plan, i64 lanes, double scale, C*
+parts, int* tickets) {{
+  __shared__ C kept[{device_code.THREADS}];
+  __shared__ int last;
+  int many = {device_code.THREADS} / int(lanes), tid = threadIdx.x;
+  int lane = plan.columns ? tid / many : tid % int(lanes), own = plan.columns ? tid % many : tid / int(lanes);
+  int each_dims = int(plan.each_dims);
+  i64 o = i64(blockIdx.x) * many + own;
+  i64 share = (plan.each + gridDim.y - 1) / gridDim.y, from = share * blockIdx.y;
+  i64 to = from + share < plan.each ? from + share : plan.each;
+  C x = {_START[how]};
+  if (o < plan.results) {{
+    {bases}
+    for (i64 r = from + lane; r < to; r += lanes) {{ {loads} x = {how}::of(x, C(each({written.arguments})));
+    }}
+  }}
+  kept[lane * many + own] = x;
+  __syncthreads();
+  for (int half = int(lanes) / 2; half; half /= 2) {{
+    if (lane < half) kept[lane * many + own] = {how}::of(kept[lane * many + own], kept[(lane + half) * many
+    + own]); __syncthreads();
+  }}
+  bool mine = lane == 0 && o < plan.results;
+  x = kept[own];
+  if (gridDim.y == 1) {{
+    if (mine) out[o] = Of<{out}>::down(C(x * C(scale)));
+    return;
+  }}
+  if (mine) parts[i64(blockIdx.y) * plan.results + o] = x;
+  __threadfence();
+  __syncthreads();
+  if (tid == 0) last = atomicAdd(&tickets[blockIdx.x], 1) == int(gridDim.y) - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  if (mine) {{
+    x = parts[o];
+    for (i64 k = 1; k < gridDim.y; ++k) x = {how}::of(x, parts[k * plan.results + o]);
+    out[o] = Of<{out}>::down(C(x * C(scale)));
+  }}
+  if (tid == 0) tickets[blockIdx.x] = 0;  // for the next call
+}}
+"""
+
+
+_plans: dict[tuple, Any] = {}
+_tickets: dict[tuple, Any] = {}
+
+
+def tickets(n: int) -> Any:
+    """At least ``n`` counters that are 0, for kernels of the current stream that leave them so."""
+    module = cuda.cupy()
+    key = (module, int(module.cuda.runtime.getDevice()), module.cuda.get_current_stream().ptr)
+    found = _tickets.get(key)
+    if found is None or found.size < n:
+        found = _tickets[key] = module.zeros(max(n, 1024), np.int32)
+    return found
+
+
+def plan_of(key: tuple, dims: tuple[int, ...]) -> tuple:
+    """The plan of a fold over ``dims`` of operands of these (shape, strides, bytes of an element)."""
+    found = _plans.get((key, dims))
+    if found is not None:
+        return found
+    shape = broadcast([s for s, _, _ in key])
+    strides = [strides_in(shape, *one) for one in key]
+    kept = [d for d in range(len(shape)) if d not in dims]
+    gone = sorted(dims, key=lambda d: -max(abs(st[d]) for st in strides))
+    plan = np.zeros(1, _PLAN)
+    for name, axes in (("result", kept), ("each", gone)):
+        sizes, lying = folded([shape[d] for d in axes], [[st[d] for d in axes] for st in strides])
+        if len(sizes) > _DIMS:
+            raise NoKernel("too many dimensions")
+        plan[f"{name}_dims"] = len(sizes)
+        plan[f"{name}_size"][0, : len(sizes)] = sizes
+        for j, st in enumerate(lying):
+            plan[f"{name}_stride"][0, j, : len(sizes)] = st
+    results, each = math.prod(shape[d] for d in kept), math.prod(shape[d] for d in dims)
+    plan["results"], plan["each"] = results, each
+    largest = strides[max(range(len(key)), key=lambda j: math.prod(key[j][0]))]
+    near_kept = min((abs(largest[d]) for d in kept if shape[d] > 1 and largest[d]), default=1 << 62)
+    near_gone = min((abs(largest[d]) for d in gone if shape[d] > 1 and largest[d]), default=1 << 62)
+    columns = near_kept < near_gone
+    plan["columns"] = columns
+    most = max(8, device_code.THREADS // max(results, 1)) if columns else device_code.THREADS
+    lanes = 1
+    while lanes * 2 <= most and lanes < each:
+        lanes *= 2
+    across = -(-results // (device_code.THREADS // lanes))
+    parts = max(1, min(_BUSY // max(across, 1), -(-each // (lanes * 16)), _MOST_PARTS))
+    if len(_plans) > 4096:
+        _plans.clear()
+    found = _plans[key, dims] = (plan, lanes, (across, parts), results, each)
+    return found
+
+
+class DeviceFold:
+    """Folds of one expression on a GPU: ``fold(name, dims, shape, *arguments)``, or NotImplemented."""
+
+    def __init__(self, text: str, names: tuple[str, ...], mend: bool = False) -> None:
+        self.text, self.names, self.mend = text, names, mend
+        self._made: dict[tuple, Any] = {}
+
+    def __call__(self, name: str, dims: tuple[int, ...], shape: tuple[int, ...], *arguments: Any) -> Any:
+        """The fold "amax", say, over ``dims`` of what the operands broadcast to, of ``shape``."""
+        if not device_code.enabled or name not in _BY_NAME:
+            return NotImplemented
+        how = _BY_NAME[name]
+        chars, key = operands(arguments)
+        if chars is None:
+            return NotImplemented
+        made_for = (how, *chars, cuda._cupy)
+        made = self._made.get(made_for)
+        if made is None:
+            made = self._made[made_for] = self._make(how, chars)
+        if made is NotImplemented:
+            return NotImplemented
+        kernel, dtype, wide = made
+        try:
+            plan, lanes, grid, results, each = plan_of(key, dims)
+        except (NoKernel, ValueError):
+            return NotImplemented
+        if not each or not results:
+            return NotImplemented
+        module = cuda.cupy()
+        out = module.empty(shape, dtype)
+        parts = counters = None
+        if grid[1] > 1:
+            parts, counters = module.empty((grid[1] * results,), wide), tickets(grid[0])
+        scale = 1.0 / each if name == "mean" else 1.0
+        kernel(
+            grid,
+            (device_code.THREADS,),
+            (out, *values_of(arguments, chars), plan, lanes, scale, parts, counters),
+        )
+        return out
+
+    def _make(self, how: str, chars: tuple[str, ...]) -> Any:
+        try:
+            written = write(self.text, self.names, chars, self.mend)
+        except NoKernel:
+            return NotImplemented
+        if written.result not in FLOATS:
+            return NotImplemented
+        dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
+        wide = np.dtype("d" if written.result == "d" else "f")
+        return device_code.module(fold_source(how, written)).get_function("fold"), dtype, wide
+
+
+fold_of_elements = DeviceFold("x", ("x",))

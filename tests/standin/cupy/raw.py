@@ -1,0 +1,212 @@
+"""``RawModule``: the source of kernels, compiled by the compiler of this machine and run over NumPy's memory.
+
+``settings``: "backward" lets threads and blocks run in the other order; "guarded" copies the arrays of a
+launch to memory that ends where a page begins that must not be touched, and back.
+"""
+
+import ctypes
+import hashlib
+import mmap
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import counts
+
+HERE = Path(__file__).parent / "device"
+COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
+_KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(')
+_BARRIERS = re.compile(r"__syncthreads|__syncwarp|__shfl|block_total|warp_total|block_of")
+_PAGE = mmap.PAGESIZE
+settings = {"backward": False, "guarded": False}
+compiled: dict[str, Any] = {}  # code: library
+_engine: Any = None
+
+
+def _cache() -> Path:
+    folder = Path(
+        os.environ.get("CUDA_ON_CPU_CACHE") or Path(tempfile.gettempdir()) / f"cuda-on-cpu-{os.getuid()}"
+    )
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _library(text: str, flags: tuple[str, ...], mode: int = ctypes.DEFAULT_MODE) -> Any:
+    if COMPILER is None:
+        raise NotImplementedError("there is no C++ compiler here to compile kernels with (g++ or clang++)")
+    header = (HERE / "cuda_on_cpu.h").read_text()
+    key = hashlib.sha1((text + header + str(flags) + COMPILER).encode()).hexdigest()
+    so = _cache() / f"{key}.so"
+    if not so.exists():
+        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
+            (Path(folder) / "it.cpp").write_text(text)
+            done = subprocess.run(
+                [
+                    COMPILER,
+                    "-std=c++17",
+                    *flags,
+                    "-w",
+                    "-fPIC",
+                    "-shared",
+                    "-I",
+                    str(HERE),
+                    "it.cpp",
+                    "-o",
+                    "it.so",
+                ],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            )
+            if done.returncode:
+                raise RuntimeError(f"a kernel does not compile:\n{done.stderr[:3000]}")
+            os.replace(Path(folder) / "it.so", so)
+    return ctypes.CDLL(str(so), mode)
+
+
+def engine() -> Any:
+    """What runs threads; compiled once."""
+    global _engine
+    if _engine is None:
+        _engine = _library((HERE / "engine.cpp").read_text(), ("-O1",), ctypes.RTLD_GLOBAL)
+        _engine.cuda_on_cpu_message.restype = ctypes.c_char_p
+    return _engine
+
+
+def _text(code: str, prefix: str = "") -> str:
+    names = _KERNEL.findall(code)
+    exports = "".join(f"\nCUDA_ON_CPU_EXPORT({prefix}{n}, {n})" for n in names)
+    return (code.replace('extern "C" __global__', "__global__") if prefix else code) + exports
+
+
+def prepare(prelude: str, sources: list[str], flags: tuple[str, ...] = ("-O0",)) -> None:
+    """Compile many modules that begin with one text at once, which takes a tenth of the time."""
+    engine()
+    new = [s for s in dict.fromkeys(sources) if prelude + s not in compiled]
+    spaces = [f"namespace module_{i} {{\n{_text(s, f'm{i}_')}\n}}\n" for i, s in enumerate(new)]
+    if new:
+        library = _library('#include "cuda_on_cpu.h"\n' + prelude + "".join(spaces), flags)
+        compiled.update({prelude + s: (library, f"m{i}_") for i, s in enumerate(new)})
+
+
+class RawModule:
+    """Kernels of a source text."""
+
+    def __init__(
+        self,
+        *,
+        code: str,
+        options: tuple[str, ...] = (),
+        backend: str = "nvrtc",
+        path: Any = None,
+        translate_cucomplex: bool = False,
+        enable_cooperative_groups: bool = False,
+        name_expressions: Any = None,
+        jitify: bool = False,
+    ) -> None:
+        assert backend == "nvrtc" and not (path or translate_cucomplex or name_expressions or jitify)
+        engine()
+        self.code = code
+        if code not in compiled:
+            compiled[code] = _library('#include "cuda_on_cpu.h"\n' + _text(code), ("-O0",)), ""
+        self.library, self.prefix = compiled[code]
+
+    def get_function(self, name: str) -> "Kernel":
+        return Kernel(self, name)
+
+
+class Kernel:
+    """One kernel: ``kernel(grid, block, args, shared_mem=0)``."""
+
+    def __init__(self, module: RawModule, name: str) -> None:
+        self.name, self.module = name, module
+        self.run = getattr(module.library, f"cuda_on_cpu_run_{module.prefix}{name}")
+        sizes = (ctypes.c_int * 64)()
+        n = getattr(module.library, f"cuda_on_cpu_sizes_{module.prefix}{name}")(sizes)
+        self.sizes = list(sizes[:n])
+        self.barriers = bool(_BARRIERS.search(module.code))
+
+    def __call__(
+        self, grid: tuple, block: tuple, args: Any, *, shared_mem: int = 0, stream: Any = None
+    ) -> None:
+        import cupy
+
+        counts.launch(self.name)
+        if len(args) != len(self.sizes):
+            raise TypeError(f"{self.name} takes {len(self.sizes)} arguments, got {len(args)}")
+        keep: list = []
+        guards: list = []
+        pointers = (ctypes.c_void_p * len(args))()
+        for i, a in enumerate(args):
+            value = self._value(a, cupy, guards)
+            if value.nbytes != self.sizes[i]:
+                raise TypeError(
+                    f"{self.name}: argument {i} has {value.nbytes} bytes, the kernel takes {self.sizes[i]}"
+                )
+            keep.append(value)
+            pointers[i] = value.ctypes.data
+        shape = [(ctypes.c_uint * 3)(*[int(v) for v in (*given, 1, 1)[:3]]) for given in (grid, block)]
+        failed = engine().cuda_on_cpu_launch(
+            ctypes.cast(self.run, ctypes.c_void_p),
+            *shape,
+            ctypes.c_size_t(shared_mem),
+            pointers,
+            int(self.barriers),
+            int(settings["backward"]),
+        )
+        for guard in guards:
+            guard.back()
+        if failed:
+            raise RuntimeError(f"{self.name}: {engine().cuda_on_cpu_message().decode()}")
+
+    def _value(self, a: Any, cupy: Any, guards: list) -> np.ndarray:
+        """What the kernel is handed: a pointer, or a number as CuPy passes Python's."""
+        if isinstance(a, cupy.ndarray):
+            here = int(cupy.cuda.runtime.getDevice())
+            if a._device != here:
+                raise ValueError(f"{self.name}: an array of device {a._device}, while {here} is current")
+            if settings["guarded"] and a.size:
+                guard = next((g for g in guards if g.array is a._a), None)
+                if guard is None:
+                    guards.append(guard := _Guard(a._a))
+                return np.array([guard.address], np.uintp)
+            return np.array([a._a.ctypes.data], np.uintp)
+        if isinstance(a, np.ndarray):
+            if a.size != 1:
+                raise TypeError("an array of NumPy's of more than one element is no argument of a kernel")
+            return a
+        if isinstance(a, np.generic):
+            return np.asarray(a)
+        if isinstance(a, (bool, int, float)):
+            return np.asarray(a, {bool: np.bool_, int: np.int64, float: np.float64}[type(a)])
+        if a is None:
+            return np.zeros(1, np.uintp)
+        raise TypeError(f"{self.name}: unsupported type {type(a)}")
+
+
+class _Guard:
+    """A copy of an array's memory that ends at a page that must not be touched."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array
+        low, high = np.lib.array_utils.byte_bounds(array)
+        self.low, self.nbytes = low, high - low
+        room = -(-self.nbytes // _PAGE) * _PAGE
+        self.map = mmap.mmap(-1, room + _PAGE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.mprotect(ctypes.c_void_p(start + room), ctypes.c_size_t(_PAGE), 0):
+            raise OSError("mprotect")
+        self.start = start + room - self.nbytes
+        ctypes.memmove(self.start, low, self.nbytes)
+        self.address = self.start + array.ctypes.data - low
+
+    def back(self) -> None:
+        """What the kernel wrote, to where the array is."""
+        ctypes.memmove(self.low, self.start, self.nbytes)

@@ -1,0 +1,237 @@
+"""Kernels of GPUs run on the CPU: their own source, compiled by a C++ compiler (standin/cupy/device)."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+
+import framework as fw
+from framework.backends import device_code
+from framework.ops.language.cuda import DeviceKernel, NoKernel, elementwise_source, write
+from framework.ops.language.cuda_fold import DeviceFold
+from framework.ops.language.elementwise import Elementwise
+from framework.ops.language.expression import array_function
+
+FLOATS = {"d": 1e-12, "f": 3e-5, "e": 2e-3, "E": 2e-2}
+
+
+@pytest.fixture
+def raw(cupy):  # noqa: F811
+    """How the stand-in runs kernels; skipped on a real device and without a compiler."""
+    if "standin" not in cupy.__version__:
+        pytest.skip("a device runs the kernels here")
+    from cupy import raw
+
+    if raw.COMPILER is None:
+        pytest.skip("there is no C++ compiler to compile kernels with")
+    fw.empty(1, device="cuda")
+    before, device_code.enabled = device_code.enabled, True
+    yield raw
+    raw.settings.update(backward=False, guarded=False)
+    device_code.enabled = before
+
+
+def dtype_of(char):
+    return fw.bfloat16.numpy if char == "E" else np.dtype(char)
+
+
+def expressions():
+    """(name, text, names, settings) of all elementwise records and their rules."""
+    for op in fw.ops.OPS:
+        if isinstance(op, Elementwise):
+            yield op.name, op.expr, (*op.inputs, *op.settings), op.settings
+            for name, rule in zip(op.inputs, op.rules or ()):
+                if rule is not None and rule.text != "g":
+                    yield f"{op.name}, rule of {name}", rule.text, ("g", *rule.names), op.settings
+
+
+def chars_of(text, names, settings, char):
+    """The dtypes of the operands: those that are asked for truth only are bools."""
+    return tuple(
+        "number" if n in settings else "?" if f"where({n}," in text.replace(" ", "") else char for n in names
+    )
+
+
+def operand(rng, n, char, name):
+    if char == "?":
+        return rng.random(n) < 0.5
+    x = rng.uniform(0.1, 0.9, n)
+    return x.astype(dtype_of(char))
+
+
+def written(char):
+    """The expressions that have a kernel for a dtype: (name, text, names, dtypes, source)."""
+    for name, text, names, settings in expressions():
+        chars = chars_of(text, names, settings, char)
+        with suppress(NoKernel):
+            yield (
+                name,
+                text,
+                names,
+                settings,
+                chars,
+                elementwise_source("elementwise", write(text, names, chars)),
+            )
+
+
+def reference(text, names, values, char):
+    with np.errstate(all="ignore"):
+        wide = [np.asarray(v).astype("d") if hasattr(v, "dtype") and v.dtype != bool else v for v in values]
+        return array_function(text, ", ".join(names), np)(*wide)
+
+
+SPECIAL = np.array([-np.inf, -80.0, -3.5, -1.0, -0.25, -0.0, 0.0, 0.5, 1.0, 2.5, 80.0, np.inf, np.nan])
+# NumPy's sigmoid is exactly 0 or 1 far out, where the kernel's is not: inf times it differs
+SATURATED = {"silu_slope, rule of x", "mish, rule of x", "logsigmoid, rule of x"}
+
+
+def mismatch(name, text, names, settings, chars, cupy, samples):  # noqa: F811
+    """What differs between the kernel and NumPy's formula, in words."""
+    rng = np.random.default_rng(0)
+    char = next(c for c in chars if c in FLOATS)
+    for special in samples:
+        if special and name in SATURATED:
+            continue
+        values = [0.5 if n in settings else operand(rng, 169, c, n) for n, c in zip(names, chars)]
+        if special:
+            grid = np.meshgrid(SPECIAL, SPECIAL)
+            values = [
+                v if np.ndim(v) == 0 or v.dtype == bool else grid[i % 2].reshape(-1).astype(v.dtype)
+                for i, v in enumerate(values)
+            ]
+        kernel = DeviceKernel(text, names, None)
+        got = kernel.launch(tuple([cupy.asarray(v) if np.ndim(v) else v for v in values]))
+        if got is NotImplemented:
+            return "no kernel"
+        got, want = got.get(), np.broadcast_to(reference(text, names, values, char), (169,))
+        if got.dtype != bool:
+            got = got.astype("d")
+        with np.errstate(all="ignore"):
+            if want.dtype != bool:
+                want = want.astype(dtype_of(char)).astype("d")
+            close = np.isclose(got, want, rtol=FLOATS[char], atol=FLOATS[char], equal_nan=True)
+        if not close.all():
+            at = np.flatnonzero(~close)[0]
+            given = {n: v if np.ndim(v) == 0 else v[at] for n, v in zip(names, values)}
+            return f"{given}: {got[at]}, wanted {want[at]}"
+    return ""
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_every_expression_as_a_kernel(part, raw, cupy):  # noqa: F811
+    """Each elementwise record and rule beside NumPy's formula: float32 all, other dtypes a third each."""
+    if part:
+        pytest.importorskip("ml_dtypes")
+    char = "fEde"[part]
+    rows = list(written(char))
+    assert len(rows) > 250
+    rows = rows[part % 3 :: 3] if part else rows
+    raw.prepare(device_code.prelude(), [row[5] for row in rows])
+    found = [f"{row[0]}: {text}" for row in rows if (text := mismatch(*row[:5], cupy, (False, True)))]
+    assert not found, "\n".join(found)
+
+
+def laid_out(xp, a):
+    """Operands that lie in many ways: rows, columns, steps, turned around, broadcast, one number, none."""
+    b, one = a * 2, a[0, 0, 0].reshape(())
+    return [
+        (a, b),
+        (a, b[0]),
+        (a[:, :, :1], b[:1]),
+        (a, one),
+        (one, one),
+        (a[:0], b[:0]),
+        (a.transpose(2, 0, 1), b.transpose(2, 0, 1)),
+        (a.transpose(1, 0, 2), b.swapaxes(0, 1).copy()),
+        (a[::2, ::-1, 1:], b[1::2, :, :-1]),
+        (xp.broadcast_to(a[0], a.shape), b),
+        (a.reshape(-1)[1:], b.reshape(-1)[:-1]),
+    ]
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_layouts_of_operands(backward, raw, cupy):  # noqa: F811
+    raw.settings.update(backward=backward, guarded=True)
+    kernel = DeviceKernel("x * 3 - y", ("x", "y"), None)
+    a = np.random.default_rng(0).standard_normal((4, 6, 5)).astype("f")
+    for (x, y), theirs in zip(laid_out(np, a), laid_out(cupy, cupy.asarray(a))):
+        got = kernel.launch(theirs)
+        np.testing.assert_allclose(got.get(), x * 3 - y, rtol=1e-6, atol=1e-6)
+        if x.shape == y.shape and x.strides == y.strides:
+            assert got.strides == (x * 3 - y).strides
+    a, b = cupy.asarray(np.arange(6, dtype="f")), cupy.asarray(np.ones(6, "f"))
+    assert kernel.launch((a, b), a) is a and a.tolist() == [-1, 2, 5, 8, 11, 14]
+    assert kernel.launch((a[1:], b[1:]), a[:-1]) is NotImplemented  # it would read what it has written
+    assert kernel.launch((a, b.astype("d"))) is NotImplemented
+
+
+@pytest.mark.parametrize("char", ["f", "d", "E"])
+@pytest.mark.parametrize("backward", [False, True])
+def test_folds(char, backward, raw, cupy):  # noqa: F811
+    """Sums, means and extremes over any dimensions, and the same bits in both orders of threads."""
+    pytest.importorskip("ml_dtypes")
+    rng = np.random.default_rng(0)
+    fold, tolerance = DeviceFold("x * y", ("x", "y")), FLOATS[char]
+    cases = [
+        ((3, 4), (1,)),
+        ((3, 4), (0,)),
+        ((5, 700), (1,)),
+        ((700, 5), (0,)),
+        ((3, 40, 7), (0, 2)),
+        ((1, 9), (0, 1)),
+        ((9000,), (0,)),
+        ((2, 3, 4, 5), (1, 3)),
+        ((600, 33), (0,)),
+        ((4, 3), (0, 1)),
+    ]
+    raw.settings.update(guarded=True)
+    for shape, dims in cases:
+        x, y = (rng.standard_normal(s).astype(dtype_of(char)) for s in (shape, shape[-1:]))
+        product = x.astype("d") * y.astype("d")
+        for name in ("sum", "mean", "amax", "amin") if char == "f" else ("sum",):
+            raw.settings.update(backward=backward)
+            want = getattr(np, {"amax": "max", "amin": "min"}.get(name, name))(product, axis=dims)
+            got = fold(name, dims, want.shape, cupy.asarray(x), cupy.asarray(y))
+            scale = max(1.0, np.abs(product).sum(axis=dims).max() if name == "sum" else 1.0)
+            np.testing.assert_allclose(got.get().astype("d"), want, rtol=tolerance, atol=tolerance * scale)
+            raw.settings.update(backward=not backward)
+            again = fold(name, dims, want.shape, cupy.asarray(x), cupy.asarray(y))
+            assert again.get().tobytes() == got.get().tobytes()
+
+
+FAULTY = """
+extern "C" __global__ void faulty(float* x, i64 what) {
+  __shared__ float kept[64];
+  int t = threadIdx.x;
+  kept[t] = x[t];
+  if (what != 0) __syncthreads();
+  float other = kept[63 - t];
+  if (what == 1 && t < 32) __syncthreads();
+  if (what == 2 && t < 16) other += __shfl_xor_sync(0xffffffffu, other, 1);
+  if (what == 3) other += x[t + 1];
+  x[t] = other;
+}
+"""
+
+
+def test_faults_of_kernels_are_found(raw, cupy):  # noqa: F811
+    kernel = device_code.module(FAULTY).get_function("faulty")
+    raw.settings.update(guarded=True)
+
+    def run(what, backward=False):
+        raw.settings.update(backward=backward)
+        kernel((1,), (64,), (cupy.asarray(np.zeros(64, "f")), 4))  # what shared memory holds before
+        x = cupy.asarray(np.arange(64, dtype="f"))
+        kernel((1,), (64,), (x, what))
+        return x.tolist()
+
+    assert run(4) == run(4, True) == list(range(63, -1, -1))
+    assert run(0) != run(0, True)  # without its barrier the result depends on the order of threads
+    for what, text in ((1, "not reached by all"), (2, "deadlock|disagree"), (3, "outside of the arrays")):
+        with pytest.raises(RuntimeError, match=text):
+            run(what)
+    with pytest.raises(TypeError, match="argument 1 has 4 bytes"):
+        kernel((1,), (64,), (cupy.asarray(np.zeros(64, "f")), np.float32(1)))
+    with pytest.raises(RuntimeError, match="does not compile"):
+        device_code.module(FAULTY.replace("kept[t]", "missing[t]"))
