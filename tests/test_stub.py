@@ -1,14 +1,20 @@
 """The generated names are those of the registry."""
 
+import ast
+
 import pytest
 
-from framework.ops import PUBLIC, stub
+from framework.ops import PUBLIC, shortened, stub
 
 HINT = "run: python -m framework.ops.stub"
 
 
 def test_tensor_stub_is_fresh():
     assert stub.PATH.read_text() == stub.generate(), HINT
+
+
+def test_short_forms_of_the_road_are_fresh():
+    assert shortened.PATH.read_text() == shortened.generate(), HINT
 
 
 @pytest.mark.parametrize("namespace", stub.FILES)
@@ -23,3 +29,14 @@ def test_lists_of_classes_are_fresh(package):
 
 def test_every_namespace_has_a_file():
     assert {p.namespace for p in PUBLIC} - {""} == set(stub.FILES)
+
+
+def test_calls_run_kernels_in_the_road_only():
+    """Kernels run by ``quiet``; elsewhere in the rooms only memory is written that no record computes."""
+    def runs(path):
+        return [n.lineno for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Call)
+                and ast.unparse(n.func) in ("run", "quiet.run", "quiet.plain") and n.args
+                and ast.unparse(n.args[0]).endswith(("kernel", "cpu", ".plain"))]
+    package = shortened.RECORD.parent
+    found = {p.relative_to(package).as_posix() for p in package.rglob("*.py") if runs(p)}
+    assert found == {"record/road.py", "record/short_roads.py"}

@@ -1,8 +1,8 @@
 """Write down the names that are public, for readers, editors and type checkers.
 
 ``python -m framework.ops.stub`` writes ``framework/tensor.pyi`` (Tensor with every method bound to it), the
-lists of functions of the namespaces, and those of layers and optimizers. A test compares them with the
-registry, and with the classes in the files.
+lists of functions of the namespaces, those of layers and optimizers, and the short forms of the road of a
+call. A test compares them with the registry, the classes in the files, and the road.
 """
 
 import ast
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..tensor import Tensor
+from . import shortened
 from .record.public import PUBLIC
 
 INIT = Path(__file__).parents[1] / "__init__.py"
@@ -196,8 +197,9 @@ def with_classes(package: str) -> str:
 
 if __name__ == "__main__":
     PATH.write_text(generate())
+    shortened.PATH.write_text(shortened.generate())
     for package in CLASSES:
         (INIT.parent / package / "__init__.py").write_text(with_classes(package))
     for home in FILES:
         FILES[home].write_text(with_functions(home))
-    print(f"wrote {PATH} and the lists of {', '.join((*FILES, *CLASSES))}")
+    print(f"wrote {PATH}, {shortened.PATH} and the lists of {', '.join((*FILES, *CLASSES))}")

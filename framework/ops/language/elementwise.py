@@ -26,7 +26,8 @@ from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
 from ..record.op import Meta, Op
 from ..record.public import PUBLIC, check_out, given_out, public
-from ..record.road import NEVER, pair, road
+from ..record.road import NEVER, road
+from ..record.short_roads import pair, single
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from ..shape.complex_parts import real_op
@@ -349,7 +350,7 @@ def unary(op: Elementwise) -> Callable:
             return out if given else check_out(out, op.run(input), op.name)
         try:
             if isinstance(input, Tensor) and input._array.dtype.kind in kinds:
-                return road(op, (input,), (input._array,), _NO_SETTINGS, input._node is not None)
+                return single(op, input, input._array, input._node is not None)
         except LayoutError:  # a sparse tensor, which has no array
             pass
         return op.run(input)

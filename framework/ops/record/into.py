@@ -14,7 +14,7 @@ from ...quiet import quiet, quietly
 from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump
 from .aliases import overlaps_itself
-from .road import road_into
+from .short_roads import road_into
 
 _NUMBERS = (float, int)
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)

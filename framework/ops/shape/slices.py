@@ -10,7 +10,7 @@ from ..record.args import one_dim, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from .view import seen_anew
+from ..record.short_roads import seen_anew
 
 
 @on_tensors()

@@ -5,20 +5,15 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.mode import state
 from ...dtypes import DType
 from ...errors import LayoutError, ShapeError
-from ...node import Node
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
-from ..record.aliases import link
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-
-_new = object.__new__
-
+from ..record.short_roads import seen_anew
 
 # the rules for batches: the same on the dimensions behind the batch
 
@@ -134,24 +129,6 @@ def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     except (LayoutError, ValueError):
         pass  # the op takes sparse tensors, or says what was wrong
     return permute_op.run(x, dims=dims)
-
-
-def seen_anew(x: Tensor, array: np.ndarray, out: np.ndarray, op: Op, settings: dict) -> Tensor:
-    """The tensor over ``out``, what the view ``op`` made of ``array`` of ``x``: what ``road`` ends with.
-
-    Views cost so little themselves that half of the way is the road's. ``op`` keeps the shape at most.
-    """
-    result = _new(Tensor)
-    result._array = out
-    result._node = None
-    if x._node is not None and (mode := state.enabled):
-        if mode is True:
-            kept = None if op.keeps_nothing else {"x_shape": array.shape}
-            result._node = Node(op, (x._node,), kept, None, settings, None)
-        else:
-            op.record((x,), [array], result, settings)
-    link(x, result, op, settings)
-    return result
 
 
 @public("", method=True, also="dtype=size", deferred=True)
