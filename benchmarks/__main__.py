@@ -112,7 +112,7 @@ def main(given: Sequence[str] | None = None) -> int:
             raise SystemExit("--ops needs PyTorch beside it: pip install 'framework[compare]'")
         runner.set_threads(pair, options.threads)
         ops.main(*pair, options.only, options.sizes, options.dtypes, options.layouts, options.rounds or 5,
-                 page=options.markdown)
+                 page=options.markdown, threads=options.threads)
         return 0
     names = chosen(options.only)
     if options.list:

@@ -4,8 +4,9 @@
 
 The calls are those of the sample table of the tests, so an op cannot be forgotten. Their arrays are repeated
 along a new first dimension until they have the wanted size; where the two libraries then refuse, or disagree,
-a size is left out (a square matrix of 16 MB is no batch of small ones). Each row is the fastest of several
-calls, taken in turns; a call that changes its inputs gets the same ones again.
+a size is left out (a square matrix of 16 MB is no batch of small ones), and where a result takes more than
+some GB (all pairs of many rows). Each row is the fastest of several calls, taken in turns, with one thread by the
+processor's time; a call that changes its inputs gets the same ones again.
 """
 
 import itertools
@@ -20,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+MOST_MEMORY = 8 << 30  # bytes of addresses beside those that there are: a call that wants more is refused
 SIZES = {"tiny": 0, "cache": 1 << 16, "memory": 1 << 22}  # elements of the largest input; tiny: as it is
 LAYOUTS = ("plain", "transposed", "gaps")
 DTYPES = ("float32", "float64", "float16", "bfloat16", "int64")
@@ -150,21 +152,31 @@ def cases(fw: ModuleType, torch: ModuleType, only: list[str] | None, sizes: list
                                pair[1][0])
 
 
-def timed(case: Case, rounds: int, seconds: float) -> Timed:
+def limit_memory() -> None:
+    """From now on allocations beyond ``MOST_MEMORY`` raise, where the system knows such limits (Linux)."""
+    try:
+        import resource
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + MOST_MEMORY, resource.RLIM_INFINITY))
+    except (ImportError, OSError):
+        pass
+
+
+def timed(case: Case, rounds: int, seconds: float, clock: Callable[[], float] = time.perf_counter) -> Timed:
     """The fastest call of both, in turns."""
     best = [math.inf, math.inf]
     calls = (case.ours, case.theirs)
     counts = []
     for call in calls:
-        start = time.perf_counter()
+        start = clock()
         call()
-        counts.append(max(1, min(1000, int(seconds / rounds / max(time.perf_counter() - start, 1e-7)))))
+        counts.append(max(1, min(1000, int(seconds / rounds / max(clock() - start, 1e-7)))))
     for _ in range(rounds):
         for i, call in enumerate(calls):
-            start = time.perf_counter()
+            start = clock()
             for _ in range(counts[i]):
                 call()
-            best[i] = min(best[i], (time.perf_counter() - start) / counts[i])
+            best[i] = min(best[i], (clock() - start) / counts[i])
     return Timed(case, *best)
 
 
@@ -185,13 +197,16 @@ def line(t: Timed) -> str:
 
 
 def main(fw: ModuleType, torch: ModuleType, only: list[str] | None, sizes: list[str], dtypes: list[str],
-         layouts: list[str], rounds: int = 5, seconds: float = 0.02, page: str | None = None) -> list[Timed]:
+         layouts: list[str], rounds: int = 5, seconds: float = 0.02, page: str | None = None,
+         threads: int = 1) -> list[Timed]:
     """Measure, print the table sorted by ratio, slowest first, and the summaries."""
     found = []
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    limit_memory()
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         for case in cases(fw, torch, only, sizes, dtypes, layouts):
-            found.append(timed(case, rounds, seconds))
+            found.append(timed(case, rounds, seconds, clock))
             if sys.stderr.isatty():
                 print(f"\r{len(found)} {case.name:40}", end="", file=sys.stderr)
     found.sort(key=lambda t: -t.ratio)
