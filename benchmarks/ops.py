@@ -5,8 +5,8 @@
 The calls are those of the sample table of the tests, so an op cannot be forgotten. Their arrays are repeated
 along a new first dimension until they have the wanted size; where the two libraries then refuse, or disagree,
 a size is left out (a square matrix of 16 MB is no batch of small ones), and where a result takes more than
-some GB (all pairs of many rows). Each row is the fastest of several calls, taken in turns, with one thread by the
-processor's time; a call that changes its inputs gets the same ones again.
+some GB (all pairs of many rows). Each row is the fastest of several calls, taken in turns, by the processor's
+time where one thread runs; a call that changes its inputs gets the same ones again.
 """
 
 import itertools

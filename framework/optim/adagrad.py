@@ -5,7 +5,7 @@ from typing import Any
 from ..backends import array_module
 from ..ops.convert.share import share
 from .arrays import on_device
-from .fused import Fused, denominator, fused_denominator, fused_gradient
+from .fused import Fused, denominator, fused_denominator, fused_gradient, run_rows
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
 
@@ -76,13 +76,17 @@ class Adagrad(Optimizer):
     def update_where(self, p: Any, indices: tuple, values: Any, state: dict[str, Any],
                      group: dict[str, Any]) -> None:
         """One step of one parameter at ``p[indices]``, whose gradient is ``values``; no place twice."""
+        numbers = {**self._numbers(group, state["step"]), "maximize": False}
+        if run_rows("adagrad_rows", [p, values, state["sum"]], indices, numbers):
+            return
         s = state["sum"][indices] + values * values
         state["sum"][indices] = s
-        rate = group["lr"] / (1 + (state["step"] - 1) * group["lr_decay"])
-        p[indices] -= rate * values / denominator(s, group["eps"], group["eps_inside"])
+        p[indices] -= values / denominator(s, group["eps"], group["eps_inside"]) * numbers["lr"]
 
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
-        return Fused("adagrad_step", ("sum",), {
-            **fused_gradient(group), **fused_denominator(group),
-            "lr": group["lr"] / (1 + (step - 1) * group["lr_decay"])})
+        return Fused("adagrad_step", ("sum",), self._numbers(group, step))
+
+    def _numbers(self, group: dict[str, Any], step: int) -> dict[str, float]:
+        return {**fused_gradient(group), **fused_denominator(group),
+                "lr": group["lr"] / (1 + (step - 1) * group["lr_decay"])}

@@ -49,6 +49,13 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]]) -> Collection[i
     return range(len(work)) if skipped is NotImplemented else skipped
 
 
+def run_rows(function: str, arrays: list[Any], indices: tuple, numbers: dict[str, float]) -> bool:
+    """Change rows of a parameter, ``arrays`` being it, the gradient of the rows and its states; False where
+    that is left to NumPy."""
+    native = getattr(_native.module, function, None)
+    return native is not None and len(indices) == 1 and native(arrays, indices[0], numbers)
+
+
 def denominator(v: Any, eps: float, inside: bool, correction: float = 1.0) -> Any:
     """``sqrt(v / correction) + eps``, or with ``inside`` ``sqrt(v / correction + eps)``; a new array."""
     xp = array_module(v)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .arrays import zeros_like
-from .fused import Fused, fused_gradient
+from .fused import Fused, fused_gradient, run_rows
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
 
 
@@ -76,13 +76,16 @@ class SGD(Optimizer):
             g = zeros_like(p)
             g[indices] = values
             self.update(p, g, state, group)
-        else:
+        elif not run_rows("sgd_rows", [p, values], indices, self._numbers(group, 2, False)):
             p[indices] -= group["lr"] * values
 
     def fused(self, group: dict[str, Any], step: int) -> Fused | None:
         """``update`` as a native function."""
+        return Fused("sgd_step", ("momentum_buffer",) if group["momentum"] else (),
+                     self._numbers(group, step, group["maximize"]))
+
+    def _numbers(self, group: dict[str, Any], step: int, maximize: bool) -> dict[str, float]:
         momentum, dampening = group["momentum"], group["dampening"]
-        return Fused("sgd_step", ("momentum_buffer",) if momentum else (), {
-            **fused_gradient(group), "lr": group["lr"], "momentum": momentum, "share": 1 - dampening,
-            "has_momentum": bool(momentum), "first": step == 1, "dampened": step > 1 and bool(dampening),
-            "nesterov": group["nesterov"]})
+        return {**fused_gradient(group), "maximize": maximize, "lr": group["lr"], "momentum": momentum,
+                "share": 1 - dampening, "has_momentum": bool(momentum), "first": step == 1,
+                "dampened": step > 1 and bool(dampening), "nesterov": group["nesterov"]}

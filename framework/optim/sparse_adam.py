@@ -4,6 +4,7 @@ from typing import Any
 
 from ..backends import array_module
 from .arrays import zeros_like
+from .fused import run_rows
 from .optimizer import LIMITS, Limit, Optimizer, ParamsT, real_only
 
 POSITIVE: Limit = (lambda v: 0 < v < float("inf"), "a finite number > 0")
@@ -65,10 +66,14 @@ class SparseAdam(Optimizer):
         indices: k arrays [n] for the first k dimensions, as a coalesced sparse gradient has them.
         """
         (b1, b2), t = group["betas"], state["step"]
+        rate = group["lr"] * (1 - b2 ** t) ** 0.5 / (1 - b1 ** t)
+        if run_rows("sparse_adam_rows", [p, values, state["exp_avg"], state["exp_avg_sq"]], indices,
+                    {"rest1": 1 - b1, "rest2": 1 - b2, "eps": group["eps"], "lr": rate}):
+            return
         m, v = state["exp_avg"][indices], state["exp_avg_sq"][indices]
         m += (1 - b1) * (values - m)
         v += (1 - b2) * (values * values - v)
         state["exp_avg"][indices], state["exp_avg_sq"][indices] = m, v
         d = array_module(p).sqrt(v)
         d += group["eps"]
-        p[indices] -= group["lr"] * (1 - b2 ** t) ** 0.5 / (1 - b1 ** t) * m / d
+        p[indices] -= rate * m / d

@@ -161,6 +161,12 @@ def collect(path):
                 for _ in range(2):
                     p.grad = fw.randn(5, 3)
                     optimizer.step()
+    for kind in (fw.optim.SGD, fw.optim.Adagrad, fw.optim.SparseAdam):
+        for dtype in (fw.float32, fw.float64):
+            table_of_rows = nn.Embedding(7, 5, sparse=True, dtype=dtype)
+            optimizer = kind(table_of_rows.parameters(), lr=0.1)
+            table_of_rows(fw.tensor([1, 4, 1])).sum().backward()
+            optimizer.step()
     for dims, layer in ((1, nn.Conv1d), (2, nn.Conv2d), (3, nn.Conv3d)):
         for groups, kernel, stride in ((1, 3, 1), (4, 3, 1), (2, 2, 2), (1, 1, 1)):
             for channels in (4, 32):

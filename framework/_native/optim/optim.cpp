@@ -130,6 +130,31 @@ template <class T> struct Adamax {
     }
 };
 
+template <class T> struct SparseAdam {
+    T rest1, rest2, eps, lr;
+    explicit SparseAdam(Numbers& n)
+        : rest1(n.number<T>("rest1")), rest2(n.number<T>("rest2")), eps(n.number<T>("eps")), lr(n.number<T>("lr")) {}
+    int states() const { return 2; }
+
+    FW_INLINE void at(Place<T> x) const {
+        Vec<T> g = x.gradient(), m = x.state(0), v = x.state(1);
+        m = m + splat(rest1) * (g - m);
+        v = v + splat(rest2) * (g * g - v);
+        x.state(0, m);
+        x.state(1, v);
+        x.parameter(x.parameter() - splat(lr) * m / (sqrt(v) + splat(eps)));
+    }
+};
+
+// One step of some rows of one parameter [n, *] and its states: `rows` says which, `arrays` are the parameter, the
+// gradient [len(rows), *] and the states.
+template <template <class> class Method> nb::object rows_step(nb::list arrays, Array rows, nb::dict numbers) try {
+    const Both<Method> both(numbers);
+    return nb::cast(both.run_rows(arrays, rows));
+} catch (const NotPythons&) {
+    return nb::cast(false);
+}
+
 // One step: arrays as for `gather`. Gives the numbers of the parameters that are left to the plain form.
 template <template <class> class Method> nb::object step(nb::list arrays, nb::dict numbers) try {
     const Both<Method> both(numbers);
@@ -149,6 +174,9 @@ FW_BIND(m) {
     m.def("adam_step", &step<Adam>);
     m.def("adadelta_step", &step<Adadelta>);
     m.def("adamax_step", &step<Adamax>);
+    m.def("sgd_rows", &rows_step<Sgd>);
+    m.def("adagrad_rows", &rows_step<Adagrad>);
+    m.def("sparse_adam_rows", &rows_step<SparseAdam>);
 }
 
 }  // namespace fw::optim

@@ -33,6 +33,18 @@ struct Work {
 // states. Only the gradient is not written.
 Work gather(nb::list arrays, int count);
 
+// The arrays of one parameter of which some rows are changed.
+struct RowsWork {
+    Parameter one;
+    int64_t width = 0;          // numbers of a row
+    std::vector<int64_t> rows;  // copies, each a row that there is, in ascending order
+    nb::object keep;
+};
+
+// False where the kernels cannot take it: other dtypes, layouts or shapes, rows that are not ascending, memory that two
+// of the arrays share.
+bool gather_rows(nb::list arrays, int count, Array rows, RowsWork& work);
+
 // Raised where NumPy would not take a number as Python's, which takes the dtype of the array it meets.
 struct NotPythons {};
 
@@ -145,6 +157,29 @@ template <template <class> class Method> class Both {
             if (one.wide) update<double>(wide_, one.arrays, begin, end);
             else update<float>(narrow_, one.arrays, begin, end);
         });
+    }
+
+    bool run_rows(nb::list arrays, Array rows) const {
+        const int count = 2 + wide_.states();
+        RowsWork work;
+        if (!gather_rows(arrays, count, rows, work)) return false;
+        const int64_t bytes = work.width * (work.one.wide ? 8 : 4), n = int64_t(work.rows.size());
+        Release release(bytes * n * count, Writes::memory);
+        parallel(n, 1 + GRAIN / (work.width + 1), [&](int64_t begin, int64_t end) {
+            constexpr int64_t AHEAD = 8, LINE = 64;  // rows lie anywhere in memory: several are on their way at a time
+            for (int64_t i = begin; i < end; ++i) {
+                char* at[2 + MOST_STATES];
+                for (int k = 0; k < count; ++k) {
+                    at[k] = work.one.arrays[k] + (k == 1 ? i : work.rows[size_t(i)]) * bytes;
+                    if (k == 1 || i + AHEAD >= end) continue;
+                    const char* next = work.one.arrays[k] + work.rows[size_t(i + AHEAD)] * bytes;
+                    for (int64_t b = 0; b < std::min<int64_t>(bytes, 16 * LINE); b += LINE) __builtin_prefetch(next + b, 1);
+                }
+                if (work.one.wide) update<double>(wide_, at, 0, work.width);
+                else update<float>(narrow_, at, 0, work.width);
+            }
+        });
+        return true;
     }
 };
 

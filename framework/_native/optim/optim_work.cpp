@@ -120,6 +120,37 @@ Work gather(nb::list arrays, int count) {
     return work;
 }
 
+bool gather_rows(nb::list arrays, int count, Array rows, RowsWork& work) {
+    if (arrays.size() != size_t(count)) throw nb::value_error("a parameter, its gradient and its states were wanted");
+    work.keep = nb::steal(PyList_GetSlice(arrays.ptr(), 0, PY_SSIZE_T_MAX));
+    if (!work.keep.is_valid()) throw nb::python_error();
+    PyArrayObject* p = as_array(PyList_GET_ITEM(work.keep.ptr(), 0));
+    if (!p || (PyArray_TYPE(p) != NPY_FLOAT && PyArray_TYPE(p) != NPY_DOUBLE) || PyArray_NDIM(p) < 1) return false;
+    if (!rows.is<int64_t>() || rows.ndim() != 1 || !rows.contiguous()) return false;
+    const int64_t n = rows.size(), all = PyArray_DIM(p, 0);
+    std::vector<Range> ranges;
+    for (int k = 0; k < count; ++k) {
+        PyArrayObject* a = as_array(PyList_GET_ITEM(work.keep.ptr(), k));
+        if (!a || PyArray_TYPE(a) != PyArray_TYPE(p) || PyArray_NDIM(a) != PyArray_NDIM(p) ||
+            !PyArray_IS_C_CONTIGUOUS(a) || (k != 1 && !PyArray_ISWRITEABLE(a)) ||
+            PyArray_DIM(a, 0) != (k == 1 ? n : all) ||
+            !std::equal(PyArray_DIMS(a) + 1, PyArray_DIMS(a) + PyArray_NDIM(a), PyArray_DIMS(p) + 1))
+            return false;
+        work.one.arrays[k] = PyArray_BYTES(a);
+        ranges.push_back({PyArray_BYTES(a), PyArray_BYTES(a) + PyArray_NBYTES(a)});
+    }
+    std::sort(ranges.begin(), ranges.end());
+    for (size_t k = 1; k < ranges.size(); ++k)
+        if (ranges[k].begin < ranges[k - 1].end) return false;
+    work.one.wide = PyArray_TYPE(p) == NPY_DOUBLE;
+    work.width = all ? PyArray_SIZE(p) / all : 0;
+    work.rows.assign(rows.data<int64_t>(), rows.data<int64_t>() + n);
+    for (int64_t i = 0; i < n; ++i)
+        if (work.rows[size_t(i)] < 0 || work.rows[size_t(i)] >= all || (i && work.rows[size_t(i)] <= work.rows[size_t(i) - 1]))
+            return false;
+    return true;
+}
+
 double Numbers::wide(const char* name) {
     constexpr double EXACT = 9007199254740992.0;  // integers up to it are numbers of float64
     if (!given_) return read_[next_++];

@@ -1,8 +1,9 @@
 """Sampling an image at given places: ``affine_grid`` makes the places, ``grid_sample`` reads there.
 
-A composite: the weights of the neighbours are tensors computed from the grid, and the neighbours are
-gathered, so every derivative in image and grid follows. Only the way a padding mode folds a coordinate
-back into the image is a record of its own, since its slope at the borders is a matter of convention.
+A native kernel and its backward on the CPU, and a composite that says what they compute: the weights of the
+neighbours are tensors computed from the grid, and the neighbours are gathered, so every derivative in image
+and grid follows. Only the way a padding mode folds a coordinate back into the image is a record of its own,
+since its slope at the borders is a matter of convention.
 """
 
 import itertools
@@ -12,8 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
+from ...autograd.engine import grad
+from ...autograd.mode import enable_grad, no_grad, state
 from ...backends import array_module
 from ...errors import DTypeError, ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array, to
 from ..index.scatter import gather
@@ -21,12 +26,13 @@ from ..linalg.matmul import matmul
 from ..pointwise.choose import where_op
 from ..record.args import floating, tensor_arg
 from ..record.batched import by_element
-from ..record.op import Op
+from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.whole import Whole
 from ..shape.broadcast import expand
 from ..shape.view import permute_op, reshape_op
 from ..write.inplace import zero_op
+from ..write.twice import twice
 
 _OP = "grid_sample"
 _CUBIC = -0.75
@@ -156,7 +162,11 @@ def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mod
     tensor([[[[1.5000, 3.0000]]]])
     """
     _check(input, grid, mode, padding_mode)
-    return _whole(input, grid, mode=mode, padding=padding_mode, align=bool(align_corners))
+    settings = {"mode": mode, "padding": padding_mode, "align": bool(align_corners)}
+    if _has_kernel(input, grid):
+        x, places = (to(v, np.float32) if v.itemsize == 2 else v for v in (input, grid))
+        return to(sample_op.run(x, places, **settings), input.dtype)
+    return _whole(input, grid, **settings)
 
 
 def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: bool) -> Tensor:
@@ -183,6 +193,51 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
 
 
 _whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, padding, align)")
+
+
+def _has_kernel(input: Tensor, grid: Tensor) -> bool:
+    """Whether the call is one kernel: on the CPU, with nobody looking, no batch and no forward mode."""
+    return (_native.module is not None and quiet.run is not None and type(state.enabled) is bool
+            and type(input._array) is np.ndarray and type(grid._array) is np.ndarray)
+
+
+def _sample_kernel(xp: Any, x: Any, grid: Any, **settings: Any) -> Any:
+    with no_grad():
+        return _sampled(wrap(x), wrap(grid), **settings)._array
+
+
+def _sample_infer(x: Meta, grid: Meta, **_: Any) -> Meta:
+    return Meta((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+
+
+def _sample_vjp(g: Any, x: Any, grid: Any, mode: str, padding: str, align: bool, needs: tuple) -> list:
+    found = sample_grad(g, x, grid, mode=mode, padding=padding, align=align, wanted=needs)
+    return [part if need else None for part, need in zip(found, needs)]
+
+
+def _grad_kernel(xp: Any, g: Any, x: Any, grid: Any, *, wanted: tuple, **settings: Any) -> tuple:
+    with enable_grad():
+        given = [wrap(a).requires_grad_() for a in (x, grid)]  # type: ignore[attr-defined]
+        found = grad([_sampled(*given, **settings)], given, [wrap(g)])
+    return tuple([a._array if want else a._array.reshape(-1)[:0]
+                  for a, want in zip(found, wanted)])  # type: ignore[union-attr]
+
+
+def _grad_infer(g: Meta, x: Meta, grid: Meta, *, wanted: tuple, **_: Any) -> tuple:
+    return tuple([a if want else Meta((0,), x.dtype) for a, want in zip((x, grid), wanted)])
+
+
+def _grad_twice(k: list, g: Any, x: Any, grid: Any, mode: str, padding: str, align: bool, wanted: tuple,
+                needs: tuple) -> list:
+    def formula(*given: Any) -> tuple:
+        return (_sampled(*given, mode=mode, padding=padding, align=align),)
+    return twice(formula, k, (g,), (x, grid), wanted, needs)
+
+
+sample_grad = Op("grid_sample_grad", "g x grid", outputs="gx ggrid", kernel=_grad_kernel, infer=_grad_infer,
+                 native="grid_sample_grad", vjp=_grad_twice)
+sample_op = Op("grid_sample", "x grid", kernel=_sample_kernel, infer=_sample_infer, native="grid_sample",
+               vjp=_sample_vjp, arguments="input grid", onnx="sampled(x, grid, mode, padding, align)")
 
 
 def _steps(size: int, align: bool) -> np.ndarray:

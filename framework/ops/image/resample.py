@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ... import _native
 from ..record.batched import merged
 from ..record.op import Meta, Op
 
@@ -136,6 +137,31 @@ def _turned(taps: list, size: int, out: int) -> list:
     return turned
 
 
+@lru_cache(maxsize=512)
+def lists(plan: Plan, back: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The taps element by element, as the native kernel reads them: where the list of each begins, then the
+    positions and the weights of all."""
+    found = taps(plan, back)
+    count = plan.size if back else plan.out
+    if not found:
+        return np.zeros(count + 1, np.int64), np.zeros(0, np.int64), np.zeros(0)
+    index = np.stack([i for i, _ in found], 1)
+    weight = np.stack([np.ones(len(i)) if w is None else w for i, w in found], 1)
+    there = weight != 0
+    return np.concatenate([[0], np.cumsum(there.sum(1))]), index[there], weight[there]
+
+
+_native_resample: Any = getattr(_native.module, "resample", None)
+
+
+def _resample_cpu(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
+    if _native_resample is not None:
+        out = _native_resample(x, dim, *lists(plan, back))
+        if out is not NotImplemented:
+            return out
+    return _resample_kernel(np, x, dim=dim, plan=plan, back=back)
+
+
 def _resample_kernel(xp: Any, x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
     out = None
     for index, weight in taps(plan, back):
@@ -156,5 +182,5 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
 
 
 resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)",
-              batch=merged(), kernel=_resample_kernel, infer=_resample_infer, jvp="linear",
+              batch=merged(), kernel=_resample_kernel, cpu=_resample_cpu, infer=_resample_infer, jvp="linear",
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

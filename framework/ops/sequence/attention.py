@@ -26,8 +26,8 @@ from ..record.road import NEVER
 from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
+from ..write.twice import twice
 from .attention_kernels import attention_grad_kernel, attention_kernel
-from .rnn_steps import twice
 
 _OP = "scaled_dot_product_attention"
 

@@ -15,7 +15,8 @@ from ...errors import ShapeError
 from ..record.args import floating
 from ..record.batched import call, everywhere, front_moved, looped, to_front
 from ..record.op import Meta, Op
-from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans, twice
+from ..write.twice import twice
+from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans
 
 
 def _inputs(xp: Any, x: Any, w: Any, *biases: Any) -> Any:

@@ -3,3 +3,4 @@
 from . import apply as apply
 from . import inplace as inplace
 from . import strided as strided
+from . import twice as twice

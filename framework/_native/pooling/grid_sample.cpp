@@ -1,0 +1,282 @@
+// Images (n, c, h, w) and volumes (n, c, d, h, w) read at given places, and both gradients. The formulas without the
+// extension are in framework/ops/image/grid_sample.py.
+#include <algorithm>
+#include <cmath>
+
+#include "base/pool.h"
+#include "bind/array.h"
+
+namespace fw::sampling {
+namespace {
+
+enum class Mode { linear, nearest, cubic };
+enum class Padding { zeros, border, reflection };
+
+constexpr int64_t BLOCK = 64;  // places whose neighbours are found together
+constexpr int MOST_DIMS = 3, MOST_TAPS = 16;
+constexpr int64_t CHANNELS = 8;  // that share the neighbours on the way back
+
+// The neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
+template <class T> struct Line {
+    int64_t at[4];
+    T weight[4], slope[4];
+};
+
+struct Shape {
+    int64_t n = 1, channels = 1, plane = 1, count = 1, size[MOST_DIMS] = {1, 1, 1};
+    int dims = 2;
+    Mode mode = Mode::linear;
+    Padding padding = Padding::zeros;
+    bool align = false;
+
+    int along() const { return mode == Mode::linear ? 2 : mode == Mode::nearest ? 1 : 4; }
+    int taps() const {
+        int t = 1;
+        for (int d = 0; d < dims; ++d) t *= along();
+        return t;
+    }
+};
+
+// The coordinate folded back into the image, and its slope there.
+template <class T> T fold(const Shape& s, int64_t size, T x, T& slope) {
+    slope = 1;
+    if (s.padding == Padding::zeros) return x;
+    if (s.padding == Padding::reflection) {
+        const T low = s.align ? T(0) : T(-0.5), span = s.align ? T(size - 1) : T(size);
+        if (!(span > 0)) return slope = 0, T(0);
+        const T away = std::fabs(x - low), turns = std::floor(away / span), inside = away - turns * span;
+        const bool odd = std::fmod(turns, T(2)) == 1;
+        slope = (odd ? T(-1) : T(1)) * (x < low ? T(-1) : T(1));
+        x = (odd ? span - inside : inside) + low;
+    }
+    if (x <= 0 || x >= T(size - 1)) slope = 0;
+    return x < 0 ? T(0) : x > T(size - 1) ? T(size - 1) : x;  // nan stays
+}
+
+template <class T> void place(Line<T>& line, int k, T at, int64_t size, T weight, T slope) {
+    const bool inside = at >= 0 && at <= T(size - 1);
+    line.at[k] = inside ? std::min(int64_t(at), size - 1) : -1;
+    line.weight[k] = inside ? weight : T(0);
+    line.slope[k] = inside ? slope : T(0);
+}
+
+template <class T> T near(T s) { return ((T(1.25) * s - T(2.25)) * s) * s + 1; }
+template <class T> T near_slope(T s) { return (T(3.75) * s - T(4.5)) * s; }
+template <class T> T far(T s) { return ((T(-0.75) * s + T(3.75)) * s - T(6)) * s + T(3); }
+template <class T> T far_slope(T s) { return (T(-2.25) * s + T(7.5)) * s - T(6); }
+
+template <class T> void neighbours(const Shape& s, int64_t size, T given, Line<T>& line) {
+    const T half = s.align ? T(size - 1) / 2 : T(size) / 2;
+    T at = s.align ? (given + 1) * half : ((given + 1) * T(size) - 1) * T(0.5), slope;
+    if (s.mode == Mode::cubic) {
+        const T low = std::floor(at), t = at - low;
+        const T weight[4] = {far(t + 1), near(t), near(1 - t), far(2 - t)};
+        const T turn[4] = {far_slope(t + 1), near_slope(t), -near_slope(1 - t), -far_slope(2 - t)};
+        for (int k = 0; k < 4; ++k)
+            place(line, k, std::rint(fold(s, size, low - 1 + T(k), slope)), size, weight[k], turn[k] * half);
+        return;
+    }
+    at = fold(s, size, at, slope);
+    if (s.mode == Mode::nearest) return place(line, 0, std::rint(at), size, T(1), T(0));
+    const T low = std::floor(at), part = at - low;
+    place(line, 0, low, size, 1 - part, -slope * half);
+    place(line, 1, low + 1, size, part, slope * half);
+}
+
+// The neighbours of up to BLOCK places: where in a plane (-1: nowhere), what they count for, and by dimension how that
+// changes with the place.
+template <class T> struct Taps {
+    int64_t at[MOST_TAPS][BLOCK];
+    T weight[MOST_TAPS][BLOCK], slope[MOST_DIMS][MOST_TAPS][BLOCK];
+    bool whole;  // none is missing
+
+    void find(const Shape& s, const T* places, int64_t n, bool slopes) {
+        whole = true;
+        const int along = s.along(), taps = s.taps();
+        for (int64_t i = 0; i < n; ++i) {
+            Line<T> line[MOST_DIMS];
+            for (int d = 0; d < s.dims; ++d)
+                neighbours(s, s.size[d], places[i * s.dims + (s.dims - 1 - d)], line[d]);
+            for (int k = 0; k < taps; ++k) {
+                int64_t to = 0;
+                T w = 1, turn[MOST_DIMS] = {1, 1, 1};
+                for (int d = 0, rest = taps / along, of = k; d < s.dims; ++d) {
+                    const int j = of / rest;
+                    of %= rest;
+                    rest = std::max(rest / along, 1);
+                    to = to < 0 || line[d].at[j] < 0 ? -1 : to * s.size[d] + line[d].at[j];
+                    w *= line[d].weight[j];
+                    for (int e = 0; e < s.dims; ++e) turn[e] *= e == d ? line[d].slope[j] : line[d].weight[j];
+                }
+                at[k][i] = to;
+                weight[k][i] = w;
+                whole &= to >= 0;
+                if (slopes)
+                    for (int e = 0; e < s.dims; ++e) slope[e][k][i] = to < 0 ? T(0) : turn[e];
+            }
+        }
+    }
+};
+
+template <class T> void read_plane(const Taps<T>& t, int taps, const T* x, T* y, int64_t n) {
+    T sum[BLOCK];
+    for (int k = 0; k < taps; ++k) {
+        const int64_t* at = t.at[k];
+        const T* w = t.weight[k];
+        if (!t.whole) {
+            for (int64_t i = 0; i < n; ++i) sum[i] = (k ? sum[i] : T(0)) + (at[i] < 0 ? T(0) : w[i] * x[at[i]]);
+        } else if (k) {
+            for (int64_t i = 0; i < n; ++i) sum[i] += w[i] * x[at[i]];
+        } else {
+            for (int64_t i = 0; i < n; ++i) sum[i] = w[i] * x[at[i]];
+        }
+    }
+    std::copy(sum, sum + n, y);
+}
+
+template <class T> void read(const Shape& s, const T* x, const T* grid, T* y) {
+    const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
+    const int taps = s.taps();
+    parallel(s.n * blocks, std::max<int64_t>(1, 4096 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
+        Taps<T> t;
+        for (int64_t b = begin; b < end; ++b) {
+            const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
+            t.find(s, grid + (image * s.count + i) * s.dims, n, false);
+            for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c)
+                read_plane(t, taps, x + c * s.plane, y + c * s.count + i, n);
+        }
+    });
+}
+
+// To the image: planes are written by one thread each.
+template <class T> void spread(const Shape& s, const T* g, const T* grid, T* gx) {
+    const int64_t groups = (s.channels + CHANNELS - 1) / CHANNELS;
+    const int taps = s.taps();
+    parallel(s.n * groups, 1, [&](int64_t begin, int64_t end) {
+        Taps<T> t;
+        for (int64_t p = begin; p < end; ++p) {
+            const int64_t image = p / groups, first = p % groups * CHANNELS;
+            const int64_t last = std::min(first + CHANNELS, s.channels);
+            T* to = gx + image * s.channels * s.plane;
+            const T* from = g + image * s.channels * s.count;
+            std::fill(to + first * s.plane, to + last * s.plane, T(0));
+            for (int64_t i = 0; i < s.count; i += BLOCK) {
+                const int64_t n = std::min(BLOCK, s.count - i);
+                t.find(s, grid + (image * s.count + i) * s.dims, n, false);
+                for (int64_t c = first; c < last; ++c)
+                    for (int64_t j = 0; j < n; ++j) {
+                        const T v = from[c * s.count + i + j];
+                        for (int k = 0; k < taps; ++k)
+                            if (t.at[k][j] >= 0) to[c * s.plane + t.at[k][j]] += t.weight[k][j] * v;
+                    }
+            }
+        }
+    });
+}
+
+// To the places: a sum over channels for each neighbour, then over neighbours.
+template <class T> void turn(const Shape& s, const T* g, const T* x, const T* grid, T* out) {
+    const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
+    const int taps = s.taps();
+    parallel(s.n * blocks, std::max<int64_t>(1, 2048 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
+        Taps<T> t;
+        for (int64_t b = begin; b < end; ++b) {
+            const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
+            t.find(s, grid + (image * s.count + i) * s.dims, n, true);
+            T sum[MOST_DIMS][BLOCK] = {};
+            for (int k = 0; k < taps; ++k) {
+                T dot[BLOCK] = {};
+                for (int64_t c = image * s.channels; c < (image + 1) * s.channels; ++c) {
+                    const T *from = x + c * s.plane, *v = g + c * s.count + i;
+                    for (int64_t j = 0; j < n; ++j)
+                        if (t.at[k][j] >= 0) dot[j] += from[t.at[k][j]] * v[j];
+                }
+                for (int e = 0; e < s.dims; ++e)
+                    for (int64_t j = 0; j < n; ++j) sum[e][j] += dot[j] * t.slope[e][k][j];
+            }
+            T* to = out + (image * s.count + i) * s.dims;
+            for (int64_t j = 0; j < n; ++j)
+                for (int e = 0; e < s.dims; ++e) to[j * s.dims + (s.dims - 1 - e)] = sum[e][j];
+        }
+    });
+}
+
+bool read_shape(Shape& s, const Array& x, const Array& grid, const std::string& mode, const std::string& padding,
+                bool align) {
+    if (!x.is_float() || !grid.usable() || grid.type() != x.type()) return false;
+    const int d = x.ndim();
+    if ((d != 4 && d != 5) || grid.ndim() != d || !x.size() || !grid.size()) return false;
+    s.dims = d - 2, s.n = x.shape(0), s.channels = x.shape(1), s.align = align;
+    if (grid.shape(0) != s.n || grid.shape(d - 1) != s.dims) return false;
+    for (int k = 0; k < s.dims; ++k) {
+        s.plane *= s.size[k] = x.shape(k + 2);
+        s.count *= grid.shape(k + 1);
+    }
+    if (mode == "bilinear") s.mode = Mode::linear;
+    else if (mode == "nearest") s.mode = Mode::nearest;
+    else if (mode == "bicubic" && d == 4) s.mode = Mode::cubic;
+    else return false;
+    if (padding == "zeros") s.padding = Padding::zeros;
+    else if (padding == "border") s.padding = Padding::border;
+    else if (padding == "reflection") s.padding = Padding::reflection;
+    else return false;
+    return true;
+}
+
+std::vector<npy_intp> result_shape(const Array& x, const Array& grid) {
+    std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
+    for (int d = 2; d < x.ndim(); ++d) shape[size_t(d)] = grid.shape(d - 1);
+    return shape;
+}
+
+template <class F> void by_type(const Array& x, F&& f) {
+    if (x.is<float>()) f(float{});
+    else f(double{});
+}
+
+nb::object grid_sample(Array x, Array grid, const std::string& mode, const std::string& padding, bool align) {
+    Shape s;
+    if (!read_shape(s, x, grid, mode, padding, align)) return not_implemented();
+    InRows image(x), places(grid);
+    NewArray out = new_array(x.ndim(), result_shape(x, grid).data(), x.type());
+    {
+        Release release(out.size() * 8);
+        by_type(x, [&](auto t) {
+            using T = decltype(t);
+            read(s, image.data<T>(), places.data<T>(), out.data<T>());
+        });
+    }
+    return give(out);
+}
+
+// The gradients of image and places; of what is not wanted an empty array.
+nb::object grid_sample_grad(Array g, Array x, Array grid, const std::string& mode, const std::string& padding,
+                            bool align, const std::vector<bool>& wanted) {
+    Shape s;
+    if (wanted.size() != 2 || !read_shape(s, x, grid, mode, padding, align) || !g.usable() || g.type() != x.type()) return not_implemented();
+    const std::vector<npy_intp> shape = result_shape(x, grid);
+    if (g.ndim() != x.ndim() || !std::equal(shape.begin(), shape.end(), g.shape())) return not_implemented();
+    InRows image(x), places(grid), given(g);
+    const npy_intp none = 0;
+    NewArray gx = wanted[0] ? like(x) : new_array(1, &none, x.type());
+    NewArray gp = wanted[1] ? like(grid) : new_array(1, &none, x.type());
+    {
+        Release release(g.size() * 8);
+        by_type(x, [&](auto t) {
+            using T = decltype(t);
+            if (wanted[0]) spread(s, given.data<T>(), places.data<T>(), gx.data<T>());
+            if (wanted[1]) turn(s, given.data<T>(), image.data<T>(), places.data<T>(), gp.data<T>());
+        });
+    }
+    return nb::make_tuple(give(gx), give(gp));
+}
+
+FW_BIND(m) {
+    m.def("grid_sample", &grid_sample, nb::arg("x"), nb::arg("grid"), nb::arg("mode"), nb::arg("padding"),
+          nb::arg("align"));
+    m.def("grid_sample_grad", &grid_sample_grad, nb::arg("g"), nb::arg("x"), nb::arg("grid"), nb::arg("mode"),
+          nb::arg("padding"), nb::arg("align"), nb::arg("wanted"));
+}
+
+}  // namespace
+}  // namespace fw::sampling
