@@ -1,0 +1,134 @@
+// Doors in front of functions, and what is in front of every kernel meanwhile.
+#include <structmember.h>
+
+#include "deferral/tape.h"
+
+namespace fw::deferral {
+namespace {
+
+PyObject* about(const Door* d, PyObject* args, PyObject* keywords) {
+    if (PyTuple_GET_SIZE(args) != 1 || (keywords && PyDict_GET_SIZE(keywords))) return nullptr;
+    PyObject* tensor = PyTuple_GET_ITEM(args, 0);
+    if (Py_TYPE(tensor) != tensor_type || slot(tensor, offsets[0])) return nullptr;
+    auto* p = reinterpret_cast<Promise*>(slot(tensor, at_promise));
+    if (!p || p->tape != current) return nullptr;
+    for (Call* c : *p->tape->path)
+        if (c->first <= p->index && p->index < c->first + (c->container ? c->results : 1)) {
+            PyObject* found = PyDict_GetItemWithError(PyTuple_GET_ITEM(c->metas, p->index - c->first), d->name);
+            Py_XINCREF(found);
+            return found;
+        }
+    return nullptr;
+}
+
+bool is_number(PyObject* x) { return PyLong_CheckExact(x) || PyFloat_CheckExact(x) || PyBool_Check(x) || x == Py_None; }
+
+// Whether memory that others have is among what was handed in: a view of it shows what they write.
+bool shares(const Tape* t) {
+    for (const External& e : *t->externals)
+        if (e.copy.is_valid()) return true;
+    return false;
+}
+
+void door_free(PyObject* self) {
+    auto* d = reinterpret_cast<Door*>(self);
+    Py_XDECREF(d->original);
+    Py_XDECREF(d->name);
+    PyTypeObject* type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+void runner_free(PyObject* self) {
+    Py_XDECREF(reinterpret_cast<Runner*>(self)->plain);
+    PyTypeObject* type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+PyMemberDef door_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Door, call), READONLY, nullptr},
+                              {"original", T_OBJECT, offsetof(Door, original), READONLY, nullptr},
+                              {"name", T_OBJECT, offsetof(Door, name), READONLY, nullptr},
+                              {"used", T_BOOL, offsetof(Door, used), READONLY, nullptr},
+                              {nullptr, 0, 0, 0, nullptr}};
+PyMemberDef runner_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Runner, call), READONLY, nullptr},
+                                {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot door_slots[] = {{Py_tp_dealloc, any(door_free)}, {Py_tp_members, door_members},
+                            {Py_tp_call, any(PyVectorcall_Call)}, {0, nullptr}};
+PyType_Slot runner_slots[] = {{Py_tp_dealloc, any(runner_free)}, {Py_tp_members, runner_members},
+                              {Py_tp_call, any(PyVectorcall_Call)}, {0, nullptr}};
+
+}  // namespace
+
+PyType_Spec door_spec = {"framework._native.Door", sizeof(Door), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+                         door_slots};
+PyType_Spec runner_spec = {"framework._native.Runner", sizeof(Runner), 0,
+                           Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, runner_slots};
+
+// door(args, settings): what the function's code calls.
+PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
+    auto* d = reinterpret_cast<Door*>(self);
+    PyObject *args = given[0], *keywords = given[1];
+    Tape* t = current;
+    if (t && t->busy && t->busy_thread != PyThread_get_thread_ident()) wait_for(t);
+    if (!t || t->busy) return PyObject_Call(d->original, args, keywords);
+    if (d->kind == 'm') {
+        if (!t->path->empty()) d->used = true;
+        if (pending(t))
+            if (PyObject* found = about(d, args, keywords)) return found;
+        return PyObject_Call(d->original, args, keywords);
+    }
+    if (d->kind == 'n') {  // it reads no tensor and changes none: what is put off may wait
+        bool plain = true;
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) plain = plain && is_number(PyTuple_GET_ITEM(args, i));
+        Py_ssize_t at = 0;
+        PyObject *key, *value;
+        while (PyDict_Next(keywords, &at, &key, &value))
+            plain = plain && (is_number(value) || !PyUnicode_CompareWithASCIIString(key, "dtype") ||
+                              !PyUnicode_CompareWithASCIIString(key, "device"));
+        if (!plain || t->path->empty()) return PyObject_Call(d->original, args, keywords);
+        d->used = true;
+        t->busy = true;
+        t->busy_thread = PyThread_get_thread_ident();
+        PyObject* made = PyObject_Call(d->original, args, keywords);
+        t->busy = false;
+        return made;
+    }
+    if (d->kind == 'b' && t->path->empty()) return PyObject_Call(d->original, args, keywords);
+    if (!usual(t)) {
+        if (run_pending(t, "a mode of its own") < 0) return nullptr;
+        forget(t);
+        return PyObject_Call(d->original, args, keywords);
+    }
+    d->used = true;
+    if (!t->recording && d->kind == 'd') {
+        Call* c = child_for(t, self, args, keywords);
+        if (c && c->ready) {
+            bool good = !c->views || !shares(t);
+            for (const Range& r : *c->ranges) good = good && in_range(t, r);
+            if (good) return answer(t, c);
+        }
+        if (c) t->externals->resize(size_t(c->parent->externals));
+    }
+    t->busy = true;
+    t->busy_thread = PyThread_get_thread_ident();
+    Py_INCREF(t);
+    PyObject* result = PyObject_CallFunctionObjArgs(t->record, t, self, args, keywords, nullptr);
+    t->busy = false;
+    Py_DECREF(t);
+    return result;
+}
+
+PyObject* runner_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords) {
+    Tape* t = current;
+    if (t) {
+        wait_for(t);
+        if (!t->busy && !t->path->empty()) {
+            if (run_pending(t, "another operation runs") < 0) return nullptr;
+            forget(t);
+        }
+    }
+    return PyObject_Vectorcall(reinterpret_cast<Runner*>(self)->plain, args, flags, keywords);
+}
+
+}  // namespace fw::deferral

@@ -1,0 +1,168 @@
+// Calls put off inside compiled functions: matched against recorded ones, and answered with tensors whose
+// slots are empty until somebody reads them. See framework/jit/README.md.
+//
+// A `Door` stands in front of a function. A `Tape` is what a thread has put off; it goes along a tree of `Call`s,
+// each a function with the kinds of its arguments. A tensor that was put off has a `Promise` in a slot of its own,
+// which tells the tape when the tensor dies, and leads back to the tape when one of the other slots is read.
+#pragma once
+
+#include "bind/array.h"
+
+namespace fw::deferral {
+
+constexpr int SLOTS = 4;  // _array, _node, _counter, _more
+constexpr size_t MOST_CHILDREN = 8, MOST_BEGINNINGS = 64;
+
+// What the tensors' class is, and where its slots lie.
+extern PyTypeObject *tensor_type, *parameter_type, *leaf_type;
+extern PyTypeObject *promise_type, *call_type, *tape_type, *door_type, *runner_type;
+extern Py_ssize_t offsets[SLOTS], at_promise;
+extern PyObject *slot_names[SLOTS], *word_enabled;
+extern getattrofunc plain_getattr;
+extern int64_t deferred_calls;
+extern PyType_Spec promise_spec, call_spec, tape_spec, door_spec, runner_spec;
+
+inline PyObject*& slot(PyObject* o, Py_ssize_t offset) {
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+}
+inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
+
+struct Tape;
+extern thread_local Tape* current;
+
+struct Spec {
+    enum Kind : char { VALUE, EXTERNAL, CONSTANT, TUPLE, SLICE, LIST };
+    Kind kind = CONSTANT;
+    Py_ssize_t index = 0;        // of a value or external
+    nb::object object;           // the constant; the type of a tuple
+    std::vector<Spec> items;
+    // of an external where it comes first: its array and place in the graph
+    bool first = false;
+    PyTypeObject* type = nullptr;
+    nb::object dtype;
+    int ndim = 0, flags = 0;
+    char place = 0;              // 0: none, 1: a leaf, 2: computed
+    npy_intp dims[8], strides[8];
+};
+
+struct Range {
+    Py_ssize_t external;
+    int64_t low, high;
+};
+
+struct Call {
+    PyObject_HEAD
+    PyObject *door, *data, *metas, *enabled, *keys;
+    std::vector<Spec>* specs;
+    std::vector<Call*>* children;
+    std::vector<Range>* ranges;
+    Call* parent;  // which has this one
+    Py_ssize_t first, results, externals, depth;
+    char container;  // 0: one tensor, 't' or 'l'
+    char ready;      // whether it may be put off
+    char views;      // whether a result is a view of what it takes
+};
+
+struct Door {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject *original, *name;
+    char kind;  // 'd': put off, 'm': about a tensor, 'b': backward, 'n': makes a tensor of none
+    char used;  // whether it ever answered itself
+};
+
+struct Promise {
+    PyObject_HEAD
+    Tape* tape;
+    Py_ssize_t index;
+    PyObject* tensor;  // which has this in a slot
+};
+
+struct Value {
+    Promise* promise = nullptr;  // nullptr: the tensor is dead
+    nb::object tensor;           // during a flush
+};
+
+struct External {
+    nb::object tensor, array, node, copy;
+    long version = 0;
+};
+
+struct Condition {
+    nb::object dict, key, expected;  // no object: the key is absent, or None
+};
+
+struct Tape {
+    PyObject_HEAD
+    Call *root, *cursor;
+    PyObject *record, *force, *state;
+    std::vector<Call*>* path;
+    std::vector<Value>* values;
+    std::vector<External>* externals;
+    std::vector<Condition>* conditions;
+    size_t settled;  // calls of the path whose results are there
+    unsigned long thread, busy_thread;
+    Tape* outer;
+    bool busy, recording;
+};
+
+// In place of the road's `run`: what is put off comes first.
+struct Runner {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject* plain;
+};
+
+template <class F> void* any(F* f) { return reinterpret_cast<void*>(f); }
+
+inline long version_of(PyObject* tensor) {
+    PyObject* counter = slot(tensor, offsets[2]);
+    if (!counter || !PyList_CheckExact(counter)) return 0;
+    return PyLong_AsLong(PyList_GET_ITEM(counter, 0));
+}
+
+inline char place_of(PyObject* tensor) {
+    PyObject* node = slot(tensor, offsets[1]);
+    return !node || node == Py_None ? 0 : Py_TYPE(node) == leaf_type ? 1 : 2;
+}
+
+inline PyArrayObject* array_of(PyObject* tensor) {
+    PyObject* a = slot(tensor, offsets[0]);
+    return a && PyArray_CheckExact(a) ? reinterpret_cast<PyArrayObject*>(a) : nullptr;
+}
+
+// -- match.cpp: whether a call is one that was recorded ------------------------------------------
+
+bool unchanged(const External& e);
+// The number of an external that was seen; -1 for a new one.
+Py_ssize_t seen(const Tape* t, PyObject* tensor);
+Promise* promise_of(const Tape* t, PyObject* tensor);
+// The spec of an argument, whose externals are noted; false for what cannot be told apart from others.
+bool describe(Tape* t, PyObject* arg, Spec& s);
+PyObject* enabled_of(const Tape* t);
+bool usual(const Tape* t);
+bool in_range(const Tape* t, const Range& r);
+Call* child_for(Tape* t, PyObject* door, PyObject* args, PyObject* keywords);
+
+// -- calls.cpp: what was recorded ----------------------------------------------------------------
+
+PyObject* new_call(Call* parent);
+nb::object rebuilt(const Tape* t, const Spec& s);
+
+// -- promises.cpp: tensors that were put off -----------------------------------------------------
+
+bool promised(Tape* t, PyObject* tensor, Py_ssize_t index);
+inline bool pending(const Tape* t) { return t->path->size() > t->settled; }
+void wait_for(const Tape* t);
+// Runs what is put off. 0, or -1 with an error.
+int run_pending(Tape* t, const char* why);
+PyObject* getattr_or_run(PyObject* self, PyObject* name);
+void forget(Tape* t);
+PyObject* answer(Tape* t, Call* c);
+
+// -- doors.cpp: in front of functions ------------------------------------------------------------
+
+PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*);
+PyObject* runner_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords);
+
+}  // namespace fw::deferral
