@@ -69,9 +69,9 @@ class BackwardPlan:
         self.steps: list | None = steps
         self.outputs, self.shapes = outputs, shapes
         self.writer: Writer | None = None
-        self.leaves, self.alive = leaves, alive
+        self.leaves, self.alive = tuple(leaves), alive
         self.template, self.numbers, self.words = template, numbers, words
-        self.edges = [row[1] for row in template if row[0] is Leaf]
+        self.edges = tuple([row[1] for row in template if row[0] is Leaf])
         self.served = 0
 
     def made(self) -> Any:
@@ -489,12 +489,7 @@ class Session:
 
     def _run_backward(self, plan: BackwardPlan) -> bool:
         tape = self.tape
-        externals = tape.externals()
-        nodes = [externals[k]._node for k in plan.edges]
-        for node in nodes:
-            if type(node) is not Leaf or node.hooks is not None or node.after:
-                return False
-        if len(set(nodes)) < len(nodes):
+        if not tape.are_free(plan.edges):
             return False
         recording = state.recording
         set_recording(False)
@@ -504,15 +499,15 @@ class Session:
             return False
         finally:
             set_recording(recording)
-        count = len(plan.alive)
-        for k, g in zip(plan.leaves, found[count:]):
-            accumulate(externals[k]._node, g, False)
+        for leaf, g in tape.hand_out(plan.leaves, found, len(plan.alive)):
+            accumulate(leaf, g, False)
         freed = None
         for i, array in zip(plan.alive, found):
             number = plan.numbers.get(i)
             node = None
             if number is not None:
                 if freed is None:
+                    externals = tape.externals()
                     freed = Freed(plan.template, {k: externals[k]._node for k in plan.edges})
                 node = freed.node(number)
             tape.settle(i, array, node)

@@ -14,12 +14,13 @@ import numpy as np
 from .. import _native
 from ..autograd.mode import no_grad
 from ..backends import cuda
+from ..nn.parameter import Parameter
 from ..node import Leaf
 from ..optim.arrays import on_device
 from ..optim.optimizer import Optimizer
+from ..quiet import quiet
 from ..tensor import Tensor, bump
 
-ndarray = np.ndarray
 _OWN = ("_run", "_ready", "update_group", "_update_natively", "_update_one", "numbers_of", "first_state")
 _usual: dict[type, bool] = {}
 
@@ -45,10 +46,14 @@ def step(optimizer: Optimizer) -> bool:
     if work is None:
         return False
     name = f"{type(optimizer).__name__}.step"
+    module: Any = _native.module
     for group, params, states, (function, _, numbers), arrays, number in work:
-        skipped = getattr(_native.module, function)(arrays, numbers)
+        skipped = getattr(module, function)(arrays, numbers)
         if skipped is NotImplemented:
             skipped = range(len(params))
+        if not skipped and quiet.site is None:
+            module.stepped(params, states, number, name)
+            continue
         left = [params[i] for i in skipped]
         for i, (p, kept) in enumerate(zip(params, states)):
             if not left or i not in skipped:
@@ -68,7 +73,8 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
     unusual.
     """
     work = []
-    state, module = optimizer.state, _native.module
+    module: Any = _native.module
+    module.set_up_tapes(Tensor, Parameter, Leaf)
     seen = 0
     everything: set[int] = set()
     for group in optimizer.param_groups:
@@ -77,38 +83,17 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
             several = value if type(value) is tuple else (value,)
             if any(isinstance(v, Tensor) for v in several):
                 return None
-        params, states, weights, gradients = [], [], [], []
-        number = None
-        for p in group["params"]:
-            node = p._node
-            g = node.grad if type(node) is Leaf else p.grad
-            if g is None:
-                continue
-            kept = state.get(p)
-            if type(g) is not Tensor or not kept or type(p._array) is not ndarray:
-                return None
-            if number is None:
-                number = kept["step"]
-            elif number != kept["step"]:
-                return None
-            params.append(p)
-            states.append(kept)
-            weights.append(p._array)
-            gradients.append(g._array)
+        found = module.gather_step(group["params"], optimizer.state)
+        if found is None:
+            return None
+        params, states, weights, gradients, number = found
         if number is None:
             continue
         everything.update(map(id, params))
         seen += len(params)
-        if not module.gradients_fit(weights, gradients):
-            return None
         kernel = optimizer.fused(group, number + 1)
-        if kernel is None:
+        arrays = None if kernel is None else module.interleaved(weights, gradients, states, kernel.states)
+        if arrays is None:
             return None
-        arrays: list[Any] = []
-        names = kernel.states
-        for a, b, kept in zip(weights, gradients, states):
-            arrays += a, b
-            for name in names:
-                arrays.append(kept[name]._array)
         work.append((group, params, states, kernel, arrays, number + 1))
     return work if len(everything) == seen else None  # a parameter twice steps twice

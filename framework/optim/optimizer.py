@@ -339,9 +339,11 @@ class Optimizer:
         """Forget all gradients, or with ``set_to_none=False`` fill them with zeros."""
         for group in self.param_groups:
             for p in group["params"]:
-                g = p.grad
-                if set_to_none or g is None:
+                if set_to_none:
                     p.grad = None
+                    continue
+                g = p.grad
+                if g is None:
                     continue
                 if is_sparse(g):
                     p.grad = (g.detach() * 0).detach()  # type: ignore[operator]

@@ -1,7 +1,7 @@
 // What Python finds in the module of calls that are put off.
 #include <structmember.h>
 
-#include "deferral/tape.h"
+#include "deferral/leaves.h"
 
 namespace fw::deferral {
 
@@ -20,17 +20,20 @@ namespace {
 void set_up(nb::object tensor, nb::object parameter, nb::object leaf) {
     if (tensor_type) return;
     auto* type = reinterpret_cast<PyTypeObject*>(tensor.ptr());
-    auto offset = [&](const char* name) {
+    auto offset_in = [](PyTypeObject* type, const char* name) {
         PyObject* descriptor = PyDict_GetItemString(type->tp_dict, name);
         if (!descriptor || Py_TYPE(descriptor) != &PyMemberDescr_Type) throw nb::type_error("no such slot");
         return reinterpret_cast<PyMemberDescrObject*>(descriptor)->d_member->offset;
     };
+    auto offset = [&](const char* name) { return offset_in(type, name); };
     const char* names[SLOTS] = {"_array", "_node", "_counter", "_more"};
     for (int i = 0; i < SLOTS; ++i) {
         offsets[i] = offset(names[i]);
         slot_names[i] = PyUnicode_InternFromString(names[i]);
     }
     at_promise = offset("_promise");
+    auto* of_leaf = reinterpret_cast<PyTypeObject*>(leaf.ptr());
+    at_grad = offset_in(of_leaf, "grad"), at_hooks = offset_in(of_leaf, "hooks"), at_after = offset_in(of_leaf, "after");
     word_enabled = PyUnicode_InternFromString("enabled");
     tensor_type = type;
     parameter_type = reinterpret_cast<PyTypeObject*>(parameter.ptr());

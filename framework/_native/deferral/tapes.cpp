@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <structmember.h>
 
-#include "deferral/tape.h"
+#include "deferral/leaves.h"
 
 namespace fw::deferral {
 namespace {
@@ -289,6 +289,21 @@ PyObject* tape_demand(PyObject*, PyObject* args) {
     return none();
 }
 
+// are_free(numbers): whether these externals are leaves that nothing is hooked to, each once.
+PyObject* tape_are_free(PyObject* self, PyObject* numbers) { return PyBool_FromLong(are_free(tape(self), numbers)); }
+
+// hand_out(numbers, arrays, at): see leaves.h
+PyObject* tape_hand_out(PyObject* self, PyObject* args) {
+    PyObject *numbers, *arrays;
+    Py_ssize_t at;
+    if (!PyArg_ParseTuple(args, "O!O!n", &PyTuple_Type, &numbers, &PyTuple_Type, &arrays, &at)) return nullptr;
+    if (PyTuple_GET_SIZE(arrays) != at + PyTuple_GET_SIZE(numbers)) {
+        PyErr_SetString(PyExc_ValueError, "as many gradients as leaves");
+        return nullptr;
+    }
+    return hand_out(tape(self), numbers, arrays, at);
+}
+
 PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"leave", tape_leave, METH_NOARGS, nullptr},
                               {"finish", tape_finish, METH_NOARGS, nullptr},
@@ -309,6 +324,8 @@ PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"changed", tape_changed, METH_NOARGS, nullptr},
                               {"forget", tape_forget, METH_NOARGS, nullptr},
                               {"demand", tape_demand, METH_VARARGS, nullptr},
+                              {"are_free", tape_are_free, METH_O, nullptr},
+                              {"hand_out", tape_hand_out, METH_VARARGS, nullptr},
                               {nullptr, nullptr, 0, nullptr}};
 
 PyObject* tape_cursor(PyObject* self, void*) {

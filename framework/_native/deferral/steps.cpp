@@ -1,0 +1,134 @@
+// What an optimizer's step and the end of a backward do for each parameter, without Python in between.
+#include "deferral/leaves.h"
+
+namespace fw::deferral {
+
+Py_ssize_t at_grad = 0, at_hooks = 0, at_after = 0;
+
+namespace {
+
+PyObject *word_step = nullptr, *word_zero = nullptr;
+
+PyArrayObject* plain_array(PyObject* tensor) { return is_tensor(tensor) ? array_of(tensor) : nullptr; }
+
+// gather(params, state): the parameters that have a gradient, their state, their arrays, their gradients, and
+// the number of the last step; None where one is not as usual, or is at another step than the first.
+nb::object gather(nb::list params, nb::dict state) {
+    nb::list ready, states, weights, gradients;
+    nb::object number;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params.ptr()); ++i) {
+        PyObject* p = PyList_GET_ITEM(params.ptr(), i);
+        PyArrayObject* a = plain_array(p);
+        if (!a) return nb::none();
+        PyObject* node = slot(p, offsets[1]);
+        if (!node || Py_TYPE(node) != leaf_type) {
+            PyObject* more = slot(p, offsets[3]);
+            if ((node && node != Py_None) || (more && more != Py_None)) return nb::none();
+            continue;
+        }
+        PyObject* grad = slot(node, at_grad);
+        if (!grad || grad == Py_None) continue;
+        PyArrayObject* g = Py_TYPE(grad) == tensor_type ? array_of(grad) : nullptr;
+        if (!g || !PyArray_ISWRITEABLE(a) || !PyArray_SAMESHAPE(a, g) || PyArray_DESCR(a) != PyArray_DESCR(g))
+            return nb::none();
+        PyObject* kept = PyDict_GetItemWithError(state.ptr(), p);
+        if (!kept) {
+            if (PyErr_Occurred()) throw nb::python_error();
+            return nb::none();
+        }
+        PyObject* step = PyDict_CheckExact(kept) ? PyDict_GetItemWithError(kept, word_step) : nullptr;
+        if (!step || !PyLong_CheckExact(step)) return nb::none();
+        if (!number.is_valid()) number = nb::borrow(step);
+        else if (number.ptr() != step && PyLong_AsLongLong(number.ptr()) != PyLong_AsLongLong(step)) return nb::none();
+        ready.append(nb::handle(p)), states.append(nb::handle(kept));
+        weights.append(nb::handle(slot(p, offsets[0]))), gradients.append(nb::handle(slot(grad, offsets[0])));
+    }
+    return nb::make_tuple(ready, states, weights, gradients, number.is_valid() ? number : nb::none());
+}
+
+// interleaved(weights, gradients, states, names): what a step's kernel takes; None where a state is not as usual.
+nb::object interleaved(nb::list weights, nb::list gradients, nb::list states, nb::tuple names) {
+    nb::list arrays;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(weights.ptr()); ++i) {
+        arrays.append(nb::handle(PyList_GET_ITEM(weights.ptr(), i)));
+        arrays.append(nb::handle(PyList_GET_ITEM(gradients.ptr(), i)));
+        for (nb::handle name : names) {
+            PyObject* kept = PyDict_GetItemWithError(PyList_GET_ITEM(states.ptr(), i), name.ptr());
+            if (!kept || !plain_array(kept)) return nb::none();
+            arrays.append(nb::handle(slot(kept, offsets[0])));
+        }
+    }
+    return arrays;
+}
+
+// stepped(params, states, number, name): they were changed in place, by this.
+void stepped(nb::list params, nb::list states, nb::object number, nb::object name) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params.ptr()); ++i) {
+        PyObject *p = PyList_GET_ITEM(params.ptr(), i), *counter = slot(p, offsets[2]);
+        if (PyDict_SetItem(PyList_GET_ITEM(states.ptr(), i), word_step, number.ptr()) < 0) throw nb::python_error();
+        if (!counter || counter == Py_None) {
+            counter = PyList_New(2);
+            if (!counter) throw nb::python_error();
+            Py_INCREF(word_zero), Py_INCREF(Py_None);
+            PyList_SET_ITEM(counter, 0, word_zero), PyList_SET_ITEM(counter, 1, Py_None);
+            Py_XSETREF(slot(p, offsets[2]), counter);
+        }
+        PyObject* count = PyLong_FromLongLong(PyLong_AsLongLong(PyList_GetItem(counter, 0)) + 1);
+        if (!count || PyList_SetItem(counter, 0, count) < 0) throw nb::python_error();
+        if (PyList_SetItem(counter, 1, nb::object(name).release().ptr()) < 0) throw nb::python_error();
+    }
+}
+
+}  // namespace
+
+bool are_free(const Tape* t, PyObject* numbers) {
+    std::vector<PyObject*> nodes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); ++i) {
+        PyObject* tensor = (*t->externals)[size_t(PyLong_AsSsize_t(PyTuple_GET_ITEM(numbers, i)))].tensor.ptr();
+        PyObject* node = slot(tensor, offsets[1]);
+        if (!node || Py_TYPE(node) != leaf_type) return false;
+        PyObject *hooks = slot(node, at_hooks), *after = slot(node, at_after);
+        if ((hooks && hooks != Py_None) || (after && after != Py_None && PyObject_IsTrue(after))) return false;
+        for (PyObject* other : nodes)
+            if (other == node) return false;
+        nodes.push_back(node);
+    }
+    return true;
+}
+
+PyObject* hand_out(const Tape* t, PyObject* numbers, PyObject* arrays, Py_ssize_t at) {
+    nb::list left;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(numbers); ++i) {
+        PyObject* number = PyTuple_GET_ITEM(numbers, i);
+        PyObject* node = slot((*t->externals)[size_t(PyLong_AsSsize_t(number))].tensor.ptr(), offsets[1]);
+        PyObject *array = PyTuple_GET_ITEM(arrays, at + i), *before = slot(node, at_grad);
+        if ((before && before != Py_None) || !PyArray_CheckExact(array)) {
+            left.append(nb::make_tuple(nb::handle(node), nb::handle(array)));
+            continue;
+        }
+        PyObject* made = tensor_type->tp_alloc(tensor_type, 0);
+        if (!made) return nullptr;
+        PyObject* parts[SLOTS] = {array, Py_None, Py_None, Py_None};
+        for (int k = 0; k < SLOTS; ++k) {
+            Py_INCREF(parts[k]);
+            slot(made, offsets[k]) = parts[k];
+        }
+        Py_XSETREF(slot(node, at_grad), made);
+    }
+    return left.release().ptr();
+}
+
+}  // namespace fw::deferral
+
+namespace fw {
+
+FW_BIND(m) {
+    using namespace deferral;
+    word_step = PyUnicode_InternFromString("step");
+    word_zero = PyLong_FromLong(0);
+    m.def("gather_step", &gather);
+    m.def("interleaved", &interleaved);
+    m.def("stepped", &stepped);
+}
+
+}  // namespace fw
