@@ -5,6 +5,7 @@ and to READMEs and programs are the same here and in an editor."""
 import logging
 import sys
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -33,6 +34,8 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "docs-cells")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+if not all(find_spec(name) for name in ("onnx", "onnxruntime", "sklearn")):  # shown without results then
+    nb_execution_excludepatterns = ["docs/production.md"]
 nb_execution_in_temp = True
 nb_merge_streams = True
 myst_heading_anchors = 4
