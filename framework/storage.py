@@ -179,10 +179,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
 
 def is_pinned(self: Tensor, device: Any = None) -> bool:
     """Whether the system may not move the memory: what ``pin_memory`` gave."""
-    owner = self._array
-    while isinstance(getattr(owner, "base", None), np.ndarray):
-        owner = owner.base
-    return type(getattr(owner, "base", None)).__module__.startswith("cupy")
+    return type(self._array) is np.ndarray and cuda.is_pinned(self._array)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from .backends import cuda
 from .errors import AutogradError, DeviceError, DTypeError, ShapeError
 from .layouts import Layout, strided
 from .ops.record.args import size_args
@@ -112,10 +113,12 @@ def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None
 
 
 def record_stream(self: Tensor, stream: Any) -> None:
-    """Keep the memory until a stream is done with it: on a GPU only; DeviceError on the CPU."""
+    """Say that a stream uses the memory: what is in the stream when the last tensor there goes will be done
+    before others get it. On a GPU only; DeviceError on the CPU.
+    """
     if not self.is_cuda:
         raise DeviceError("record_stream: this tensor is on the CPU, where nothing waits in a stream")
-    stream.record_event().wait()
+    cuda.keep_for(self._array, stream.own)
 
 
 def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:

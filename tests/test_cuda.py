@@ -1,11 +1,13 @@
 """The CUDA paths, on real CuPy where a device is, else on the stand-in for it over NumPy."""
 
+import gc
 import json
 import pickle
 import sys
 import time
 import types
 import warnings
+from collections import namedtuple
 from functools import partial
 from pathlib import Path
 
@@ -28,7 +30,8 @@ from table import (
 
 import framework as fw
 from framework.backends import cuda as backend
-from framework.backends import device_code
+from framework.backends import device_code, gpu_memory
+from framework.data.pinning import pinned as pinned_batch
 from framework.errors import DeviceError, MissingExtraError
 
 STANDIN = str(Path(__file__).parent / "standin")
@@ -441,3 +444,129 @@ def test_a_profiler_shows_the_work_in_each_stream(cupy, monkeypatch, tmp_path):
     with fw.profiler.profile([fw.profiler.ProfilerActivity.CPU]) as prof:
         x * 2
     assert prof.spans[0].gpu is None and "GPU" not in str(prof.key_averages())
+
+
+@pytest.fixture
+def limited(cupy):
+    """A device that has 1 MB for the test, whatever others left there."""
+    if "standin" not in cupy.__version__:
+        pytest.skip("the limits of a real device are another's")
+    backend.cupy()
+    pool = cupy.get_default_memory_pool()
+    gc.collect()
+    pool.free_all_blocks()
+    pool.set_limit(size=pool.used_bytes() + (1 << 20))
+    yield pool
+    pool.set_limit(size=0)
+    fw.cuda.empty_cache()
+
+
+def test_out_of_memory_says_who_has_it_and_leaves_all_as_it_was(limited):
+    weight = fw.ones(256, 256, device="cuda", requires_grad=True)  # 256 KiB
+    product = weight * 2
+    used, limit = fw.cuda.memory_allocated(), limited.get_limit()
+    with pytest.raises(fw.cuda.OutOfMemoryError, match="out of memory: 1.0 MiB were asked for") as found:
+        fw.cat([product] * 4)
+    text = str(found.value)
+    assert f"allows {limit / 2**20:.1f} MiB" in text and "of 1024.00 GiB are free" in text
+    assert "256.0 KiB: framework.float32 [256, 256], made by mul\n" in text and "a leaf that requires" in text
+    assert isinstance(found.value, MemoryError) and isinstance(found.value, RuntimeError)
+    del found
+    gc.collect()
+    assert fw.cuda.memory_allocated() == used
+    product.sum().backward()  # and goes on
+    assert float(weight.grad.sum()) == 2 * 256 * 256
+
+
+def test_peaks_miss_nothing_between_two_looks(limited):
+    fw.cuda.reset_peak_memory_stats()
+    before = fw.cuda.memory_allocated()
+    x = fw.ones(1 << 16, device="cuda")
+    del x
+    assert fw.cuda.memory_allocated() == before
+    assert fw.cuda.max_memory_allocated() == before + (1 << 18) <= fw.cuda.max_memory_reserved()
+    assert fw.cuda.memory_stats()["allocated_bytes.all.peak"] == before + (1 << 18)
+    fw.cuda.empty_cache()
+    fw.cuda.reset_peak_memory_stats()
+    assert fw.cuda.max_memory_allocated() == before == fw.cuda.max_memory_reserved()
+
+
+def test_another_allocator_stays(cupy):
+    calls = []
+    before = cupy.cuda.get_allocator()
+    cupy.cuda.set_allocator(lambda size: calls.append(size) or before(size))
+    try:
+        assert gpu_memory.install(cupy, lambda device: []) is None
+        assert cupy.ones(3) is not None and calls
+    finally:
+        cupy.cuda.set_allocator(before)
+
+
+def test_memory_that_a_stream_uses_goes_to_others_after_it(limited):
+    class Late:
+        done = False
+
+        def synchronize(self):
+            self.done = True
+
+    marks = []
+    queue = types.SimpleNamespace(record=lambda: marks.append(Late()) or marks[-1])
+    stream = types.SimpleNamespace(own=queue)
+    start = fw.cuda.memory_allocated()
+    x = fw.ones(1 << 16, device="cuda")
+    part = x[1:]
+    part.record_stream(stream)
+    with_x = fw.cuda.memory_allocated()
+    del x
+    assert not marks  # a view is there
+    del part
+    assert len(marks) == 1 and fw.cuda.memory_allocated() == with_x
+    fw.ones(2, device="cuda")
+    assert fw.cuda.memory_allocated() >= with_x
+    marks[0].done = True
+    fw.ones(2, device="cuda")
+    assert fw.cuda.memory_allocated() == start
+    y = fw.ones(3 << 16, device="cuda")
+    y.record_stream(stream)
+    del y
+    z = fw.ones(3 << 16, device="cuda")  # there is room for one only: the stream is waited for
+    assert marks[1].done and z.is_cuda
+    with pytest.raises(DeviceError, match="on the CPU"):
+        fw.ones(2).record_stream(stream)
+
+
+def test_pinned_memory_is_copied_before_the_program_goes_on_unless_it_knows(cupy):
+    if "standin" not in cupy.__version__:
+        pytest.skip("when a real device reads is not to be seen")
+    source = fw.arange(4.0)
+    pinned = source.to("cpu").pin_memory()
+    assert pinned.is_pinned() and pinned[1:].is_pinned() and not source.is_pinned()
+    there, beside = pinned.to("cuda"), pinned.to("cuda", non_blocking=True)
+    also = pinned.cuda(non_blocking=True)
+    moved = fw.nn.Linear(4, 1).to("cuda", non_blocking=True)
+    pinned.zero_()
+    assert there.tolist() == [0, 1, 2, 3] and moved.weight.is_cuda
+    assert beside.tolist() == also.tolist() == [0, 0, 0, 0]  # the stand-in reads as late as can be
+    x = fw.ones(2, requires_grad=True)
+    (x.to("cuda", non_blocking=True) * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_a_loader_pins_its_batches(cupy):
+    backend.cupy()
+    data = fw.data.TensorDataset(fw.arange(6.0), fw.arange(6))
+    for workers in (0, 1):
+        loader = fw.data.DataLoader(data, batch_size=4, pin_memory=True, num_workers=workers)
+        batches = list(loader)
+        assert [[t.is_pinned() for t in batch] for batch in batches] == [[True, True]] * 2
+        assert [batch[0].tolist() for batch in batches] == [[0, 1, 2, 3], [4, 5]]
+
+    Pair = namedtuple("Pair", "x y")
+
+    class Own:
+        def pin_memory(self):
+            return "pinned"
+
+    nest = pinned_batch({"a": [fw.ones(2), Pair(fw.ones(1), "text")], "b": Own(), "c": fw.ones(2).cuda()})
+    assert nest["a"][0].is_pinned() and nest["a"][1].x.is_pinned() and nest["a"][1].y == "text"
+    assert nest["b"] == "pinned" and nest["c"].is_cuda

@@ -29,8 +29,11 @@ def backend_for(device: Device) -> ModuleType:
     return cuda
 
 
-def move(array: Any, device: Device) -> Any:
-    """``array`` on ``device``: the same object when it is there already, else a copy."""
+def move(array: Any, device: Device, wait: bool = True) -> Any:
+    """``array`` on ``device``: the same object when it is there already, else a copy.
+
+    wait=False: memory that is pinned is copied to a GPU while the program goes on.
+    """
     if isinstance(array, np.generic):  # NumPy's result where no dimension is left
         array = np.asarray(array)
     source = backend_of(array)
@@ -40,7 +43,8 @@ def move(array: Any, device: Device) -> Any:
         return source.to_numpy(array)
     if source is meta and device.type != "meta":
         meta.to_numpy(array)
-    return backend_for(device).from_any(array, device)
+    there = backend_for(device)
+    return cuda.from_any(array, device, wait) if there is cuda else there.from_any(array, device)
 
 
 def array_module(array: Any) -> Any:

@@ -12,15 +12,19 @@ from ..config import need
 from ..device import Device
 from ..errors import DeviceError
 from . import precision, sdp
+from .gpu_memory import Allocator, install
 
 _cupy: Any = None
+_allocator: Allocator | None = None
+owners: Callable[[int], list[str]] = lambda device: []  # who has a device's memory; framework.cuda says it
 
 
 def cupy() -> Any:
     """The cupy module, imported at first use."""
-    global _cupy
+    global _cupy, _allocator
     if _cupy is None:
         _cupy = need("cupy", "cuda12", "device 'cuda'")
+        _allocator = install(_cupy, lambda device: owners(device))
         dtypes.plain = False
     return _cupy
 
@@ -28,6 +32,19 @@ def cupy() -> Any:
 def is_loaded() -> bool:
     """Whether the cupy module has been imported."""
     return _cupy is not None
+
+
+def allocator() -> Allocator | None:
+    """What stands before CuPy's pool; None before CuPy is imported, and where another was chosen."""
+    return _allocator
+
+
+def keep_for(array: Any, stream: Any) -> None:
+    """Let the memory of an array go to others only after what a stream holds when the array is gone."""
+    if _allocator is None:
+        raise DeviceError("record_stream: this program has chosen an allocator of its own for CuPy, which "
+                          "has to know of streams itself")
+    _allocator.keep_for(array, stream)
 
 
 def is_built() -> bool:
@@ -94,13 +111,25 @@ def current_device_kept() -> Iterator[None]:
             before.use()
 
 
-def from_any(array: Any, device: Device) -> Any:
-    """A copy on ``device`` of a NumPy array, or of a CuPy array of another device."""
+def is_pinned(array: np.ndarray) -> bool:
+    """Whether the system may not move the memory of an array: what ``pin_memory`` gave."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    owner = array.base.obj if isinstance(array.base, memoryview) else array.base
+    return type(owner).__module__.startswith("cupy")
+
+
+def from_any(array: Any, device: Device, wait: bool = True) -> Any:
+    """A copy on ``device`` of a NumPy array, or of a CuPy array of another device.
+
+    CuPy copies through a buffer of its own, but pinned memory directly, while the program goes on: unless it
+    knows that (``wait=False``), wait, or the next write to that memory would be copied, too.
+    """
     number = index_of(device)
     if not isinstance(array, np.ndarray) and int(array.device.id) == number:
         return array
     with cupy().cuda.Device(number):
-        return cupy().asarray(array)
+        return cupy().asarray(array, blocking=wait and isinstance(array, np.ndarray) and is_pinned(array))
 
 
 def asarray(obj: Any, dtype: np.dtype | None, device: Device) -> Any:

@@ -1,11 +1,15 @@
 """Memory of GPUs, as CuPy's pool counts it. All figures are 0 where there is no GPU."""
 
+import gc
 from typing import Any
 
 from ..backends import cuda as _backend
+from ..backends.gpu_memory import bytes_of
+from ..node import notes_of
+from ..tensor import Tensor
 from .place import device_count, needed
 
-_peaks: dict[int, list[int]] = {}  # of each device: most bytes in arrays, most bytes held by the pool
+_looks: dict[int, list[int]] = {}  # the peaks where the program has chosen an allocator of its own
 
 
 def _pool(device: Any) -> Any:
@@ -23,15 +27,50 @@ def _figures(device: Any) -> tuple[int, int]:
         return 0, 0
     index = needed(device).index
     with _backend.cupy().cuda.Device(index):
+        allocator = _backend.allocator()
+        if allocator is not None:
+            return allocator.look(index)  # type: ignore[arg-type]
         now = int(pool.used_bytes()), int(pool.total_bytes())
-    peak = _peaks.setdefault(index, list(now))  # type: ignore[arg-type]
+    peak = _looks.setdefault(index, list(now))  # type: ignore[arg-type]
     peak[:] = [max(a, b) for a, b in zip(peak, now)]
     return now
 
 
+def _peaks() -> dict[int, list[int]]:
+    allocator = _backend.allocator()
+    return _looks if allocator is None else allocator.peaks
+
+
 def _peak(device: Any) -> tuple[int, int]:
+    if _pool(device) is None:
+        return 0, 0
     _figures(device)
-    return tuple(_peaks[needed(device).index]) if _peaks else (0, 0)  # type: ignore[index, return-value]
+    return tuple(_peaks()[needed(device).index])  # type: ignore[index, return-value]
+
+
+def _owners(device: int) -> list[str]:
+    """The largest tensors on a device, each with the op that made it, and the line where one was noted."""
+    found: dict[int, tuple[int, str]] = {}
+    for x in gc.get_objects():
+        if not issubclass(type(x), Tensor):
+            continue
+        array = getattr(x, "_array", None)
+        if not isinstance(array, _backend.cupy().ndarray) or int(array.device.id) != device:
+            continue
+        root = array if array.base is None else array.base
+        text = f"{bytes_of(root.nbytes)}: {x.dtype} {list(x.shape)}"
+        node = x._node
+        if hasattr(node, "op"):
+            text += f", made by {node.op.name}"
+            line = notes_of(node).get("profiled", (None,))[0]
+            text += f" at {line}" if line else ""
+        elif node is not None:
+            text += ", a leaf that requires grad"
+        found[id(root)] = root.nbytes, text
+    return [text for _, text in sorted(found.values(), reverse=True)[:5]]
+
+
+_backend.owners = _owners
 
 
 def empty_cache() -> None:
@@ -59,15 +98,15 @@ memory_cached = memory_reserved
 
 
 def max_memory_allocated(device: Any = None) -> int:
-    """The most bytes in arrays that any look at these figures has found since ``reset_peak_memory_stats``.
+    """The most bytes that arrays had since ``reset_peak_memory_stats``.
 
-    CuPy counts no peak by itself: what comes and goes between two looks is not seen.
+    Where a program has chosen an allocator for CuPy, what comes and goes between two looks is not seen.
     """
     return _peak(device)[0]
 
 
 def max_memory_reserved(device: Any = None) -> int:
-    """The same of arrays and the pool behind them, which grows only: this one misses nothing."""
+    """The same of arrays and the pool behind them."""
     return _peak(device)[1]
 
 
@@ -77,7 +116,7 @@ max_memory_cached = max_memory_reserved
 def reset_peak_memory_stats(device: Any = None) -> None:
     """Look for the peaks anew; nothing without a GPU."""
     if _pool(device) is not None:
-        _peaks.pop(needed(device).index, None)  # type: ignore[arg-type]
+        _peaks().pop(needed(device).index, None)  # type: ignore[arg-type]
         _figures(device)
 
 

@@ -11,6 +11,7 @@ from .checks import check_order, check_state, check_workers
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
 from .fetch import Fetcher, LocalBatches, LocalStream, needs_no_workers
+from .pinning import can_pin, pinned
 from .randomness import SampleRandom, draws_nothing, mix
 from .sampler import (
     BatchSampler,
@@ -38,7 +39,8 @@ class DataLoader:
     an order of indices; batch_sampler: of lists of indices. drop_last: leave out a last, shorter batch.
     collate_fn: makes a batch of a list of samples (``default_collate``). generator: where the seed of
     the order is drawn from, once, at first use (default: the sampler's, else the default generator).
-    pin_memory is taken for PyTorch's sake and changes nothing.
+    pin_memory: where there is a GPU, batches come in memory that the system does not move, so that
+    ``x.to("cuda", non_blocking=True)`` copies while the program goes on.
 
     **Workers.** num_workers processes (or threads, by worker_type="thread") make the batches, each up to
     prefetch_factor (2) ahead; they start with each ``iter(loader)``, or once with persistent_workers.
@@ -261,6 +263,7 @@ class _Walk:
 
     def __init__(self, loader: DataLoader, token: object, source: Any) -> None:
         self._loader, self._token, self._source, self._epoch = loader, token, source, loader._epoch
+        self._pins = loader.pin_memory and can_pin()
 
     def __iter__(self) -> "_Walk":
         return self
@@ -276,7 +279,7 @@ class _Walk:
             raise
         if loader._newest is self._token:
             loader._position, loader._progress = self._source.progress()
-        return batch
+        return pinned(batch) if self._pins else batch
 
     def __len__(self) -> int:
         return len(self._loader)

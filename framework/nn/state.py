@@ -49,7 +49,9 @@ def to(module: Any, *args: Any, dtype: Any = None, device: Any = None, non_block
             dtype, device = arg.dtype, arg.device
         elif isinstance(arg, (str, Device, int)) and not isinstance(arg, bool):
             device = arg
-        elif arg is not None and not isinstance(arg, bool):
+        elif isinstance(arg, bool):
+            non_blocking = arg
+        elif arg is not None:
             dtype = arg
     kind = None if dtype is None else dtypes.as_dtype(dtype)
     if memory_format is not None:
@@ -64,7 +66,7 @@ def to(module: Any, *args: Any, dtype: Any = None, device: Any = None, non_block
         if new is not None and t.is_complex():
             new = new.to_complex()  # a real dtype names the precision, not the loss of imaginary parts
         order = memory_format if memory_format is not None and memory_format.ndim in (0, t.ndim) else None
-        return t.to(device=place, dtype=new, memory_format=order)  # type: ignore[attr-defined]
+        return t.to(device=place, dtype=new, memory_format=order, non_blocking=non_blocking)  # type: ignore[attr-defined]
     return module._apply(move)
 
 

@@ -35,8 +35,8 @@ class _Transfer(Op):
 
 
 transfer = _Transfer("transfer", "x", onnx="x", batch=leading, jvp="linear", moves=True,
-                     kernel=lambda xp, x, *, device, back: move(x, device),
-                     infer=lambda x, *, device, back: x,
+                     kernel=lambda xp, x, *, device, back, wait=True: move(x, device, wait),
+                     infer=lambda x, *, device, back, wait=True: x,
                      vjp={"x": lambda g, device, back: transfer(g, device=back, back=device)})
 
 
@@ -62,10 +62,14 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
     Forms: ``input.to(dtype)``, ``input.to(device)``, ``input.to(device, dtype)``, ``input.to(other_tensor)``,
     ``input.to(memory_format=framework.channels_last)``.
 
+    non_blocking: from pinned memory to a GPU the copy goes on beside the program, which must leave that
+    memory as it is meanwhile; other copies are done, or have left the memory, when this returns.
+
     >>> fw.tensor([1, 2]).to(fw.float64)
     tensor([1., 2.], dtype=framework.float64)
     """
     flags = [arg for arg in args if isinstance(arg, bool)]  # non_blocking, copy
+    non_blocking = flags[0] if flags else non_blocking
     copy = flags[1] if len(flags) > 1 else copy
     for arg in args:
         if isinstance(arg, Tensor):
@@ -83,19 +87,20 @@ def to(input: Tensor, *args: Any, dtype: Any = None, device: Any = None, non_blo
                           f"input.real says so", stacklevel=2)
         result = cast.run(result, dtype=dtypes.as_dtype(dtype))
     if device is not None:
-        result = _to_device(result, as_device(device))
+        result = _to_device(result, as_device(device), not non_blocking)
     if memory_format is not None and checked(memory_format, "to") is not preserve_format:
         result = contiguous(result, memory_format)
     return clone(input) if copy and result is input else result
 
 
-def _to_device(x: Tensor, device: Device) -> Tensor:
+def _to_device(x: Tensor, device: Device, wait: bool) -> Tensor:
     backend = backend_for(device)
     if device.type == "cuda":
         device = Device("cuda", backend.index_of(device))
     if x.device == device:
         return x
-    return transfer.run(x, device=device, back=x.device)
+    settings = {} if wait else {"wait": False}
+    return transfer.run(x, device=device, back=x.device, **settings)
 
 
 @public("", method=True)
@@ -114,7 +119,7 @@ def cuda(input: Tensor, device: Any = None, non_blocking: bool = False) -> Tenso
 
     Raises DeviceError or MissingExtraError where there is none.
     """
-    return to(input, device="cuda" if device is None else device)
+    return to(input, device="cuda" if device is None else device, non_blocking=non_blocking)
 
 
 @public("", method=True)

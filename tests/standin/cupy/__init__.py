@@ -15,6 +15,7 @@ import cupyx as _cupyx
 import numpy as _np
 
 from . import counts as _counts
+from . import memory as _memory
 from . import names as _names
 from . import nccl as _nccl
 from . import raw as _raw
@@ -128,24 +129,46 @@ def _is_view(result: Any, source: _np.ndarray) -> bool:
     return isinstance(first, _np.ndarray) and first.size > 0 and _np.may_share_memory(first, source)
 
 
+_pool = _memory.MemoryPool(lambda: _current.stack[-1])
+_allocators = [_pool.malloc]
+
+
+def get_default_memory_pool() -> Any:
+    """The pool of all devices."""
+    return _pool
+
+
 def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
     self = object.__new__(ndarray)
     self._a, self._device, self._parent = array, device, base
+    if base is None:
+        _current.stack.append(device)
+        try:
+            self._block = _memory.block_of(_allocators[-1], array)
+        finally:
+            _current.stack.pop()
     return self
 
 
 class _Memory:
     """A pointer into the memory of an array; ``pointer + bytes`` is another."""
 
-    def __init__(self, array: _np.ndarray, offset: int = 0) -> None:
+    def __init__(self, array: _np.ndarray, offset: int, owner: "ndarray") -> None:
+        self.owner, self.device_id = owner, owner._device
         self.ptr = array.__array_interface__["data"][0] + offset
         while isinstance(array.base, _np.ndarray):
             array = array.base
         self.root = array
-        self.mem = types.SimpleNamespace(ptr=array.__array_interface__["data"][0], size=array.nbytes)
+        whole = owner if owner._parent is None else owner._parent
+        self.mem = types.SimpleNamespace(
+            ptr=array.__array_interface__["data"][0],
+            size=array.nbytes,
+            device_id=owner._device,
+            block=getattr(whole, "_block", None),
+        )
 
     def __add__(self, offset: int) -> "_Memory":
-        return _Memory(self.root, self.ptr - self.mem.ptr + offset)
+        return _Memory(self.root, self.ptr - self.mem.ptr + offset, self.owner)
 
     def __sub__(self, offset: int) -> "_Memory":
         return self + -offset
@@ -167,7 +190,7 @@ class _Flags:
 class ndarray:
     """An array of a device."""
 
-    __slots__ = ("_a", "_device", "_parent", "__weakref__")
+    __slots__ = ("_a", "_device", "_parent", "_block", "__weakref__")
     __array_ufunc__ = None  # NumPy's functions and arrays do not meet these
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
@@ -191,7 +214,7 @@ class ndarray:
     nbytes = property(lambda self: self._a.nbytes)
     strides = property(lambda self: self._a.strides)
     flags = property(lambda self: _Flags(self._a))
-    data = property(lambda self: _Memory(self._a))
+    data = property(lambda self: _Memory(self._a, 0, self))
     device = property(lambda self: Device(self._device))
     base = property(lambda self: self._parent)
     T = property(lambda self: self._view(self._a.T))
@@ -441,6 +464,12 @@ def asnumpy(
     return a.get(order=order) if isinstance(a, ndarray) else _np.asarray(a, order=order)
 
 
+def _is_pinned(a: Any) -> bool:
+    while isinstance(a, _np.ndarray):
+        a = a.base
+    return isinstance(a.obj if isinstance(a, memoryview) else a, _cupyx.PinnedMemory)
+
+
 def array(
     obj: Any,
     dtype: Any = None,
@@ -463,6 +492,10 @@ def array(
             obj = [asnumpy(o) if isinstance(o, ndarray) else o for o in obj]
         source = obj
         _counts.copy("array")
+        if _is_pinned(obj) and dtype in (None, obj.dtype):
+            if not blocking:
+                return _new(obj.view(), here)  # read later: what is written there meanwhile is copied, too
+            _counts.wait("array")
     return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
 
 
@@ -470,7 +503,7 @@ def asarray(
     a: Any, dtype: Any = None, order: Any = None, *, copy: Any = None, blocking: bool = False
 ) -> ndarray:
     """The array itself, if it is of the current device, else a copy."""
-    return array(a, dtype, copy=bool(copy), order=order or "K")
+    return array(a, dtype, copy=bool(copy), order=order or "K", blocking=blocking)
 
 
 asanyarray = asarray
@@ -584,9 +617,13 @@ cuda = types.SimpleNamespace(
     get_current_stream=lambda: _Stream.null,
     device=types.SimpleNamespace(Device=Device),
     nccl=_nccl,
+    memory=_memory,
+    get_allocator=lambda: _allocators[-1],
+    set_allocator=_allocators.append,
     runtime=types.SimpleNamespace(
         getDeviceCount=lambda: _DEVICES,
         getDevice=lambda: _current.stack[-1],
+        memGetInfo=lambda: (_memory.TOTAL - _pool.total_bytes(), _memory.TOTAL),
         setDevice=lambda n: Device(n).use(),
         deviceSynchronize=lambda: _counts.wait("synchronize"),
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
