@@ -665,6 +665,7 @@ _LAZY = (
     "optim",
     "overrides",
     "profiler",
+    "quantization",
     "serialization",
     "signal",
     "sparse",
@@ -677,7 +678,8 @@ _LAZY = (
 )
 _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
               "get_device_module": "accelerator", "Stream": "accelerator",
-              "ScriptModule": "jit", **dict.fromkeys((
+              "ScriptModule": "jit", "qint8": "ao.quantization",
+              "quint8": "ao.quantization", **dict.fromkeys((
     "sparse_coo_tensor", "sparse_csr_tensor", "sparse_csc_tensor", "sparse_bsr_tensor", "sparse_bsc_tensor",
     "sparse_compressed_tensor", "spmm", "smm", "dsmm", "hspmm"), "sparse"), **dict.fromkeys((
     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache",

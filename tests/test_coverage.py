@@ -111,11 +111,19 @@ def joined():
         nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()(image)
 
 
+def small_numbers():
+    """Layers of 8-bit numbers."""
+    nn, quantize = fw.nn, fw.ao.quantization.quantize_dynamic
+    quantize(nn.Linear(3, 4))(fw.ones(2, 3))
+    quantize(nn.Conv1d(3, 4, 2), {nn.Conv1d})(fw.ones(2, 3, 4))
+
+
 ELSEWHERE = {  # what no public function's row can reach, and what does
     "spmm": sparse_products, "sddmm": sparse_products, "sparse_embedding": sparse_rows,
     "nextafter_bfloat16": rounded, "von_mises": turned,
     "batch_in": batched, "batch_out": batched, "batch_open": ruled, "batch_again": ruled,
     "linear_relu": joined, "conv_relu": joined, "conv_norm": joined,
+    "int8_linear": small_numbers, "int8_conv": small_numbers,
     "transfer": None,  # moves between devices: tests/test_cuda.py
 }
 

@@ -39,7 +39,7 @@ LEVELS = [
     ["data"],
     ["nn"],
     ["optim"],
-    ["ao"],
+    ["ao", "quantization"],
     ["distributed.sync_norm", "distributed.optim", "distributed.fsdp"],
     ["amp"],
     ["cuda", "cpu"],

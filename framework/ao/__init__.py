@@ -1,3 +1,4 @@
-"""PyTorch's place for architecture optimisation, of which the marks of quantized models are here."""
+"""PyTorch's place for models of 8-bit numbers (docs/quantization.md)."""
 
+from . import nn as nn
 from . import quantization as quantization

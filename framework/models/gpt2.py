@@ -39,6 +39,13 @@ class Projection(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return nn.functional.linear(x, self.weight.t(), self.bias)
 
+    def as_linear(self) -> nn.Linear:
+        """The same map as a Linear, for what takes those, as quantisation does."""
+        inputs, outputs = self.weight.shape
+        layer = nn.Linear(inputs, outputs, device="meta")
+        layer.weight, layer.bias = nn.Parameter(self.weight.detach().t().contiguous()), self.bias
+        return layer
+
 
 class Attention(nn.Module):
     """Causal attention. Shapes: (N, L, width) to the same; ``past``: keys and values of what came before."""

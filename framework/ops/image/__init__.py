@@ -5,6 +5,7 @@ from . import conv as conv
 from . import fold as fold
 from . import fractional as fractional
 from . import grid_sample as grid_sample
+from . import int8 as int8
 from . import interpolate as interpolate
 from . import joined as joined
 from . import other_names as other_names

@@ -8,6 +8,7 @@ from . import distances as distances
 from . import eigen as eigen
 from . import einsum as einsum
 from . import factor as factor
+from . import int8 as int8
 from . import ldl as ldl
 from . import lu as lu
 from . import made_matrices as made_matrices

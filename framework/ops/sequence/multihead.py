@@ -144,33 +144,44 @@ def multi_head_attention_forward(
         inputs = tuple(reshape_op.run(x, shape=(x.shape[0], 1, x.shape[1])) for x in inputs)
         if query is key is value:
             inputs = (inputs[0],) * 3
-    L, N, E = inputs[0].shape
+    E = inputs[0].shape[-1]
     S = inputs[1].shape[0] if static_k is None else static_k.shape[1]
     separate = (q_proj_weight, k_proj_weight, v_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
     q, k, v = _project(inputs, packed, separate, in_proj_bias, E)
-    if bias_k is not None:
-        k, v = _longer(k, bias_k, 0), _longer(v, bias_v, 0)
-    q, k, v = [_heads(x, num_heads) for x in (q, k, v)]
-    k, v = _static(static_k, k, "static_k"), _static(static_v, v, "static_v")
-    if add_zero_attn:
-        k, v = [_longer(x, zero_op.run(x[:, :, :1]), 2) for x in (k, v)]
-    mask = _merged(attn_mask, key_padding_mask, (N, num_heads, L, S), k.shape[2] - S, q, batched)
-    if need_weights:
-        scores = matmul(q * (1 / math.sqrt(max(E // num_heads, 1))), permute_op.run(k, dims=(0, 1, 3, 2)))
-        weights = dropout(weights_of(scores, mask), dropout_p, training)
-        y: Any = matmul(weights, v)
-    else:
-        causal = is_causal and key_padding_mask is None and k.shape[2] == S and not mask.requires_grad
-        y = attend(q, k, v, None if causal else mask, settings_of(q, dropout_p if training else 0.0, causal))
-    y = reshape_op.run(permute_op.run(y, dims=(2, 0, 1, 3)), shape=(L, N, E))
+    y, shown = between_projections(
+        q, k, v, num_heads, bias_k, bias_v, add_zero_attn, dropout_p if training else 0.0,
+        key_padding_mask, need_weights, attn_mask, static_k, static_v, average_attn_weights, is_causal,
+        batched, S)
     y = linear(y, out_proj_weight, out_proj_bias)
-    shown: Any = None
-    if need_weights:
-        shown = mean(weights, 1) if average_attn_weights else weights
     if batched:
         return y, shown
     return y.squeeze(1), None if shown is None else shown.squeeze(0)
+
+
+def between_projections(
+        q: Any, k: Any, v: Any, heads: int, bias_k: Any, bias_v: Any, add_zero_attn: bool, p: float,
+        key_padding_mask: Any, need_weights: bool, attn_mask: Any, static_k: Any, static_v: Any,
+        average: bool, is_causal: bool, batched: bool, S: int) -> tuple[Any, Any]:
+    """What is between the projections: query (L, N, E), key and value (S, N, E) -> (L, N, E), and weights."""
+    L, N, E = q.shape
+    if bias_k is not None:
+        k, v = _longer(k, bias_k, 0), _longer(v, bias_v, 0)
+    q, k, v = [_heads(x, heads) for x in (q, k, v)]
+    k, v = _static(static_k, k, "static_k"), _static(static_v, v, "static_v")
+    if add_zero_attn:
+        k, v = [_longer(x, zero_op.run(x[:, :, :1]), 2) for x in (k, v)]
+    mask = _merged(attn_mask, key_padding_mask, (N, heads, L, S), k.shape[2] - S, q, batched)
+    shown: Any = None
+    if need_weights:
+        scores = matmul(q * (1 / math.sqrt(max(E // heads, 1))), permute_op.run(k, dims=(0, 1, 3, 2)))
+        weights = dropout(weights_of(scores, mask), p, True)
+        y: Any = matmul(weights, v)
+        shown = mean(weights, 1) if average else weights
+    else:
+        causal = is_causal and key_padding_mask is None and k.shape[2] == S and not mask.requires_grad
+        y = attend(q, k, v, None if causal else mask, settings_of(q, p, causal))
+    return reshape_op.run(permute_op.run(y, dims=(2, 0, 1, 3)), shape=(L, N, E)), shown
 
 
 def _check_settings(p: float, is_causal: bool, mask: Any, bias_k: Any, bias_v: Any) -> None:

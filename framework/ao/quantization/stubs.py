@@ -1,9 +1,9 @@
-"""The marks that quantizable models carry. Nothing is quantized here: in such a model they pass values on."""
+"""The marks that quantizable models carry. Layers take and give floats here, so they pass values on."""
 
 from typing import Any
 
-from ..nn import Module
-from ..tensor import Tensor
+from ...nn import Module
+from ...tensor import Tensor
 
 __all__ = ["DeQuantStub", "QuantStub"]
 

@@ -1,0 +1,331 @@
+#include "quantized/int8.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+
+#include "base/pool.h"
+#include "base/scratch.h"
+#include "base/vecmath.h"
+#include "quantized/int8_tile.h"
+
+namespace fw::int8 {
+namespace {
+
+constexpr int64_t GRAIN = 32768;      // numbers that a thread is woken for
+constexpr int64_t PRODUCTS = 262144;  // and products, about as long
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t whole(int64_t n, int64_t step) { return ceil_div(n, step) * step; }
+
+const Way* find(std::string_view name) {
+    if (name == "plain") return &way_of<Loops<16>>("plain");
+    if (name == "words") return &way_of<Words>("words");
+    if (name == "bytes") return has_dot() ? &way_of<Dot>("bytes") : &way_of<Loops<FW_BYTES>>("bytes");
+    return nullptr;
+}
+
+const Way*& chosen() {
+    static const Way* way = find(has_dot() ? "bytes" : "words");
+    return way;
+}
+
+// -- numbers to bytes -------------------------------------------------------------------------------
+
+struct Range {
+    Vec<float> low{}, high{}, odd{};  // odd: not 0 where a number was inf or nan
+
+    FW_INLINE void take(Vec<float> v) {
+        low = v < low ? v : low, high = v > high ? v : high;
+        odd += v - v;  // nan of inf and nan, and from then on
+    }
+};
+
+void range_of(const float* x, int64_t n, float& low, float& high) {
+    constexpr int step = lanes<float>;
+    Range r[4];
+    int64_t i = 0;
+    for (; i + 4 * step <= n; i += 4 * step)
+        for (int j = 0; j < 4; ++j) r[j].take(load(x + i + j * step));
+    for (; i < n; i += step) r[0].take(i + step <= n ? load(x + i) : load_part(x + i, n - i));
+    low = high = 0;
+    float odd = 0;
+    for (const Range& part : r)
+        for (int j = 0; j < step; ++j) {
+            low = std::min<float>(low, part.low[j]), high = std::max<float>(high, part.high[j]);
+            odd += part.odd[j];
+        }
+    if (odd != odd) high = std::numeric_limits<float>::infinity();
+}
+
+// The bytes of lanes<float> numbers.
+using Lanes = uint8_t __attribute__((vector_size(FW_BYTES / 4)));
+
+FW_INLINE Lanes bytes_of(Vec<float> x, Vec<float> scale, Vec<float> zero) {
+    Vec<float> q = math::rint(x / scale) + zero;
+    q = select<float>(x == x, q, zero);
+    q = q > Vec<float>{} ? q : Vec<float>{};
+    q = q < splat(255.0f) ? q : splat(255.0f);
+    const Vec<int32_t> whole = __builtin_convertvector(q, Vec<int32_t>);
+#if defined(FW_AVX512)
+    return (Lanes)_mm512_cvtepi32_epi8((__m512i)whole);
+#elif defined(FW_AVX2)
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128((__m256i)whole),
+                                           _mm256_extracti128_si256((__m256i)whole, 1));
+    return bits<Lanes>(_mm_cvtsi128_si64(_mm_packus_epi16(words, words)));
+#else
+    return __builtin_convertvector(whole, Lanes);
+#endif
+}
+
+void bytes_of(uint8_t* to, const float* x, int64_t n, Scale s) {
+    constexpr int step = lanes<float>;
+    const Vec<float> scale = splat(s.scale), zero = splat(float(s.zero));
+    for (int64_t i = 0; i < n; i += step) {
+        const bool all = i + step <= n;
+        const Lanes q = bytes_of(all ? load(x + i) : load_part(x + i, n - i), scale, zero);
+        std::memcpy(to + i, &q, all ? size_t(step) : size_t(n - i));
+    }
+}
+
+// -- weights ----------------------------------------------------------------------------------------
+
+// Rows of which whole steps can be read: the last ones, where a step would end behind the array, as copies.
+class Rows {
+  public:
+    Rows(const int8_t* w, int64_t n, int64_t k, int64_t length) : w(w), k(k), length(length) {
+        safe = std::min(n, n * k >= length ? (n * k - length) / std::max<int64_t>(k, 1) + 1 : 0);
+        if (safe == n) return;
+        int8_t* to = scratch<int8_t>(0, (n - safe) * length);
+        std::memset(to, 0, size_t((n - safe) * length));
+        for (int64_t i = safe; i < n; ++i) std::memcpy(to + (i - safe) * length, w + i * k, size_t(k));
+        copies = to;
+    }
+    const int8_t* operator[](int64_t i) const { return i < safe ? w + i * k : copies + (i - safe) * length; }
+    // How many rows from i on, at most `most`, lie one behind the other, and with which step.
+    int together(int64_t i, int most) const { return int(i < safe ? std::min<int64_t>(most, safe - i) : most); }
+    int64_t step(int64_t i) const { return i < safe ? k : length; }
+
+  private:
+    const int8_t* w;
+    int64_t k, length, safe;
+    const int8_t* copies = nullptr;
+};
+
+// The sums over the terms of each row, times `by`.
+void totals(const int8_t* w, int64_t n, int64_t k, int32_t by, int32_t* out) {
+    if (!by) return std::fill(out, out + n, 0), void();
+    parallel(n, std::max<int64_t>(1, PRODUCTS / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            int32_t sum = 0;
+            for (int64_t p = 0; p < k; ++p) sum += w[i * k + p];
+            out[i] = sum * by;
+        }
+    });
+}
+
+// -- from sums to results -----------------------------------------------------------------------------
+
+FW_INLINE FourFloats floats(Four v) { return __builtin_convertvector(v, FourFloats); }
+
+template <class V, class T> FW_INLINE V four(const T* p, int n) {
+    V v{};
+    if (n == ACROSS) std::memcpy(&v, p, sizeof v);
+    else std::memcpy(&v, p, size_t(n) * sizeof(T));
+    return v;
+}
+
+FW_INLINE void put(float* to, FourFloats v, int n) {
+    if (n == ACROSS) std::memcpy(to, &v, sizeof v);
+    else std::memcpy(to, &v, size_t(n) * sizeof(float));
+}
+
+}  // namespace
+
+Scale scale_of(float low, float high) {
+    low = std::min(low, 0.0f), high = std::max(high, 0.0f);
+    Scale s{(high - low) / 255.0f, 0};
+    if (s.scale == 0) s.scale = 1;
+    if (s.finite()) s.zero = int32_t(std::min(std::max(std::nearbyint(-low / s.scale), 0.0f), 255.0f));
+    return s;
+}
+
+Scale scale_of(const float* x, int64_t n) {
+    const int64_t pieces = std::max<int64_t>(1, std::min<int64_t>(ceil_div(n, GRAIN), 256));
+    const int64_t each = ceil_div(n, pieces);
+    float low[256] = {}, high[256] = {};
+    parallel(pieces, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            range_of(x + std::min(n, i * each), std::min(each, std::max<int64_t>(0, n - i * each)), low[i], high[i]);
+    });
+    return scale_of(*std::min_element(low, low + pieces), *std::max_element(high, high + pieces));
+}
+
+void quantize(uint8_t* to, const float* x, int64_t n, Scale s) {
+    parallel(n, GRAIN, [&](int64_t begin, int64_t end) { bytes_of(to + begin, x + begin, end - begin, s); });
+}
+
+void linear(const Linear& g, Scale s) {
+    if (!s.finite()) return std::fill(g.out, g.out + g.m * g.n, std::numeric_limits<float>::quiet_NaN()), void();
+    if (!g.m || !g.n) return;
+    const Way& way = *chosen();
+    const int64_t chunks = ceil_div(g.k, way.chunk), length = chunks * way.chunk;
+    const Rows w(g.w, g.n, g.k, length);
+    // the activations, and behind them a row of ones, of which the products are the sums of the weights
+    uint8_t* q = scratch<uint8_t>(0, (g.m + 1) * length);
+    parallel(g.m, std::max<int64_t>(1, GRAIN / std::max<int64_t>(g.k, 1)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            bytes_of(q + i * length, g.x + i * g.k, g.k, s);
+            std::memset(q + i * length + g.k, way.shift, size_t(length - g.k));
+        }
+    });
+    std::memset(q + g.m * length, way.shift + 1, size_t(g.k));
+    std::memset(q + g.m * length + g.k, way.shift, size_t(length - g.k));
+
+    const int32_t zero = s.zero - way.shift;
+    const bool alone = g.m == 1 && zero;  // then the ones go along, since the weights come from far
+    int32_t* shares = scratch<int32_t>(0, alone ? 1 : g.n);
+    if (!alone) totals(g.w, g.n, g.k, zero, shares);
+    const int64_t high = std::min<int64_t>(g.m, 16 * way.rows), row_blocks = ceil_div(g.m, high);
+    const int64_t groups = ceil_div(g.n, ACROSS), cost = std::max<int64_t>(g.k, 1) * high * ACROSS;
+    const int64_t wide = std::clamp<int64_t>(PRODUCTS / cost, 1, groups), wides = ceil_div(groups, wide);
+    parallel(row_blocks * wides, 1, [&](int64_t begin, int64_t end) {
+        for (int64_t unit = begin; unit < end; ++unit) {
+            const int64_t top = unit / wides * high, bottom = std::min(g.m, top + high);
+            for (int64_t j = unit % wides * wide * ACROSS, last = std::min(g.n, j + wide * ACROSS); j < last; j += ACROSS) {
+                const int n = int(std::min<int64_t>(ACROSS, g.n - j));
+                const int8_t* b[ACROSS];
+                for (int o = 0; o < ACROSS; ++o) b[o] = w[j + std::min(o, n - 1)];
+                const FourFloats factor = four<FourFloats>(g.scales + j, n) * s.scale;
+                const FourFloats bias = g.bias ? four<FourFloats>(g.bias + j, n) : FourFloats{};
+                Four sums[4], share;
+                if (alone) {
+                    way.activations_first[1](q, length, b, chunks, sums);
+                    share = sums[1] * zero;
+                } else {
+                    share = four<Four>(shares + j, n);
+                }
+                for (int64_t i = top; i < bottom;) {
+                    const int rows = int(std::min<int64_t>(way.rows, bottom - i));
+                    if (!alone) way.activations_first[rows - 1](q + i * length, length, b, chunks, sums);
+                    for (int r = 0; r < rows; ++r, ++i) {
+                        FourFloats y = floats(sums[r] - share) * factor;
+                        put(g.out + i * g.n + j, g.bias ? y + bias : y, n);
+                    }
+                }
+            }
+        }
+    });
+}
+
+// -- convolutions -----------------------------------------------------------------------------------
+
+namespace {
+
+constexpr int64_t PIXELS = 48;  // windows that are laid out at a time: they stay in the first caches
+constexpr int64_t PIECE = 16;   // bytes that a window is copied in
+
+// The images as bytes, channels last, with their borders, which are the zero point.
+class Images {
+  public:
+    Images(const Conv& g, Scale s) : g(g), high(g.height + 2 * g.padding[0]), wide(g.width + 2 * g.padding[1]) {
+        const int64_t rows = g.images * high, row = wide * g.channels;
+        to = scratch<uint8_t>(1, rows * row + PIECE);
+        parallel(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(row, 1)), [&](int64_t begin, int64_t end) {
+            uint8_t* line = scratch<uint8_t>(2, g.width);
+            for (int64_t i = begin; i < end; ++i) {
+                uint8_t* at = to + i * row;
+                const int64_t image = i / high, y = i % high - g.padding[0];
+                std::memset(at, s.zero, size_t(row));
+                if (y < 0 || y >= g.height) continue;
+                at += g.padding[1] * g.channels;
+                for (int64_t c = 0; c < g.channels; ++c) {
+                    bytes_of(line, g.x + ((image * g.channels + c) * g.height + y) * g.width, g.width, s);
+                    for (int64_t x = 0; x < g.width; ++x) at[x * g.channels + c] = line[x];
+                }
+            }
+        });
+    }
+
+    // The bytes of group `part` at the upper left corner of the window of a pixel.
+    const uint8_t* window(int64_t image, int64_t part, int64_t pixel) const {
+        const int64_t y = pixel / g.out_size(1) * g.stride[0], x = pixel % g.out_size(1) * g.stride[1];
+        return to + ((image * high + y) * wide + x) * g.channels + part * (g.channels / g.groups);
+    }
+
+    // The window in one piece, in the order of the weights; up to PIECE - 1 bytes of rubbish behind it.
+    void lay_out(uint8_t* out, const uint8_t* from) const {
+        const int64_t depth = g.channels / g.groups;
+        const bool joined = g.groups == 1 && g.dilation[1] == 1;  // a row of the window lies in one piece
+        const int64_t pieces = joined ? 1 : g.kernel[1], run = joined ? g.kernel[1] * depth : depth;
+        for (int64_t ky = 0; ky < g.kernel[0]; ++ky) {
+            const uint8_t* row = from + ky * g.dilation[0] * wide * g.channels;
+            for (int64_t kx = 0; kx < pieces; ++kx, out += run)
+                for (int64_t b = 0; b < run; b += PIECE)
+                    std::memcpy(out + b, row + kx * g.dilation[1] * g.channels + b, PIECE);
+        }
+    }
+
+  private:
+    const Conv& g;
+    const int64_t high, wide;
+    uint8_t* to;
+};
+
+}  // namespace
+
+void conv(const Conv& g, Scale s) {
+    const int64_t pixels = g.out_size(0) * g.out_size(1), all = g.images * g.outputs * pixels;
+    if (!s.finite()) return std::fill(g.out, g.out + all, std::numeric_limits<float>::quiet_NaN()), void();
+    if (!all) return;
+    const Way& way = *chosen();
+    const int64_t k = g.terms(), chunks = ceil_div(k, way.chunk), length = chunks * way.chunk;
+    const Rows w(g.w, g.outputs, k, length);
+    int32_t* shares = scratch<int32_t>(0, g.outputs);
+    totals(g.w, g.outputs, k, s.zero - way.shift, shares);
+    const Images images(g, s);
+    // a window of one pixel with all channels is in one piece as it lies
+    const bool in_place = g.kernel[0] * g.kernel[1] * g.groups == 1 && k == length;
+    const int64_t each = g.outputs / g.groups, blocks = ceil_div(pixels, PIXELS);
+    parallel(g.images * g.groups * blocks, std::max<int64_t>(1, PRODUCTS / (PIXELS * each * length)),
+             [&](int64_t begin, int64_t end) {
+        uint8_t* windows = scratch<uint8_t>(3, PIXELS * length + PIECE);
+        const uint8_t* at[PIXELS];
+        for (int64_t unit = begin; unit < end; ++unit) {
+            const int64_t first = unit % blocks * PIXELS, count = std::min(PIXELS, pixels - first);
+            const int64_t part = unit / blocks % g.groups, image = unit / blocks / g.groups;
+            for (int64_t i = 0; i < count; ++i) {
+                const uint8_t* from = images.window(image, part, first + i);
+                at[i] = in_place ? from : windows + i * length;
+                if (!in_place) images.lay_out(windows + i * length, from);
+            }
+            if (!in_place)  // each was written over by the one behind it
+                for (int64_t i = 0; i < count; ++i) std::memset(windows + i * length + k, way.shift, size_t(length - k));
+            for (int64_t i = count; i < whole(count, ACROSS); ++i) at[i] = at[0];
+            for (int64_t o = part * each, last = o + each; o < last;) {
+                const int rows = w.together(o, int(std::min<int64_t>(way.rows, last - o)));
+                for (int64_t i = 0; i < count; i += ACROSS) {
+                    Four sums[4];
+                    way.weights_first[rows - 1](w[o], w.step(o), at + i, chunks, sums);
+                    for (int r = 0; r < rows; ++r) {
+                        FourFloats y = floats(sums[r] - shares[o + r]) * (s.scale * g.scales[o + r]);
+                        if (g.bias) y += g.bias[o + r];
+                        put(g.out + (image * g.outputs + o + r) * pixels + first + i, y,
+                            int(std::min<int64_t>(ACROSS, count - i)));
+                    }
+                }
+                o += rows;
+            }
+        }
+    });
+}
+
+const char* way() { return chosen()->name; }
+
+bool use(const char* name) {
+    const Way* way = find(name);
+    if (way) chosen() = way;
+    return way != nullptr;
+}
+
+}  // namespace fw::int8

@@ -1,0 +1,3 @@
+"""Modules of 8-bit numbers."""
+
+from . import quantized as quantized

@@ -1,0 +1,3 @@
+"""The older place of `framework.ao.quantization`."""
+
+from .ao.quantization import *  # noqa: F403
