@@ -7,7 +7,7 @@ from typing import Any
 from ... import nn
 from ...dtypes import int8
 from ...nn import Module
-from ...nn.registry import MODULE
+from ...nn.module import MODULE
 from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from ..nn.quantized import static
 from ..nn.quantized.dynamic import attention, linear
