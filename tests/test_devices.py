@@ -8,6 +8,7 @@ import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 
 import framework as fw
+from framework.backends import cuda, nvml
 from framework.backends.precision import check_deterministic
 from framework.errors import DeviceError, OutOfMemoryError
 
@@ -280,3 +281,37 @@ def test_gpus_are_chosen_seeded_and_named(cupy):  # noqa: F811
     assert fw.cuda.current_device() == 0
     with pytest.raises(DeviceError):
         fw.cuda.set_device(99)
+
+
+@pytest.mark.parametrize("chosen, count", [(None, 3), ("", 0), ("1,0", 2), ("0,5,1", 1), ("-1", 0),
+                                           ("0,0", 0), (" 2 ", 1), ("GPU-8932f937", None)])
+def test_gpus_are_counted_without_starting_cuda(monkeypatch, chosen, count):
+    class Library:
+        def nvmlInit_v2(self):
+            return 0
+
+        def nvmlDeviceGetCount_v2(self, found):
+            found._obj.value = 3
+            return 0
+
+        def nvmlShutdown(self):
+            closed.append(True)
+
+    closed = []
+    monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: Library())
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    assert nvml.device_count() == count and closed == [True]
+    monkeypatch.setattr(cuda, "is_built", lambda: True)
+    monkeypatch.setattr(cuda, "is_loaded", lambda: False)
+    if count is not None:
+        monkeypatch.setattr(cuda, "cupy", lambda: pytest.fail("CUDA was started"))
+        assert fw.cuda.is_available() == (count > 0)
+
+
+def test_without_a_driver_nobody_is_counted(monkeypatch):
+    def missing(name):
+        raise OSError(name)
+    monkeypatch.setattr(nvml.ctypes, "CDLL", missing)
+    assert nvml.device_count() is None

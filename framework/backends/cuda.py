@@ -11,7 +11,7 @@ from .. import dtypes
 from ..config import need
 from ..device import Device
 from ..errors import DeviceError
-from . import precision, sdp
+from . import nvml, precision, sdp
 from .gpu_memory import Allocator, install
 
 _cupy: Any = None
@@ -50,6 +50,14 @@ def keep_for(array: Any, stream: Any) -> None:
 def is_built() -> bool:
     """Whether CuPy is installed, GPU or not."""
     return find_spec("cupy") is not None
+
+
+def is_available() -> bool:
+    """Whether CuPy is installed and there is a GPU, without starting CUDA where that can be avoided."""
+    if not is_built():
+        return False
+    count = None if is_loaded() else nvml.device_count()
+    return (device_count() if count is None else count) > 0
 
 
 def device_count() -> int:

@@ -9,12 +9,14 @@ from ..tensor import Tensor
 
 
 def is_available() -> bool:
-    """Whether CuPy is installed and sees a CUDA device.
+    """Whether CuPy is installed and there is a CUDA device.
+
+    Does not start CUDA, where NVIDIA's driver can be asked otherwise, so that processes forked later can.
 
     >>> isinstance(fw.cuda.is_available(), bool)
     True
     """
-    return _backend.device_count() > 0
+    return _backend.is_available()
 
 
 def device_count() -> int:

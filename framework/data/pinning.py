@@ -9,7 +9,7 @@ from ..tensor import Tensor
 
 def can_pin() -> bool:
     """Whether there is a GPU for which memory could be pinned."""
-    return cuda.is_built() and cuda.device_count() > 0
+    return cuda.is_available()
 
 
 def pinned(batch: Any) -> Any:
