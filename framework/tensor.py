@@ -342,17 +342,24 @@ class Tensor:
         if self._array.size != 1:
             raise ShapeError(f"item: wanted a tensor of one element, this one has shape "
                              f"{list(self.shape)}; use .tolist(), or reduce it first")
-        return self._array.item()
+        return self._value("item")
 
     def tolist(self) -> Any:
         """The elements as (nested) Python lists, or a number for a 0-dim tensor."""
+        if type(self._array) is not np.ndarray:
+            cuda.about_to_read(self._array, "tolist")
         return self._array.tolist()
+
+    def _value(self, what: str) -> Any:
+        if type(self._array) is not np.ndarray:
+            cuda.about_to_read(self._array, what)
+        return self._array.item()
 
     def _number(self, kind: Callable) -> Any:
         if self._array.size != 1:
             raise ShapeError(f"{kind.__name__}(): only a tensor of one element converts to a Python "
                              f"number, this one has shape {list(self.shape)}")
-        return kind(self._array.item())
+        return kind(self._value(kind.__name__))
 
     def __float__(self) -> float:
         return self._number(float)
@@ -372,7 +379,7 @@ class Tensor:
         if self._array.size != 1:
             raise ShapeError(f"the truth of a tensor of shape {list(self.shape)} is ambiguous; "
                              f"use x.any() or x.all()")
-        return bool(self._array.item())
+        return bool(self._value("bool"))
 
     def __dir__(self) -> list[str]:
         """What completion shows: no names that begin with one underscore."""

@@ -1,5 +1,6 @@
 """CuPy: the array module and memory of NVIDIA GPUs. Imported from CuPy only when a GPU is named."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
@@ -156,8 +157,37 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
         return cupy().empty(shape, dtype)
 
 
+at_waits: list[Callable[[], None]] = []  # who wants to know that the host waits
+
+
+def waits(what: str) -> None:
+    """To be called where the host is about to wait for the device: a value is read, or a size."""
+    if sync_debug_mode:
+        say_wait(what)
+    for look in at_waits:
+        look()
+
+
+def about_to_read(array: Any, what: str) -> None:
+    """``waits``, if the array is a GPU's."""
+    if _cupy is not None and isinstance(array, _cupy.ndarray):
+        waits(what)
+
+
+sync_debug_mode = 0  # what ``cuda.set_sync_debug_mode`` asked for: 0 nothing, 1 a warning, 2 an error
+
+
+def say_wait(what: str) -> None:
+    """Name who waits, as a warning or an error."""
+    text = f"{what} waits for the device (cuda.set_sync_debug_mode asked to be told)"
+    if sync_debug_mode > 1:
+        raise RuntimeError(text)
+    warnings.warn(text, UserWarning, stacklevel=3)
+
+
 def to_numpy(array: Any) -> np.ndarray:
     """A copy in host memory."""
+    waits("a copy to the host")
     return cupy().asnumpy(array)
 
 
@@ -168,6 +198,7 @@ def linalg_raises() -> AbstractContextManager:
 
 def synchronize(device: Device) -> None:
     """Wait until all work queued on ``device`` is done."""
+    waits("synchronize")
     cupy().cuda.Device(index_of(device)).synchronize()
 
 

@@ -45,6 +45,15 @@ def letter(dtype: np.dtype) -> str:
     return "E" if dtypes.rounded is not None and dtype == dtypes.rounded else ""
 
 
+FLOATS = ("e", "E", "f", "d")  # letters of floating dtypes
+
+
+def char_of(*arrays: Any) -> str:
+    """The letter of the dtype that all arrays have; "" if they differ, or kernels are switched off."""
+    chars = {letter(a.dtype) for a in arrays} if enabled else ()
+    return chars.pop() if len(chars) == 1 else ""
+
+
 def c_type(char: str) -> str:
     """The type of elements in a source, by its letter."""
     return "bf16" if char == "E" else _C[char]
@@ -87,13 +96,15 @@ def module(source: str) -> Any:
 class Source:
     """A file of kernels, compiled for each dtype it is used with: elements are ``T``, computed in ``W``."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *needs: str) -> None:
         self.path = str(path)
+        self.needs = [str(Path(__file__).with_name(name)) for name in needs]  # further files it begins with
         self._kernels: dict[tuple, Callable] = {}
 
     def text(self, char: str) -> str:
         """What is compiled for a dtype."""
-        return f"typedef {c_type(char)} T;\ntypedef {wide(char)} W;\n{text_of(self.path)}"
+        types = f"typedef {c_type(char)} T;\ntypedef {wide(char)} W;\n"
+        return types + "".join(map(text_of, [*self.needs, self.path]))
 
     def kernel(self, name: str, char: str) -> Callable:
         """One of its kernels, for a dtype."""
@@ -107,9 +118,9 @@ class Source:
 SOURCES: list[Source] = []
 
 
-def source(path: str | Path) -> Source:
+def source(path: str | Path, *needs: str) -> Source:
     """The file of kernels of a room; tests and ``cuda.precompile`` find it in ``SOURCES``."""
-    found = Source(path)
+    found = Source(path, *needs)
     SOURCES.append(found)
     return found
 

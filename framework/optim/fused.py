@@ -11,8 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native
-from ..backends import array_module
+from ..backends import array_module, device_code
 from ..tensor import Tensor
+from . import cuda
 
 
 class Fused(NamedTuple):
@@ -31,7 +32,9 @@ def gradients_fit(params: list[Tensor], grads: list[Tensor]) -> bool:
 
 def kernels_for(p: Tensor) -> bool:
     """Whether there are native kernels where ``p`` is."""
-    return _native.module is not None and type(p._array) is np.ndarray
+    if type(p._array) is np.ndarray:
+        return _native.module is not None
+    return device_code.enabled and device_code.is_device_array(p._array)
 
 
 def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]]) -> Collection[int]:
@@ -45,6 +48,10 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]]) -> Collection[i
                 arrays.append(kept[name]._array)
     except (KeyError, AttributeError):  # options that need more state were switched on after the first step
         return range(len(work))
+    if type(arrays[0]) is not np.ndarray:
+        width = 2 + len(names)
+        rows = [arrays[i:i + width] for i in range(0, len(arrays), width)]
+        return cuda.step(function, numbers, rows) if cuda.takes(function) else range(len(work))
     skipped = getattr(_native.module, function)(arrays, numbers)
     return range(len(work)) if skipped is NotImplemented else skipped
 

@@ -17,6 +17,7 @@ from ..record.batched import call, everywhere, front_moved, leading, looped, on_
 from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .index import add_at, extremes
 
 
@@ -82,7 +83,7 @@ def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, ind
 
 embedding_op = Op(
     "embedding", "weight indices", onnx="Gather(weight, indices, axis=0)", batch=batch_embedding,
-    vjp={"weight": _embedding_vjp}, native="embedding",
+    vjp={"weight": _embedding_vjp}, native="embedding", device=cuda.take_rows,
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(
         indices.shape + weight.shape[1:], weight.dtype))
@@ -94,6 +95,7 @@ sparse_embedding = Op(  # its gradient is a sparse tensor
         g, indices, weight_shape, weight_dtype, padding, by_frequency)})
 add_rows = Op(
     "add_rows", "x indices", batch=batch_add_rows, kernel=_add_rows, native="add_rows",
+    device=cuda.add_rows,
     infer=lambda x, indices, *, rows: Meta((rows, *x.shape[indices.ndim:]), x.dtype),
     vjp={"x": lambda g, indices: embedding_op(g, indices, padding=None, by_frequency=False)})
 
@@ -141,7 +143,8 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     if tensor_arg(weight, "embedding", "weight").ndim != 2:
         raise ShapeError(f"embedding: weight must be a table (V, D), got shape {list(weight.shape)}")
     rows = weight.shape[0]
-    _check_indices(input._array, rows, "embedding", f"the table has {rows} rows")
+    if not cuda.checks_itself(input._array):
+        _check_indices(input._array, rows, "embedding", f"the table has {rows} rows")
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:
             raise IndexError(f"embedding: padding_idx={padding_idx} is outside the table of {rows} rows")

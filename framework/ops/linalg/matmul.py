@@ -19,6 +19,7 @@ from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.view import permute_op, reshape_op
+from . import cuda
 from .contract import matmul_kernel
 
 
@@ -127,6 +128,7 @@ def product_flops(x: tuple, *others: Any, out_shape: tuple) -> int:
 
 
 matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", native="matmul", rounds="matmul", kernel=matmul_kernel,
+               device=cuda.matmul,
                infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
                batch=batch_matmul, flops=product_flops)
 
@@ -276,7 +278,7 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
 
 
 linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
-               native="linear", rounds="linear", kernel=_linear_kernel,
+               native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
                infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
                     "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3, flops=product_flops)

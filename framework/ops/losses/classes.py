@@ -18,6 +18,7 @@ from ..record.public import public
 from ..reduce.softmax import log_softmax_op, softmax_op
 from ..reduce.sums import mean_op, sum_op
 from ..shape.view import reshape_op
+from . import cuda
 from .elements import _reduced
 
 # pick_class takes from x (N, C, d1...) the score of the target's class (N, d1...), 0 where the target
@@ -193,10 +194,11 @@ def batch_cross_entropy_grad(op: Op, size: int, arrays: list, batched: tuple, se
 
 
 cross_entropy_grad = Op("cross_entropy_grad", "g x target weight top total", native="cross_entropy_grad",
-                        batch=batch_cross_entropy_grad,
+                        device=cuda.cross_entropy_grad, batch=batch_cross_entropy_grad,
                         kernel=_cross_entropy_grad_kernel, infer=lambda g, x, *_, **__: x, vjp=_of_backward)
 cross_entropy_op = Op(
     "cross_entropy", "x target weight", batch=batch_cross_entropy, outputs="loss top total",
+    device=cuda.cross_entropy,
     differentiable=1, native="cross_entropy",
     onnx="losses(x, target, weight, ignore, smoothing, reduction)",
     kernel=_cross_entropy_kernel, infer=lambda x, target, weight, *, reduction, **_: (

@@ -24,6 +24,7 @@ from ..record.public import public
 from ..reduce.sums import kept_shape, mean_op
 from ..shape.broadcast import expand, sum_to
 from ..shape.view import reshape_op
+from . import cuda
 
 # -- records -------------------------------------------------------------------------------------
 
@@ -243,7 +244,7 @@ def _normalizing(name: str, onnx: str | None = None) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
               batch=batch_norm_grad,
-              native=f"{name}_grad", infer=_grad_infer,
+              native=f"{name}_grad", infer=_grad_infer, device=cuda.norm_grad,
               vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
                   *_of_backward(h, g, x, weight, dims, per, eps, wanted, needs, True), None, None])
 
@@ -254,7 +255,7 @@ def _normalizing(name: str, onnx: str | None = None) -> Op:
         return [part if need else None for part, need in zip(found, needs)]
 
     return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
-              infer=_norm_infer, vjp=pull, batch=batch_norm_of,
+              device=cuda.norm, infer=_norm_infer, vjp=pull, batch=batch_norm_of,
               onnx=onnx)
 
 
@@ -263,7 +264,8 @@ layer_norm_op, group_norm_op = _normalizing("layer_norm", _NORMED), _normalizing
 batch_norm_op = _normalizing("batch_norm", _NORMED)  # of the batch; with given averages: ``batch_norm_eval``
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    batch=batch_norm_grad,
-                   native="rms_norm_grad", infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
+                   native="rms_norm_grad", device=cuda.rms_norm_grad,
+                   infer=lambda *xs, **settings: _grad_infer(*xs, **settings)[:2],
                    vjp=lambda h, g, x, weight, dims, per, eps, wanted, needs: [
                        *_of_backward([*h, None], g, x, weight, dims, per, eps, wanted, needs, False), None])
 
@@ -277,7 +279,7 @@ def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tupl
 rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
                  outputs="y var", differentiable=1, kernel=_rms_kernel,
                  batch=batch_norm_of,
-                 native="rms_norm", vjp=_rms_norm_pull,
+                 native="rms_norm", device=cuda.rms_norm, vjp=_rms_norm_pull,
                  infer=lambda x, weight, **settings: _norm_infer(x, weight, None, **settings)[:2])
 
 

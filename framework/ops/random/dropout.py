@@ -21,6 +21,7 @@ from ..record.args import floating, number_arg, tensor_arg
 from ..record.op import Op
 from ..record.public import public
 from ..write.inplace import inplace as in_place_form
+from . import cuda
 
 # dropped elements take the value selu tends to for x -> -inf: -scale * alpha
 _SELU_LIMIT = -1.7580993408473766
@@ -34,17 +35,14 @@ def _check(x: Any, p: float, op: str, training: bool) -> None:
         raise ValueError(f"{op}: p is the probability to drop, it must be in [0, 1], got {p}")
 
 
-def _factor(p: float) -> float:
-    return 1 / (1 - p) if p < 1 else 1.0
-
-
 def _dropout_kernel(xp: Any, x: Any, *, p: float, key: int) -> Any:
     mask = coins(key, x.size, p).reshape(x.shape).astype(x.dtype)
-    mask *= _factor(p)
+    mask *= cuda.factor(p)
     return x * xp.asarray(mask)
 
 
 dropout_op = Op("dropout", "x", onnx="dropped(x, p)", kernel=_dropout_kernel, native="dropout", jvp="linear",
+                device=cuda.dropout,
                 infer=lambda x, *, p, key: x, vjp={"x": lambda g, p, key: dropout_op(g, p=p, key=key)})
 
 
@@ -60,7 +58,7 @@ def _drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, 
     if not training or p == 0:
         return x
     mask = _kept(x, p, shape)
-    mask *= _factor(p)
+    mask *= cuda.factor(p)
     run = in_place_form(mul, "dropout", mul.op) if inplace else mul
     return run(x, wrap(mask))
 

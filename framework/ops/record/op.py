@@ -99,9 +99,9 @@ class Op(GraphOp):
     strided: whether the result depends on how the input lies in memory.
     flops: ``flops(*shapes, out_shape)``, how many floating-point operations a call takes, for those whose
         number is worth counting (``utils/flop_counter.py``).
-    device: a GPU's function, which launches kernels of our own and is asked before ``cuda_kernel``. It
-    takes what
-        ``native`` takes, bfloat16 too, and so do the rules; it may answer NotImplemented.
+    device: a GPU's function, which launches kernels of our own and is asked before ``cuda_kernel``. It takes
+        what ``native`` takes, bfloat16 too, and so do the rules unless ``rules_round=False``; it may answer
+        NotImplemented.
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
@@ -119,7 +119,8 @@ class Op(GraphOp):
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
                  rounded: Callable | None = None, batch: Callable | None = None,
                  onnx: str | None = None, real_indices: bool = False, strided: bool = False,
-                 flops: Callable | None = None, device: Callable | None = None) -> None:
+                 flops: Callable | None = None, device: Callable | None = None,
+                 rules_round: bool = True) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
         self.inputs = tuple(inputs.lstrip("*").split())
@@ -134,6 +135,7 @@ class Op(GraphOp):
         self.rounded = rounded or rounded_or(rounds, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel
         self.device = device
+        self.rules_round = device is not None and rules_round
         self.jvp = jvp
         self.infer = infer
         self.view = view
@@ -268,7 +270,7 @@ class Op(GraphOp):
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
         """The gradients of the inputs from that of the output; ``live``: as tensors, recorded."""
         if (dtypes.rounded is not None and not (live or self.moves) and is_rounded(g)
-                and not (self.rounded if is_numpy(g) else self.device)):  # those rules round by themselves
+                and not (self.rounded if is_numpy(g) else self.rules_round)):  # they do it themselves
             wide = Node(self, node.edges, widen(node.kept), node.versions, widen(node.settings), None)
             return in_bfloat16(self.pull(wide, widen(g), edges, live))
         if self.masks and state.walk is not None:
@@ -343,7 +345,7 @@ class Op(GraphOp):
             if self.device is not None and (out := self.device(*arrays, **settings)) is not NotImplemented:
                 return out
             if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
-                return in_float32(partial(self.cuda_kernel, cuda.cupy()), *arrays, **settings)
+                return in_float32(self.cuda, *arrays, **settings)
             return self.cuda_kernel(cuda.cupy(), *arrays, **settings)
 
     def kernel_for(self, arrays: Iterable) -> Callable:

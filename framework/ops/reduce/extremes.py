@@ -13,6 +13,7 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
+from . import cuda
 from .along import kept_shape, to_chosen
 from .sums import reduced, sum_op
 
@@ -45,11 +46,13 @@ def _even_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
 
 
 amax_op = Op("amax", "x", onnx="reduced('ReduceMax', x, dims, keepdim)",
-             masks=True, native="amax", infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
+             masks=True, native="amax", device=cuda.folded("amax"), rules_round=False,
+             infer=_extreme_infer("amax"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.max(axis=dims, keepdims=keepdim))
 amin_op = Op("amin", "x", onnx="reduced('ReduceMin', x, dims, keepdim)",
-             masks=True, native="amin", infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
+             masks=True, native="amin", device=cuda.folded("amin"), rules_round=False,
+             infer=_extreme_infer("amin"), vjp={"x": _even_vjp},
              batch=along("dims"),
              kernel=lambda xp, x, *, dims, keepdim: x.min(axis=dims, keepdims=keepdim))
 

@@ -11,6 +11,7 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import reshape_op
+from . import cuda
 from .sums import sum_op
 
 
@@ -70,21 +71,23 @@ def _infer(x: Meta, *, dim: int) -> Meta:
 
 # the backward of softmax, y * (g - sum(g * y)), and that of its logarithm, g - exp(y) * sum(g)
 softmax_grad = Op("softmax_grad", "g y", kernel=_softmax_grad_kernel, native="softmax_grad",
+                  device=cuda.softmax_grad,
                   batch=along("dim"),
                   infer=lambda g, y, *, dim: y, vjp={"g": lambda h, y, dim: softmax_grad(h, y, dim=dim),
                                                      "y": _softmax_grad_of_y})
 log_softmax_grad = Op("log_softmax_grad", "g y", kernel=_log_softmax_grad_kernel, native="log_softmax_grad",
+                      device=cuda.log_softmax_grad,
                       batch=along("dim"),
                       infer=lambda g, y, *, dim: y, vjp={
                           "g": _log_softmax_grad_of_g,
                           "y": lambda h, g, y, dim: -h * exp.op(y) * _sum(g, dim)})
 
 softmax_op = Op("softmax", "x", onnx="Softmax(x, axis=dim)",
-                kernel=_softmax_kernel, native="softmax", infer=_infer, jvp="symmetric",
+                kernel=_softmax_kernel, native="softmax", infer=_infer, jvp="symmetric", device=cuda.softmax,
                 batch=along("dim"),
                 vjp={"x": lambda g, out, dim: softmax_grad(g, out, dim=dim)})
 log_softmax_op = Op("log_softmax", "x", onnx="LogSoftmax(x, axis=dim)",
-                    kernel=_log_softmax_kernel, native="log_softmax", infer=_infer,
+                    kernel=_log_softmax_kernel, native="log_softmax", infer=_infer, device=cuda.log_softmax,
                     batch=along("dim"),
                     vjp={"x": lambda g, out, dim: log_softmax_grad(g, out, dim=dim)})
 

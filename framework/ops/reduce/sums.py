@@ -17,6 +17,7 @@ from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..shape.broadcast import expand
 from ..shape.view import permute_op, reshape_op
+from . import cuda
 from .along import kept_shape
 
 exp_op = exp.op
@@ -67,10 +68,12 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
 
 sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)",
             batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
+            device=cuda.folded("sum"),
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
 mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
              batch=along("dims"),
-             jvp="linear", native="mean", kernel=_mean_kernel, infer=_same, vjp={"x": _mean_vjp})
+             jvp="linear", native="mean", kernel=_mean_kernel, infer=_same,
+             device=cuda.folded("mean"), rules_round=False, vjp={"x": _mean_vjp})
 
 
 @public(method=True, op=sum_op, out=True, deferred=True)

@@ -27,6 +27,7 @@ from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
 from ..write.twice import twice
+from . import cuda
 from .attention_kernels import attention_grad_kernel, attention_kernel
 
 _OP = "scaled_dot_product_attention"
@@ -110,7 +111,8 @@ def batch_attention_grad(op: Op, size: int, arrays: list, batched: tuple, settin
 
 attention_grad = Op("attention_grad", "g q k v mask out lse", outputs="gq gk gv gmask", infer=_grad_infer,
                     batch=batch_attention_grad,
-                    kernel=attention_grad_kernel, native="attention_grad", vjp=_grad_twice,
+                    kernel=attention_grad_kernel, native="attention_grad", device=cuda.attention_grad,
+                    vjp=_grad_twice,
                     loose_from=NEVER)
 def _flops(q: tuple, k: tuple, v: tuple, mask: Any, out_shape: tuple) -> int:
     return 2 * math.prod(out_shape[:-1]) * k[-2] * (q[-1] + out_shape[-1])
@@ -121,7 +123,8 @@ attention = Op("scaled_dot_product_attention", "q k v mask",
                onnx="attention(q, k, v, mask, causal, scale, p)",
                outputs="out lse", differentiable=1,
                batch=rowwise,
-               infer=_infer, kernel=attention_kernel, native="attention", vjp=_attention_vjp,
+               infer=_infer, kernel=attention_kernel, native="attention", device=cuda.attention,
+               vjp=_attention_vjp,
                arguments="query key value attn_mask", loose_from=NEVER, flops=_flops)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...philox import coins
-from ..random.dropout import _factor
+from ..random.cuda import factor
 from ..shape.broadcast import sum_to
 
 
@@ -50,7 +50,7 @@ def _shut(xp: Any, mask: Any, causal: bool) -> Any:
 
 def _factors(xp: Any, weights: Any, p: float, key: int) -> Any:
     mask = coins(key, weights.size, p).reshape(weights.shape).astype(weights.dtype)
-    mask *= _factor(p)
+    mask *= factor(p)
     return xp.asarray(mask)
 
 

@@ -1,0 +1,57 @@
+"""What kernels of GPUs found wrong: an index out of range, say. It is told at the next wait for the device.
+
+A kernel that checks gets the device's flag (``memory``) and the number of its message (``site``). The first
+fault since the last look stays in the flag; ``look``, called wherever the host waits, raises it as an
+IndexError.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from . import cuda, device_code
+
+_FLAG = np.dtype([("code", "i4"), ("where", "i4"), ("value", "i8"), ("size", "i8")])
+_messages: list[str] = []
+_flags: dict[tuple[Any, int], Any] = {}  # of each device
+_used: set[int] = set()  # devices whose flag a kernel has been given since the last look
+
+
+def site(message: str) -> int:
+    """The number of a message, in which {value}, {size} and {last} (size - 1) stand for what was found."""
+    _messages.append(message)
+    return len(_messages)
+
+
+def memory() -> Any:
+    """The flag of the current device, for a kernel that may raise it."""
+    module = cuda.cupy()
+    device = int(module.cuda.runtime.getDevice())
+    _used.add(device)
+    found = _flags.get((module, device))
+    if found is None:
+        found = _flags[module, device] = module.zeros(_FLAG.itemsize, np.uint8)
+    return found
+
+
+def look() -> None:
+    """Raise what kernels have found since the last look; the host is waiting anyway."""
+    if not _used or not device_code.enabled:
+        return
+    module = cuda.cupy()
+    for device in list(_used):
+        _used.discard(device)
+        flag = _flags.get((module, device))
+        if flag is None:
+            continue
+        with module.cuda.Device(device):
+            found = np.frombuffer(flag.get().tobytes(), _FLAG)[0]
+            if not found["code"]:
+                continue
+            flag.fill(0)
+        value, size = int(found["value"]), int(found["size"])
+        text = _messages[int(found["code"]) - 1].format(value=value, size=size, last=size - 1)
+        raise IndexError(f"{text} (found on cuda:{device}, told when the host waited for it)")
+
+
+cuda.at_waits.append(look)

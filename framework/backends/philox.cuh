@@ -1,0 +1,38 @@
+// Philox 4x64 with ten rounds, as NumPy counts it (Salmon et al., 2011): four words of a counter under a key.
+struct Words { u64 at[4]; };
+
+__device__ __forceinline__ u64 high_product(u64 a, u64 b) {
+#ifdef CUDA_ON_CPU
+  return u64((unsigned __int128)(a) * b >> 64);
+#else
+  return __umul64hi(a, b);
+#endif
+}
+
+__device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) {
+  u64 x0 = c0, x1 = c1, x2 = 0, x3 = 0;
+  for (int round = 0; round < 10; ++round) {
+    if (round) { k0 += 0x9E3779B97F4A7C15ull; k1 += 0xBB67AE8584CAA73Bull; }
+    u64 low0 = 0xD2E7470EE14C6C93ull * x0, low2 = 0xCA5A826395121157ull * x2;
+    u64 high0 = high_product(0xD2E7470EE14C6C93ull, x0), high2 = high_product(0xCA5A826395121157ull, x2);
+    x0 = high2 ^ x1 ^ k0;
+    x1 = low2;
+    x2 = high0 ^ x3 ^ k1;
+    x3 = low0;
+  }
+  Words words = {{x0, x1, x2, x3}};
+  return words;
+}
+
+#define COINS 0x636f696e73ull  // the second word of the key of coins
+
+// Coin ``i`` of a key, 0 with probability p: ``whole`` is the integral part of p * 2**16 and ``rest`` what is left.
+// 16 bits decide; where they are ``whole``, a number of the coin's own (``philox.py`` says the same in NumPy).
+struct Coins { i64 key, whole; double rest; };
+__device__ __forceinline__ bool coin_of(const Words& words, const Coins& coins, i64 i) {
+  i64 bits = i64(words.at[i / 4 % 4] >> (i % 4 * 16) & 0xffff);
+  if (bits != coins.whole || coins.rest == 0) return bits >= coins.whole;
+  return double(philox(u64(coins.key), COINS, u64(i) + 1, 1).at[0] >> 11) * 1.1102230246251565e-16 >= coins.rest;
+}
+__device__ __forceinline__ Words words_of(const Coins& coins, i64 i) { return philox(u64(coins.key), COINS, u64(i / 16) + 1, 0); }
+__device__ __forceinline__ bool coin(const Coins& coins, i64 i) { return coin_of(words_of(coins, i), coins, i); }

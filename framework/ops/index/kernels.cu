@@ -1,0 +1,40 @@
+// Rows of a table by index, and rows added up at their indices. T: elements; W: what is computed in.
+
+// out (n, width) = table (rows, width)[indices]; an index outside raises the flag and gives 0
+extern "C" __global__ void take_rows(T* out, const T* table, const i64* indices, i64 n, i64 width, i64 rows, Flag* flag,
+                                     i64 where) {
+  i64 total = n * width, step = i64(gridDim.x) * blockDim.x;
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+    i64 row = i / width, index = indices[row];
+    if (index < 0 || index >= rows) {
+      if (i == row * width) raise_flag(flag, int(where), index, rows);
+      T nothing = {};
+      out[i] = nothing;
+    } else {
+      out[i] = table[index * width + i % width];
+    }
+  }
+}
+
+// sums (rows, width), zeros before, += x (n, width) at indices, in any order; rows of ``padding`` are left out
+extern "C" __global__ void add_rows(W* sums, const T* x, const i64* indices, i64 n, i64 width, i64 rows, i64 padding) {
+  i64 total = n * width, step = i64(gridDim.x) * blockDim.x;
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < total; i += step) {
+    i64 index = indices[i / width];
+    if (index >= 0 && index < rows && index != padding) atomicAdd(&sums[index * width + i % width], W(up(x[i])));
+  }
+}
+
+// the same with the terms of each sum in their order: a block makes 32 columns of a row of the table
+extern "C" __global__ void add_rows_in_order(T* sums, const T* x, const i64* indices, i64 n, i64 width, i64 rows,
+                                             i64 padding) {
+  i64 column = i64(blockIdx.y) * blockDim.x + threadIdx.x;
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    if (column >= width) continue;
+    W sum = 0;
+    if (row != padding)
+      for (i64 k = 0; k < n; ++k)
+        if (indices[k] == row) sum += up(x[k * width + column]);
+    sums[row * width + column] = Of<T>::down(sum);
+  }
+}

@@ -1,0 +1,152 @@
+"""Norms on GPUs: one kernel forward; backward one for the input, and folds for weights that rows share."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...backends import cuda, device_code
+from ..language.cuda_fold import DeviceFold
+
+_SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
+_NORM = np.dtype(
+    [
+        (name, "i8")
+        for name in ("rows", "n", "inner", "outer", "row_step", "weight_rows", "weight_step", "weight_inner")
+    ]
+)
+_of_weight = DeviceFold("g * (x - mean) * rsqrt(var + eps)", ("g", "x", "mean", "var", "eps"))
+_of_rms_weight = DeviceFold("g * x * rsqrt(var + eps)", ("g", "x", "var", "eps"))
+_of_bias = DeviceFold("g", ("g",))
+
+
+def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """How elements, rows and weights lie; None for what the kernel does not take."""
+    plan = np.zeros(1, _NORM)
+    ndim, n = len(shape), math.prod(shape[d] for d in dims)
+    channels = per if len(per) == ndim else (1,) * (ndim - len(per)) + per
+    if dims == tuple(range(ndim - len(dims), ndim)):  # the last dimensions: layer and group norm
+        row = channels[: ndim - len(dims)]
+        inside = channels[ndim - len(dims) :]
+        if math.prod(row) > 1 and row[-1] != math.prod(row):
+            return None
+        last = next((d for d in range(len(inside) - 1, -1, -1) if inside[d] > 1), -1)
+        if any(s not in (1, shape[ndim - len(dims) + d]) for d, s in enumerate(inside)) or any(
+            inside[d] == 1 != shape[ndim - len(dims) + d] for d in range(last)
+        ):
+            return None
+        weight_inner = math.prod(shape[ndim - len(dims) + last + 1 :])
+        plan[0] = (math.prod(shape) // n, n, n, 0, n, math.prod(row), math.prod(inside), weight_inner)
+    elif dims == (0, *range(2, ndim)) and math.prod(channels) == shape[1]:
+        inside = math.prod(shape[2:])
+        plan[0] = (shape[1], n, inside, shape[1] * inside, inside, shape[1], 1, n)
+    else:
+        return None
+    return plan
+
+
+def _ready(arrays: list[Any], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """(letter, plan, arrays in rows), or None."""
+    given = [a for a in arrays if a is not None]
+    char, shape = device_code.char_of(*given), given[0].shape
+    if char not in device_code.FLOATS or not given[0].size:
+        return None
+    plan = _plan(shape, tuple(d % len(shape) for d in dims), per)
+    if plan is None:
+        return None
+    rows = cuda.cupy().ascontiguousarray
+    return char, plan, [None if a is None else rows(a) for a in arrays]
+
+
+def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
+    rows, n = int(plan["rows"][0]), int(plan["n"][0])
+    return (min(rows, 1 << 30),), (min(1024, max(32, 1 << (n // 4).bit_length())),)
+
+
+def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
+    """The device function of layer, group and batch norm."""
+    ready = _ready([x, weight, bias], dims, per)
+    if ready is None:
+        return NotImplemented
+    char, plan, (x, weight, bias) = ready
+    empty = cuda.cupy().empty
+    small = tuple([1 if d in {e % x.ndim for e in dims} else s for d, s in enumerate(x.shape)])
+    y, mean, var = empty(x.shape, x.dtype), empty(small, x.dtype), empty(small, x.dtype)
+    _SOURCE.kernel("norm", char)(*_launch(plan), (y, mean, var, x, weight, bias, plan, float(eps), 1))
+    return y, mean, var
+
+
+def rms_norm(x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
+    """That of rms_norm."""
+    ready = _ready([x, weight], dims, per)
+    if ready is None:
+        return NotImplemented
+    char, plan, (x, weight) = ready
+    empty = cuda.cupy().empty
+    y, var = empty(x.shape, x.dtype), empty((*x.shape[: x.ndim - len(dims)], *(1,) * len(dims)), x.dtype)
+    _SOURCE.kernel("norm", char)(*_launch(plan), (y, None, var, x, weight, None, plan, float(eps), 0))
+    return y, var
+
+
+def norm_grad(
+    g: Any,
+    x: Any,
+    weight: Any,
+    mean: Any,
+    var: Any,
+    *,
+    dims: tuple[int, ...],
+    per: tuple[int, ...],
+    eps: float,
+    wanted: tuple[bool, bool],
+) -> Any:
+    """That of their backward."""
+    ready = _ready([x, g, weight, mean, var], dims, per)
+    if ready is None:
+        return NotImplemented
+    char, plan, (x, g, weight, mean, var) = ready
+    empty = cuda.cupy().empty
+    nothing = empty(0, x.dtype)
+    channels = per if len(per) == x.ndim else (1,) * (x.ndim - len(per)) + per
+    one = (
+        wanted[1] and int(plan["weight_rows"][0]) == int(plan["rows"][0]) and int(plan["weight_step"][0]) == 1
+    )
+    shape = per if len(per) == len(dims) else (math.prod(per),)
+    gx = empty(x.shape, x.dtype) if wanted[0] else None
+    gw = empty(shape, x.dtype) if wanted[1] else nothing
+    gb = empty(shape, x.dtype) if wanted[1] and mean is not None else nothing
+    if wanted[0] or one:
+        _SOURCE.kernel("norm_grad", char)(
+            *_launch(plan),
+            (
+                gx,
+                gw if one else None,
+                gb if one and mean is not None else None,
+                g,
+                x,
+                weight,
+                mean,
+                var,
+                plan,
+                float(eps),
+            ),
+        )
+    if wanted[1] and not one:
+        others = tuple([d for d in range(x.ndim) if channels[d] == 1])
+        if not others:
+            return NotImplemented
+        eps = float(eps)
+        gw = (
+            _of_weight("sum", others, shape, g, x, mean, var, eps)
+            if mean is not None
+            else _of_rms_weight("sum", others, shape, g, x, var, eps)
+        )
+        gb = _of_bias("sum", others, shape, g) if mean is not None else nothing
+    return nothing if gx is None else gx, gw, gb
+
+
+def rms_norm_grad(g: Any, x: Any, weight: Any, var: Any, **settings: Any) -> Any:
+    """That of rms_norm's backward."""
+    found = norm_grad(g, x, weight, None, var, **settings)
+    return found if found is NotImplemented else found[:2]

@@ -1,0 +1,85 @@
+"""Steps of optimizers on GPUs: one launch for all parameters of a dtype, however many (``kernels.cu``).
+
+The kernel finds parameters, gradients and states by a table of addresses on the device, which is sent again
+only when an address has changed; memory that comes from a pool mostly is the same at each step.
+"""
+
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..backends import cuda, device_code
+
+_SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
+_CHUNK = 4096  # elements that a block takes, as in ``kernels.cu``
+_NUMBERS = np.dtype([("at", "f8", (24,))])
+_GRADIENT, _DENOMINATOR = "maximize weight_decay", "eps eps_inside"
+_ORDER = {  # what ``at`` is, by name of the kernel
+    "sgd_step": f"{_GRADIENT} lr momentum has_momentum share first dampened nesterov",
+    "adam_step": f"{_GRADIENT} {_DENOMINATOR} correction root_correction corrected lr shrink b1 rest1 b2 "
+    "rest2 decoupled amsgrad",
+    "rmsprop_step": f"{_GRADIENT} {_DENOMINATOR} lr alpha rest momentum centered has_momentum",
+    "adagrad_step": f"{_GRADIENT} {_DENOMINATOR} lr",
+    "adadelta_step": f"{_GRADIENT} lr rho rest eps",
+    "adamax_step": f"{_GRADIENT} lr b1 rest1 b2 eps",
+}
+# the last ones: rows as bytes, the same on the device, blocks
+_tables: dict[tuple, tuple[bytes, Any, int]] = {}
+
+
+def takes(function: str) -> bool:
+    """Whether there is a kernel for a step of this name."""
+    return function in _ORDER
+
+
+def _fits(tensors: list[Any]) -> str:
+    """The letter of the dtype of tensors that a kernel can take; "" of others."""
+    first = tensors[0]
+    char = device_code.char_of(*tensors)
+    plain = all(a.flags.c_contiguous and a.shape == first.shape for a in tensors)
+    return char if plain and char in device_code.FLOATS else ""
+
+
+def step(function: str, numbers: dict[str, Any], rows: list[list[Any]]) -> Collection[int]:
+    """Update rows of (parameter, gradient, states); gives the positions of those left out."""
+    values = np.zeros(1, _NUMBERS)
+    names = _ORDER[function].split()
+    if not all(isinstance(numbers[n], (int, float)) for n in names):
+        return range(len(rows))
+    values["at"][0, : len(names)] = [numbers[n] for n in names]
+    work: dict[tuple[str, int], list[list[Any]]] = {}
+    left, seen = [], set()
+    for i, tensors in enumerate(rows):
+        char, pointer = _fits(tensors), tensors[0].data.ptr
+        if not char or pointer in seen:  # memory that parameters share is updated by one after the other
+            left.append(i)
+        elif tensors[0].size:
+            seen.add(pointer)
+            work.setdefault((char, int(tensors[0].device.id)), []).append(tensors)
+    for (char, device), group in work.items():
+        with cuda.cupy().cuda.Device(device):
+            table, blocks = _table(group, (function, char, device, group[0][0].data.ptr))
+            _SOURCE.kernel(function, char)(
+                (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values)
+            )
+    return left
+
+
+def _table(group: list[list[Any]], key: tuple) -> tuple[Any, int]:
+    """Addresses, sizes and first blocks of tensors, on the device, and the number of blocks."""
+    rows, block = [], 0
+    for tensors in group:
+        size = tensors[0].size
+        rows.append([*[a.data.ptr for a in tensors], size, block])
+        block += math.ceil(size / _CHUNK)
+    table = np.array(rows, np.int64)
+    text = table.tobytes()
+    found = _tables.get((*key, cuda.cupy()))
+    if found is None or found[0] != text:
+        if len(_tables) > 64:
+            _tables.clear()
+        found = _tables[*key, cuda.cupy()] = text, cuda.cupy().asarray(table), block
+    return found[1], found[2]

@@ -1,0 +1,134 @@
+// Steps of optimizers for all parameters in one launch. Each row of the table is a tensor: the addresses of parameter,
+// gradient and states, the number of elements, and the first block that works on it. T: elements; W: computed in.
+// The operations are those of ``Optimizer.update`` in their order.
+
+struct Numbers { double at[24]; };
+#define CHUNK 4096  // elements that a block takes
+
+struct Span { const i64* row; i64 from, to; };
+
+__device__ __forceinline__ Span span_of(const i64* table, i64 tensors, i64 width) {
+  i64 low = 0, high = tensors - 1, block = blockIdx.x;
+  while (low < high) {
+    i64 middle = (low + high + 1) / 2;
+    if (table[middle * width + width - 1] <= block) low = middle; else high = middle - 1;
+  }
+  const i64* row = table + low * width;
+  i64 size = row[width - 2], from = (block - row[width - 1]) * CHUNK;
+  Span span = {row, from, from + CHUNK < size ? from + CHUNK : size};
+  return span;
+}
+
+// names of numbers, as ``cuda.py`` lists them
+#define N(i) W(numbers.at[i])
+#define EACH(i) for (i64 i = span.from + threadIdx.x; i < span.to; i += blockDim.x)
+#define TENSOR(k) reinterpret_cast<T*>(span.row[k])
+
+extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *bs = N(4) != 0 ? TENSOR(2) : nullptr;
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), momentum = N(3), share = N(5);
+  bool first = N(6) != 0, dampened = N(7) != 0, nesterov = N(8) != 0;
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    if (bs) {
+      W b = momentum * (first ? W(0) : W(up(bs[i])));
+      b += dampened ? share * g : g;
+      bs[i] = Of<T>::down(b);
+      g = nesterov ? g + momentum * b : b;
+    }
+    ps[i] = Of<T>::down(p - lr * g);
+  }
+}
+
+extern "C" __global__ void adam_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *vs = TENSOR(3), *tops = N(14) != 0 ? TENSOR(4) : nullptr;
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), correction = N(4), root = N(5);
+  bool inside = N(3) != 0, corrected = N(6) != 0, decoupled = N(13) != 0;
+  W lr = N(7), shrink = N(8), b1 = N(9), rest1 = N(10), b2 = N(11), rest2 = N(12);
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decoupled) p *= shrink;
+    else if (decay != 0) g += decay * p;
+    W m = b1 * up(ms[i]) + rest1 * g, v = b2 * up(vs[i]) + rest2 * g * g;
+    ms[i] = Of<T>::down(m);
+    vs[i] = Of<T>::down(v);
+    if (tops) {
+      v = maximum(W(up(tops[i])), v);
+      tops[i] = Of<T>::down(v);
+    }
+    W d = inside ? sqrt(v / correction + eps) : (corrected ? sqrt(v) / root : sqrt(v)) + eps;
+    ps[i] = Of<T>::down(p - lr * (m / d));
+  }
+}
+
+extern "C" __global__ void rmsprop_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *vs = TENSOR(2);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), lr = N(4), alpha = N(5), rest = N(6), momentum = N(7);
+  bool inside = N(3) != 0, centered = N(8) != 0, moving = N(9) != 0;
+  T* means = centered ? TENSOR(3) : nullptr;
+  T* bs = moving ? TENSOR(centered ? 4 : 3) : nullptr;
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W v = alpha * up(vs[i]) + rest * g * g;
+    vs[i] = Of<T>::down(v);
+    if (means) {
+      W mean = alpha * up(means[i]) + rest * g;
+      means[i] = Of<T>::down(mean);
+      v = maximum(W(v - mean * mean), W(0));
+    }
+    g /= inside ? sqrt(v + eps) : sqrt(v) + eps;
+    if (bs) {
+      g += momentum * up(bs[i]);
+      bs[i] = Of<T>::down(g);
+    }
+    ps[i] = Of<T>::down(p - lr * g);
+  }
+}
+
+extern "C" __global__ void adagrad_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *sums = TENSOR(2);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), lr = N(4);
+  bool inside = N(3) != 0;
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W v = up(sums[i]) + g * g;
+    sums[i] = Of<T>::down(v);
+    ps[i] = Of<T>::down(p - lr * (g / (inside ? sqrt(v + eps) : sqrt(v) + eps)));
+  }
+}
+
+extern "C" __global__ void adadelta_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *vs = TENSOR(2), *ds = TENSOR(3);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), rho = N(3), rest = N(4), eps = N(5);
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W v = rho * up(vs[i]) + rest * g * g, d = up(ds[i]);
+    vs[i] = Of<T>::down(v);
+    W step = sqrt((d + eps) / (v + eps)) * g;
+    ds[i] = Of<T>::down(rho * d + rest * step * step);
+    ps[i] = Of<T>::down(p - lr * step);
+  }
+}
+
+extern "C" __global__ void adamax_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *us = TENSOR(3);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), b1 = N(3), rest1 = N(4), b2 = N(5), eps = N(6);
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W m = b1 * up(ms[i]) + rest1 * g, u = maximum(b2 * up(us[i]), W(fabs(g) + eps));
+    ms[i] = Of<T>::down(m);
+    us[i] = Of<T>::down(u);
+    ps[i] = Of<T>::down(p - lr * (m / u));
+  }
+}

@@ -1,0 +1,273 @@
+"""The kernels that stand in rooms (softmax, norms, losses, attention, ...) beside the CPU's results.
+
+Each case runs on a device with kernels, in both orders of threads, over guarded memory: values and gradients.
+"""
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+from framework import nn
+from framework.backends import device_code
+
+F = nn.functional
+CASES = {}
+TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 5e-2, "float16": 5e-3}
+
+
+def case(*shapes, kernels, dtypes="float32 float64 bfloat16", **more):
+    """A function of (floating tensors of these shapes, and others) whose device kernels are ``kernels``."""
+
+    def add(function):
+        CASES[function.__name__] = (function, shapes, set(kernels.split()), dtypes.split(), more)
+        return function
+
+    return add
+
+
+def integers(high, *shape):
+    return fw.tensor(np.random.default_rng(1).integers(0, high, shape))
+
+
+@case((5, 7), (3, 40), (2, 6, 5), (2, 300), kernels="softmax softmax_grad")
+def softmax(at, *xs):
+    return [F.softmax(x, dim=d) for x in xs for d in (-1, 0)]
+
+
+@case((4, 9), (2, 3, 4), kernels="softmax softmax_grad")
+def log_softmax(at, *xs):
+    return [F.log_softmax(x, dim=d) for x in xs for d in (1, 0)]
+
+
+@case((4, 5), (3, 4, 2, 3), (5,), kernels="cross_entropy cross_entropy_grad target_shares")
+def cross_entropy(at, x, y, w):
+    t, u = integers(5, 4), integers(4, 3, 2, 3)
+    t[1], u[0, 0, 1] = -100, 2
+    t, u, w = at(t), at(u), w.detach().abs()
+    return [
+        F.cross_entropy(x, t),
+        F.cross_entropy(x, t, w, reduction="sum", label_smoothing=0.2),
+        F.cross_entropy(y, u, reduction="none"),
+        F.cross_entropy(y, u, label_smoothing=0.1, ignore_index=2),
+        F.cross_entropy(x, t, w),
+    ]
+
+
+@case((3, 10), (10,), (10,), (2, 3, 4, 5), (4, 5), (4, 5), kernels="norm norm_grad fold")
+def layer_norm(at, x, w, b, y, v, c):
+    return [F.layer_norm(x, (10,), w, b), F.layer_norm(y, (4, 5), v, c), F.layer_norm(x, (10,))]
+
+
+@case((3, 10), (10,), kernels="norm norm_grad fold")
+def rms_norm(at, x, w):
+    return [F.rms_norm(x, (10,), w), F.rms_norm(x, (10,))]
+
+
+@case((4, 6, 3, 2), (6,), (6,), (7, 6), kernels="norm norm_grad fold")
+def channel_norms(at, x, w, b, y):
+    return [
+        F.batch_norm(x, None, None, w, b, training=True),
+        F.batch_norm(y, None, None, training=True),
+        F.group_norm(x, 3, w, b),
+        F.instance_norm(x, weight=w, bias=b),
+    ]
+
+
+@case((4, 5), (3, 5), (3,), (2, 3, 5), kernels="elementwise_strided fold", dtypes="float32 float64")
+def linear(at, x, w, b, y):
+    return [F.linear(x, w, b), F.linear(y, w, b), F.linear(y, w), F.linear(x[:, :5], w, b).relu()]
+
+
+@case((6, 4), kernels="take_rows add_rows")
+def embedding(at, w):
+    i = at(integers(6, 3, 5))
+    return [F.embedding(i, w), F.embedding(i[0], w, padding_idx=2)]
+
+
+@case((6, 4), kernels="take_rows add_rows_in_order")
+def embedding_in_order(at, w):
+    try:
+        fw.use_deterministic_algorithms(at.device == "cuda")
+        out = F.embedding(at(integers(6, 30)), w)
+        return [fw.autograd.grad(out.sum() + (out * out).sum(), w, create_graph=False)[0]]
+    finally:
+        fw.use_deterministic_algorithms(False)
+
+
+@case((3, 50), (100,), kernels="dropout")
+def dropout(at, x, y):
+    fw.manual_seed(3)
+    keys = [
+        fw.ops.random.dropout.dropout_op.run(a, p=p, key=k)
+        for a in (x, y.reshape(10, 10).t())
+        for p, k in ((0.5, 7), (0.1, 1 << 40), (0.0001, 5), (0.999, 2))
+    ]
+    return keys
+
+
+def heads(*shapes):
+    return case(*shapes, kernels="attention attention_dq attention_dkv", dtypes="float32 float64")
+
+
+@heads((2, 2, 5, 4), (2, 2, 7, 4), (2, 2, 7, 3), (40, 8), (35, 8), (35, 9))
+def attention(at, q, k, v, x, y, z):
+    mask = at(fw.tensor(np.random.default_rng(2).random((2, 1, 5, 7)) < 0.6))
+    mask[0, 0, 2] = False
+    added = fw.where(mask, 0.3, float("-inf"))
+    dot = F.scaled_dot_product_attention
+    return [
+        dot(q, k, v),
+        dot(q, k, v, is_causal=True),
+        dot(q, k, v, mask),
+        dot(q, k, v, added),
+        dot(x, y, z),
+        dot(q.transpose(1, 2), q.transpose(1, 2), q.transpose(1, 2), scale=0.3),
+    ]
+
+
+@heads((3, 2, 6, 4), (1, 2, 9, 4), (3, 1, 9, 5))
+def attention_over_shared_heads(at, q, k, v):
+    return [F.scaled_dot_product_attention(q, k, v)]
+
+
+@heads((2, 5, 4), (2, 40, 4))
+def attention_with_dropout(at, q, k):
+    op = fw.ops.sequence.attention.attention
+    return [op.run(q, k, k, None, causal=False, scale=0.5, p=0.25, key=11)[0]]
+
+
+@case((3, 4, 5), (4, 1), (5,), kernels="fold elementwise_strided elementwise_flat")
+def sums(at, x, y, z):
+    return [
+        x.sum(),
+        x.mean((0, 2)),
+        x.sum(1, keepdim=True),
+        (x * y + z).exp(),
+        x.amax(2),
+        x.amin((0, 1)),
+        F.mse_loss(x, x * 2),
+        (x - x.mean(0)) / (x.var(0) + 1).sqrt(),
+        x.clamp(-0.5, 0.5) * z,
+    ]
+
+
+class At:
+    """A tensor on the device of a run."""
+
+    def __init__(self, device):
+        self.device = device
+
+    def __call__(self, t):
+        return t.to(self.device)
+
+
+def found(name, device, dtype):
+    """The results of a case and the gradients of its inputs, in float64."""
+    function, shapes, *_ = CASES[name]
+    rng = np.random.default_rng(0)
+    xs = [fw.tensor(rng.standard_normal(s)).to(device, getattr(fw, dtype)).requires_grad_() for s in shapes]
+    outs = function(At(device), *xs)
+    grown = [y for y in outs if y.requires_grad]
+    seeds = [fw.tensor(rng.standard_normal(y.shape)).to(device, y.dtype) for y in grown]
+    grads = fw.autograd.grad(grown, xs, seeds, allow_unused=True) if grown else []
+    assert all(str(y.device).startswith(device) for y in (*outs, *[g for g in grads if g is not None]))
+    return [
+        (str(y.dtype), y.detach().cpu().double().numpy())
+        for y in (*outs, *[g for g in grads if g is not None])
+    ]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_rooms_on_a_device(dtype, raw, cupy):  # noqa: F811
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    fw.empty(1, dtype=getattr(fw, dtype), device="cuda")
+    char = {"float32": "f", "float64": "d", "bfloat16": "E"}[dtype]
+    raw.prepare(device_code.prelude(), [source.text(char) for source in device_code.SOURCES])
+    raw.settings.update(guarded=True)
+    for name, (_, _, kernels, dtypes, _) in CASES.items():
+        if dtype not in dtypes:
+            continue
+        want = found(name, "cpu", dtype)
+        before = None
+        for backward in (False, True):
+            raw.settings.update(backward=backward)
+            counts.clear()
+            got = found(name, "cuda", dtype)
+            assert kernels <= set(counts.launches), f"{name}: {kernels - set(counts.launches)} did not run"
+            assert len(got) == len(want)
+            for i, ((a_dtype, a), (b_dtype, b)) in enumerate(zip(got, want)):
+                assert a_dtype == b_dtype, f"{name}, result {i}"
+                scale = max(1.0, np.abs(b[np.isfinite(b)]).max(initial=0))
+                np.testing.assert_allclose(
+                    a,
+                    b,
+                    TOLERANCE[dtype],
+                    TOLERANCE[dtype] * scale,
+                    err_msg=f"{name}, result {i}, {dtype}, backward={backward}",
+                )
+            if before is not None and "add_rows" not in kernels:
+                assert all(a.tobytes() == b.tobytes() for (_, a), (_, b) in zip(got, before)), (
+                    f"{name}: order"
+                )
+            before = got
+
+
+def test_indices_out_of_range_are_told_at_the_next_wait(raw, cupy):  # noqa: F811
+    w, x = fw.ones(5, 2, device="cuda"), fw.ones(2, 4, device="cuda")
+    out = F.embedding(fw.tensor([1, 7], device="cuda"), w)
+    with pytest.raises(
+        IndexError, match=r"embedding: input is 7, but the table has 5 rows \(0 to 4\).*cuda:0"
+    ):
+        out.tolist()
+    assert out.tolist() == [[1.0, 1.0], [0.0, 0.0]]  # told once
+    F.cross_entropy(x, fw.tensor([0, 4], device="cuda"))
+    with pytest.raises(
+        IndexError, match=r"cross_entropy: a target is class 4, but there are 4 classes \(0 to 3\)"
+    ):
+        fw.cuda.synchronize()
+
+
+OPTIMIZERS = [
+    ("SGD", {}),
+    ("SGD", {"momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
+    ("SGD", {"momentum": 0.9, "nesterov": True, "maximize": True}),
+    ("Adam", {"weight_decay": 0.1}),
+    ("Adam", {"amsgrad": True, "eps_inside": True}),
+    ("AdamW", {"maximize": True}),
+    ("RMSprop", {"momentum": 0.5, "centered": True}),
+    ("RMSprop", {"eps_inside": True}),
+    ("Adagrad", {"lr_decay": 0.1}),
+    ("Adadelta", {"weight_decay": 0.1}),
+    ("Adamax", {}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_steps_of_optimizers(dtype, raw, cupy):  # noqa: F811
+    """Three steps of parameters of several sizes, one of more elements than a block takes."""
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    rng = np.random.default_rng(0)
+    starts = [rng.standard_normal(s) for s in ((5,), (70, 70), (), (3, 2))]
+    steps = [[rng.standard_normal(s.shape) for s in starts] for _ in range(3)]
+    for name, options in OPTIMIZERS:
+        ends = []
+        for device in ("cpu", "cuda"):
+            params = [fw.tensor(s).to(device, getattr(fw, dtype)).requires_grad_() for s in starts]
+            optimizer = getattr(fw.optim, name)(params, lr=0.05, **options)
+            for grads in steps:
+                counts.clear()
+                for p, g in zip(params, grads):
+                    p.grad = fw.tensor(g).to(device, p.dtype)
+                optimizer.step()
+            ends.append([p.detach().cpu().double().numpy() for p in params])
+        assert any(k.endswith("_step") for k in counts.launches), name
+        for a, b in zip(*ends):
+            np.testing.assert_allclose(b, a, TOLERANCE[dtype], TOLERANCE[dtype], err_msg=f"{name} {options}")
