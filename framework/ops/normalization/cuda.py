@@ -23,7 +23,7 @@ _of_bias = DeviceFold("g", ("g",))
 
 def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
     """How elements, rows and weights lie; None for what the kernel does not take."""
-    plan = np.zeros(1, _NORM)
+    plan: Any = np.zeros(1, _NORM)
     ndim, n = len(shape), math.prod(shape[d] for d in dims)
     channels = per if len(per) == ndim else (1,) * (ndim - len(per)) + per
     if dims == tuple(range(ndim - len(dims), ndim)):  # the last dimensions: layer and group norm

@@ -145,7 +145,9 @@ def attention_grad(
     ):
         return NotImplemented
     lead, module = _lead(q, k, v, mask), cuda.cupy()
-    dq, dk, dv = [_new(lead, *x.shape[-2:], q.dtype) if want else None for x, want in zip((q, k, v), wanted)]
+    dq, dk, dv = [
+        _new(lead, x.shape[-2], x.shape[-1], q.dtype) if want else None for x, want in zip((q, k, v), wanted)
+    ]
     delta = module.empty(lse.shape, lse.dtype)
     plan = _plan(q, k, v, mask, causal, scale, p, g=g, out=out, dq=dq, dk=dk, dv=dv)
     lse, drawn = module.ascontiguousarray(lse), coins(key, p)
