@@ -198,6 +198,9 @@ class Tensor:
     def tolist(self) -> Any:
         ...
 
+    def _value(self, what: str) -> Any:
+        ...
+
     def _number(self, kind: Callable) -> Any:
         ...
 

@@ -39,8 +39,8 @@ def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -
         weight_inner = math.prod(shape[ndim - len(dims) + last + 1 :])
         plan[0] = (math.prod(shape) // n, n, n, 0, n, math.prod(row), math.prod(inside), weight_inner)
     elif dims == (0, *range(2, ndim)) and math.prod(channels) == shape[1]:
-        inside = math.prod(shape[2:])
-        plan[0] = (shape[1], n, inside, shape[1] * inside, inside, shape[1], 1, n)
+        area = math.prod(shape[2:])
+        plan[0] = (shape[1], n, area, shape[1] * area, area, shape[1], 1, n)
     else:
         return None
     return plan
