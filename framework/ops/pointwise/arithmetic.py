@@ -291,6 +291,10 @@ def _at_least_float(x: Tensor) -> Tensor:
 _lerp = Elementwise("lerp", "x y w", "where(abs(w) < 0.5, x + w * (y - x), y - (1 - w) * (y - x))",
                     result="float", complex=True, arguments="input end weight",
                     vjp={"x": "g - g * w", "y": "g * w", "w": "g * (y - x)"})
+_lerp_from_input, _lerp_from_end = [
+    Elementwise(f"lerp_from_{which}", "x y", formula, settings="w", result="float", complex=True,
+                arguments="input end", vjp={"x": "g - g * w", "y": "g * w"})
+    for which, formula in (("input", "x + w * (y - x)"), ("end", "y - (1 - w) * (y - x)"))]
 _plus_product = Elementwise("addcmul", "x y z", "x + value * (y * z)", settings="value", complex=True,
                             arguments="input tensor1 tensor2",
                             vjp={"x": "g", "y": "g * (value * z)", "z": "g * (value * y)"})
@@ -302,7 +306,8 @@ _plus_quotient = Elementwise(
 
 def _lerp_call(input: Any, end: Any, weight: Any) -> Call | None:
     if type(weight) in (int, float):
-        return (_lerp, (input, end, float(weight)), {}) if _floating(1, input, end) else None
+        nearer = _lerp_from_input if -0.5 < weight < 0.5 else _lerp_from_end  # not asked for each element
+        return (nearer, (input, end), {"w": float(weight)}) if _floating(1, input, end) else None
     return (_lerp, (input, end, weight), {}) if _floating(1, input, end, weight) else None
 
 
