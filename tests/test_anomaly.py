@@ -1,5 +1,6 @@
 """Anomaly mode: where NaN and Inf are made, forward and backward, and in whose frame that is told."""
 
+import gc
 import io
 import pdb
 import threading
@@ -307,6 +308,21 @@ def test_it_belongs_to_a_thread():
         thread.join()
         assert hasattr((t(1.0, requires_grad=True) * 2).grad_fn, "notes")
     assert seen == [((False, False), -INF), False]
+
+
+def test_a_thread_that_dies_inside_a_block_leaves_nothing_behind():
+    """While somebody listens, the classes of nodes are slower, in all threads."""
+    plain = [(kind, kind.__init__) for kind in (Node, PlainNode)]
+
+    def die():
+        detect_anomaly().__enter__()
+        assert all(kind.__init__ is not own for kind, own in plain)
+    thread = threading.Thread(target=die)
+    thread.start()
+    thread.join()
+    del thread
+    gc.collect()
+    assert all(kind.__init__ is own for kind, own in plain)
 
 
 def test_while_it_is_off_nothing_of_it_is_there():

@@ -25,13 +25,13 @@ def test_replaced_methods_and_functions_are_called(name, monkeypatch):
     own, calls = getattr(home, attribute), []
 
     def mine(*args, **settings):
-        calls.append(args)
+        calls.append(args[0])
         return own(*args, **settings)
     with fw.no_grad():
         wanted = model(x)
         monkeypatch.setattr(home, attribute, mine)
         got = model(x)
-    assert calls
+    assert len(calls) == 1 if home is not nn.Module else calls == [model, *model]
     assert fw.allclose(got, wanted, atol=1e-5)
 
 

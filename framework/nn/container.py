@@ -117,7 +117,10 @@ class _List(Module):
 class Sequential(_List):
     """Modules called one after the other, each with the result of the one before.
 
-    Takes the modules, or one OrderedDict of names and modules. Slices are Sequentials too.
+    Takes the modules, or one OrderedDict of names and modules. Slices are Sequentials too. A layer and what
+    stands behind it may run as one kernel, with the bits of the modules one by one, but for one case: a batch
+    norm behind a convolution, in evaluation and where nothing is recorded, is folded into the weights, which
+    changes the last bits (call the modules yourself, or hook one, where that matters).
 
     >>> fw.nn.Sequential(fw.nn.Linear(4, 3), fw.nn.ReLU())
     Sequential(
