@@ -211,7 +211,9 @@ def test_weights_that_no_message_holds(tmp_path, monkeypatch):
     model = nn.Linear(30, 30)
     with pytest.raises(fw.onnx.OnnxError, match="give a path"):
         fw.onnx.export(model, fw.randn(2, 30), io.BytesIO())
-    fw.onnx.export(model, fw.randn(2, 30), tmp_path / "a.onnx", dynamic_axes={"input": {0: "batch"}})
+    program = fw.onnx.export(model, fw.randn(2, 30), tmp_path / "a.onnx",
+                             dynamic_axes={"input": {0: "batch"}})
+    assert "weight" in program.beside and program.model_proto.ByteSize() < 1000  # it was in no message
     assert (tmp_path / "a.onnx").stat().st_size < 1000 < (tmp_path / "a.onnx.data").stat().st_size
     x = fw.randn(4, 30)
     fw.testing.assert_close(fw.onnx.load(tmp_path / "a.onnx")(x), model(x))

@@ -9,6 +9,8 @@ them, and must give what the model gives (``checking.py``).
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from ..tensor import Tensor
 from .calls import Call, symbols_of
 from .checking import verified
@@ -25,15 +27,17 @@ class ONNXProgram:
     (``checked``).
 
     checked: a list of (sizes by name, the largest difference from the model itself relative to its values).
+    beside: weights by name that no message holds, above 2 GB in all; ``model_proto`` only names them.
     """
 
-    def __init__(self, model_proto: Any, checked: list) -> None:
+    def __init__(self, model_proto: Any, checked: list, beside: dict[str, np.ndarray]) -> None:
         self.model_proto = model_proto
         self.checked = checked
+        self.beside = beside
 
     def save(self, f: Any, external_data: bool | None = None) -> None:
         """Write it to a path or a file; with large weights beside it (``external_data``)."""
-        write(self.model_proto, f, external_data)
+        write(self.model_proto, self.beside, f, external_data)
 
     def __repr__(self) -> str:
         return (f"<ONNXProgram of {len(self.model_proto.graph.node)} nodes, equal to the model at "
@@ -81,8 +85,8 @@ def export(model: Any, args: Any = (), f: Any = None, *, kwargs: dict | None = N
         trace = points.unified()
         graph, outputs = lowered(trace, version)
         names = call.output_names(len(outputs))
-        proto = proto_of(onnx, graph, call, trace, outputs, names, points, version)
-        checked = verified(onnx, proto, call, points, names, graph, verify)
+        proto, beside = proto_of(onnx, graph, call, trace, outputs, names, points, version)
+        checked = verified(onnx, proto, beside, call, points, names, graph, verify)
     if f is not None:
-        write(proto, f, external_data)
-    return ONNXProgram(proto, checked)
+        write(proto, beside, f, external_data)
+    return ONNXProgram(proto, checked, beside)

@@ -10,12 +10,12 @@ from typing import Any
 from ... import dtypes
 from ..graph import Edge, Graph, Names
 from ..sizes import Extent, Varies
-from . import images, layers, positions, reductions, shapes
+from . import images, int8, layers, positions, reductions, shapes
 from .reductions import shaped
 from .words import in_words
 
 FUNCTIONS: dict[str, Callable] = {  # what an ``onnx`` may name
-    name: function for part in (shapes, reductions, positions, layers, images)
+    name: function for part in (shapes, reductions, positions, layers, images, int8)
     for name, function in vars(part).items()
     if getattr(function, "__module__", "") == part.__name__ and not name.startswith("_")}
 
