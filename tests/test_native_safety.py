@@ -100,6 +100,43 @@ def test_scratch_without_memory_is_a_memory_error():
 
 
 @needs_native
+@linux
+def test_arguments_without_memory_are_a_memory_error():
+    """Lists and texts become the extension's own: in a place where no exception may pass, of nanobind."""
+    python("""
+        import resource, sys
+        from framework import _native
+        m = _native.module
+        def size():
+            return int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        import numpy as np
+        state, row = np.zeros(13, np.uint64), np.ones((2, 3), np.float32)
+        long, text = [1] * (8 << 20), "x" * (64 << 20)
+        calls = [lambda: m.philox_uniform(state, long, False),
+                 lambda: m.grid_sample(row, row, text, text, False)]
+        for call in calls:
+            resource.setrlimit(resource.RLIMIT_AS, (size() + (80 << 20), resource.RLIM_INFINITY))
+            spare = bytearray(40 << 20)
+            try:
+                call()
+            except MemoryError:
+                pass
+            else:
+                sys.exit("raised nothing")
+            finally:
+                resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    """)
+
+
+@needs_native
+def test_numbers_at_the_ends_of_their_range_are_refused():
+    x, index = np.zeros((2, 3), np.float32), np.zeros((1, 2), np.int64)
+    assert native.index_put(x, x[0, :2].copy(), index, dims=(HUGE, 1)) is NotImplemented
+    state = np.zeros(13, np.uint64)
+    assert native.philox_integers(state, [3], HUGE, 9) is NotImplemented
+
+
+@needs_native
 def test_large_scratch_goes_back():
     x = fw.rand(1 << 21)
     fw.cpu.empty_cache()

@@ -2,6 +2,7 @@
 
 ``python tests/stress/fuzz_native.py`` notes real calls of every function while the tables of samples run,
 then makes calls of them with wrong shapes, dtypes, strides, lengths and numbers, in processes of their own.
+Every other call is a sound one, whose result is compared with the plain formula's (``fuzz_compare.py``).
 ``--module`` names a build with sanitizers, for which LD_PRELOAD must hold their library (see
 framework/_native/README.md).
 """
@@ -22,6 +23,7 @@ import time
 import warnings
 from pathlib import Path
 
+import fuzz_compare
 import numpy as np
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -83,6 +85,14 @@ def load(path):
     return module
 
 
+def stand_in(module, path):
+    """Let ``framework`` use that module."""
+    sys.modules[module.__name__] = module
+    os.environ["FRAMEWORK_NATIVE"] = module.__name__.rsplit(".", 1)[1]
+    os.environ["FRAMEWORK_NATIVE_PATH"] = str(Path(path).parent)
+    sys.path.insert(0, str(TESTS.parent))
+
+
 # -- noting calls ---------------------------------------------------------------------------------
 
 
@@ -131,10 +141,8 @@ def collect(path):
     """Real calls of every function: {name: [(args, kwargs), ...]}."""
     module = load(path)
     calls = note_calls(module)
-    sys.modules[module.__name__] = module
-    os.environ["FRAMEWORK_NATIVE"] = module.__name__.rsplit(".", 1)[1]
-    os.environ["FRAMEWORK_NATIVE_PATH"] = str(Path(path).parent)
-    sys.path[:0] = [str(TESTS), str(TESTS.parent)]
+    stand_in(module, path)
+    sys.path.insert(0, str(TESTS))
     warnings.simplefilter("ignore")
     import table
     from optimizer_rows import ROWS as OPTIMIZERS
@@ -366,6 +374,8 @@ def work(path, calls_file, now_file, seed, first, last, step):
     module = load(path)
     calls = pickle.loads(Path(calls_file).read_bytes())
     names = sorted(calls)
+    stand_in(module, path)
+    compared = fuzz_compare.Compared(module, calls)
     module.set_threads(2)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
@@ -376,6 +386,10 @@ def work(path, calls_file, now_file, seed, first, last, step):
         now = mmap.mmap(file.fileno(), 8)
     for i in range(first, last, step):
         now[:8] = i.to_bytes(8, "little")
+        if i // step % 2:
+            if wrong := compared.differs(seed, i):
+                print(f"MISMATCH call {i} of seed {seed}: {wrong}", file=sys.stderr, flush=True)
+            continue
         name, args, kwargs, r = mutant(calls, names, seed, i)
         with contextlib.suppress(Exception):
             out = getattr(module, name)(*args, **kwargs)
@@ -423,19 +437,24 @@ def watch(path, calls_file, seed, first, last, step, most):
                 elif time.monotonic() - since > PATIENCE:
                     process.kill()
             at = int.from_bytes(Path(now.name).read_bytes(), "little")
+            told = Path(errors.name).read_text(errors="replace").splitlines()
+            failures += [line[:2000] for line in told if line.startswith("MISMATCH")]
             if process.returncode == 0:
                 break
             if process.returncode == 1 and b"Traceback" in Path(errors.name).read_bytes():
                 raise RuntimeError(Path(errors.name).read_text()[-2000:])
-            name, args, kwargs, _ = mutant(calls, names, seed, at)
-            given = ", ".join([*map(text_of, args), *(f"{k}={text_of(v)}" for k, v in kwargs.items())])
+            if at // step % 2:
+                given = "a sound call"
+            else:
+                name, args, kwargs, _ = mutant(calls, names, seed, at)
+                args = [*map(text_of, args), *(f"{k}={text_of(v)}" for k, v in kwargs.items())]
+                given = f"{name}({', '.join(args)})"
             said = Path(errors.name).read_text(errors="replace").strip().splitlines()
-            said = [line for line in said if "ERROR" in line or "runtime error" in line or "#" in line[:9]][
-                :7
-            ]
+            told = [line for line in said if "ERROR" in line or "runtime error" in line or "#" in line[:9]][:7]
+            said = told or said[-7:]  # without a sanitizer: what ended it
             failures.append(
                 "\n    ".join(
-                    [f"call {at} of seed {seed}, ended with {process.returncode}: {name}({given})", *said]
+                    [f"call {at} of seed {seed}, ended with {process.returncode}: {given}", *said]
                 )[:2000]
             )
             first = at + step

@@ -61,8 +61,8 @@ template <class V> FW_INLINE Split<V> split(V x) {
     using F = Format<T>;
     constexpr T up = T(int64_t(1) << (F::digits + 1));
     auto small = x < std::numeric_limits<T>::min();
-    auto i = to_bits<V>(pick<V>(small, x * up, x)) + (F::one - F::sqrt_half);
-    using U = typename VectorOf<std::make_unsigned_t<Int<T>>>::type;
+    using U = typename VectorOf<std::make_unsigned_t<Int<T>>>::type;  // the bits of a nan may wrap around
+    auto i = (Ints<V>)((U)to_bits<V>(pick<V>(small, x * up, x)) + std::make_unsigned_t<Int<T>>(F::one - F::sqrt_half));
     auto e = (Ints<V>)((U)i >> F::digits);
     constexpr T two_digits = F::rounder * T(2) / 3;  // 2^digits: e in its low bits is 2^digits + e
     V k = from_bits<V>(e | to_bits(all<V>(two_digits))) - (two_digits + T(F::one >> F::digits));

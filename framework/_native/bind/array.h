@@ -13,14 +13,13 @@
 #endif
 
 #include <nanobind/nanobind.h>
-#include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <numpy/arrayobject.h>
 
 #include <utility>
 #include <vector>
 
 #include "base/scratch.h"
+#include "bind/casters.h"
 
 namespace nb = nanobind;
 

@@ -119,12 +119,15 @@ bool put_back(void* p) {
     const size_t size = found->second, whole = rounded(size);
     live.erase(found);
     counters.allocated -= size;
-    if (counters.cached + whole > counters.limit) {
-        free(p);
-        return true;
+    if (counters.cached + whole <= counters.limit) {
+        try {
+            kept.emplace(whole, p);
+            counters.cached += whole;
+            return true;
+        } catch (const std::bad_alloc&) {  // nobody who frees memory expects an exception
+        }
     }
-    kept.emplace(whole, p);
-    counters.cached += whole;
+    free(p);
     return true;
 }
 

@@ -141,10 +141,11 @@ template <class T> void add_rows(const Layout& l, const Places& places, const T*
 
 // `dims` as they stand in an array of that shape: next to each other, ascending
 bool read_layout(int ndim, const npy_intp* shape, const Ints& dims, Layout& l) {
-    if (!dims.good || dims.n < 1 || dims[0] < 0 || dims[dims.n - 1] >= ndim) return false;
+    if (!dims.good || dims.n < 1 || dims[0] < 0 || dims[0] >= ndim) return false;
     for (int k = 1; k < dims.n; ++k)
         if (dims[k] != dims[0] + k) return false;
     int first = int(dims[0]), stop = first + dims.n;
+    if (stop > ndim) return false;
     l.outer = product(shape, 0, first), l.n = product(shape, first, stop), l.inner = product(shape, stop, ndim);
     return l.outer * l.n * l.inner > 0;
 }

@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include <nanobind/stl/string.h>
-
 #include "bind/array.h"
 #include "base/columns.h"
 #include "base/vecmath.h"

@@ -196,6 +196,7 @@ nb::object philox_normal(Array words, std::vector<npy_intp> shape, bool wide) {
 nb::object philox_integers(Array words, std::vector<npy_intp> shape, int64_t low, uint64_t range) {
     constexpr double MOST_REJECTED = 8;
     if (!is_state(words) || range < 2 || range >= 0x100000000u) return not_implemented();
+    if (low > INT64_MAX - int64_t(range)) return not_implemented();
     Bounded bounded(low, range);
     double n = 1;
     for (npy_intp d : shape) n *= double(d);

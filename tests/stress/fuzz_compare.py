@@ -1,0 +1,285 @@
+"""Native results beside those of the plain formulas, for the calls of ``fuzz_native.py``.
+
+``sound`` makes other calls out of noted ones that still fit: one size becomes another wherever it occurs, the
+numbers others, the memory lies otherwise. ``Formulas.differs`` says what is wrong with a result.
+"""
+
+import contextlib
+import random
+
+import numpy as np
+
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 100, 130, 257, 1000)
+MOST_NUMBERS = 60_000  # of an array, which the formulas are to be quick on
+PLAIN = (int, np.integer)
+PLACES = {"dim", "dims", "wanted"}  # settings that are no sizes
+
+
+def sizes_of(a, found):
+    if isinstance(a, np.ndarray):
+        found.update(a.shape)
+    elif isinstance(a, (tuple, list)):
+        for each in a:
+            sizes_of(each, found)
+
+
+def resized(a, old, new, numbers):
+    """`a` with size `new` for `old`; in settings, too, where `numbers` says so."""
+    if isinstance(a, np.ndarray):
+        shape = tuple(new if n == old else n for n in a.shape)
+        if shape == a.shape:
+            return a
+        if np.prod(shape, dtype=float) > MOST_NUMBERS:
+            raise ValueError("too large")
+        return np.resize(a, shape) if a.size else np.zeros(shape, a.dtype)
+    if isinstance(a, (tuple, list)):
+        return type(a)(resized(each, old, new, numbers) for each in a)
+    return new if numbers and type(a) in PLAIN and a == old else a
+
+
+def laid_out(a, r):
+    """The same numbers in other memory."""
+    how = r.randrange(6)
+    if how == 0 and a.ndim:
+        wide = np.repeat(a, 2, axis=-1)
+        return wide[..., ::2]
+    if how == 1 and a.ndim:
+        d = r.randrange(a.ndim)
+        return np.flip(np.flip(a, d).copy(), d)
+    if how == 2:
+        order = r.sample(range(a.ndim), a.ndim)
+        back = np.argsort(order)
+        return a.transpose(order).copy().transpose(back)
+    if how == 3 and a.ndim:
+        d = r.randrange(a.ndim)
+        if a.shape[d]:
+            first = a[(slice(None),) * d + (slice(0, 1),)]
+            return np.broadcast_to(first, a.shape)
+    if how == 4 and a.ndim:
+        room = np.zeros([n + 3 for n in a.shape], a.dtype)
+        inner = room[tuple(slice(1, n + 1) for n in a.shape)]
+        inner[...] = a
+        return inner
+    return a.copy()
+
+
+def other_numbers(a, r):
+    g = np.random.default_rng(r.randrange(1 << 30))
+    if a.dtype.kind == "f":
+        how = r.randrange(8)
+        fresh = g.standard_normal(a.shape).astype(a.dtype)
+        if how == 0:
+            return np.round(fresh)  # ties
+        if how == 1:
+            return np.abs(fresh)
+        if how == 2 and a.size:
+            fresh.flat[g.integers(0, a.size, 2)] = r.choice((np.nan, np.inf, -np.inf, 0, -0.0))
+        return fresh
+    if a.dtype.kind == "b":
+        return g.random(a.shape) < r.choice((0.1, 0.5, 1))
+    if a.dtype.kind in "iu" and a.size:  # positions stay in their bounds
+        return g.integers(int(a.min()), int(a.max()) + 1, a.shape).astype(a.dtype)
+    return a
+
+
+def each_array(a, change):
+    if isinstance(a, np.ndarray):
+        return change(a)
+    return type(a)(each_array(b, change) for b in a) if isinstance(a, (tuple, list)) else a
+
+
+def sound(args, kwargs, r):
+    """(args, kwargs) of a call that is like this one, and may fit as well."""
+    given = (list(args), list(kwargs.values()))
+    if r.random() < 0.8:
+        found = set()
+        sizes_of(given, found)
+        if found:
+            old, new, numbers = r.choice(sorted(found)), r.choice(SIZES), r.random() < 0.7
+            with contextlib.suppress(ValueError):
+                given = (resized(given[0], old, new, numbers),
+                         [resized(v, old, new, numbers and k not in PLACES) for k, v in zip(kwargs, given[1])])
+    if r.random() < 0.5:
+        given = each_array(given, lambda a: other_numbers(a, r))
+    if r.random() < 0.3:
+        kinds = {np.dtype(np.float32): np.float64, np.dtype(np.float64): np.float32}
+        given = each_array(given, lambda a: a.astype(kinds[a.dtype]) if a.dtype in kinds else a)
+    if r.random() < 0.5:
+        given = each_array(given, lambda a: laid_out(a, r) if r.random() < 0.6 else a)
+    return list(given[0]), dict(zip(kwargs, given[1]))
+
+
+def fresh(a):
+    if isinstance(a, np.ndarray):
+        return a.copy(order="K")
+    return type(a)(map(fresh, a)) if isinstance(a, (tuple, list)) else a
+
+
+def wide(a):
+    """In double precision, as far as it is floating point."""
+    if isinstance(a, np.ndarray):
+        return a.astype(np.float64) if a.dtype.kind == "f" else a.copy(order="K")
+    return type(a)(map(wide, a)) if isinstance(a, (tuple, list)) else a
+
+
+def flat(out):
+    if isinstance(out, (tuple, list)):
+        return [one for part in out for one in flat(part)]
+    return [out]
+
+
+def moderate(a):
+    """Whether no sum or product of these numbers overflows or is a nan."""
+    if isinstance(a, np.ndarray) and a.dtype.kind in "fc":
+        return a.size == 0 or bool(np.abs(a).max() < 1e4)  # not so for nan
+    return all(map(moderate, a)) if isinstance(a, (tuple, list)) else True
+
+
+def distance(out, exact):
+    """The largest difference, in parts of the largest number."""
+    if exact.size == 0:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.abs(out.astype(np.float64) - exact).max() / max(1.0, np.abs(exact).max()))
+
+
+class Formulas:
+    """The plain formulas of the native functions of a module, by their names."""
+
+    # of equal numbers any place will do; which of several written to one place stays is not said; drawn at random
+    loose = {"kthvalue", "median", "topk", "index_put", "scatter", "dropout", "index_assign", "mask_put",
+             "searchsorted"}  # where what is searched is not sorted
+
+    def __init__(self):
+        from framework.ops import OPS
+
+        self.plain = {}
+        for op in OPS:
+            native = getattr(op, "native", None)
+            if native and native not in self.loose:
+                self.plain.setdefault(native, op.plain)
+        self.compared = 0
+
+    def differs(self, name, args, kwargs, out):
+        """What is wrong with `out`; None where nothing is, or where the formula takes no such call."""
+        plain = self.plain.get(name)
+        if plain is None or out is NotImplemented:
+            return None
+        try:
+            with np.errstate(all="ignore"):
+                wanted = plain(*map(fresh, args), **{k: fresh(v) for k, v in kwargs.items()})
+        except Exception:  # refused by what comes before the kernel
+            return None
+        self.compared += 1
+        ours, theirs = flat(out), flat(wanted)
+        if len(ours) != len(theirs):
+            return f"{len(ours)} results, wanted {len(theirs)}"
+        usual = moderate(args) and moderate(list(kwargs.values()))
+        exact = None
+        for k, (a, b) in enumerate(zip(ours, theirs)):
+            if "wanted" in kwargs and k < len(kwargs["wanted"]) and not kwargs["wanted"][k]:
+                continue
+            if a is None or b is None:
+                if a is not b:
+                    return f"result {k} is {a}, wanted {b}"
+                continue
+            a, b = np.asarray(a), np.asarray(b)
+            if a.shape != b.shape:
+                return f"result {k} has shape {a.shape}, wanted {b.shape}"
+            if "V" in (a.dtype.kind, b.dtype.kind):  # bfloat16
+                continue
+            if a.dtype.kind != b.dtype.kind:
+                return f"result {k} is {a.dtype}, wanted {b.dtype}"
+            if not usual or np.array_equal(a, b):
+                continue
+            if a.dtype.kind not in "fc":
+                return f"result {k} is {a.tolist()}, wanted {b.tolist()}"
+            bound = 1e-3 if min(a.itemsize, b.itemsize) < 8 else 1e-9
+            if not (np.isfinite(b).all() and distance(a, b) <= bound):
+                if exact is None:
+                    with np.errstate(all="ignore"):
+                        exact = flat(plain(*map(wide, args), **{n: wide(v) for n, v in kwargs.items()}))
+                c = np.asarray(exact[k])
+                if not np.isfinite(c).all():
+                    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+                        return f"result {k} is finite elsewhere: {a.tolist()}, wanted {b.tolist()}"
+                elif not distance(a, c) <= max(bound, 3 * distance(b, c)):
+                    return f"result {k} is off by {distance(a, c):.2g} of its largest number"
+        return None
+
+
+class Programs:
+    """Calls of the elementwise records, whose programs run natively, beside their formulas."""
+
+    def __init__(self):
+        from framework.ops import OPS
+        from framework.ops.language.elementwise import Elementwise as Record
+
+        self.records = [op for op in OPS if isinstance(op, Record) and op.kinds and "f" in op.kinds]
+        self.compared = 0
+
+    def differs(self, seed, i):
+        r = random.Random(f"{seed} elementwise {i}")
+        op = self.records[i % len(self.records)]
+        g = np.random.default_rng(r.randrange(1 << 30))
+        shape = [r.choice((0, 1, 2, 3, 5, 17, 33, 70, 130)) for _ in range(r.randrange(4))]
+        if np.prod(shape, dtype=float) > MOST_NUMBERS:
+            shape = shape[:1]
+        dtype = r.choice((np.float32, np.float64))
+        args = []
+        for _ in op.inputs:
+            first = r.randrange(len(shape) + 1) if r.random() < 0.2 else 0
+            own = [n if r.random() < 0.8 else 1 for n in shape[first:]]
+            a = laid_out(np.asarray(g.standard_normal(own)).astype(dtype), r)
+            args.append(a if not args or r.random() < 0.9 else r.choice((0.5, 2, -1.0)))
+        settings = {name: r.choice((0.5, 1.0, 2.0)) for name in op.settings}
+        try:
+            with np.errstate(all="ignore"):
+                wanted = op._kernel(np, *args, **settings)
+        except Exception:
+            return None
+        with np.errstate(all="ignore"):
+            out = np.asarray(op.cpu(*args, **settings))
+        wanted = np.asarray(wanted)
+        self.compared += 1
+        given = ", ".join(str(getattr(a, "shape", a)) for a in args)
+        said = f"{op.name}({given}, {settings}) of {np.dtype(dtype)}"
+        if out.shape != wanted.shape:
+            return f"{said} has shape {out.shape}, wanted {wanted.shape}"
+        if out.dtype.kind in "fc":
+            finite = np.isfinite(wanted)
+            if not np.array_equal(np.isnan(out), np.isnan(wanted)):
+                return f"{said} is nan elsewhere"
+            bound = 1e-4 if dtype is np.float32 else 1e-11
+            with np.errstate(all="ignore"):
+                off = np.abs(out - wanted)[finite] > bound * (1 + np.abs(wanted[finite]))
+            if off.any():
+                return f"{said}: {out[finite][off][:3]}, wanted {wanted[finite][off][:3]}"
+        elif not np.array_equal(out, wanted):
+            return f"{said} differs"
+        return None
+
+
+class Compared:
+    """Call ``i`` of a module, by its number: of a native function, or now and then of a program."""
+
+    def __init__(self, module, calls):
+        self.module, self.calls = module, calls
+        self.formulas, self.programs = Formulas(), Programs()
+        self.names = sorted(name for name in calls if name in self.formulas.plain)
+
+    def differs(self, seed, i):
+        r = random.Random(f"{seed} sound {i}")
+        if r.random() < 0.3:
+            return self.programs.differs(seed, r.randrange(1 << 30))
+        name = r.choice(self.names)
+        args, kwargs = sound(*r.choice(self.calls[name]), r)
+        try:
+            out = getattr(self.module, name)(*map(fresh, args), **{k: fresh(v) for k, v in kwargs.items()})
+        except Exception:
+            return None
+        wrong = self.formulas.differs(name, args, kwargs, out)
+        if not wrong:
+            return None
+        shapes = [f"{a.dtype}{list(a.shape)}" if isinstance(a, np.ndarray) else repr(a) for a in args]
+        return f"{name}({', '.join(shapes)}, {kwargs}): {wrong}"
