@@ -1,6 +1,6 @@
 """Train a small convolutional network on handwritten digits; a loop to read and copy.
 
-    python examples/digits.py                      # scikit-learn's 8x8 digits, seconds
+    python examples/digits.py                      # 8x8 digits that lie beside this file, seconds
     python examples/digits.py --mnist ../shared/data/mnist --epochs 2
     python examples/digits.py --resume             # go on exactly where the last run stopped
 
@@ -13,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
+import numpy as np
 from pictures import draw_curves, draw_digits
 from tqdm import tqdm
 
@@ -44,9 +45,8 @@ def load_data(mnist: str | None) -> tuple[TensorDataset, TensorDataset]:
         sets = [MNIST(mnist, train=train) for train in (True, False)]
         pairs = [(s.data.float() / 255, s.targets.long()) for s in sets]
     else:
-        from sklearn.datasets import load_digits
-        images, labels = load_digits(return_X_y=True)
-        x, y = fw.tensor(images).float().reshape(-1, 8, 8) / 16, fw.tensor(labels).long()
+        with np.load(Path(__file__).with_name("digits.npz")) as file:
+            x, y = fw.tensor(file["images"]).float() / 16, fw.tensor(file["labels"]).long()
         order = fw.randperm(len(x), generator=fw.Generator().manual_seed(0))
         x, y = x[order], y[order]
         pairs = [(x[360:], y[360:]), (x[:360], y[:360])]

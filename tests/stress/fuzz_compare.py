@@ -98,7 +98,8 @@ def sound(args, kwargs, r):
             old, new, numbers = r.choice(sorted(found)), r.choice(SIZES), r.random() < 0.7
             with contextlib.suppress(ValueError):
                 given = (resized(given[0], old, new, numbers),
-                         [resized(v, old, new, numbers and k not in PLACES) for k, v in zip(kwargs, given[1])])
+                         [resized(v, old, new, numbers and k not in PLACES)
+                          for k, v in zip(kwargs, given[1])])
     if r.random() < 0.5:
         given = each_array(given, lambda a: other_numbers(a, r))
     if r.random() < 0.3:
@@ -146,7 +147,7 @@ def distance(out, exact):
 class Formulas:
     """The plain formulas of the native functions of a module, by their names."""
 
-    # of equal numbers any place will do; which of several written to one place stays is not said; drawn at random
+    # of equal numbers any place will do; of several writes to one place any may stay; drawn by chance
     loose = {"kthvalue", "median", "topk", "index_put", "scatter", "dropout", "index_assign", "mask_put",
              "searchsorted"}  # where what is searched is not sorted
 

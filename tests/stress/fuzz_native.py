@@ -450,8 +450,8 @@ def watch(path, calls_file, seed, first, last, step, most):
                 args = [*map(text_of, args), *(f"{k}={text_of(v)}" for k, v in kwargs.items())]
                 given = f"{name}({', '.join(args)})"
             said = Path(errors.name).read_text(errors="replace").strip().splitlines()
-            told = [line for line in said if "ERROR" in line or "runtime error" in line or "#" in line[:9]][:7]
-            said = told or said[-7:]  # without a sanitizer: what ended it
+            told = [line for line in said if "ERROR" in line or "runtime error" in line or "#" in line[:9]]
+            said = told[:7] or said[-7:]  # without a sanitizer: what ended it
             failures.append(
                 "\n    ".join(
                     [f"call {at} of seed {seed}, ended with {process.returncode}: {given}", *said]
