@@ -1,11 +1,13 @@
 """Models of the examples with 8-bit numbers: accuracy, size and time beside floats.
 
     python -m benchmarks.quantized --data ../shared/data       # trains three small models first: some minutes
+    python -m benchmarks.quantized --data ../shared/data --onnx    # and each of them in ONNX Runtime
 
 Times are medians of alternating calls, each of one thread unless told otherwise.
 """
 
 import argparse
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -13,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import framework as fw
+from benchmarks.onnx_models import session
 from framework import nn
 from framework.ao import quantization
 from framework.data import DataLoader, Subset, transforms
@@ -70,8 +73,23 @@ def times(calls: list[Callable], rounds: int) -> list[float]:
 
 
 def size(model: nn.Module) -> float:
-    """Megabytes of parameters and buffers."""
+    """Megabytes of parameters and buffers, or of a file."""
+    if isinstance(model, InOnnxRuntime):
+        return model.megabytes
     return sum(t.numel() * t.dtype.itemsize for t in model.state_dict().values()) / 1e6
+
+
+class InOnnxRuntime(nn.Module):
+    """The exported model, called as the model is; with one thread."""
+
+    def __init__(self, model: nn.Module, x: fw.Tensor) -> None:
+        super().__init__()
+        file = io.BytesIO()
+        fw.onnx.export(model, x[:2], file, input_names=["x"], dynamic_axes={"x": {0: "batch"}})
+        self.session, self.megabytes = session(file.getvalue()), len(file.getvalue()) / 1e6
+
+    def forward(self, x: fw.Tensor) -> fw.Tensor:
+        return fw.from_numpy(self.session.run(None, {"x": x.numpy()})[0])
 
 
 def digits(data: Path, quick: bool) -> tuple:
@@ -154,6 +172,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=30)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--quick", action="store_true", help="hardly trained models")
+    parser.add_argument("--onnx", action="store_true", help="also as ONNX files in ONNX Runtime")
     args = parser.parse_args()
     sys.path.insert(0, str(EXAMPLES))
     fw.set_num_threads(args.threads)
@@ -169,6 +188,8 @@ def main() -> None:
             kinds["float32, norms folded"] = fused(model)
             kinds["int8, dynamic"] = quantization.quantize_dynamic(fused(model), {nn.Linear, nn.Conv2d})
         kinds["int8, calibrated"] = calibrated(fused(model), inputs)
+        if args.onnx:
+            kinds |= {f"{kind}, ONNX Runtime": InOnnxRuntime(m, x) for kind, m in kinds.items()}
         one, many = [
             times([lambda m=m, x=part: m(x) for m in kinds.values()], args.rounds) for part in (x[:1], x)
         ]
