@@ -4,6 +4,7 @@ from typing import Any
 
 from . import cpu as _cpu
 from . import cuda as _cuda
+from .config.listing import own as _own
 from .device import Device
 from .errors import DeviceError
 
@@ -124,3 +125,6 @@ def Stream(device: Any = None, *, priority: int = 0) -> "_cuda.Stream":
     if device is not None and Device(device).type != "cuda":
         raise DeviceError(f"Stream: work on {device} is not queued; streams are of GPUs")
     return _cuda.Stream(device, priority)
+
+
+__dir__ = _own(globals())

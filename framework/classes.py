@@ -5,6 +5,7 @@ Any space can be named, as in PyTorch; a class that is asked for raises.
 
 from typing import Any, NoReturn
 
+from .config.listing import own as _own
 from .ops import load_library as _load
 
 loaded_libraries: set[str] = set()
@@ -35,3 +36,6 @@ def __getattr__(name: str) -> Space:
     if name.startswith("_"):
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return Space(name)
+
+
+__dir__ = _own(globals())

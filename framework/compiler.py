@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from .config.listing import own as _own
 from .jit.compiled import compile as compile
 from .jit.compiled import disable as disable
 from .jit.compiled import is_compiling as is_compiling
@@ -65,3 +66,6 @@ def set_stance(stance: str = "default", **settings: Any) -> Iterator[None]:
     if stance not in known:
         raise ValueError(f"set_stance: stance must be one of {', '.join(known)}; got {stance!r}")
     yield
+
+
+__dir__ = _own(globals(), "compile disable is_compiling is_dynamo_compiling")

@@ -4,7 +4,7 @@ Programs written for PyTorch catch ``RuntimeError`` for nearly everything, so th
 for a rejected call are that as well.
 """
 
-import numpy as np
+import numpy as _np
 
 
 class FrameworkError(Exception):
@@ -23,7 +23,7 @@ class LayoutError(FrameworkError, NotImplementedError):
     """A sparse tensor where only dense ones are taken."""
 
 
-class LinAlgError(FrameworkError, np.linalg.LinAlgError, RuntimeError):
+class LinAlgError(FrameworkError, _np.linalg.LinAlgError, RuntimeError):
     """A matrix that has no such factor, inverse or solution."""
 
 

@@ -4,6 +4,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .config.listing import own as _own
+
 __all__ = ["Future", "collect_all", "wait_all"]
 
 
@@ -126,3 +128,6 @@ def wait_all(futures: list[Future]) -> list:
     [1]
     """
     return [future.wait() for future in collect_all(futures).wait()]
+
+
+__dir__ = _own(globals())

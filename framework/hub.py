@@ -17,6 +17,7 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlparse
 
+from .config.listing import own as _own
 from .io import load as _load
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")
@@ -163,3 +164,6 @@ def load_state_dict_from_url(url: str, model_dir: str | os.PathLike | None = Non
     else:
         download_url_to_file(url, path, prefix, progress)
     return _load(path, map_location)
+
+
+__dir__ = _own(globals())

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from .autograd.function import Function
 from .autograd.mode import no_grad
+from .config.listing import own as _own
 from .ops.spaces import space as _space
 from .tensor import Tensor
 from .testing import assert_close
@@ -416,3 +417,6 @@ def _shaped(op: CustomOpDef, args: tuple, settings: dict) -> None:
             raise AssertionError(
                 f"the shape rule gives {y.dtype} {list(y.shape)}, the call {x.dtype} {list(x.shape)}"
             )
+
+
+__dir__ = _own(globals())

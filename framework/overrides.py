@@ -13,6 +13,7 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from . import creation, from_data
+from .config.listing import own as _own
 from .ops.record.arming import arm, functions
 from .ops.record.public import PUBLIC
 from .ops.record.torch_function import UNWRAPPED, ask, modes_open, state
@@ -143,3 +144,8 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 arm()  # who imports this asks for it
+
+
+__dir__ = _own(
+    globals(),
+    "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic")

@@ -20,6 +20,7 @@ import numpy as np
 from . import _native
 from .autograd.mode import state
 from .backends import backend_for, cuda, meta, move
+from .config.listing import own as _shown
 from .device import CPU, Device, as_device
 from .errors import DeviceError
 from .philox import first_words, normal_of, state_of, state_words
@@ -466,3 +467,6 @@ def permutation_array(n: int, device: Device, generator: Generator | None = None
     with source._lock:
         array = source._draw.permutation(n)
     return move(array.astype(np.int64, copy=False), device)
+
+
+__dir__ = _shown(globals())

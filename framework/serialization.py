@@ -7,6 +7,7 @@ refusal looks at to say so. ``load(..., weights_only=False)`` opens what this pa
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from .config.listing import own as _own
 from .device import as_device
 from .errors import CheckpointError
 from .io import load as load
@@ -93,3 +94,6 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
     if device == storage.device:
         return storage
     return type(storage)(storage._tensor.to(device))  # type: ignore[attr-defined]
+
+
+__dir__ = _own(globals(), "FILE_LIKE MAP_LOCATION load save")

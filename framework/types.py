@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import IO, TypeAlias
 
 from . import dtypes, layouts
+from .config.listing import own as _own
 from .device import Device as DeviceClass
 from .size import Size
 from .storage import TypedStorage as Storage
@@ -24,3 +25,6 @@ _symsize, _dispatchkey = _size, _str
 _TensorOrTensors: TypeAlias = Tensor | Sequence[Tensor]
 py_sym_types = (int, float, bool)
 PySymType: TypeAlias = int | float | bool
+
+
+__dir__ = _own(globals(), "Device FileLike Number PySymType Size Storage Tensor py_sym_types")

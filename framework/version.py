@@ -7,6 +7,7 @@ True
 from typing import Any
 
 from .backends import cuda as _backend
+from .config.listing import own as _own
 
 __version__ = "0.1.0"
 debug = False
@@ -28,3 +29,6 @@ def __getattr__(name: str) -> Any:
     if name == "cuda":
         return _cuda()
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+__dir__ = _own(globals(), "debug git_version hip rocm xpu")

@@ -1,8 +1,10 @@
 """The import arrow of docs/architecture.md, and what ``import framework`` may load."""
 
 import ast
+import importlib
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -224,19 +226,32 @@ def test_ops_are_imported_not_named():
     assert not named, named
 
 
-@pytest.mark.parametrize(
-    "name", ["", "nn", "optim", "data", "autograd", "profiler", "func", "distributions", "amp", "utils"])
-def test_completion_shows_public_names(name):
-    """`dir` shows what can be had, and not the files that a package is made of."""
-    import importlib
-    import types
+def public_modules():
+    """The package, and the modules that its completion leads to."""
+    found, waiting = {}, [importlib.import_module("framework")]
+    while waiting:
+        module = waiting.pop()
+        if module.__name__ not in found:
+            found[module.__name__] = shown = {n: getattr(module, n) for n in dir(module) if n[0] != "_"}
+            waiting += [v for v in shown.values() if isinstance(v, types.ModuleType)]
+    return found
 
-    module = importlib.import_module(f"framework.{name}".rstrip("."))
-    shown = [n for n in dir(module) if not n.startswith("_")]
-    found = {n: getattr(module, n) for n in shown}
+
+def test_completion_shows_public_names():
+    """`dir` shows what can be had: neither the files that a package is made of, nor what they import."""
+    found = public_modules()
+    assert len(found) > 100
+    for expected in ("nn.functional", "optim.lr_scheduler", "data.transforms", "autograd.graph", "random",
+                     "utils.metrics", "distributions.constraints", "hub", "compiler", "cuda.memory"):
+        assert f"framework.{expected}" in found
     inside = {"activation", "engine", "registry", "recorder", "core", "collate", "listen", "saved", "history",
-              "kl_pairs", "seam", "node"}
-    assert not inside & {n for n, v in found.items() if isinstance(v, types.ModuleType)}
-    assert {"": "nn", "nn": "functional", "optim": "lr_scheduler", "data": "transforms", "autograd": "graph",
-            "utils": "metrics", "distributions": "constraints"}.get(name, shown[0]) in shown
-    assert [n for n in shown if n in ("Any", "annotations", "import_module", "np")] == []
+              "kl_pairs", "seam", "node", "quiet", "segments", "tensor"}
+    strangers = []
+    for name, shown in found.items():
+        assert name.partition(".")[0] == "framework", f"a module from elsewhere: {name}"
+        assert not inside & {n for n, v in shown.items() if isinstance(v, types.ModuleType)}, name
+        if name != "framework.multiprocessing":  # which has the names of Python's, on purpose
+            strangers += [f"{name}.{n}" for n, v in shown.items()
+                          if isinstance(v, (type, types.FunctionType, types.BuiltinFunctionType))
+                          and not v.__module__.startswith("framework") or n in ("Any", "Callable", "np")]
+    assert not strangers, "add `__dir__ = own(globals())` or `listing(...)` of framework.config.listing"

@@ -13,6 +13,7 @@ from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 
+from ..config.listing import listing as _listing
 from ..dtypes import bool_ as bool  # noqa: F401
 from ..dtypes import complex64 as complex64
 from ..dtypes import complex128 as complex128
@@ -169,3 +170,5 @@ from .statistics import var as var
 
 newaxis = None
 __array_api_version__ = "2025.12"
+
+__dir__ = _listing(globals(), "fft linalg")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ..config.listing import own as _own
 from ..dtypes import DType
 from ..ops.signal import fft as transforms
 from ..tensor import Tensor
@@ -54,3 +55,6 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: An
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Array:
     """The frequencies of ``rfft``'s output for samples ``d`` apart."""
     return give(transforms.rfftfreq(n, d, dtype=dtype, device=device))
+
+
+__dir__ = _own(globals())

@@ -3,6 +3,7 @@
 import math
 from typing import Any, NamedTuple
 
+from ..config.listing import own as _own
 from ..dtypes import DType
 from ..ops.linalg import decompositions, determinant, eigen, powers, products, rank, systems
 from ..ops.linalg import matrix_norm as matrix_norms
@@ -158,3 +159,6 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
     if ord == math.inf and not array_arg(x, "vector_norm").numel():
         ord = 1
     return give(vector_norms.vector_norm(array_arg(x, "vector_norm"), ord, axis, keepdims))
+
+
+__dir__ = _own(globals(), "matmul matrix_transpose tensordot vecdot")

@@ -7,6 +7,7 @@ one column of derivatives, and keeps nothing for backward.
 
 from typing import Any, NamedTuple
 
+from ..config.listing import own as _own
 from ..errors import DTypeError
 from ..node import Dual
 from ..tensor import Tensor, check_fits, place
@@ -113,3 +114,6 @@ def _open(op: str, level: int | None) -> Level:
     if level is not None and level != 0:
         raise ValueError(f"{op}: level must be None or 0, the only one, got {level!r}")
     return state.levels[-1]
+
+
+__dir__ = _own(globals())

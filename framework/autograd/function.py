@@ -13,6 +13,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from ..backends import backend_for
+from ..config.listing import own as _own
 from ..device import Device
 from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError, kind_of
@@ -479,3 +480,6 @@ def once_differentiable(function: Callable) -> Callable:
                   if isinstance(x, Tensor) else x for x in (given if several else (given,))]
         return tuple(marked) if several else marked[0]
     return run
+
+
+__dir__ = _own(globals())

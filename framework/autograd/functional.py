@@ -9,6 +9,7 @@ the same as functions of functions, which nest.
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..config.listing import own as _own
 from ..creation import ones
 from ..errors import AutogradError, ShapeError, kind_of
 from ..func.core import Frame, check_real, filled, zeros_for
@@ -213,3 +214,6 @@ def _vectors(op: str, v: Any, like: list[Tensor], what: str) -> list[Tensor]:
         raise ShapeError(f"{op}: v has shapes {[list(t.shape) for t in vs]}, {what} have "
                          f"{[list(t.shape) for t in like]}")
     return vs
+
+
+__dir__ = _own(globals())

@@ -10,6 +10,7 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+from ..config.listing import own as _own
 from ..errors import AutogradError
 from ..node import Leaf, Node, Pick, PlainNode, place_of
 from ..tensor import Tensor, bump
@@ -296,3 +297,6 @@ class _Round:
         self.grads: list[Tensor | None] = [None] * n
         self.awaited: set = set()
         self.done = False
+
+
+__dir__ = _own(globals(), "GradientEdge Node RemovableHandle")

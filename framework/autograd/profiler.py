@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from ..config.listing import own as _own
 from ..cuda import nvtx
 from ..profiler import Average as FunctionEventAvg  # noqa: F401
 from ..profiler import Averages as EventList  # noqa: F401
@@ -57,3 +58,6 @@ class emit_nvtx:
     def __exit__(self, *error: Any) -> None:
         if self.enabled:
             self._seam.__exit__(*error)
+
+
+__dir__ = _own(globals(), "EventList profile record_function")

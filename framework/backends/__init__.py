@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config.listing import listing as _listing
 from ..device import Device
 from . import cpu as cpu
 from . import cuda as cuda
@@ -60,3 +61,5 @@ def __getattr__(name: str) -> Any:
     if name in _SETTINGS:
         return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+__dir__ = _listing(globals(), "cpu cuda")

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native
+from ..config.listing import own as _own
 from ..device import CPU, Device
 
 xp = np
@@ -38,3 +39,6 @@ def get_cpu_capability() -> str:
 
 def synchronize(device: Device) -> None:
     """Wait until all queued work of the device is done: on the CPU it always is."""
+
+
+__dir__ = _own(globals())

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import dtypes
 from ..config import need
+from ..config.listing import own as _own
 from ..device import Device
 from ..errors import DeviceError
 from . import nvml, precision, sdp
@@ -245,3 +246,6 @@ def sdp_kernel(enable_flash: bool = True, enable_math: bool = True, enable_mem_e
     chosen = {"flash": enable_flash, "math": enable_math, "mem_efficient": enable_mem_efficient,
               "cudnn": enable_cudnn}
     return sdp.only(name for name, allowed in chosen.items() if allowed)
+
+
+__dir__ = _own(globals())

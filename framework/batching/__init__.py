@@ -7,9 +7,12 @@ since those calls are what is recorded, backward. After G. Neubig, Y. Goldberg a
 Operation Batching in Dynamic Computation Graphs", arXiv:1705.07860. See docs/batches.md.
 """
 
+from ..config.listing import listing as _listing
 from .schedule import Schedule as Schedule
 from .schedule import Step as Step
 from .session import Results as Results
 from .session import Session as Session
 from .session import together as together
 from .units import unit as unit
+
+__dir__ = _listing(globals())

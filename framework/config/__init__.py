@@ -8,6 +8,7 @@ from types import ModuleType
 
 from ..errors import MissingExtraError
 from . import names as names
+from .listing import listing as _listing
 
 
 def need(module: str, extra: str, purpose: str) -> ModuleType:
@@ -19,3 +20,5 @@ def need(module: str, extra: str, purpose: str) -> ModuleType:
             f"{purpose} needs the package '{module.partition('.')[0]}', which could not be imported "
             f"({error}); install it with: pip install 'framework[{extra}]'"
         ) from error
+
+__dir__ = _listing(globals())

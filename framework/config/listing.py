@@ -5,17 +5,24 @@ from types import ModuleType
 from typing import Any
 
 
-def listing(namespace: dict[str, Any], modules: str = "") -> Callable[[], list[str]]:
+def listing(namespace: dict[str, Any], modules: str = "", further: str = "") -> Callable[[], list[str]]:
     """The ``__dir__`` of a package: what it names itself, and of its modules only those named in ``modules``.
 
-    The others are attributes once they are imported, but nobody should find them by completion.
+    The others are attributes once they are imported, but nobody should find them by completion; nor what was
+    only imported from elsewhere, but for the names in ``further``.
     """
     def __dir__() -> list[str]:
         """The public names."""
+        root = namespace["__name__"].partition(".")[0]
         own = {name for name, value in namespace.items() if name.startswith("__")
-               or not (name.startswith("_") or isinstance(value, ModuleType))}
-        return sorted(own | set(modules.split()))
+               or not (name.startswith("_") or isinstance(value, ModuleType) or _is_foreign(value, root))}
+        return sorted(own | {*modules.split(), *further.split()})
     return __dir__
+
+
+def _is_foreign(value: Any, root: str) -> bool:
+    home = getattr(value, "__module__", None) or root
+    return isinstance(home, str) and home.partition(".")[0]  != root
 
 
 def own(namespace: dict[str, Any], further: str = "") -> Callable[[], list[str]]:

@@ -12,6 +12,7 @@ from ..backends.memory import memory_stats as memory_stats
 from ..backends.memory import memory_summary as memory_summary
 from ..backends.memory import reset_peak_memory_stats as reset_peak_memory_stats
 from ..backends.memory import set_cache_limit as set_cache_limit
+from ..config.listing import listing as _listing
 from . import amp as amp
 
 
@@ -32,3 +33,5 @@ def current_device() -> str:
 
 def synchronize(device: object = None) -> None:
     """Wait for the CPU, which is never behind."""
+
+__dir__ = _listing(globals(), "amp")

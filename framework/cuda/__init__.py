@@ -1,5 +1,6 @@
 """NVIDIA GPUs as CuPy sees them. Without one everything here imports and answers so: there are 0 devices."""
 
+from ..config.listing import listing as _listing
 from ..errors import OutOfMemoryError as OutOfMemoryError
 from ..random import Generator as Generator
 from ..typed import types_of as _types_of
@@ -68,3 +69,5 @@ HalfTensor = _types["HalfTensor"]
 IntTensor = _types["IntTensor"]
 LongTensor = _types["LongTensor"]
 ShortTensor = _types["ShortTensor"]
+
+__dir__ = _listing(globals(), "amp memory nccl nvtx profiler")

@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 from .. import amp as _amp
+from ..config.listing import own as _own
 from ..dtypes import DType, float16
 
 custom_fwd = partial(_amp.custom_fwd, device_type="cuda")
@@ -23,3 +24,6 @@ class GradScaler(_amp.GradScaler):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__("cuda", *args, **settings)
+
+
+__dir__ = _own(globals(), "custom_bwd custom_fwd")

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..backends import cuda as _backend
 from ..backends.gpu_memory import bytes_of
+from ..config.listing import own as _own
 from ..node import notes_of
 from ..tensor import Tensor
 from .place import device_count, needed
@@ -157,3 +158,6 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
 
 def ipc_collect() -> None:
     """Give back memory shared with other processes that they have left: none is shared on GPUs here."""
+
+
+__dir__ = _own(globals())

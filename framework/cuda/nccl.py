@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..backends import cuda as _backend
+from ..config.listing import own as _own
 from .place import needed
 
 
@@ -28,3 +29,6 @@ def unique_id() -> bytes:
     """What the processes of a group are to know each other by; DeviceError without a GPU."""
     needed()
     return bytes(_backend.cupy().cuda.nccl.get_unique_id())
+
+
+__dir__ = _own(globals())

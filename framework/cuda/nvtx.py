@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..backends import cuda as _backend
+from ..config.listing import own as _own
 from .place import needed
 
 
@@ -33,3 +34,6 @@ def range(msg: str) -> Iterator[None]:
         yield
     finally:
         range_pop()
+
+
+__dir__ = _own(globals())

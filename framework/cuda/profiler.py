@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ..backends import cuda as _backend
+from ..config.listing import own as _own
 from .place import needed
 
 
@@ -27,3 +28,6 @@ def profile() -> Iterator[None]:
         yield
     finally:
         stop()
+
+
+__dir__ = _own(globals())

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import move
+from ..config.listing import own as _own
 from ..device import CPU
 from ..errors import ShapeError, kind_of
 from ..random import Generator, permutation_array
@@ -237,3 +238,6 @@ def random_split(dataset: Any, lengths: Sequence[Any], generator: Generator | No
                          f"samples")
     order = permutation_array(total, CPU, generator).tolist()
     return [Subset(dataset, order[end - s:end]) for s, end in zip(sizes, accumulate(sizes))]
+
+
+__dir__ = _own(globals())

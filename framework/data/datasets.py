@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config.listing import own as _own
 from ..tensor import Tensor, wrap
 from .dataset import Dataset, rows_of
 from .download import fetch
@@ -215,3 +216,6 @@ class FashionMNIST(MNIST):
                   "train-labels-idx1-ubyte.gz": "md5:25c81989df183df01b3e8a0aad5dffbe",
                   "t10k-images-idx3-ubyte.gz": "md5:bef4ecab320f06d8554ea6380940ec79",
                   "t10k-labels-idx1-ubyte.gz": "md5:bb300cfdad3c16e7a12a480ee83cd310"}
+
+
+__dir__ = _own(globals())

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config.listing import own as _own
 from ..device import CPU
 from ..ops.random.draws import multinomial
 from ..random import Generator, check_seed, default_generator, integers_array, permutation_array, stream
@@ -293,3 +294,6 @@ def is_random(sampler: Any) -> bool:
 def ordered(sampler: Any, generator: Generator) -> Iterator:
     """One pass of a sampler, from ``generator`` if it is random."""
     return sampler.draw(generator) if is_random(sampler) else iter(sampler)
+
+
+__dir__ = _own(globals())

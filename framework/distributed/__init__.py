@@ -10,6 +10,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ..config.listing import listing as _listing
 from ..errors import DistributedError as DistributedError
 from . import algorithms as algorithms
 from . import nn as nn
@@ -82,3 +83,5 @@ def __getattr__(name: str) -> _Any:
     if name in ("fsdp", "optim"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'framework.distributed' has no attribute '{name}'")
+
+__dir__ = _listing(globals(), "algorithms fsdp nn")

@@ -8,6 +8,7 @@ from typing import Any
 
 import framework as fw
 
+from ..config.listing import own as _own
 from ..tensor import Tensor
 from .utils import all_examples, all_hold
 
@@ -398,3 +399,6 @@ positive_semidefinite = _PositiveSemidefinite()
 positive_definite = _PositiveDefinite()
 cat = _Cat
 stack = _Stack
+
+
+__dir__ = _own(globals())

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from ..config.listing import own as _own
 from ..tensor import Tensor
 from .distribution import Distribution
 
@@ -68,3 +69,6 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
                                   f"{type(q).__name__}; register_kl adds one")
     _FOUND[key] = function
     return function(p, q)
+
+
+__dir__ = _own(globals())

@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ..config.listing import listing as _listing
 from .graph import Graph as Graph
 from .graph_module import GraphModule as GraphModule
 from .interpreter import Interpreter as Interpreter
@@ -25,3 +26,5 @@ def __getattr__(name: str) -> _Any:
     if name == "experimental":
         return _import_module(f"{__name__}.experimental")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+__dir__ = _listing(globals())

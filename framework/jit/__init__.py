@@ -2,6 +2,7 @@
 
 from typing import Final as Final
 
+from ..config.listing import listing as _listing
 from .compiled import CompiledFunction as CompiledFunction
 from .compiled import OptimizedModule as OptimizedModule
 from .compiled import compile as compile
@@ -36,3 +37,5 @@ from .traced import save as save
 from .traced import trace as trace
 
 TopLevelTracedModule = TracedModule
+
+__dir__ = _listing(globals())

@@ -1,5 +1,6 @@
 """Models that are often begun with, under the parameter names of published weights (``load_weights``)."""
 
+from ..config.listing import listing as _listing
 from .generative import DCGANDiscriminator as DCGANDiscriminator
 from .generative import DCGANGenerator as DCGANGenerator
 from .gpt2 import GPT2 as GPT2
@@ -22,3 +23,5 @@ from .vgg import vgg19 as vgg19
 from .vit import VisionTransformer as VisionTransformer
 from .vit import vit_b_16 as vit_b_16
 from .weights import load_weights as load_weights
+
+__dir__ = _listing(globals())

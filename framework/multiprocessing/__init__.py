@@ -35,6 +35,7 @@ from multiprocessing import set_executable as set_executable
 from multiprocessing import set_forkserver_preload as set_forkserver_preload
 from multiprocessing import set_start_method as set_start_method
 
+from ..config.listing import listing as _listing
 from .channels import Pipe as Pipe
 from .process import JoinableQueue as JoinableQueue
 from .process import Pool as Pool
@@ -52,3 +53,7 @@ from .spawn import ProcessRaisedException as ProcessRaisedException
 from .spawn import SpawnContext as SpawnContext
 from .spawn import spawn as spawn
 from .spawn import start_processes as start_processes
+
+_PYTHONS = " ".join(name for name, value in globals().items()
+                    if getattr(value, "__module__", "").startswith("multiprocessing"))
+__dir__ = _listing(globals(), further=_PYTHONS)

@@ -5,6 +5,7 @@ softmax, attention, reductions, ``cat``, ``split`` and losses take them; what do
 way. ``framework.nn.utils.ragged`` has conversions and recurrent layers. See docs/batches.md.
 """
 
+from ..config.listing import listing as _listing
 from . import functions as functions
 from .make import as_nested_tensor as as_nested_tensor
 from .make import masked_select as masked_select
@@ -13,3 +14,5 @@ from .make import nested_tensor as nested_tensor
 from .make import nested_tensor_from_jagged as nested_tensor_from_jagged
 from .make import to_padded_tensor as to_padded_tensor
 from .tensor import NestedTensor as NestedTensor
+
+__dir__ = _listing(globals())

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..autograd import engine
 from ..autograd.mode import enable_grad
+from ..config.listing import own as _own
 from ..creation import zeros
 from ..tensor import Tensor
 from . import functional as F
@@ -61,3 +62,6 @@ def conv3d_weight(input: Tensor, weight_size: Any, grad_output: Tensor, stride: 
                   dilation: Any = 1, groups: int = 1) -> Tensor:
     """The gradient of ``conv3d`` with respect to its weight, of shape ``weight_size``."""
     return _gradient(3, "weight", input, tuple(weight_size), grad_output, (stride, padding, dilation, groups))
+
+
+__dir__ = _own(globals())

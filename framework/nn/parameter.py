@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..config.listing import own as _own
 from ..creation import empty
 from ..errors import LayoutError, kind_of
 from ..ops.record.arming import arm_for
@@ -200,3 +201,6 @@ class UninitializedBuffer(_Uninitialized, Tensor):
 def is_lazy(value: Any) -> bool:
     """Whether a tensor is uninitialised yet."""
     return isinstance(value, _Uninitialized)
+
+
+__dir__ = _own(globals())

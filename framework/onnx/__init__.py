@@ -2,6 +2,7 @@
 ``framework[onnx]``.
 """
 
+from ..config.listing import listing as _listing
 from . import operators as operators
 from .reading import OnnxModule as OnnxModule
 from .reading import load as load
@@ -9,3 +10,5 @@ from .trace import OnnxError as OnnxError
 from .trace import is_in_onnx_export as is_in_onnx_export
 from .writing import ONNXProgram as ONNXProgram
 from .writing import export as export
+
+__dir__ = _listing(globals())

@@ -4,6 +4,7 @@ import operator
 from importlib.util import find_spec as _find_spec
 from typing import Any
 
+from ..config.listing import listing as _listing
 from ..tensor import Tensor
 from . import convert as convert
 from . import copies as copies
@@ -69,3 +70,5 @@ def __getattr__(name: str) -> Space:
     if name.startswith("_") or _find_spec(f"{__name__}.{name}") is not None:  # a module, to be imported
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     return space(name)
+
+__dir__ = _listing(globals())

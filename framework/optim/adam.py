@@ -3,6 +3,7 @@
 from typing import Any
 
 from ..backends import array_module
+from ..config.listing import own as _own
 from .arrays import zeros_like
 from .fused import Fused, denominator, fused_denominator, fused_gradient
 from .optimizer import LIMITS, Optimizer, ParamsT
@@ -117,3 +118,6 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize,
                          capturable=capturable, differentiable=differentiable, fused=fused,
                          decoupled_weight_decay=True, eps_inside=eps_inside)
+
+
+__dir__ = _own(globals())

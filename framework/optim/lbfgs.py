@@ -13,6 +13,7 @@ import numpy as np
 
 from ..autograd.mode import enable_grad, no_grad
 from ..backends import array_module, move
+from ..config.listing import own as _own
 from ..dtypes import finfo, promote_types
 from ..quiet import settle
 from ..tensor import Tensor, bump, wrap
@@ -438,3 +439,6 @@ def _largest(v: Any) -> float:
 
 def _finite(v: Any) -> bool:
     return bool(array_module(v).isfinite(v).all())
+
+
+__dir__ = _own(globals())

@@ -28,6 +28,7 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
+from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError, kind_of
 from ..quiet import quiet
 from ..sparse_door import is_sparse, sparse
@@ -571,3 +572,8 @@ def real_only(kind: str, group: dict[str, Any], error: type[Exception] = DTypeEr
         if p.is_complex():
             raise error(f"{kind}: complex parameters are not supported, got one of shape "
                         f"{list(p.shape)}; use Adam")
+
+
+__dir__ = _own(
+    globals(),
+    "ParamsT RemovableHandle register_optimizer_step_post_hook register_optimizer_step_pre_hook")

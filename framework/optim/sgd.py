@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..config.listing import own as _own
 from .arrays import zeros_like
 from .fused import Fused, fused_gradient, run_rows
 from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
@@ -89,3 +90,6 @@ class SGD(Optimizer):
         return {**fused_gradient(group), "maximize": maximize, "lr": group["lr"], "momentum": momentum,
                 "share": 1 - dampening, "has_momentum": bool(momentum), "first": step == 1,
                 "dampened": step > 1 and bool(dampening), "nesterov": group["nesterov"]}
+
+
+__dir__ = _own(globals())

@@ -7,6 +7,7 @@ from math import cos, pi
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..config.listing import own as _own
 from ..dtypes import int64
 from ..from_data import tensor
 from ..nn.module import Module
@@ -228,3 +229,6 @@ class SWALR(LRScheduler):
             start = target if before == 1 else (lr - before * target) / (1 - before)
             rates.append(target * part + start * (1 - part))
         return rates
+
+
+__dir__ = _own(globals())

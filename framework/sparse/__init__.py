@@ -1,5 +1,6 @@
 """Sparse tensors: see docs/sparse.md. Loaded when a program first names it, or makes a tensor sparse."""
 
+from ..config.listing import listing as _listing
 from . import methods as methods
 from . import shapes as shapes
 from .arithmetic import dispatch as dispatch
@@ -49,3 +50,5 @@ from .tensor import SparseTensor as SparseTensor
 from .typed import TYPES as _TYPES
 
 globals().update(_TYPES)
+
+__dir__ = _listing(globals())

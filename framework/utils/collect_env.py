@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..config.__main__ import report
+from ..config.listing import own as _own
 
 Run = Callable[[Any], tuple[int, str, str]]
 
@@ -123,3 +124,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+__dir__ = _own(globals())

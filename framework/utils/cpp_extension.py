@@ -34,6 +34,7 @@ import numpy as np
 
 from .. import dtypes
 from ..autograd.mode import is_grad_enabled
+from ..config.listing import own as _own
 from ..errors import AutogradError, DeviceError, DTypeError
 from ..tensor import Tensor, bump, wrap
 
@@ -493,3 +494,6 @@ def __getattr__(name: str) -> Any:
 
     globals()[name] = BuildExtension
     return BuildExtension
+
+
+__dir__ = _own(globals(), "CUDA_HOME")

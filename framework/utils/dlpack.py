@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..config.listing import own as _own
 from ..from_data import from_dlpack as from_dlpack
 from ..tensor import Tensor
 
@@ -13,3 +14,6 @@ def to_dlpack(tensor: Tensor) -> Any:
     'PyCapsule'
     """
     return tensor.__dlpack__()
+
+
+__dir__ = _own(globals(), "from_dlpack")

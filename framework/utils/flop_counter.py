@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..config.listing import own as _own
 from ..seam import BACKWARD, OP, Event, intercept
 from ..tensor import Tensor
 
@@ -113,3 +114,6 @@ def register_flop_formula(targets: Any, get_raw: bool = False) -> Callable:
             FLOPS[name.rpartition("::")[2].partition(".")[0]] = count
         return formula
     return register
+
+
+__dir__ = _own(globals())

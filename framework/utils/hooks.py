@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..autograd.hooks import RemovableHandle as RemovableHandle
+from ..config.listing import own as _own
 
 
 def unserializable_hook(f: Callable) -> Callable:
@@ -18,3 +19,6 @@ def warn_if_has_hooks(tensor: Any) -> None:
     for hook in getattr(tensor._node, "hooks", None) or ():
         if hasattr(hook, "__torch_unserializable__"):
             warnings.warn(f"the hook {hook!r} of this tensor is not pickled", stacklevel=2)
+
+
+__dir__ = _own(globals(), "RemovableHandle")

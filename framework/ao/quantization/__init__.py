@@ -1,5 +1,6 @@
 """Models of 8-bit numbers for inference, and what makes them of models of floats (docs/quantization.md)."""
 
+from ...config.listing import listing as _listing
 from .observers import MinMaxObserver as MinMaxObserver
 from .observers import MovingAverageMinMaxObserver as MovingAverageMinMaxObserver
 from .observers import PerChannelMinMaxObserver as PerChannelMinMaxObserver
@@ -15,3 +16,5 @@ from .quantize import quantize_dynamic as quantize_dynamic
 from .quantize import quint8 as quint8
 from .stubs import DeQuantStub as DeQuantStub
 from .stubs import QuantStub as QuantStub
+
+__dir__ = _listing(globals())

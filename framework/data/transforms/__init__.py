@@ -1,5 +1,6 @@
 """Transforms of images: pillow images and tensors (..., C, H, W), with torchvision's names."""
 
+from ...config.listing import listing as _listing
 from . import functional as functional
 from .base import Compose as Compose
 from .base import Lambda as Lambda
@@ -25,3 +26,5 @@ from .geometry import RandomRotation as RandomRotation
 from .geometry import RandomVerticalFlip as RandomVerticalFlip
 from .geometry import Resize as Resize
 from .images import InterpolationMode as InterpolationMode
+
+__dir__ = _listing(globals(), "functional")

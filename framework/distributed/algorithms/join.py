@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...config.listing import own as _own
 from ...errors import DistributedError
 from ...tensor import wrap
 from ..collectives import all_gather
@@ -119,3 +120,6 @@ class Join:
             gone = [join._group.ranks[r] for r in np.flatnonzero(join.states[:, 0] == 0)]
             raise DistributedError(f"Join: ranks {gone} have no inputs left, this rank has "
                                    f"(throw_on_early_termination)")
+
+
+__dir__ = _own(globals())

@@ -1,5 +1,6 @@
 """Models whose parameters, gradients and optimizer states are divided among the ranks."""
 
+from ...config.listing import listing as _listing
 from . import wrap as wrap
 from .api import CPUOffload as CPUOffload
 from .api import FullOptimStateDictConfig as FullOptimStateDictConfig
@@ -11,3 +12,5 @@ from .fully_sharded_data_parallel import FullyShardedDataParallel as FullySharde
 from .shards import full_state_dict as full_state_dict
 from .shards import fully_shard as fully_shard
 from .shards import load_full_state_dict as load_full_state_dict
+
+__dir__ = _listing(globals())

@@ -7,6 +7,7 @@ loss whose gradient is taken is the sum of the losses of all ranks. They can be 
 from typing import Any
 
 from ...autograd.function import Function
+from ...config.listing import own as _own
 from ...creation import empty, zeros_like
 from ...errors import ShapeError
 from ...ops.shape.join import cat, stack
@@ -183,3 +184,6 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
     flat = _AllToAll.apply(cat([t.reshape(-1) for t in input_tensor_list]), sent, got, found)  # type: ignore
     parts = flat.split(got)
     return tuple(p.reshape(t.shape) for p, t in zip(parts, output_tensor_list))
+
+
+__dir__ = _own(globals(), "ReduceOp")

@@ -1,5 +1,6 @@
 """Transforms of random numbers: maps with inverses, Jacobians, domains and codomains."""
 
+from ...config.listing import listing as _listing
 from .base import ComposeTransform as ComposeTransform
 from .base import IndependentTransform as IndependentTransform
 from .base import Transform as Transform
@@ -20,3 +21,5 @@ from .numbers import SoftplusTransform as SoftplusTransform
 from .numbers import TanhTransform as TanhTransform
 from .simplex import SoftmaxTransform as SoftmaxTransform
 from .simplex import StickBreakingTransform as StickBreakingTransform
+
+__dir__ = _listing(globals())

@@ -6,6 +6,7 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from ...backends import sdp
+from ...config.listing import listing as _listing
 
 
 class SDPBackend(IntEnum):
@@ -50,3 +51,5 @@ def __getattr__(name: str) -> Any:
     if name in ("bias", "flex_attention"):
         return _import_module(f"{__name__}.{name}")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+__dir__ = _listing(globals())

@@ -3,6 +3,8 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ...config.listing import listing as _listing
+
 _PATHS = ("activation", "adaptive", "batchnorm", "channelshuffle", "container", "conv", "distance",
           "dropout", "flatten", "fold", "instancenorm", "lazy", "linear", "loss", "module", "normalization",
           "padding", "pixelshuffle", "pooling", "rnn", "sparse", "transformer", "upsampling", "utils")
@@ -15,3 +17,5 @@ def __getattr__(name: str) -> _Any:
     if name[:1].isupper() and hasattr(layers := _import_module("..", __name__), name):
         return getattr(layers, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+__dir__ = _listing(globals())

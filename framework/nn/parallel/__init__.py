@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ...config.listing import listing as _listing
 from .data_parallel import DataParallel as DataParallel
 from .data_parallel import data_parallel as data_parallel
 from .pieces import gather as gather
@@ -20,3 +21,5 @@ def __getattr__(name: str) -> _Any:
         module = _import_module(f"{__name__}.{_LAZY[name]}")
         return module if name == "distributed" else getattr(module, name)
     raise AttributeError(f"module 'framework.nn.parallel' has no attribute '{name}'")
+
+__dir__ = _listing(globals())

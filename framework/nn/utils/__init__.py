@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ...config.listing import listing as _listing
 from . import fusion as fusion
 from . import rnn as rnn
 from . import stateless as stateless
@@ -35,3 +36,5 @@ def __getattr__(name: str) -> _Any:
     if name in _HOOKED:
         return getattr(_import_module(f"{__name__}.hooked_norms"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+__dir__ = _listing(globals(), "parametrizations parametrize prune rnn stateless")

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...autograd.mode import no_grad
+from ...config.listing import own as _own
 from ...tensor import Tensor
 from ..container import ModuleDict, ModuleList
 from ..module import Module
@@ -329,3 +330,6 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
             for old, new in zip(target[name]._originals(), boxes[name]._originals()):
                 old.copy_(new)
     return to_module
+
+
+__dir__ = _own(globals())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ...config.listing import own as _own
 from ...errors import kind_of
 from ...tensor import Tensor
 from ..module import Module
@@ -95,3 +96,6 @@ def _tied(slots: dict, given: Mapping) -> dict[str, Tensor]:
 def _note(given: Any, path: str, value: Any) -> None:
     if isinstance(value, Tensor) and value is not given[path]:
         given[path] = value
+
+
+__dir__ = _own(globals())

@@ -4,6 +4,7 @@ Most rules give the next rate from the present one, so that schedulers can be co
 optimizer: call ``step()`` of each, after ``optimizer.step()``.
 """
 
+from ...config.listing import listing as _listing
 from .base import LRScheduler as LRScheduler
 from .base import _LRScheduler as _LRScheduler
 from .cosine import CosineAnnealingLR as CosineAnnealingLR
@@ -21,3 +22,5 @@ from .decay import ReduceLROnPlateau as ReduceLROnPlateau
 from .decay import StepLR as StepLR
 from .sequential import ChainedScheduler as ChainedScheduler
 from .sequential import SequentialLR as SequentialLR
+
+__dir__ = _listing(globals())
