@@ -153,6 +153,53 @@ def sums(at, x, y, z):
     ]
 
 
+@case(
+    (2, 4, 7, 6),
+    (6, 2, 3, 2),
+    (6,),
+    (1, 3, 9),
+    (5, 3, 2),
+    (2, 2, 3, 4, 3),
+    (2, 2, 2, 2, 2),
+    (2, 3, 4, 5),
+    kernels="conv conv_input_grad conv_weight_grad",
+)
+def convolutions(at, x, w, b, y, v, z, u, t):
+    return [
+        F.conv2d(x, w, b, stride=(2, 1), padding=1, groups=2),
+        F.conv1d(y, v, dilation=2, padding=3),
+        F.conv3d(z, u, stride=2, padding=1),
+        F.conv_transpose2d(x, w.transpose(0, 1)[:, :, :2].repeat(2, 1, 1, 1)),
+        F.conv2d(x, w, padding=(1, 0), dilation=(2, 3), groups=2),
+    ]
+
+
+@case((20, 1, 16, 16), (2, 1, 3, 3), kernels="conv conv_input_grad conv_weight_grad fold")
+def a_convolution_of_many_images(at, x, w):
+    return [F.conv2d(x, w, padding=1)]
+
+
+@case(
+    (2, 3, 7, 6),
+    (2, 3, 9),
+    (1, 2, 4, 5, 3),
+    kernels="max_pool max_position max_spread sum_pool sum_pool_grad",
+)
+def pools(at, x, y, z):
+    a, i = F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    return [
+        a,
+        i.to(x.dtype),
+        F.max_pool1d(y, 3, 1),
+        F.max_pool3d(z, 2),
+        F.max_pool2d(x, 2, dilation=2),
+        F.avg_pool2d(x, 2),
+        F.avg_pool3d(z, (2, 2, 1)),
+        F.adaptive_avg_pool2d(x, 1),
+        F.avg_pool1d(y, 3, 3),
+    ]
+
+
 class At:
     """A tensor on the device of a run."""
 

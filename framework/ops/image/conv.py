@@ -28,6 +28,7 @@ from ..record.road import NEVER
 from ..reduce.sums import sum_op
 from ..shape.slices import grown
 from ..shape.view import reshape_op
+from . import cuda
 from .windows import Columns, gradient_columns, inner, out_sizes, piece, result_view, strided, windows
 
 
@@ -249,18 +250,19 @@ def _flops(x: tuple, w: tuple, b: Any, out_shape: tuple) -> int:
 
 
 conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
-          kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer,
+          kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer, device=cuda.conv,
           batch=batch_conv,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)
 gives_gradients_a_place(conv)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
-                     kernel=_input_grad_kernel, native="conv_input_grad",
+                     kernel=_input_grad_kernel, native="conv_input_grad", device=cuda.conv_input_grad,
                      batch=batch_conv_input_grad,
                      rounds="conv_input_grad_bf16",
                      jvp="multilinear", infer=lambda y, w, *, x_shape, **settings: Meta(x_shape, y.dtype),
                      vjp={"y": _input_grad_y, "w": _input_grad_w}, loose_from=NEVER)
 conv_weight_grad = Op("conv_weight_grad", "x y", kernel=_weight_grad_kernel, native="conv_weight_grad",
+                      device=cuda.conv_weight_grad,
                       batch=batch_conv_weight_grad,
                       rounds="conv_weight_grad_bf16",
                       jvp="multilinear", infer=lambda x, y, *, w_shape, **settings: Meta(w_shape, x.dtype),

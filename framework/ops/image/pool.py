@@ -24,6 +24,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
 from ..shape.view import reshape_op
+from . import cuda
 from .conv import at_least, batched
 
 _MANY = 8  # positions from which a sum over a reshaped axis beats adding slices
@@ -174,14 +175,16 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
 max_pool = Op("max_pool", "x", onnx="pooled('MaxPool', x, kernel, stride, padding, out, dilation)",
-              kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y",
+              kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y", device=cuda.max_pool,
               batch=merged(),
               vjp={"x": _max_vjp}, loose_from=NEVER)
 max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_position", outputs="y",
+                  device=cuda.max_position,
                   batch=merged(),
                   infer=lambda x, *, out, kernel, **settings: Meta(
                       _pool_infer(x, out=out).shape, uint8 if math.prod(kernel) < 256 else int32))
 max_spread = Op("max_spread", "y where", kernel=_spread_kernel, native="max_spread", outputs="x",
+                device=cuda.max_spread,
                 batch=merged(),
                 jvp="linear", infer=lambda y, where, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, where, kernel, stride, padding, dilation, out: max_collect(
@@ -283,15 +286,29 @@ def _avg_layout(kernel: tuple, stride: tuple, padding: tuple, out: tuple, includ
             "divisor": divisor}
 
 
+def _avg_on_device(x: Any, *, kernel: tuple, stride: tuple, padding: tuple, out: tuple, include: bool,
+                   divisor: int | None) -> Any:
+    share = _shares(x.shape[x.ndim - len(kernel):], kernel, stride, padding, out, include, divisor)
+    shape = (*x.shape[:x.ndim - len(kernel)], *out)
+    return cuda.sum_pool("sum_pool", x, shape, x.shape, share, kernel, stride, padding, out)
+
+
+def _avg_spread_on_device(y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple, out: tuple,
+                          include: bool, divisor: int | None) -> Any:
+    share = _shares(x_shape[len(x_shape) - len(kernel):], kernel, stride, padding, out, include, divisor)
+    return cuda.sum_pool("sum_pool_grad", y, x_shape, x_shape, share, kernel, stride, padding, out)
+
+
 avg_pool = Op("avg_pool", "x",
               onnx="pooled('AveragePool', x, kernel, stride, padding, out, None, include, divisor)",
-              kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y",
+              kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y", device=_avg_on_device,
               batch=merged(),
               jvp="linear",
               vjp={"x": lambda g, x_shape, kernel, stride, padding, out, include, divisor: avg_spread(
                   g, x_shape=x_shape, **_avg_layout(kernel, stride, padding, out, include, divisor))},
               loose_from=NEVER)
 avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread", outputs="x", jvp="linear",
+                device=_avg_spread_on_device,
                 batch=merged(),
                 infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
                 vjp={"y": lambda g, kernel, stride, padding, out, include, divisor: avg_pool(

@@ -20,6 +20,7 @@ from ..reduce.sums import mean_op
 from ..shape.broadcast import sum_to
 from ..shape.view import permute_op, reshape_op
 from ..write.inplace import write
+from . import cuda
 from .moments import (
     batch_norm_op,
     check_shapes,
@@ -89,7 +90,7 @@ def batch_average(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     return x * (1 - settings["momentum"]) + share
 
 
-running_average = Op("running_average", "x new", batch=batch_average,
+running_average = Op("running_average", "x new", batch=batch_average, device=cuda.running_average,
                      kernel=lambda xp, x, new, *, momentum, factor: (
     x * (1 - momentum) + new.reshape(-1, *x.shape).mean(axis=0) * (momentum * factor)),
     infer=lambda x, new, **_: x)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda, device_code
+from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
@@ -19,6 +20,16 @@ _NORM = np.dtype(
 _of_weight = DeviceFold("g * (x - mean) * rsqrt(var + eps)", ("g", "x", "mean", "var", "eps"))
 _of_rms_weight = DeviceFold("g * x * rsqrt(var + eps)", ("g", "x", "var", "eps"))
 _of_bias = DeviceFold("g", ("g",))
+
+
+_average = DeviceKernel("x * keep + new * share", ("x", "new", "keep", "share"), lambda *_: NotImplemented)
+
+
+def running_average(x: Any, new: Any, *, momentum: float, factor: float) -> Any:
+    """The device function of running_average, where there is one new value for each old one."""
+    if new.size != x.size or not device_code.enabled:
+        return NotImplemented
+    return _average(x, new.reshape(x.shape), float(1 - momentum), float(momentum * factor))
 
 
 def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:

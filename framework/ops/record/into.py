@@ -126,6 +126,8 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
             operands.append(b)
         elif dtype.kind == "f" and type(other) in _NUMBERS:
             operands.append(other)
+        elif dtype.char == "l" and type(other) is int and type(array) is not np.ndarray:
+            operands.append(other)  # a count on a GPU, where another launch would cost more than the sum
         else:
             return None
     return operands if whole else None

@@ -27,6 +27,8 @@ _PAGE = mmap.PAGESIZE
 settings = {"backward": False, "guarded": False}
 compiled: dict[str, Any] = {}  # code: library
 _engine: Any = None
+# memory of templates (shared memory of blocks) is each library's own, though their names are the same
+_OWN = ("-fvisibility-inlines-hidden", *(["-fno-gnu-unique"] if COMPILER and "clang" not in COMPILER else []))
 
 
 def _cache() -> Path:
@@ -41,7 +43,7 @@ def _library(text: str, flags: tuple[str, ...], mode: int = ctypes.DEFAULT_MODE)
     if COMPILER is None:
         raise NotImplementedError("there is no C++ compiler here to compile kernels with (g++ or clang++)")
     header = (HERE / "cuda_on_cpu.h").read_text()
-    key = hashlib.sha1((text + header + str(flags) + COMPILER).encode()).hexdigest()
+    key = hashlib.sha1((text + header + str((flags, _OWN)) + COMPILER).encode()).hexdigest()
     so = _cache() / f"{key}.so"
     if not so.exists():
         with tempfile.TemporaryDirectory(dir=_cache()) as folder:
@@ -50,6 +52,7 @@ def _library(text: str, flags: tuple[str, ...], mode: int = ctypes.DEFAULT_MODE)
                 [
                     COMPILER,
                     "-std=c++17",
+                    *_OWN,
                     *flags,
                     "-w",
                     "-fPIC",
