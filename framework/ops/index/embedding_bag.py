@@ -34,6 +34,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     op = "embedding_bag"
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"{op}: mode must be 'sum', 'mean' or 'max', got {mode!r}")
+    tensor_arg(input, op)
     if per_sample_weights is not None and (mode != "sum" or per_sample_weights.shape != input.shape):
         raise ValueError(f"{op}: per_sample_weights needs mode='sum' and the shape of input")
     if input.ndim == 2 and input.shape[1] and padding_idx is None and offsets is None:  # bags of one size
@@ -41,7 +42,7 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
         if per_sample_weights is not None:
             each = each * per_sample_weights.unsqueeze(2)  # type: ignore[attr-defined]
         return each.amax(1) if mode == "max" else each.mean(1) if mode == "mean" else each.sum(1)
-    bags, count = _bags(tensor_arg(input, op), offsets, include_last_offset, op)
+    bags, count = _bags(input, offsets, include_last_offset, op)
     flat: Any = input.reshape(-1)  # type: ignore[attr-defined]
     rows: Any = embedding(flat, weight, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
     if per_sample_weights is not None:
