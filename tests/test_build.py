@@ -33,11 +33,23 @@ def test_a_failed_build_leaves_a_wheel_with_a_note(tmp_path, monkeypatch, capfd)
 
     monkeypatch.setenv("FRAMEWORK_NATIVE", "")  # so that what the build sets is taken back at the end
     monkeypatch.delenv("FRAMEWORK_NATIVE")
+    monkeypatch.delenv("FRAMEWORK_SETS", raising=False)
     assert build_backend._build(build, str(tmp_path)) == "x.whl"
     with zipfile.ZipFile(tmp_path / "x.whl") as wheel:
         assert wheel.read("x-1.dist-info/native_build.txt") == b"CMake Error: something is missing"
         assert "native_build.txt,sha256=" in wheel.read("x-1.dist-info/RECORD").decode()
     assert built == [None, "off"] and "could not be built" in capfd.readouterr().err
+
+
+def test_sets_that_are_asked_for_must_build(tmp_path, monkeypatch):
+    """A wheel without kernels is not what somebody wanted who named them."""
+    def build(directory, *_):
+        raise SystemExit(1)
+
+    monkeypatch.setenv("FRAMEWORK_SETS", "all")
+    monkeypatch.delenv("FRAMEWORK_NATIVE", raising=False)
+    with pytest.raises(SystemExit):
+        build_backend._build(build, str(tmp_path))
 
 
 @pytest.mark.parametrize("note, warns", [("CMake Error: CMAKE_CXX_COMPILER not set", False),
