@@ -1,6 +1,7 @@
 """The workloads, a file per family; importing this package fills the registry."""
 
 from . import attention as attention
+from . import breadth as breadth
 from . import dense as dense
 from . import files as files
 from . import higher as higher

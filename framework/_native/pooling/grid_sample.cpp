@@ -90,7 +90,38 @@ template <class T> struct Taps {
     T weight[MOST_TAPS][BLOCK], slope[MOST_DIMS][MOST_TAPS][BLOCK];
     bool whole;  // none is missing
 
+    // The usual case, four neighbours in a plane, written out.
+    void find_four(const Shape& s, const T* places, int64_t n, bool slopes) {
+        const T h = T(s.size[0]), w = T(s.size[1]), high = (s.align ? h - 1 : h) / 2, wide = (s.align ? w - 1 : w) / 2;
+        bool every = true;
+        for (int64_t i = 0; i < n; ++i) {
+            const T gx = places[2 * i] + 1, gy = places[2 * i + 1] + 1;
+            T sx, sy;
+            const T x = fold(s, s.size[1], s.align ? gx * wide : (gx * w - 1) * T(0.5), sx);
+            const T y = fold(s, s.size[0], s.align ? gy * high : (gy * h - 1) * T(0.5), sy);
+            const T x0 = std::floor(x), y0 = std::floor(y), right = x - x0, down = y - y0, left = 1 - right, up = 1 - down;
+            const int64_t c = x0 >= -2 ? int64_t(x0 <= w ? x0 : w) : -2;  // nan goes outside
+            const int64_t r = y0 >= -2 ? int64_t(y0 <= h ? y0 : h) : -2;
+            const bool l = c >= 0 && c < s.size[1], t = r >= 0 && r < s.size[0];
+            const bool m = c >= -1 && c + 1 < s.size[1], b = r >= -1 && r + 1 < s.size[0];
+            const int64_t to = r * s.size[1] + c;
+            at[0][i] = t && l ? to : -1;
+            at[1][i] = t && m ? to + 1 : -1;
+            at[2][i] = b && l ? to + s.size[1] : -1;
+            at[3][i] = b && m ? to + s.size[1] + 1 : -1;
+            every &= t && l && b && m;
+            const T weights[4] = {up * left, up * right, down * left, down * right};
+            for (int k = 0; k < 4; ++k) weight[k][i] = at[k][i] < 0 ? T(0) : weights[k];
+            if (!slopes) continue;
+            sx *= wide, sy *= high;
+            const T by_y[4] = {-left * sy, -right * sy, left * sy, right * sy}, by_x[4] = {-up * sx, up * sx, -down * sx, down * sx};
+            for (int k = 0; k < 4; ++k) slope[0][k][i] = by_y[k], slope[1][k][i] = by_x[k];
+        }
+        whole = every;
+    }
+
     void find(const Shape& s, const T* places, int64_t n, bool slopes) {
+        if (s.dims == 2 && s.mode == Mode::linear) return find_four(s, places, n, slopes);
         whole = true;
         const int along = s.along(), taps = s.taps();
         for (int64_t i = 0; i < n; ++i) {
@@ -124,7 +155,11 @@ template <class T> void read_plane(const Taps<T>& t, int taps, const T* x, T* y,
         const int64_t* at = t.at[k];
         const T* w = t.weight[k];
         if (!t.whole) {
-            for (int64_t i = 0; i < n; ++i) sum[i] = (k ? sum[i] : T(0)) + (at[i] < 0 ? T(0) : w[i] * x[at[i]]);
+            if (!k) std::fill(sum, sum + n, T(0));
+            for (int64_t i = 0; i < n; ++i) {
+                const T v = x[std::max<int64_t>(at[i], 0)];
+                sum[i] += at[i] < 0 ? T(0) : w[i] * v;
+            }
         } else if (k) {
             for (int64_t i = 0; i < n; ++i) sum[i] += w[i] * x[at[i]];
         } else {

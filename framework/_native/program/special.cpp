@@ -43,9 +43,16 @@ double digamma_right(double z) {
 // (-1)^(n+1) n! zeta(n + 1, z) for z > 0: terms of the sum, then the Euler-Maclaurin formula
 double zeta_right(double z, int n) {
     double s = n + 1, total = 0, factor = s, factorial = 2, n_factorial = 1;
-    for (int k = 0; k < 12 + n; ++k, ++z) total += std::pow(z, -s);
-    total += std::pow(z, 1 - s) / (s - 1) + 0.5 * std::pow(z, -s);
-    double power = std::pow(z, -1 - s), square = 1 / (z * z);
+    auto inverse = [n](double y) {  // y^-s
+        double p = 1 / y;
+        for (int k = 0; k < n; ++k) p /= y;
+        return p;
+    };
+    for (int k = 0; k < 12 + n; ++k, ++z) total += inverse(z);
+    if (std::isinf(z)) return n % 2 ? 0.0 : -0.0;
+    const double last = inverse(z);
+    total += last * z / (s - 1) + 0.5 * last;
+    double power = last / z, square = 1 / (z * z);
     for (int j = 1; j <= 10; ++j, power *= square) {
         total += BERNOULLI[j - 1] / factorial * factor * power;
         factor *= (s + 2 * j - 1) * (s + 2 * j);
@@ -165,20 +172,27 @@ template <size_t N> double series(double t, const double (&c)[N]) {  // Clenshaw
 }
 
 double bessel_ie(double x, int n) {
+    n = std::abs(n);
     double y = std::fabs(x);
     if (std::isnan(x)) return x;
-    if (std::isinf(x)) return n ? std::copysign(0.0, x) : 0.0;
-    if (y <= 1) {  // the power series, which is exact at 0
+    if (std::isinf(x)) return n % 2 ? std::copysign(0.0, x) : 0.0;
+    if (y <= 1 && n < 2) {  // the power series, which is exact at 0
         double term = n ? 0.5 * x : 1.0, total = term;
         for (int k = 1; k <= 10; ++k) total += term *= 0.25 * x * x / (k * (n + k));
         return std::exp(-y) * total;
     }
+    if (n > 1 && y <= 8) {
+        double term = std::pow(0.5 * x, n) / (n == 2 ? 2 : 6), total = term;
+        for (int k = 1; k <= 40 && term != 0; ++k) total += term *= 0.25 * x * x / (k * (n + k));
+        return std::exp(-y) * total;
+    }
+    if (n > 1) return bessel_ie(x, n - 2) - 2 * (n - 1) / x * bessel_ie(x, n - 1);
     if (n == 0) return y <= 8 ? series(y / 4 - 1, NEAR_0) : series(16 / y - 1, FAR_0) / std::sqrt(y);
     return y <= 8 ? x * series(y / 4 - 1, NEAR_1) : std::copysign(series(16 / y - 1, FAR_1) / std::sqrt(y), x);
 }
 
 double bessel_i(double x, int n) {
-    if (std::isinf(x)) return n ? x : INF;
+    if (std::isinf(x)) return n % 2 ? x : INF;
     double half = std::exp(0.5 * std::fabs(x));  // in two steps, against overflow
     return half * bessel_ie(x, n) * half;
 }
@@ -198,9 +212,9 @@ template <double (*F)(double, int), class T> nb::object each(const Array& x, int
     return give(out);
 }
 
-// F of every number of x in rows; n up to `most`: the order of a derivative or function, if there is one
-template <double (*F)(double, int), int most> nb::object over(Array x, int n) {
-    if (!x.usable() || !x.contiguous() || n < 0 || n > most) return not_implemented();
+// F of every number of x in rows; n from `least` to `most`: the order of a derivative or function, if there is one
+template <double (*F)(double, int), int most, int least = 0> nb::object over(Array x, int n) {
+    if (!x.usable() || !x.contiguous() || n < least || n > most) return not_implemented();
     if (x.is<double>()) return each<F, double>(x, n);
     return x.is<float>() ? each<F, float>(x, n) : not_implemented();
 }
@@ -215,8 +229,8 @@ FW_BIND(m) {
     define("special_polygamma", &over<polygamma, MOST>);
     define("special_erfinv", &over<erfinv, 0>);
     define("special_ndtri", &over<ndtri, 0>);
-    define("special_bessel_ie", &over<bessel_ie, 1>);
-    define("special_bessel_i", &over<bessel_i, 1>);
+    define("special_bessel_ie", &over<bessel_ie, 3, -3>);
+    define("special_bessel_i", &over<bessel_i, 3, -3>);
 }
 
 }  // namespace fw::special

@@ -50,11 +50,11 @@ def _unfold_infer(x: Meta, *, kernel: tuple, stride: tuple, padding: tuple, dila
 
 
 unfold_op = Op("nn_unfold", "x", onnx="columns(x, kernel, stride, padding, dilation)",
-               batch=merged(), kernel=_unfold_kernel, infer=_unfold_infer, jvp="linear",
+               batch=merged(), kernel=_unfold_kernel, native="unfold", infer=_unfold_infer, jvp="linear",
                vjp={"x": lambda g, x_shape, kernel, stride, padding, dilation: fold_op(
                    g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})
 fold_op = Op("nn_fold", "y", onnx="folded(y, x_shape, kernel, stride, padding, dilation)",
-             batch=merged(), kernel=_fold_kernel, jvp="linear",
+             batch=merged(), kernel=_fold_kernel, native="fold", jvp="linear",
              infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
              vjp={"y": lambda g, kernel, stride, padding, dilation: unfold_op(
                  g, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})

@@ -48,7 +48,7 @@ def _products(s: Any, left_out: int) -> Any:
     return total
 
 
-det_op = Op("det", "A", onnx="Det(A)",
+det_op = Op("det", "A", native="small_det", onnx="Det(A)",
             batch=leading, kernel=lambda xp, A: xp.linalg.det(A), vjp={"A": _det_vjp},
             infer=lambda A: Meta(A.shape[:-2], A.dtype))
 
@@ -72,8 +72,8 @@ def _complex_slogdet_vjp(g: list, A: Any, sign: Any) -> tuple:
 
 
 # the sign of a real determinant has no derivative, the direction of a complex one has
-slogdet_op = Op("slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign", differentiable=1,
-                batch=leading,
+slogdet_op = Op("slogdet", "A", native="small_slogdet", kernel=_slogdet_kernel,
+                outputs="logabsdet sign", differentiable=1, batch=leading,
                 infer=_slogdet_infer, vjp={"A": lambda g, A: column(column(g)) * swap_last(inv_op(A))})
 complex_slogdet_op = Op("complex_slogdet", "A", kernel=_slogdet_kernel, outputs="logabsdet sign",
                         batch=leading,

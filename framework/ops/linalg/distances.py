@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 
 from ... import _native
+from ...autograd.mode import state
 from ...dtypes import float16, float32
 from ...errors import ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..language.program import SLICES, in_slices, native_kernel
@@ -15,13 +17,14 @@ from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
-from ..record.op import Op
+from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.extremes import amax
 from ..reduce.norms import norm_op, vector_norm
 from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
+from ..write.twice import twice
 from .matmul import promoted
 
 
@@ -142,13 +145,58 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return vector_norm(x - y, ord=float(p))
 
 
+def _distances(x: Any, y: Any, *, p: float) -> Tensor:
+    """The formula of cdist, by a table of all differences."""
+    return vector_norm(x.unsqueeze(-2) - y.unsqueeze(-3), ord=p, dim=-1)
+
+
+def _cdist_kernel(xp: Any, x: Any, y: Any, *, p: float) -> Any:
+    size = xp.abs(x[..., :, None, :] - y[..., None, :, :])
+    return size.sum(-1) if p == 1 else xp.sqrt((size * size).sum(-1))
+
+
+def _cdist_grad_kernel(xp: Any, g: Any, x: Any, y: Any, out: Any, *, p: float, wanted: tuple) -> tuple:
+    way = x[..., :, None, :] - y[..., None, :, :]
+    if p == 1:
+        way = xp.sign(way)
+    else:
+        g = g / xp.where(out == 0, xp.ones_like(out), out)
+    way = way * xp.where(out == 0, xp.zeros_like(g), g)[..., None]
+    none = xp.empty(0, x.dtype)
+    return way.sum(-2) if wanted[0] else none, -way.sum(-3) if wanted[1] else none
+
+
+def _cdist_vjp(g: Any, x: Any, y: Any, out: Any, p: float, needs: tuple) -> list:
+    found = cdist_grad(g, x, y, out, p=p, wanted=needs)
+    return [part if need else None for part, need in zip(found, needs)]
+
+
+def _cdist_twice(k: list, g: Any, x: Any, y: Any, p: float, wanted: tuple, needs: tuple) -> list:
+    return [*twice(lambda *given: (_distances(*given, p=p),), k, (g,), (x, y), wanted, needs[:3]), None]
+
+
+cdist_grad = Op("cdist_grad", "g x y out", outputs="gx gy", kernel=_cdist_grad_kernel, native="cdist_grad",
+                vjp=_cdist_twice, infer=lambda g, x, y, out, *, p, wanted: tuple([
+                    a if want else Meta((0,), x.dtype) for a, want in zip((x, y), wanted)]))
+cdist_op = Op("cdist", "x y", kernel=_cdist_kernel, native="cdist", vjp=_cdist_vjp, arguments="x1 x2",
+              infer=lambda x, y, *, p: Meta((*x.shape[:-1], y.shape[-2]), x.dtype))
+
+
+def _has_kernel(a: Tensor, b: Tensor, p: float) -> bool:
+    """Whether the distances are one kernel: on the CPU, with nobody looking, no batch and no forward mode."""
+    return (_native.module is not None and p in (1, 2) and quiet.run is not None
+            and type(state.enabled) is bool and type(a._array) is np.ndarray and type(b._array) is np.ndarray
+            and a._array.dtype.char in "fd")
+
+
 @public(autocast="float32")
 def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
           compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distances of every row of x1 to every row of x2: (*, m, k), (*, n, k) -> (*, m, n).
 
-    Batches broadcast. All differences are formed, so memory grows as m * n * k and no digits are lost to
-    a shortcut; ``compute_mode`` is accepted and changes nothing. At distance 0 the gradient is 0.
+    Batches broadcast. All differences are formed, so no digits are lost to a shortcut; ``compute_mode`` is
+    accepted and changes nothing. Memory grows as m * n, for p other than 1 and 2, in derivatives of
+    derivatives and on a GPU as m * n * k. At distance 0 the gradient is 0.
 
     >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
@@ -160,10 +208,13 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
                          f"{list(b.shape)}")
     if p < 0:
         raise ValueError(f"cdist: p must not be negative, got {p}")
-    difference = a.unsqueeze(-2) - b.unsqueeze(-3)
     if not a.shape[-1]:
-        return difference.sum(-1)
-    return vector_norm(difference, ord=float(p), dim=-1)
+        return (a.unsqueeze(-2) - b.unsqueeze(-3)).sum(-1)
+    if _has_kernel(a, b, p):
+        batch = broadcast_shape((a.shape[:-2], b.shape[:-2]), "cdist (batch dimensions)")
+        a, b = (v if v.shape[:-2] == batch else expand.run(v, size=batch + v.shape[-2:]) for v in (a, b))
+        return cdist_op.run(a, b, p=float(p))
+    return _distances(a, b, p=float(p))
 
 
 @public("nn.functional", autocast="float32")

@@ -114,7 +114,7 @@ def check_phase(turn: Any, op: str, *gradients: Any) -> None:
 
 # -- inverse and solution ------------------------------------------------------------------------
 
-inv_op = Op("inv", "A", batch=leading, infer=lambda A: A,
+inv_op = Op("inv", "A", batch=leading, native="small_inv", infer=lambda A: A,
             kernel=checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
             vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
 
@@ -133,7 +133,8 @@ def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
     return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
 
 
-solve_op = Op("solve", "A B", batch=rowwise, infer=solve_infer, vjp=_solve_vjp, kernel=checked(
+solve_op = Op("solve", "A B", batch=rowwise, native="small_solve", infer=solve_infer, vjp=_solve_vjp,
+              kernel=checked(
     "solve: the matrix A is singular; linalg.pinv(A) @ B gives the smallest solution of least squares")(
         lambda xp, A, B: xp.linalg.solve(A, B)))
 
@@ -148,7 +149,7 @@ def _cholesky_vjp(g: Any, out: Any) -> Any:
     return turned(solve_op(turned(out), turned(middle)))
 
 
-cholesky_op = Op("cholesky", "A",
+cholesky_op = Op("cholesky", "A", native="small_cholesky",
                  batch=leading, infer=lambda A: A, adjoint=True, vjp={"A": _cholesky_vjp}, kernel=checked(
     "cholesky: the matrix is not positive definite; add a little to its diagonal")(
         lambda xp, A: xp.linalg.cholesky(A)))

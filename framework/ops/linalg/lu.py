@@ -82,8 +82,10 @@ def _eliminate_vjp(g: Any, out: Any) -> Any:
 
 
 pivot_op = Op("lu_pivots", "A",
-              batch=leading, kernel=_pivot_kernel, outputs="pivots order", infer=_pivot_infer)
-eliminate = Op("lu_eliminate", "A", batch=leading, kernel=_eliminate_kernel, infer=lambda A: A,
+              batch=leading, kernel=_pivot_kernel, native="lu_pivots",
+              outputs="pivots order", infer=_pivot_infer)
+eliminate = Op("lu_eliminate", "A", batch=leading, kernel=_eliminate_kernel, native="lu_eliminate",
+               infer=lambda A: A,
                vjp={"A": _eliminate_vjp})
 
 

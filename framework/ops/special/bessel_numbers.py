@@ -66,7 +66,7 @@ def _bessel_y(xp: Any, x: Any, n: int) -> Any:
         total = total - weight * reach * (xp.exp(n * s - near * xp.sinh(s))
                                           + (-1) ** n * xp.exp(-n * s - near * xp.sinh(s)))
     far = _hankel(xp, xp.clip(x, _FAR, 1e300), n)[1]
-    small = xp.clip(x, 0.0, _NEAR)
+    small = xp.abs(xp.clip(x, 0.0, _NEAR))  # also of -0
     first = (xp.log(0.5 * small) + 0.5772156649015329) * 2 if n == 0 else -math.factorial(n - 1) * (
         2 / small) ** float(n)
     out = xp.where(x <= _NEAR, first / math.pi, xp.where(x <= _FAR, total / math.pi, far))
@@ -84,7 +84,7 @@ def _bessel_ke(xp: Any, x: Any, n: int) -> Any:
     for k in range(1, points + 1):
         half = 2 * xp.sinh(0.5 * k * step) ** 2
         total = total + xp.exp(-near * half) * xp.cosh(n * k * step)
-    small = xp.clip(x, 0.0, _NEAR)
+    small = xp.abs(xp.clip(x, 0.0, _NEAR))  # also of -0
     first = -xp.log(0.5 * small) - 0.5772156649015329 if n == 0 else 0.5 * math.factorial(n - 1) * (
         2 / small) ** float(n)
     out = xp.where(x <= _NEAR, first * xp.exp(small), total * step)
@@ -95,5 +95,5 @@ def _bessel_k(xp: Any, x: Any, n: int) -> Any:
     return xp.exp(-x) * _bessel_ke(xp, x, n)
 
 
-add_words(bessel_j=wide(_bessel_j), bessel_y=wide(_bessel_y), bessel_k=wide(_bessel_k),
-          bessel_ke=wide(_bessel_ke))
+add_words(bessel_j=wide(_bessel_j, "special_bessel_j"), bessel_y=wide(_bessel_y, "special_bessel_y"),
+          bessel_k=wide(_bessel_k, "special_bessel_k"), bessel_ke=wide(_bessel_ke, "special_bessel_ke"))

@@ -55,6 +55,21 @@ def wide(compute: Callable, native: str | None = None) -> Callable:
     return maker
 
 
+def of_two(maker: Callable, native: str) -> Callable:
+    """``maker`` of a function of two arrays, before which the extension's function is asked."""
+    def made(xp: Any) -> Callable:
+        plain = maker(xp)
+        quick = getattr(_native.module, native, None) if xp is np else None
+        if quick is None:
+            return plain
+
+        def asked(x: Any, y: Any) -> Any:
+            out = quick(x, y)
+            return plain(x, y) if out is NotImplemented else out
+        return asked
+    return made
+
+
 def _polynomial(x: Any, coefficients: Any) -> Any:
     total = 0.0 * x
     for c in coefficients:
@@ -332,9 +347,11 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
 
 add_words(
     lgamma=wide(_lgamma, "special_lgamma"), polygamma=wide(_polygamma, "special_polygamma"),
-    erfcx=wide(_erfcx), erfinv=wide(_erfinv, "special_erfinv"), ndtri=wide(_ndtri, "special_ndtri"),
-    log_ndtr=wide(_log_ndtr),
-    zeta=_zeta_maker, gammainc=_incomplete(0), gammaincc=_incomplete(1),
+    erfcx=wide(_erfcx, "special_erfcx"), erfinv=wide(_erfinv, "special_erfinv"),
+    ndtri=wide(_ndtri, "special_ndtri"),
+    log_ndtr=wide(_log_ndtr, "special_log_ndtr"),
+    zeta=of_two(_zeta_maker, "special_zeta"), gammainc=of_two(_incomplete(0), "special_gammainc"),
+    gammaincc=of_two(_incomplete(1), "special_gammaincc"),
     bessel_i=wide(_bessel_i, "special_bessel_i"),
-    bessel_ie=wide(_bessel_ie, "special_bessel_ie"), sinc_slope=wide(_sinc_slope),
-    sinc=wide(_sinc_slope))
+    bessel_ie=wide(_bessel_ie, "special_bessel_ie"), sinc_slope=wide(_sinc_slope, "special_sinc"),
+    sinc=wide(_sinc_slope, "special_sinc"))

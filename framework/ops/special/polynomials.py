@@ -56,8 +56,7 @@ def _kernel(xp: Any, x: Any, n: Any, *, family: str, order: int) -> Any:
     (p, q), step = FAMILIES[family]
     dtype = x.dtype
     x, n = xp.broadcast_arrays(x, xp.trunc(n))
-    if dtype.itemsize == 2:
-        x = x.astype("float32")
+    x = x.astype("float64", copy=False)
     zero = xp.zeros_like(x)
     before = [zero + 1, *[zero] * order]  # P_0 and its derivatives
     now = [p * x + q, zero + p, *[zero] * (order - 1)][:order + 1]
@@ -76,7 +75,8 @@ def _infer(x: Meta, n: Meta, *, family: str, order: int) -> Meta:
     return Meta(broadcast_shape((x.shape, n.shape), family), x.dtype)
 
 
-polynomial_op = Op("polynomial", "x n", kernel=_kernel, infer=_infer, batch=by_element, vjp={
+polynomial_op = Op("polynomial", "x n", kernel=_kernel, native="polynomial", infer=_infer,
+                   batch=by_element, vjp={
     "x": lambda g, x, n, x_shape, family, order: sum_to(
         g * polynomial_op(x, n, family=family, order=order + 1), size=x_shape)})
 
