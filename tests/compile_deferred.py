@@ -33,97 +33,106 @@ def program(draw):
     return body
 
 
-def run(number, compile):
-    """All that the program tells in some calls."""
-    draw = random.Random(number)
-    fw.manual_seed(number)
-    params = [fw.randn(4, 4).mul_(0.5).requires_grad_(draw.random() < 0.8) for _ in range(3)]
-    shared = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4).copy()
-    x0 = fw.from_numpy(shared)
-    body, log, kept = program(draw), [], []
-    kind = draw.choice(["SGD", "Adam", "momentum", None])
-    optimizer = None
-    if kind is not None and any(p.requires_grad for p in params):
-        trained = [p for p in params if p.requires_grad]
-        optimizer = {"SGD": lambda: fw.optim.SGD(trained, lr=0.01), "Adam": lambda: fw.optim.Adam(trained),
-                     "momentum": lambda: fw.optim.SGD(trained, lr=0.01, momentum=0.5)}[kind]()
-    backward, accumulate = draw.random() < 0.7, draw.random() < 0.3
-    several, retains = draw.random() < 0.3, draw.random() < 0.1
-    turn = [0]
+class Program:
+    """A program of one number: what it computes with, and what it tells."""
 
-    def happen(what, a, b, often):
-        now = turn[0] % 3 == 2 or often
+    def __init__(self, number):
+        self.draw = draw = random.Random(number)
+        fw.manual_seed(number)
+        self.params = [fw.randn(4, 4).mul_(0.5).requires_grad_(draw.random() < 0.8) for _ in range(3)]
+        self.shared = np.linspace(-1, 1, 16, dtype=np.float32).reshape(4, 4).copy()
+        self.x0 = fw.from_numpy(self.shared)
+        self.body, self.log, self.kept = program(draw), [], []
+        kind = draw.choice(["SGD", "Adam", "momentum", None])
+        self.optimizer = None
+        if kind is not None and any(p.requires_grad for p in self.params):
+            trained = [p for p in self.params if p.requires_grad]
+            self.optimizer = fw.optim.Adam(trained) if kind == "Adam" else fw.optim.SGD(
+                trained, lr=0.01, momentum=0.5 if kind == "momentum" else 0.0)
+        self.backward, self.accumulate = draw.random() < 0.7, draw.random() < 0.3
+        self.several, self.retains = draw.random() < 0.3, draw.random() < 0.1
+        self.turn = 0
+
+    def happen(self, what, a, b, often):
+        now = self.turn % 3 == 2 or often
         if what == "read" and now:
-            log.append(a.detach().sum().item())
+            self.log.append(a.detach().sum().item())
         elif what == "in place" and now:
             with fw.no_grad():
-                params[0].mul_(0.9) if often else x0.add_(0.125)
+                self.params[0].mul_(0.9) if often else self.x0.add_(0.125)
         elif what == "numpy" and now:
-            shared[1] += 0.5
+            self.shared[1] += 0.5
         elif what == "data" and now:
-            params[1].data = params[1].data * 0.75
+            self.params[1].data = self.params[1].data * 0.75
         elif what == "hook" and a.requires_grad and now:
             a.register_hook(lambda g: g * 2)
         elif what == "no_grad":
             with fw.no_grad():
                 return a * b
         elif what == "branch":
-            return a + 1 if turn[0] % 2 else a.tanh()
+            return a + 1 if self.turn % 2 else a.tanh()
         elif what == "detach":
             return a.detach() * b
         elif what == "keep":
-            kept.append(a)
+            self.kept.append(a)
         elif what == "set" and now:
             a.numpy(force=True) if not a.requires_grad else a.detach().numpy()
-        elif what == "error" and turn[0] == 2:
+        elif what == "error" and self.turn == 2:
             try:
                 a.matmul(fw.zeros(3, 3))
             except Exception as error:
-                log.append((type(error).__name__, str(error)))
-        elif what == "toggle" and turn[0] == 3:
-            params[2].requires_grad_(not params[2].requires_grad)
-        elif what == "grad in" and params[0].grad is not None:
-            return a + params[0].grad
+                self.log.append((type(error).__name__, str(error)))
+        elif what == "toggle" and self.turn == 3:
+            self.params[2].requires_grad_(not self.params[2].requires_grad)
+        elif what == "grad in" and self.params[0].grad is not None:
+            return a + self.params[0].grad
         elif what == "double":
             return (a.double() * 0.1).float()
         elif what == "print":
-            log.append((a.shape, a.ndim, a.dtype, a.requires_grad, a.is_leaf, a.stride(), a.is_contiguous()))
+            self.log.append((a.shape, a.ndim, a.dtype, a.requires_grad, a.is_leaf, a.stride(),
+                             a.is_contiguous()))
         elif what == "alias":
             return a.view(4, 4) if a.is_contiguous() and a.shape == (4, 4) else a
         elif what == "copy" and now:
             return a.clone()
         elif what == "weak" and now:
-            log.append(type(a).__name__)
+            self.log.append(type(a).__name__)
         return None
 
-    def step(x):
-        pool = [*params, x]
-        for what, which, i, j, often in body:
+    def step(self, x):
+        pool = [*self.params, x]
+        for what, which, i, j, often in self.body:
             a, b = pool[i % len(pool)], pool[j % len(pool)]
             if what == "unary":
                 new = UNARY[which % len(UNARY)](a)
             elif what == "binary":
                 new = BINARY[which % len(BINARY)](a, b)
             else:
-                new = happen(EVENTS[which % len(EVENTS)], a, b, often)
+                new = self.happen(EVENTS[which % len(EVENTS)], a, b, often)
             if new is not None and new.shape == (4, 4):
                 pool.append(new)
         out = pool[-1]
-        if not backward or not out.requires_grad:
-            return pool[4:] if several else out
-        if optimizer is not None and not accumulate:
-            optimizer.zero_grad()
-        loss = (out * 0.125).sum() if not several else out.square().mean() + pool[len(pool) // 2].sum()
-        loss.backward(retain_graph=True) if retains else loss.backward()
-        if optimizer is not None:
-            optimizer.step()
-        return (loss, out, *pool[4:6]) if several else loss
-    step = compile(step)
+        if not self.backward or not out.requires_grad:
+            return pool[4:] if self.several else out
+        if self.optimizer is not None and not self.accumulate:
+            self.optimizer.zero_grad()
+        loss = (out * 0.125).sum() if not self.several else out.square().mean() + pool[len(pool) // 2].sum()
+        loss.backward(retain_graph=True) if self.retains else loss.backward()
+        if self.optimizer is not None:
+            self.optimizer.step()
+        return (loss, out, *pool[4:6]) if self.several else loss
+
+
+def run(number, compile):
+    """All that the program tells in some calls."""
+    told = Program(number)
+    draw, params, kept = told.draw, told.params, told.kept
+    step = compile(told.step)
     seen = []
     for n in range(5):
-        turn[0] = n
+        told.turn = n
         try:
-            found = step(x0 if draw.random() < 0.4 else fw.randn(4, 4))
+            found = step(told.x0 if draw.random() < 0.4 else fw.randn(4, 4))
         except Exception as error:
             seen.append((type(error).__name__, str(error)))
             continue
@@ -138,7 +147,7 @@ def run(number, compile):
         seen += [(p.detach().numpy().tobytes(), p._version) for p in params]
         seen += [None if p.grad is None else (p.grad.stride(), p.grad.numpy().tobytes()) for p in params]
     seen += [t.detach().numpy().tobytes() for t in kept]
-    return [seen, log, shared.tobytes(), fw.get_rng_state().tolist()]
+    return [seen, told.log, told.shared.tobytes(), fw.get_rng_state().tolist()]
 
 
 def names(node):

@@ -195,31 +195,24 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
     on_gpu = cuda._cupy is not None
     seen = quiet.run is None  # whether somebody looks at all calls of the thread
     node: Any = None
-    g: Any = None
-    mine = False  # whether nobody else has g
     ndarray, large = np.ndarray, math.inf if seen else LARGE
     while node is not None or heap:
         if node is None:
             node = heappop(heap)[1]
             g = pending.pop(node)
-            mine = node in owned
+            mine = node in owned  # whether nobody else has g
         if on_gpu:
             cuda.follow(g)
         if ends and node in targets:
-            caught[node] = g
-            node = None
+            caught[node], node = g, None
             continue
         if node.hooks is not None:
             g = _call_hooks(node, g, live)
             mine = False
         edges = node.edges
         if needed is not None:
-            if node in targets:
-                caught[node] = g
-                mine = False
-            edges = tuple([e if e in needed else None for e in edges])
-            if not any(edges):  # the walk ends here, and what the node keeps stays for another one
-                edges = ()
+            mine = mine and node not in targets
+            edges = _on_the_way(node, g, needed, targets, caught)
         if not edges:
             if type(node) is Leaf:
                 if watch is not None:
@@ -232,8 +225,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
-        op, versions = node.op, node.versions
-        fresh = False  # whether the gradients are arrays that nobody else has
+        op, versions, fresh = node.op, node.versions, False  # fresh: that nobody else has the gradients
         if versions and type(g) is ndarray and g.size >= large \
                 and (pull := getattr(op, "pull_new", None)) is not None:
             grads, fresh = pull(node, g, edges, mine)
@@ -266,6 +258,14 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             g, mine = chain, fresh
     for leaf, g in late:
         accumulate(leaf, g, live)
+
+
+def _on_the_way(node: Any, g: Any, needed: set, targets: set, caught: dict) -> tuple:
+    """The edges of a node that lead to a target; none if the walk ends here, so that it keeps what it has."""
+    if node in targets:
+        caught[node] = g
+    edges = tuple([e if e in needed else None for e in node.edges])
+    return edges if any(edges) else ()
 
 
 def _pulling(node: Any, edges: tuple) -> Callable:

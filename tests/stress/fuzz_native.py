@@ -144,23 +144,41 @@ def collect(path):
     stand_in(module, path)
     sys.path.insert(0, str(TESTS))
     warnings.simplefilter("ignore")
+    call_functions()
+    call_optimizers()
+    call_layers()
+    call_others(module)
+    return {name: list(known.values()) for name, known in calls.items()}
+
+
+def quietly(function, *args):
     import table
-    from optimizer_rows import ROWS as OPTIMIZERS
 
     import framework as fw
-    from framework import nn
-    from framework.nn import functional as F
 
-    def quietly(function, *args):
-        with contextlib.suppress(Exception):
-            for out in table.flat(function(*args)):
-                if isinstance(out, fw.Tensor) and out.requires_grad:
-                    out.sum().backward(retain_graph=True)
+    with contextlib.suppress(Exception):
+        for out in table.flat(function(*args)):
+            if isinstance(out, fw.Tensor) and out.requires_grad:
+                out.sum().backward(retain_graph=True)
+
+
+def call_functions():
+    import table
+
+    import framework as fw
 
     for row in table.ROWS:
         for sample in row.samples:
             for dtype in (np.float32, np.float64):
                 quietly(sample.call, fw, *table.tensors(table.cast_inputs(sample, dtype), grad=True))
+
+
+def call_optimizers():
+    from optimizer_rows import ROWS as OPTIMIZERS
+
+    import framework as fw
+    from framework import nn
+
     for row in OPTIMIZERS.values():
         for options in row.variants:
             p = nn.Parameter(fw.randn(5, 3))
@@ -175,6 +193,17 @@ def collect(path):
             optimizer = kind(table_of_rows.parameters(), lr=0.1)
             table_of_rows(fw.tensor([1, 4, 1])).sum().backward()
             optimizer.step()
+    grads = [fw.randn(5), fw.randn(3, 3)]
+    parameters = [nn.Parameter(g.clone()) for g in grads]
+    for p, g in zip(parameters, grads):
+        p.grad = g
+    nn.utils.clip_grad_norm_(parameters, 0.1), nn.utils.clip_grad_value_(parameters, 0.1)
+
+
+def call_layers():
+    import framework as fw
+    from framework import nn
+
     for dims, layer in ((1, nn.Conv1d), (2, nn.Conv2d), (3, nn.Conv3d)):
         for groups, kernel, stride in ((1, 3, 1), (4, 3, 1), (2, 2, 2), (1, 1, 1)):
             for channels in (4, 32):
@@ -187,6 +216,14 @@ def collect(path):
         quietly(layer, x)
     quietly(nn.Sequential(nn.Conv2d(8, 8, 3), nn.BatchNorm2d(8), nn.ReLU()).eval(), x.detach())
     quietly(nn.Sequential(nn.Linear(6, 4), nn.ReLU()), x)
+
+
+def call_others(module):
+    import framework as fw
+    from framework import nn
+    from framework.nn import functional as F
+
+    x = fw.randn(2, 8, 6, 6, requires_grad=True)
     quietly(lambda: F.dropout(x, 0.5))
     places = fw.tensor([1, 0])
     x.detach()[places] = 1.0
@@ -206,12 +243,6 @@ def collect(path):
         for layer in (nn.Conv2d(32, 32, 3), nn.Conv2d(32, 32, 3, padding=1), nn.Linear(8, 8), nn.ReLU()):
             quietly(layer.to(fw.bfloat16), half)
     fw.randint(0, 9, (2000,)), fw.randn(30), fw.rand(30, dtype=fw.float64)
-    grads = [fw.randn(5), fw.randn(3, 3)]
-    parameters = [nn.Parameter(g.clone()) for g in grads]
-    for p, g in zip(parameters, grads):
-        p.grad = g
-    nn.utils.clip_grad_norm_(parameters, 0.1), nn.utils.clip_grad_value_(parameters, 0.1)
-    return {name: list(known.values()) for name, known in calls.items()}
 
 
 # -- changing them --------------------------------------------------------------------------------
