@@ -1,18 +1,10 @@
-"""Models as ONNX: exported, checked and timed: ``python -m
-benchmarks.onnx_models``.
-
-Prints the table of docs/onnx.md: the model, nodes, size, at how many sizes ONNX Runtime gave the same and
-how far off at most, and the time of a call with batches of 1 and 32, each the median of alternating runs in
-one thread. PyTorch runs the same source, with its own names in the imports; modules of the examples are
-exported only.
+"""Models to export: those of the package, which ``benchmarks/ship.py`` times, and modules of the examples,
+which ``python -m benchmarks.onnx_models`` exports.
 """
 
 import importlib
-import os
 import re
-import statistics
 import sys
-import time
 import types
 from pathlib import Path
 
@@ -84,65 +76,11 @@ def in_torch():
     return found
 
 
-def medians(calls, seconds=1.5):
-    """The median time of each call, run in turns; None stays None."""
-    times = [[] for _ in calls]
-    for call in calls:
-        if call is not None:
-            call()
-    start = time.perf_counter()
-    while time.perf_counter() - start < seconds or len(times[0]) < 3:
-        for call, found in zip(calls, times):
-            if call is not None:
-                t = time.perf_counter()
-                call()
-                found.append(time.perf_counter() - t)
-        if len(times[0]) >= 200:
-            break
-    return [statistics.median(found) * 1e3 if found else None for found in times]
-
-
 def session(data):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.log_severity_level = 1, 3
     return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-
-
-def measured(name, make, batch, axes, twins):
-    """One line of the table."""
-    fw.manual_seed(0)
-    model = make(fw.models, nn).eval()
-    program = fw.onnx.export(model, fw.from_numpy(batch(2)), input_names=["x"], dynamic_axes={"x": axes})
-    data = program.model_proto.SerializeToString()
-    running, back = session(data), fw.onnx.load(data)
-    twin = None
-    if twins is not None:
-        import torch
-        twin = make(twins, torch.nn).eval()
-    found = []
-    for n in (1, 32):
-        x = batch(n)
-        ours = fw.from_numpy(x)
-
-        def eager(ours=ours):
-            with fw.inference_mode():
-                return model(ours)
-
-        def theirs(x=x):
-            with torch.inference_mode():
-                return twin(torch.from_numpy(x))
-
-        def loaded(ours=ours):
-            with fw.inference_mode():
-                return back(ours)
-        found += medians([eager, lambda x=x: running.run(None, {"x": x}), loaded,
-                          theirs if twin is not None else None])
-    worst = max(w for _, w in program.checked)
-    times = " | ".join("-" if t is None else f"{t:.2f}" for t in found)
-    return (f"| {name} | {len(program.model_proto.graph.node)} | {len(data) / 1e6:.2f} | "
-            f"{len(program.checked)} | "
-            f"{worst:.0e} | {times} |")
 
 
 def example_modules():
@@ -185,24 +123,12 @@ def example_modules():
 
 
 def main():
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
-    fw.set_num_threads(1)
-    names = sys.argv[1:]
-    if names != ["examples"]:
-        twins = in_torch()
-        print("| model | nodes | MB | sizes equal | off by | batch 1: eager | ONNX Runtime | loaded | "
-              "PyTorch | "
-              "batch 32: eager | ONNX Runtime | loaded | PyTorch |")
-        print("| --- " * 13 + "|")
-        for name, (make, batch, axes) in MODELS.items():
-            if not names or any(n in name for n in names):
-                print(measured(name, make, batch, axes, twins), flush=True)
     for name, module, args, axes in example_modules():
         try:
             program = fw.onnx.export(module, args, dynamic_axes=axes)
             print(f"{name}: {len(program.model_proto.graph.node)} nodes, equal at {len(program.checked)} "
                   f"sizes")
-        except Exception as error:
+        except (fw.onnx.OnnxError, ValueError) as error:
             print(f"{name}: {type(error).__name__}: {re.sub(chr(10), ' ', str(error))[:300]}")
 
 
