@@ -6,7 +6,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.public import public
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 
 
 def _factor(factor: Any, op: str, name: str) -> int:
@@ -31,9 +31,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
         raise ShapeError(f"pixel_shuffle: wanted input (*, c * {r * r}, h, w), got shape {list(input.shape)}")
     *lead, c, h, w = input.shape
     n = len(lead)
-    y = reshape_op.run(input, shape=(*lead, c // (r * r), r, r, h, w))
-    y = permute_op.run(y, dims=(*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return reshape_op.run(y, shape=(*lead, c // (r * r), h * r, w * r)) if r > 1 else input.clone()
+    y = take_shape(input, (*lead, c // (r * r), r, r, h, w))
+    y = take_order(y, (*range(n), n, n + 3, n + 1, n + 4, n + 2))
+    return take_shape(y, (*lead, c // (r * r), h * r, w * r)) if r > 1 else input.clone()
 
 
 @public("nn.functional")
@@ -51,9 +51,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                          f"{list(input.shape)}")
     *lead, c, h, w = input.shape
     n = len(lead)
-    y = reshape_op.run(input, shape=(*lead, c, h // r, r, w // r, r))
-    y = permute_op.run(y, dims=(*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return reshape_op.run(y, shape=(*lead, c * r * r, h // r, w // r)) if r > 1 else input.clone()
+    y = take_shape(input, (*lead, c, h // r, r, w // r, r))
+    y = take_order(y, (*range(n), n, n + 2, n + 4, n + 1, n + 3))
+    return take_shape(y, (*lead, c * r * r, h // r, w // r)) if r > 1 else input.clone()
 
 
 @public("nn.functional")
@@ -70,6 +70,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         raise ShapeError(f"channel_shuffle: wanted input (n, c, *) with c divisible by {g}, got shape "
                          f"{list(input.shape)}")
     n, c, *rest = input.shape
-    y = reshape_op.run(input, shape=(n, g, c // g, *rest))
-    y = permute_op.run(y, dims=(0, 2, 1, *range(3, y.ndim)))
-    return reshape_op.run(y, shape=input.shape) if 1 < g < c else input.clone()
+    y = take_shape(input, (n, g, c // g, *rest))
+    y = take_order(y, (0, 2, 1, *range(3, y.ndim)))
+    return take_shape(y, input.shape) if 1 < g < c else input.clone()

@@ -319,6 +319,15 @@ avg_spread = Op("avg_spread", "y", kernel=_avg_spread_kernel, native="avg_spread
 
 def _settings(op: str, x: Tensor, d: int, kernel: Any, stride: Any, padding: Any, dilation: Any,
               ceil: bool) -> dict[str, Any]:
+    try:
+        return dict(_settings_of(op, x.shape[2:], d, kernel, stride, padding, dilation, ceil))
+    except TypeError:  # lists
+        return _settings_of.__wrapped__(op, x.shape[2:], d, kernel, stride, padding, dilation, ceil)
+
+
+@lru_cache(maxsize=512, typed=True)
+def _settings_of(op: str, size: tuple[int, ...], d: int, kernel: Any, stride: Any, padding: Any,
+                 dilation: Any, ceil: bool) -> dict[str, Any]:
     kernel = at_least(pair(kernel, d, op, "kernel_size"), 1, op, "kernel_size")
     given = kernel if stride is None or stride in ((), []) else pair(stride, d, op, "stride")
     stride = at_least(given, 1, op, "stride")
@@ -327,7 +336,6 @@ def _settings(op: str, x: Tensor, d: int, kernel: Any, stride: Any, padding: Any
     if any(2 * p > t * (k - 1) + 1 for p, k, t in zip(padding, kernel, dilation)):
         raise ValueError(f"{op}: padding {list(padding)} must be at most half of the kernel size "
                          f"{list(kernel)}, or a window would see nothing but padding")
-    size = x.shape[2:]
     out = tuple(_out_size(*each, ceil) for each in zip(size, kernel, stride, padding, dilation))
     if min(out) < 1 or min(size) < 1:
         raise ShapeError(f"{op}: a window of {list(kernel)} (dilation {list(dilation)}) does not fit into an "

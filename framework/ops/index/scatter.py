@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import AutogradError, DTypeError, ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import along
@@ -132,10 +133,13 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
                          f"{list(indices.shape)} and {list(input.shape)}")
     others = [s[:at] + (1,) + s[at + 1:] for s in (input.shape, indices.shape)] if input.ndim else [(), ()]
     both = broadcast_shape(others, "take_along_dim")
-    if input.ndim:
+    if input.ndim and others[0] != others[1]:
         input = expand.run(input, size=both[:at] + input.shape[at:at + 1] + both[at + 1:])
         indices = expand.run(indices, size=both[:at] + indices.shape[at:at + 1] + both[at + 1:])
     size = input.shape[at] if input.ndim else 1
+    if type(indices._array) is np.ndarray and indices._array.dtype.kind == "i" and quiet.run is not None and (
+            not indices._array.size or indices._array.min() >= 0):
+        return gather(input, at, indices)
     from_end: Any = (indices < 0) & (indices >= -size)  # type: ignore[operator]
     return gather(input, at, indices + from_end * size)  # type: ignore[operator]
 

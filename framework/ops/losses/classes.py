@@ -35,6 +35,8 @@ def _places(xp: Any, target: Any, ignore: int | None) -> tuple[Any, Any, tuple]:
 
 
 def _pick_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None) -> Any:
+    if ignore is None and x.ndim == 2:
+        return x[xp.arange(len(x)), target]
     _, skip, key = _places(xp, target, ignore)
     out = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))[key]
     if skip is not None:

@@ -92,7 +92,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
     chance = np.asarray(p if isinstance(p, (int, float)) else move(p, CPU))
-    if not np.all((chance >= 0) & (chance <= 1)):
+    if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
         bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
         raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
     kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")

@@ -9,13 +9,14 @@ import numpy as np
 from ...backends import move
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
+from ...quiet import quiet
 from ...random import Generator, integers_array, normal_array, uniform_array
 from ...tensor import Tensor, bump, wrap
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
 from ..record.into import guard
 from ..record.public import public
-from ..write.inplace import write
+from ..write.inplace import store, write
 from .draws import _coin
 from .numbers import _range
 
@@ -26,7 +27,11 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     if type(x._array) is not np.ndarray and x.device.type == "meta":  # there is nowhere to put numbers
         bump(x, name)
         return x
-    return write(x, wrap(draw()), name)
+    array = draw()
+    if quiet.run is None or x._node is not None or x._more is not None or type(x._array) is not np.ndarray:
+        return write(x, wrap(array), name)
+    store(x, Ellipsis, array, name)  # nobody looks, and there is no graph
+    return x
 
 
 _NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
@@ -75,6 +80,8 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
 
 
 def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
+    if not named:
+        return low, high
     unknown = set(named) - {"from", "to"}
     if unknown:
         raise TypeError(f"{op}: unexpected argument {sorted(unknown)[0]!r}; it takes from, to, generator")
@@ -101,6 +108,8 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
 
 def _moved(array: Any, x: Tensor) -> Any:
     """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
+    if type(array) is np.ndarray is type(x._array) and array.dtype is x._array.dtype:
+        return array
     return move(np.asarray(array).astype(x.dtype.numpy, copy=False), x.device)
 
 

@@ -5,6 +5,7 @@ device), and the same seed gives the same numbers. Probabilities are compared an
 transformed on the host, where the numbers are drawn (see ``framework/random.py``).
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,20 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
     return _finish(array, "randint", out, requires_grad)
 
 
+@cache
+def _reach(dtype: np.dtype) -> tuple[int, int]:
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
 def _range(low: Any, high: Any, kind: DType, op: str) -> tuple[int, int]:
-    low, high = (int(v.item() if isinstance(v, (Tensor, np.generic)) else v) for v in (low, high))
+    if type(low) is not int or type(high) is not int:
+        low, high = (int(v.item() if isinstance(v, (Tensor, np.generic)) else v) for v in (low, high))
     if low >= high:
         raise ValueError(f"{op}: wanted low < high, got low={low}, high={high} (high is not included)")
     if kind.category == 0:
         first, last = 0, 1
     elif kind.category == 1:
-        first, last = (int(v) for v in (np.iinfo(kind.numpy).min, np.iinfo(kind.numpy).max))
+        first, last = _reach(kind.numpy)
     elif kind.is_complex:
         raise DTypeError(f"{op}: integers cannot be drawn as {kind}")
     else:

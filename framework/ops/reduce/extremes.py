@@ -12,7 +12,7 @@ from ..record.args import many_dims, one_dim, real_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import reshape_op
+from ..shape.view import reshape_op, take_shape
 from . import cuda
 from .along import kept_shape, to_chosen
 from .sums import reduced, sum_op
@@ -214,6 +214,7 @@ def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
         at = one_dim(dim, x.ndim, name)
         need_elements(x, (at,) if x.ndim else (), name)
         return op.run(x, dim=at, keepdim=keepdim)[1]
-    need_elements(x, tuple(range(x.ndim)), name)
-    indices = op.run(reshape_op.run(x, shape=(x.numel(),)), dim=0, keepdim=False)[1]
+    if not x.numel():
+        need_elements(x, tuple(range(x.ndim)), name)
+    indices = op.run(x if x.ndim == 1 else take_shape(x, (x.numel(),)), dim=0, keepdim=False)[1]
     return reshape_op.run(indices, shape=(1,) * x.ndim) if keepdim else indices

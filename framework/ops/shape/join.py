@@ -140,7 +140,7 @@ def hstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     >>> fw.hstack([fw.tensor([1, 2]), fw.tensor([3])])
     tensor([1, 2, 3])
     """
-    xs = [atleast_1d(x) for x in _list_of(tensors, "hstack")]
+    xs = [x if x.ndim else atleast_1d(x) for x in _list_of(tensors, "hstack")]
     return cat(xs, 0 if xs[0].ndim == 1 else 1, out=out)
 
 
@@ -152,7 +152,7 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return cat([atleast_2d(x) for x in _list_of(tensors, "vstack")], 0, out=out)
+    return cat([x if x.ndim > 1 else atleast_2d(x) for x in _list_of(tensors, "vstack")], 0, out=out)
 
 
 @public()
@@ -163,7 +163,7 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return cat([atleast_3d(x) for x in _list_of(tensors, "dstack")], 2, out=out)
+    return cat([x if x.ndim > 2 else atleast_3d(x) for x in _list_of(tensors, "dstack")], 2, out=out)
 
 
 @public()
