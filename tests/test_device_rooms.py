@@ -200,6 +200,17 @@ def pools(at, x, y, z):
     ]
 
 
+@case(
+    (9, 3), (4, 5), (4, 5), (20, 3), (20, 5), (20,), (20,), kernels="lstm lstm_grad", dtypes="float32 float64"
+)
+def lstm(at, x, h, c, w, v, b, d):
+    op, found = fw.ops.sequence.rnn.lstm_op, []
+    for reverse in (False, True):
+        found += op.run(x, h, c, w, v, b, d, sizes=(4, 3, 2), reverse=reverse)[:3]
+        found += op.run(x, h[:3], c[:3], w, v, None, None, sizes=(3, 3, 3), reverse=reverse)[:3]
+    return found
+
+
 class At:
     """A tensor on the device of a run."""
 
@@ -234,7 +245,7 @@ def test_rooms_on_a_device(dtype, raw, cupy):  # noqa: F811
 
     fw.empty(1, dtype=getattr(fw, dtype), device="cuda")
     char = {"float32": "f", "float64": "d", "bfloat16": "E"}[dtype]
-    raw.prepare(device_code.prelude(), [source.text(char) for source in device_code.SOURCES])
+    raw.prepare(device_code.prelude(), [s.text(char) for s in device_code.SOURCES if char in s.dtypes])
     raw.settings.update(guarded=True)
     for name, (_, _, kernels, dtypes, _) in CASES.items():
         if dtype not in dtypes:

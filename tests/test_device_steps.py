@@ -7,7 +7,7 @@ from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernel
 
 import framework as fw
 
-LAUNCHES = {"mlp": 40, "resnet20": 300, "cnn": 60, "gpt": 350}
+LAUNCHES = {"mlp": 40, "resnet20": 300, "cnn": 60, "lstm": 80, "gpt": 350}
 
 
 @pytest.mark.parametrize("name", LAUNCHES)
@@ -20,7 +20,7 @@ def test_launches_and_waits_of_a_step(name, raw, cupy):  # noqa: F811
     assert copies.total() <= 2, f"{name}: {dict(copies)}"
 
 
-@pytest.mark.parametrize("name", ["mlp", "gpt"])
+@pytest.mark.parametrize("name", ["mlp", "lstm", "gpt"])
 def test_losses_of_steps_equal_the_cpus(name, raw, cupy):  # noqa: F811
     losses = []
     for device in ("cpu", "cuda"):

@@ -96,6 +96,17 @@ def properties(device: Device) -> dict[str, Any]:
     return cupy().cuda.runtime.getDeviceProperties(index_of(device))
 
 
+_multiprocessors: dict[int, int] = {}
+
+
+def multiprocessors() -> int:
+    """How many multiprocessors the current device has."""
+    device = int(cupy().cuda.runtime.getDevice())
+    if device not in _multiprocessors:
+        _multiprocessors[device] = int(cupy().cuda.runtime.getDeviceProperties(device)["multiProcessorCount"])
+    return _multiprocessors[device]
+
+
 def device_of(array: Any) -> Device:
     """The device that holds ``array``."""
     return Device("cuda", int(array.device.id))

@@ -84,21 +84,24 @@ def text_of(path: str) -> str:
 _modules: dict[tuple[Any, str], Any] = {}
 
 
-def module(source: str) -> Any:
+def module(source: str, cooperative: bool = False) -> Any:
     """The compiled module of a source (without its prelude)."""
     key = (cuda.cupy(), source)
     found = _modules.get(key)
     if found is None:
-        found = _modules[key] = cuda.cupy().RawModule(code=prelude() + source, options=OPTIONS)
+        found = _modules[key] = cuda.cupy().RawModule(
+            code=prelude() + source, options=OPTIONS, enable_cooperative_groups=cooperative)
     return found
 
 
 class Source:
     """A file of kernels, compiled for each dtype it is used with: elements are ``T``, computed in ``W``."""
 
-    def __init__(self, path: str | Path, *needs: str) -> None:
+    def __init__(self, path: str | Path, *needs: str, cooperative: bool = False,
+                 dtypes: str = "fdeE") -> None:
         self.path = str(path)
         self.needs = [str(Path(__file__).with_name(name)) for name in needs]  # further files it begins with
+        self.cooperative, self.dtypes = cooperative, dtypes  # all blocks run at once; letters of its dtypes
         self._kernels: dict[tuple, Callable] = {}
 
     def text(self, char: str) -> str:
@@ -111,16 +114,16 @@ class Source:
         key = (cuda._cupy, name, char)
         found = self._kernels.get(key)
         if found is None:
-            found = self._kernels[key] = module(self.text(char)).get_function(name)
+            found = self._kernels[key] = module(self.text(char), self.cooperative).get_function(name)
         return found
 
 
 SOURCES: list[Source] = []
 
 
-def source(path: str | Path, *needs: str) -> Source:
+def source(path: str | Path, *needs: str, cooperative: bool = False, dtypes: str = "fdeE") -> Source:
     """The file of kernels of a room; tests and ``cuda.precompile`` find it in ``SOURCES``."""
-    found = Source(path, *needs)
+    found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes)
     SOURCES.append(found)
     return found
 

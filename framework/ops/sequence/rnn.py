@@ -16,6 +16,7 @@ from ..record.args import floating
 from ..record.batched import call, everywhere, front_moved, looped, to_front
 from ..record.op import Meta, Op
 from ..write.twice import twice
+from . import cuda_rnn
 from .rnn_steps import gru_steps, lstm_steps, rnn_steps, spans
 
 
@@ -267,14 +268,14 @@ def _asked(found: Any, needs: tuple) -> list:
 
 lstm_grad = Op(
     "lstm_grad", "gy gh gc x h0 c0 w_ih w_hh b_ih b_hh y gates cells", batch=BySteps(6),
-    kernel=_lstm_grad_kernel, native="lstm_grad",
+    kernel=_lstm_grad_kernel, native="lstm_grad", device=cuda_rnn.lstm_grad,
     outputs="gx gh0 gc0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(2),
     vjp=lambda k, gy, gh, gc, x, h0, c0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         lstm_steps, k, (gy, gh, gc), (x, h0, c0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes,
         reverse=reverse))
 lstm_op = Op(
     "lstm", "x h0 c0 w_ih w_hh b_ih b_hh", batch=BySteps(3),
-    kernel=_lstm_kernel, native="lstm", outputs="y h c gates cells",
+    kernel=_lstm_kernel, native="lstm", device=cuda_rnn.lstm, outputs="y h c gates cells",
     differentiable=3, infer=_lstm_infer,
     onnx="recurrent('LSTM', x, (h0, c0), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0, 3, 1, 2))",
     vjp=lambda g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes, reverse, needs: _asked(

@@ -624,6 +624,8 @@ cuda = types.SimpleNamespace(
         getDeviceCount=lambda: _DEVICES,
         getDevice=lambda: _current.stack[-1],
         memGetInfo=lambda: (_memory.TOTAL - _pool.total_bytes(), _memory.TOTAL),
+        getDeviceProperties=lambda n: {
+            "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": 1 << 34, "multiProcessorCount": 4},
         setDevice=lambda n: Device(n).use(),
         deviceSynchronize=lambda: _counts.wait("synchronize"),
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),

@@ -115,7 +115,7 @@ class RawModule:
     ) -> None:
         assert backend == "nvrtc" and not (path or translate_cucomplex or name_expressions or jitify)
         engine()
-        self.code = code
+        self.code, self.cooperative = code, enable_cooperative_groups
         if code not in compiled:
             compiled[code] = _library('#include "cuda_on_cpu.h"\n' + _text(code), ("-O0",)), ""
         self.library, self.prefix = compiled[code]
@@ -133,7 +133,7 @@ class Kernel:
         sizes = (ctypes.c_int * 64)()
         n = getattr(module.library, f"cuda_on_cpu_sizes_{module.prefix}{name}")(sizes)
         self.sizes = list(sizes[:n])
-        self.barriers = bool(_BARRIERS.search(module.code))
+        self.barriers = 2 if module.cooperative else int(bool(_BARRIERS.search(module.code)))
 
     def __call__(
         self, grid: tuple, block: tuple, args: Any, *, shared_mem: int = 0, stream: Any = None
@@ -160,7 +160,7 @@ class Kernel:
             *shape,
             ctypes.c_size_t(shared_mem),
             pointers,
-            int(self.barriers),
+            self.barriers,
             int(settings["backward"]),
         )
         for guard in guards:

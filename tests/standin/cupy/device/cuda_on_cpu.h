@@ -25,6 +25,7 @@ extern dim3 blockDim, gridDim;
 // engine.cpp
 extern "C" {
 void cuda_on_cpu_barrier();
+void cuda_on_cpu_grid_barrier();
 unsigned long long cuda_on_cpu_exchange(unsigned mask, unsigned long long value, int source);
 char* cuda_on_cpu_shared();
 void cuda_on_cpu_fail(const char* text);
@@ -70,6 +71,7 @@ inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned lon
 inline void __syncthreads() { cuda_on_cpu_barrier(); }
 inline void __syncwarp(unsigned mask = 0xffffffffu) { cuda_on_cpu_exchange(mask, 0, 0); }
 inline void __threadfence() {}
+template <class T> T __ldcg(const T* p) { return *p; }
 inline int cuda_on_cpu_lane() { return int((threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x) & 31; }
 template <class T> T cuda_on_cpu_shuffle(unsigned mask, T value, int source) {
   static_assert(sizeof(T) <= 8, "a shuffle moves 8 bytes at most");

@@ -14,13 +14,14 @@ struct uint3 { unsigned x, y, z; };
 uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace {
-enum class State { ready, block, warp, done };
+enum class State { ready, block, warp, grid, done };
 
 struct Fiber {
   void* stack_pointer;  // x86-64; elsewhere the context
   ucontext_t context;
   State state;
-  uint3 index;
+  uint3 index, block;
+  char* shared;
   uint64_t sent;
   unsigned mask;
   std::vector<char> stack;
@@ -29,7 +30,7 @@ struct Fiber {
 std::vector<Fiber> fibers;
 size_t current;
 Fiber scheduler;
-std::vector<char> shared_memory;
+std::vector<std::vector<char>> shared_memory;  // of each block that runs
 void (*kernel)(void**);
 void** arguments;
 char message[200];
@@ -90,46 +91,64 @@ void pause(State why) {
   to_scheduler();
 }
 
-void run_block(size_t n, bool backward) {
-  if (fibers.size() < n) fibers.resize(n);
-  for (size_t i = 0; i < n; ++i) {
+uint3 place_of(size_t i, const uint3& size) {
+  return {unsigned(i % size.x), unsigned(i / size.x % size.y), unsigned(i / size.x / size.y)};
+}
+
+// the threads of ``count`` blocks, from block ``first`` on, side by side; a kernel that waits for its whole grid has
+// all of them here, others one
+void run_blocks(size_t first_block, size_t count, size_t n, size_t dynamic, bool backward) {
+  const size_t all = count * n;
+  if (fibers.size() < all) fibers.resize(all);
+  shared_memory.resize(count);
+  for (auto& memory : shared_memory) memory.assign(dynamic, char(0xff));  // what nobody wrote is nan
+  for (size_t i = 0; i < all; ++i) {
     Fiber& f = fibers[i];
     if (f.stack.empty()) f.stack.resize(stack_size);
-    f.index = {unsigned(i % blockDim.x), unsigned(i / blockDim.x % blockDim.y), unsigned(i / blockDim.x / blockDim.y)};
+    f.index = place_of(i % n, blockDim);
+    f.block = place_of(first_block + i / n, gridDim);
+    f.shared = shared_memory[i / n].data();
     f.state = State::ready;
     prepare(f);
   }
   for (;;) {
-    size_t done = 0, at_block = 0, ready = 0;
-    for (size_t k = 0; k < n; ++k) {
-      current = backward ? n - 1 - k : k;
+    size_t ended = 0, at_grid = 0, ready = 0;
+    for (size_t k = 0; k < all; ++k) {
+      current = backward ? all - 1 - k : k;
       if (fibers[current].state != State::ready) continue;
       threadIdx = fibers[current].index;
+      blockIdx = fibers[current].block;
       to_fiber(fibers[current]);
     }
-    for (size_t first = 0; first < n; first += 32) {  // a warp goes on when all lanes of its masks are there
-      size_t end = first + 32 < n ? first + 32 : n;
-      unsigned there = 0, wanted = 0, lanes = 0;
-      for (size_t i = first; i < end; ++i) {
-        lanes |= 1u << (i - first);
-        if (fibers[i].state == State::warp) there |= 1u << (i - first), wanted |= fibers[i].mask;
+    for (size_t b = 0; b < count; ++b) {
+      Fiber* block = &fibers[b * n];
+      size_t done = 0, at_block = 0;
+      for (size_t first = 0; first < n; first += 32) {  // a warp goes on when all lanes of its masks are there
+        size_t end = first + 32 < n ? first + 32 : n;
+        unsigned there = 0, wanted = 0, lanes = 0;
+        for (size_t i = first; i < end; ++i) {
+          lanes |= 1u << (i - first);
+          if (block[i].state == State::warp) there |= 1u << (i - first), wanted |= block[i].mask;
+        }
+        if (there && (wanted & lanes) == there)
+          for (size_t i = first; i < end; ++i)
+            if (block[i].state == State::warp) block[i].state = State::ready;
       }
-      if (there && (wanted & lanes) == there)
-        for (size_t i = first; i < end; ++i)
-          if (fibers[i].state == State::warp) fibers[i].state = State::ready;
+      for (size_t i = 0; i < n; ++i) {
+        done += block[i].state == State::done;
+        at_block += block[i].state == State::block;
+        at_grid += block[i].state == State::grid;
+      }
+      ended += done;
+      if (at_block && at_block + done == n) {
+        if (done) fail("__syncthreads is not reached by all threads of the block");
+        for (size_t i = 0; i < n; ++i) block[i].state = State::ready;
+      }
     }
-    for (size_t i = 0; i < n; ++i) {
-      done += fibers[i].state == State::done;
-      at_block += fibers[i].state == State::block;
-      ready += fibers[i].state == State::ready;
-    }
-    if (done == n) return;
-    if (at_block && at_block + done == n) {
-      if (done) fail("__syncthreads is not reached by all threads of the block");
-      for (size_t i = 0; i < n; ++i) fibers[i].state = State::ready;
-    } else if (!ready) {
-      fail("deadlock: some threads wait at __syncthreads, or have ended, while others wait at a shuffle");
-    }
+    if (ended == all) return;
+    if (at_grid == all) for (size_t i = 0; i < all; ++i) fibers[i].state = State::ready;
+    for (size_t i = 0; i < all; ++i) ready += fibers[i].state == State::ready;
+    if (!ready) fail("deadlock: some threads wait at a barrier, or have ended, while others wait at another");
   }
 }
 
@@ -143,19 +162,21 @@ void on_signal(int, siginfo_t* info, void*) {
 
 extern "C" {
 void cuda_on_cpu_fail(const char* text) { fail(text); }
-char* cuda_on_cpu_shared() { return shared_memory.data(); }
+char* cuda_on_cpu_shared() { return fibers[current].shared; }
 void cuda_on_cpu_barrier() { pause(State::block); }
+void cuda_on_cpu_grid_barrier() { pause(State::grid); }
 
 // all lanes of ``mask`` meet; then each reads what lane ``source`` sent
 uint64_t cuda_on_cpu_exchange(unsigned mask, uint64_t value, int source) {
-  size_t me = current, first = me & ~size_t(31), n = size_t(blockDim.x) * blockDim.y * blockDim.z;
+  size_t n = size_t(blockDim.x) * blockDim.y * blockDim.z, base = current / n * n, me = current - base, first = me & ~size_t(31);
+  Fiber* block = &fibers[base];
   if (!(mask >> (me & 31) & 1)) fail("a lane calls a shuffle with a mask that it is not in");
-  fibers[me].sent = value;
-  fibers[me].mask = mask;
+  block[me].sent = value;
+  block[me].mask = mask;
   pause(State::warp);
   for (size_t lane = 0; lane < 32 && first + lane < n; ++lane)
-    if ((mask >> lane & 1) && fibers[first + lane].mask != mask) fail("lanes disagree on the mask of a shuffle");
-  uint64_t got = first + source < n && (mask >> source & 1) ? fibers[first + source].sent : value;
+    if ((mask >> lane & 1) && block[first + lane].mask != mask) fail("lanes disagree on the mask of a shuffle");
+  uint64_t got = first + source < n && (mask >> source & 1) ? block[first + source].sent : value;
   pause(State::warp);  // nobody sends the next value before all have read this one
   return got;
 }
@@ -184,16 +205,15 @@ int cuda_on_cpu_launch(void (*run)(void**), const unsigned* grid, const unsigned
     failed = 1;
   } else {
     for (size_t k = 0; k < blocks; ++k) {
-      size_t b = backward ? blocks - 1 - k : k;
-      blockIdx = {unsigned(b % gridDim.x), unsigned(b / gridDim.x % gridDim.y), unsigned(b / gridDim.x / gridDim.y)};
-      shared_memory.assign(dynamic, char(0xff));  // what nobody wrote is nan
+      size_t b = backward && with_barriers < 2 ? blocks - 1 - k : k;
       if (with_barriers) {
-        run_block(n, backward);
+        run_blocks(b, with_barriers > 1 ? blocks : 1, n, dynamic, backward);
+        if (with_barriers > 1) break;
         continue;
       }
+      blockIdx = place_of(b, gridDim);
       for (size_t t = 0; t < n; ++t) {
-        size_t i = backward ? n - 1 - t : t;
-        threadIdx = {unsigned(i % blockDim.x), unsigned(i / blockDim.x % blockDim.y), unsigned(i / blockDim.x / blockDim.y)};
+        threadIdx = place_of(backward ? n - 1 - t : t, blockDim);
         run(args);
       }
     }
