@@ -112,6 +112,15 @@ def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:
                          f"has {count} per {per}; use a larger batch, or eval mode")
 
 
+def _followed(made: tuple, running_mean: Tensor | None, running_var: Tensor | None, momentum: float, n: int,
+              op: str) -> Tensor:
+    """The result of a norm, whose statistics over ``n`` values each the running ones have followed."""
+    y, mean, var = made
+    _follow(running_mean, mean, momentum, 1, op)
+    _follow(running_var, var, momentum, n / (n - 1), op)
+    return y
+
+
 def _follow(running: Tensor | None, value: Any, momentum: float, factor: float, op: str) -> None:
     """``running = (1 - momentum) * running + momentum * value * factor``, in place and unrecorded."""
     if running is not None:
@@ -165,10 +174,8 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
         scale, shift = (reshape_op.run(p, shape=shape) if isinstance(p, Tensor) else p for p in parts)
         return input * scale + shift  # type: ignore[operator]
     _many_values(n, input.shape, op, "channel")
-    y, mean, var = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
-    _follow(running_mean, mean, momentum, 1, op)
-    _follow(running_var, var, momentum, n / (n - 1), op)
-    return y
+    made = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    return _followed(made, running_mean, running_var, momentum, n, op)
 
 
 @public("nn.functional")
@@ -192,10 +199,8 @@ def instance_norm(input: Tensor, running_mean: Tensor | None = None,
     dims = tuple(range(2, input.ndim))
     n = count_of(input.shape, dims)
     _many_values(n, input.shape, op, "channel of a sample")
-    y, mean, var = in_one_dtype(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
-    _follow(running_mean, mean, momentum, 1, op)
-    _follow(running_var, var, momentum, n / (n - 1), op)
-    return y
+    made = in_one_dtype(group_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
+    return _followed(made, running_mean, running_var, momentum, n, op)
 
 
 @public("nn.functional")

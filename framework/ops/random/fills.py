@@ -42,6 +42,13 @@ def _real(x: Tensor, op: str) -> None:
         raise DTypeError(f"{op}: wanted a real floating tensor, this one is {x.dtype}")
 
 
+def _positive(value: Any, op: str, name: str) -> Any:
+    value = number_arg(value, op, name)
+    if not value > 0:
+        raise ValueError(f"{op}: {name} must be positive, got {value}")
+    return value
+
+
 def _wide(x: Tensor) -> Any:
     """The dtype to compute in: float16 loses too much on the way."""
     return float32.numpy if x.itemsize == 2 else x.dtype.numpy
@@ -152,8 +159,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     True
     """
     _real(input, "exponential_")
-    if not lambd > 0:
-        raise ValueError(f"exponential_: lambd must be positive, got {lambd}")
+    lambd = _positive(lambd, "exponential_", "lambd")
     kind = _wide(input)
 
     def draw() -> Any:
@@ -174,9 +180,7 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     (3,)
     """
     _real(input, "cauchy_")
-    median, sigma = number_arg(median, "cauchy_", "median"), number_arg(sigma, "cauchy_", "sigma")
-    if not sigma > 0:
-        raise ValueError(f"cauchy_: sigma must be positive, got {sigma}")
+    median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
 
     def draw() -> Any:
         u = uniform_array(input.shape, _wide(input), input.device, generator, host=True)
@@ -195,9 +199,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     True
     """
     _real(input, "log_normal_")
-    mean, std = number_arg(mean, "log_normal_", "mean"), number_arg(std, "log_normal_", "std")
-    if not std > 0:
-        raise ValueError(f"log_normal_: std must be positive, got {std}")
+    mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
 
     def draw() -> Any:
         standard = normal_array(input.shape, _wide(input), input.device, generator, host=True)
