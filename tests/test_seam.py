@@ -5,6 +5,7 @@ import threading
 
 import numpy as np
 import pytest
+from optimizer_rows import ROWS as OPTIMIZERS
 from table import ROWS, TABLE, cast_inputs, changes_inputs, row_id, tensors
 
 import framework as fw
@@ -245,6 +246,28 @@ def test_optimizer_steps_are_seen(make, recorder):
     assert event.op is optimizer and event.inputs == tuple(model.parameters())
     assert not fw.equal(before, model.weight)
     assert "linear" in recorder.names() and "linear" in recorder.names(BACKWARD)
+
+
+@pytest.mark.parametrize("name", sorted({row.name for row in OPTIMIZERS.values()}))
+def test_every_optimizer_is_seen(name):
+    model = nn.Embedding(3, 2, sparse=name == "SparseAdam")
+    optimizer = getattr(fw.optim, name)(model.parameters(), **({} if name == "LBFGS" else {"lr": 0.1}))
+
+    def closure():
+        optimizer.zero_grad()
+        loss = model(fw.tensor([0, 1, 2])).square().sum()
+        loss.backward()
+        return loss
+    before, steps = model.weight.clone(), []
+
+    def look(event, proceed):
+        steps.extend([event] if event.kind == STEP else [])
+        return proceed(*event.inputs, **event.settings)
+    with intercept(look):
+        optimizer.step(closure)
+    (event,) = steps
+    assert event.op is optimizer and event.inputs == (model.weight,)
+    assert not fw.equal(before, model.weight)
 
 
 def test_a_step_that_is_replaced_changes_nothing():
