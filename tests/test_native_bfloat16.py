@@ -312,3 +312,40 @@ def test_the_number_of_threads_changes_nothing():
         with with_threads(count):
             results.append((fw.exp(x) * x).numpy().tobytes())
     assert results[0] == results[1] == results[2]
+
+
+def flushed(x):
+    return np.where(np.abs(x) < np.float32(TINY), np.copysign(np.float32(0), x), x)
+
+
+def by_tiles(x, y):
+    """What the matrix unit's instruction is defined to compute, tile by tile of 32 steps."""
+    k = -(-max(x.shape[1], 1) // 32) * 32
+    a = flushed(np.pad(x.astype(np.float32), ((0, 0), (0, k - x.shape[1]))))
+    b = flushed(np.pad(y.astype(np.float32), ((0, k - y.shape[0]), (0, 0))))
+    total = np.zeros((x.shape[0], y.shape[1]), np.float32)
+    for t in range(0, k, 32):
+        parts = [np.zeros_like(total), np.zeros_like(total)]
+        for p in range(t, t + 32):
+            parts[p % 2] = flushed(parts[p % 2] + a[:, p, None] * b[p])
+        total = flushed(total + flushed(parts[0] + parts[1]))
+    return total.astype(BF16)
+
+
+@settings(deadline=None, max_examples=60)
+@given(sizes, lengths, sizes, layouts, layouts, threads, seeds)
+def test_the_twin_of_the_matrix_unit(m, k, n, left, right, count, seed):
+    x, y = laid(normal(seed, m, k), left), laid(normal(seed + 1, k, n), right)
+    with with_threads(count):
+        out = native.matmul_by_tiles(x, y)
+    check(out, x, y)
+    if m and n:
+        np.testing.assert_array_equal(out.view(np.uint16), by_tiles(x, y).view(np.uint16))
+
+
+def test_the_twin_takes_denormal_numbers_as_nothing():
+    x = np.array([[1e-39, 1, -1e-39, 2]], np.float32).astype(BF16)
+    y = np.array([[1e30], [1e-39], [1], [0.5]], np.float32).astype(BF16)
+    assert native.matmul_by_tiles(x, y).item() == 1
+    odd = np.array([[np.inf, 1, 1]], np.float32).astype(BF16)
+    assert np.isnan(native.matmul_by_tiles(odd, np.array([[0], [1], [1]], np.float32).astype(BF16)).item())

@@ -38,6 +38,9 @@ inline void widen(float* to, const Half* from, int64_t n) {
 #elif defined(FW_AVX2)
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+#elif defined(FW_NEON)
+    for (; i + 4 <= n; i += 4)
+        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from[i].bits))));
 #endif
     for (; i < n; ++i) to[i] = widen(from[i]);
 }
@@ -50,6 +53,9 @@ inline void narrow(Half* to, const float* from, int64_t n) {
 #elif defined(FW_AVX2)
     for (; i + 8 <= n; i += 8)
         _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), _mm256_cvtps_ph(_mm256_loadu_ps(from + i), 0));
+#elif defined(FW_NEON)
+    for (; i + 4 <= n; i += 4)
+        vst1_u16(&to[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from + i))));
 #endif
     for (; i < n; ++i) to[i] = narrow_half(from[i]);
 }

@@ -11,6 +11,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
@@ -21,6 +23,9 @@
 #define FW_AVX2 1
 #else
 #define FW_BYTES 16
+#if defined(__aarch64__)
+#define FW_NEON 1
+#endif
 #endif
 
 #define FW_INLINE inline __attribute__((always_inline))
@@ -114,7 +119,7 @@ template <class T> FW_INLINE void store_part(T* p, Vec<T> v, int64_t n) {
     std::memcpy(p, &v, size_t(n) * sizeof(T));
 }
 
-// a * b + c, rounded once where the chip can (AVX2 and up)
+// a * b + c, rounded once where the chip can (AVX2 and up, NEON)
 template <class T> FW_INLINE Vec<T> fma(Vec<T> a, Vec<T> b, Vec<T> c) { return a * b + c; }
 #if defined(FW_AVX512)
 template <> FW_INLINE Vec<float> fma<float>(Vec<float> a, Vec<float> b, Vec<float> c) {
@@ -129,6 +134,13 @@ template <> FW_INLINE Vec<float> fma<float>(Vec<float> a, Vec<float> b, Vec<floa
 }
 template <> FW_INLINE Vec<double> fma<double>(Vec<double> a, Vec<double> b, Vec<double> c) {
     return (Vec<double>)_mm256_fmadd_pd((__m256d)a, (__m256d)b, (__m256d)c);
+}
+#elif defined(FW_NEON)
+template <> FW_INLINE Vec<float> fma<float>(Vec<float> a, Vec<float> b, Vec<float> c) {
+    return (Vec<float>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+template <> FW_INLINE Vec<double> fma<double>(Vec<double> a, Vec<double> b, Vec<double> c) {
+    return (Vec<double>)vfmaq_f64((float64x2_t)c, (float64x2_t)a, (float64x2_t)b);
 }
 #endif
 
@@ -159,6 +171,9 @@ FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)_mm256_sqrt_pd((
 #elif defined(__x86_64__)
 FW_INLINE Vec<float> sqrt(Vec<float> v) { return (Vec<float>)_mm_sqrt_ps((__m128)v); }
 FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)_mm_sqrt_pd((__m128d)v); }
+#elif defined(FW_NEON)
+FW_INLINE Vec<float> sqrt(Vec<float> v) { return (Vec<float>)vsqrtq_f32((float32x4_t)v); }
+FW_INLINE Vec<double> sqrt(Vec<double> v) { return (Vec<double>)vsqrtq_f64((float64x2_t)v); }
 #else
 template <class V> FW_INLINE V sqrt_lanes(V v) {
     for (size_t i = 0; i < sizeof v / sizeof v[0]; ++i) v[i] = __builtin_sqrt(v[i]);

@@ -18,7 +18,7 @@ namespace math {
 template <class V> using Elem = std::remove_reference_t<decltype(std::declval<V&>()[0])>;
 template <class V> using Ints = Mask<Elem<V>>;
 
-#if defined(FW_AVX512) || defined(FW_AVX2)
+#if defined(FW_AVX512) || defined(FW_AVX2) || defined(FW_NEON)
 constexpr bool has_fma = true;
 #else
 constexpr bool has_fma = false;
@@ -205,6 +205,9 @@ template <class V> FW_INLINE V round_small(V x) {
 #elif defined(FW_AVX2)
     if constexpr (is_float<Elem<V>>) return (V)_mm256_round_ps((__m256)x, 8);
     else return (V)_mm256_round_pd((__m256d)x, 8);
+#elif defined(FW_NEON)
+    if constexpr (is_float<Elem<V>>) return (V)vrndnq_f32((float32x4_t)x);
+    else return (V)vrndnq_f64((float64x2_t)x);
 #else
     return (x + Format<Elem<V>>::rounder) - Format<Elem<V>>::rounder;
 #endif
@@ -231,7 +234,7 @@ template <class V> FW_INLINE V scale(V p, V k) {
 
 // Rounding of every number: below 2^23 (2^52) through round_small, above it all are integers.
 template <class V> FW_INLINE V rint(V x) {
-#if defined(FW_AVX512) || defined(FW_AVX2)
+#if defined(FW_AVX512) || defined(FW_AVX2) || defined(FW_NEON)
     return round_small(x);
 #else
     constexpr Elem<V> top = Format<Elem<V>>::rounder * Elem<V>(2) / 3;

@@ -2,6 +2,11 @@
 // registers. `framework._native` asks it which of the large modules to load.
 #include <Python.h>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+
 namespace {
 
 PyObject* flags(PyObject*, PyObject*) {
@@ -22,6 +27,15 @@ PyObject* flags(PyObject*, PyObject*) {
     add("avx512bw", __builtin_cpu_supports("avx512bw"));
     add("avx512dq", __builtin_cpu_supports("avx512dq"));
     add("avx512vl", __builtin_cpu_supports("avx512vl"));
+#elif defined(__aarch64__) && defined(__linux__)
+    const unsigned long has = getauxval(AT_HWCAP), more = getauxval(AT_HWCAP2);
+    add("asimd", has & HWCAP_ASIMD);
+    add("asimddp", has & HWCAP_ASIMDDP);
+    add("sve", has & HWCAP_SVE);
+    add("i8mm", more & HWCAP2_I8MM);
+    add("bf16", more & HWCAP2_BF16);
+#elif defined(__aarch64__)
+    add("asimd", true);
 #else
     (void)add;
 #endif

@@ -1,6 +1,7 @@
 // Matrix products of bfloat16: by vdpbf16ps where the processor has it, else as products of float32.
 #include <vector>
 
+#include "gemm/amx.h"
 #include "gemm/bf16_tile.h"
 #include "gemm/gemm_share.h"
 #include "base/scratch.h"
@@ -204,6 +205,8 @@ void one_by_float32(const Gemm<Bf16>& g) {
 }  // namespace
 
 void gemm(const Gemm<Bf16>& g, const Batch& batch) {
+    // columns of A that do not lie side by side would be packed one by one, which takes longer than the products
+    if (g.m >= amx::ROWS && g.a_col == 1 && amx::available()) return gemm_by_tiles(g, batch, false);
 #if FW_DOT_BF16
     if (has_dot_bf16()) return share_batch(g, batch, one_by_pairs);
 #endif

@@ -222,8 +222,25 @@ void linear(const Linear& g, Scale s) {
 
 namespace {
 
-constexpr int64_t PIXELS = 48;  // windows that are laid out at a time: they stay in the first caches
+constexpr int64_t PIXELS = 48;           // windows that are laid out at a time, at most
+constexpr int64_t WINDOWS = 16 << 10;    // and their bytes: they stay in the first cache
 constexpr int64_t PIECE = 16;   // bytes that a window is copied in
+
+using Sixteen = uint8_t __attribute__((vector_size(16)));
+
+// A square of 16 x 16 bytes: rows become columns.
+FW_INLINE void turn(Sixteen (&v)[16]) {
+    for (int stage = 0; stage < 4; ++stage) {
+        Sixteen w[16];
+#pragma GCC unroll 8
+        for (int i = 0; i < 8; ++i) {
+            w[2 * i] = __builtin_shufflevector(v[i], v[i + 8], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            w[2 * i + 1] =
+                __builtin_shufflevector(v[i], v[i + 8], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+        }
+        std::memcpy(v, w, sizeof w);
+    }
+}
 
 // The images as bytes, channels last, with their borders, which are the zero point.
 class Images {
@@ -232,25 +249,38 @@ class Images {
         const int64_t rows = g.images * high, row = wide * g.channels;
         to = scratch<uint8_t>(1, rows * row + PIECE);
         parallel(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(row, 1)), [&](int64_t begin, int64_t end) {
-            uint8_t* line = scratch<uint8_t>(2, g.width);
+            const int64_t line = whole(g.width, 16);
+            uint8_t* lines = scratch<uint8_t>(2, 16 * line);
             for (int64_t i = begin; i < end; ++i) {
                 uint8_t* at = to + i * row;
                 const int64_t image = i / high, y = i % high - g.padding[0];
                 std::memset(at, s.zero, size_t(row));
                 if (y < 0 || y >= g.height) continue;
                 at += g.padding[1] * g.channels;
-                for (int64_t c = 0; c < g.channels; ++c) {
-                    bytes_of(line, g.x + ((image * g.channels + c) * g.height + y) * g.width, g.width, s);
-                    for (int64_t x = 0; x < g.width; ++x) at[x * g.channels + c] = line[x];
+                for (int64_t c = 0; c < g.channels; c += 16) {
+                    const int64_t deep = std::min<int64_t>(16, g.channels - c);
+                    for (int64_t d = 0; d < deep; ++d)
+                        bytes_of(lines + d * line, g.x + ((image * g.channels + c + d) * g.height + y) * g.width, g.width, s);
+                    for (int64_t x = 0; x < g.width; x += 16) {
+                        Sixteen v[16];
+                        for (int d = 0; d < 16; ++d) std::memcpy(&v[d], lines + d * line + x, sizeof v[d]);
+                        turn(v);
+                        const int64_t many = std::min<int64_t>(16, g.width - x);
+                        for (int64_t i = 0; i < many; ++i) {
+                            uint8_t* pixel = at + (x + i) * g.channels + c;
+                            if (deep == 16) std::memcpy(pixel, &v[i], 16);
+                            else std::memcpy(pixel, &v[i], size_t(deep));
+                        }
+                    }
                 }
             }
         });
     }
 
-    // The bytes of group `part` at the upper left corner of the window of a pixel.
-    const uint8_t* window(int64_t image, int64_t part, int64_t pixel) const {
-        const int64_t y = pixel / g.out_size(1) * g.stride[0], x = pixel % g.out_size(1) * g.stride[1];
-        return to + ((image * high + y) * wide + x) * g.channels + part * (g.channels / g.groups);
+    // The bytes of group `part` at the upper left corner of the window at row y and column x of the result.
+    const uint8_t* window(int64_t image, int64_t part, int64_t y, int64_t x) const {
+        return to + ((image * high + y * g.stride[0]) * wide + x * g.stride[1]) * g.channels +
+               part * (g.channels / g.groups);
     }
 
     // The window in one piece, in the order of the weights; up to PIECE - 1 bytes of rubbish behind it.
@@ -286,20 +316,23 @@ void conv(const Conv& g, Scale s) {
     const Images images(g, s);
     // a window of one pixel with all channels is in one piece as it lies
     const bool in_place = g.kernel[0] * g.kernel[1] * g.groups == 1 && k == length;
-    const int64_t each = g.outputs / g.groups, blocks = ceil_div(pixels, PIXELS);
-    parallel(g.images * g.groups * blocks, std::max<int64_t>(1, PRODUCTS / (PIXELS * each * length)),
+    const int64_t row = g.out_size(1), each = g.outputs / g.groups;
+    const int64_t most = std::clamp<int64_t>(WINDOWS / length / 4 * 4, 8, PIXELS);
+    const int64_t blocks = ceil_div(pixels, most);
+    parallel(g.images * g.groups * blocks, std::max<int64_t>(1, PRODUCTS / (most * each * length)),
              [&](int64_t begin, int64_t end) {
-        uint8_t* windows = scratch<uint8_t>(3, PIXELS * length + PIECE);
+        uint8_t* windows = scratch<uint8_t>(3, most * length + PIECE);
         const uint8_t* at[PIXELS];
         for (int64_t unit = begin; unit < end; ++unit) {
-            const int64_t first = unit % blocks * PIXELS, count = std::min(PIXELS, pixels - first);
+            const int64_t first = unit % blocks * most, count = std::min(most, pixels - first);
             const int64_t part = unit / blocks % g.groups, image = unit / blocks / g.groups;
-            for (int64_t i = 0; i < count; ++i) {
-                const uint8_t* from = images.window(image, part, first + i);
+            for (int64_t i = 0, y = first / row, x = first % row; i < count; ++i, ++x) {
+                if (x == row) x = 0, ++y;
+                const uint8_t* from = images.window(image, part, y, x);
                 at[i] = in_place ? from : windows + i * length;
                 if (!in_place) images.lay_out(windows + i * length, from);
             }
-            if (!in_place)  // each was written over by the one behind it
+            if (!in_place && k < length)  // each was written over by the one behind it
                 for (int64_t i = 0; i < count; ++i) std::memset(windows + i * length + k, way.shift, size_t(length - k));
             for (int64_t i = count; i < whole(count, ACROSS); ++i) at[i] = at[0];
             for (int64_t o = part * each, last = o + each; o < last;) {

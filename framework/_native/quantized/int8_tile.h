@@ -1,6 +1,7 @@
 // Inner products of bytes: R x 4 sums at once, in one of three ways.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -9,6 +10,9 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(FW_NEON) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace fw::int8 {
@@ -96,6 +100,42 @@ struct Words {
     }
 };
 
+#elif defined(FW_NEON)
+
+FW_INLINE int16x8_t low_words(const uint8_t* p) { return vreinterpretq_s16_u16(vmovl_u8(vld1_u8(p))); }
+FW_INLINE int16x8_t low_words(const int8_t* p) { return vmovl_s8(vld1_s8(p)); }
+
+struct Words {
+    static constexpr int rows = 4, chunk = 8;
+    static constexpr uint8_t shift = 0;
+
+    template <int R, class A, class B>
+    static void tile(const A* a, int64_t a_row, const B* const* b, int64_t chunks, Four* sums) {
+        int32x4_t s[R][ACROSS];
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+            for (int j = 0; j < ACROSS; ++j) s[r][j] = vdupq_n_s32(0);
+        for (int64_t p = 0; p < chunks * chunk; p += chunk) {
+            int16x8_t y[ACROSS];
+#pragma GCC unroll 4
+            for (int j = 0; j < ACROSS; ++j) y[j] = low_words(b[j] + p);
+#pragma GCC unroll 4
+            for (int r = 0; r < R; ++r) {
+                const int16x8_t x = low_words(a + r * a_row + p);
+#pragma GCC unroll 4
+                for (int j = 0; j < ACROSS; ++j) {
+                    s[r][j] = vmlal_s16(s[r][j], vget_low_s16(x), vget_low_s16(y[j]));
+                    s[r][j] = vmlal_high_s16(s[r][j], x, y[j]);
+                }
+            }
+        }
+#pragma GCC unroll 4
+        for (int r = 0; r < R; ++r)
+            sums[r] = (Four)vpaddq_s32(vpaddq_s32(s[r][0], s[r][1]), vpaddq_s32(s[r][2], s[r][3]));
+    }
+};
+
 #else
 using Words = Loops<16>;
 #endif
@@ -110,9 +150,10 @@ inline bool has_dot() {
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1);
 }
 using Bits = __m512i;
-FW_WITH_DOT FW_INLINE Bits dot(Bits sum, Bits u, Bits s) { return _mm512_dpbusd_epi32(sum, u, s); }
-FW_INLINE Four sums_of(const Bits (&s)[ACROSS]) {
-    auto half = [](Bits v) {
+using Sums = Bits;
+FW_WITH_DOT FW_INLINE Sums dot(Sums sum, Bits u, Bits s) { return _mm512_dpbusd_epi32(sum, u, s); }
+FW_INLINE Four sums_of(const Sums (&s)[ACROSS]) {
+    auto half = [](Sums v) {
         return _mm256_add_epi32(_mm512_castsi512_si256(v), _mm512_extracti64x4_epi64(v, 1));
     };
     return sums_of(half(s[0]), half(s[1]), half(s[2]), half(s[3]));
@@ -125,24 +166,46 @@ inline bool has_dot() {
     return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
 }
 using Bits = __m256i;
-FW_WITH_DOT FW_INLINE Bits dot(Bits sum, Bits u, Bits s) { return _mm256_dpbusd_avx_epi32(sum, u, s); }
-FW_INLINE Four sums_of(const Bits (&s)[ACROSS]) { return sums_of(s[0], s[1], s[2], s[3]); }
+using Sums = Bits;
+FW_WITH_DOT FW_INLINE Sums dot(Sums sum, Bits u, Bits s) { return _mm256_dpbusd_avx_epi32(sum, u, s); }
+FW_INLINE Four sums_of(const Sums (&s)[ACROSS]) { return sums_of(s[0], s[1], s[2], s[3]); }
+#elif defined(FW_NEON) && defined(__linux__) && defined(HWCAP_ASIMDDP)
+#define FW_DOT_BYTES 1
+#define FW_DOT_SIGNED 1
+#if defined(__clang__)
+#define FW_WITH_DOT __attribute__((target("dotprod")))
+#else
+#define FW_WITH_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
+#endif
+inline bool has_dot() { return getauxval(AT_HWCAP) & HWCAP_ASIMDDP; }
+using Bits = int8x16_t;
+using Sums = int32x4_t;
+FW_WITH_DOT FW_INLINE Sums dot(Sums sum, Bits u, Bits s) { return vdotq_s32(sum, u, s); }
+FW_INLINE Four sums_of(const Sums (&s)[ACROSS]) {
+    return (Four)vpaddq_s32(vpaddq_s32(s[0], s[1]), vpaddq_s32(s[2], s[3]));
+}
 #else
 #define FW_DOT_BYTES 0
 inline bool has_dot() { return false; }
 #endif
 
 #if FW_DOT_BYTES
-// vpdpbusd: each lane of 32 bits gets four products of its bytes, unsigned by signed.
+// Each lane of 32 bits gets four products of its bytes: unsigned by signed ones (vpdpbusd), or signed ones (sdot), for
+// which activations are taken as 128 less.
 struct Dot {
     static constexpr int rows = 3, chunk = sizeof(Bits);
+    static FW_INLINE Bits bytes(const int8_t* p) { return bits<Bits>(load(p)); }
+#if defined(FW_DOT_SIGNED)
+    static constexpr uint8_t shift = 128;
+    static FW_INLINE Bits bytes(const uint8_t* p) { return bits<Bits>(load(p) ^ splat<uint8_t>(0x80)); }
+#else
     static constexpr uint8_t shift = 0;
-
-    template <class T> static FW_INLINE Bits bytes(const T* p) { return bits<Bits>(load(p)); }
+    static FW_INLINE Bits bytes(const uint8_t* p) { return bits<Bits>(load(p)); }
+#endif
 
     template <int R, class A, class B>
     FW_WITH_DOT static void tile(const A* a, int64_t a_row, const B* const* b, int64_t chunks, Four* sums) {
-        Bits s[R][ACROSS] = {};
+        Sums s[R][ACROSS] = {};
         const B *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
         for (int64_t p = 0; p < chunks * chunk; p += chunk) {
             Bits x[R];
@@ -172,10 +235,10 @@ using Dot = Loops<FW_BYTES>;
 template <class W> const Way& way_of(const char* name) {
     static constexpr Tile<uint8_t, int8_t> activations_first[] = {
         W::template tile<1, uint8_t, int8_t>, W::template tile<2, uint8_t, int8_t>,
-        W::template tile<W::rows, uint8_t, int8_t>};
+        W::template tile<std::min(3, W::rows), uint8_t, int8_t>, W::template tile<W::rows, uint8_t, int8_t>};
     static constexpr Tile<int8_t, uint8_t> weights_first[] = {
         W::template tile<1, int8_t, uint8_t>, W::template tile<2, int8_t, uint8_t>,
-        W::template tile<W::rows, int8_t, uint8_t>};
+        W::template tile<std::min(3, W::rows), int8_t, uint8_t>, W::template tile<W::rows, int8_t, uint8_t>};
     static const Way way{name, W::rows, W::chunk, W::shift, activations_first, weights_first};
     return way;
 }

@@ -1,0 +1,120 @@
+// The matrix unit of x86 (AMX) for bfloat16: eight tiles of 16 rows of 64 bytes, and the few instructions used here;
+// beside them the same in plain C++, which runs anywhere and is what the instructions are defined to compute.
+//
+// `dot<C, A, B>`: C[i, j] += the sum over p < 32 of A[i, p] * B[p, j], with C of 16 x 16 float32, A of 16 rows of 32
+// bfloat16, and B of 16 rows of 16 pairs: row q holds the numbers of steps 2q and 2q + 1, side by side for each column.
+// Even and odd steps are summed apart, one after the other, then together, then into C; denormal numbers are 0.
+#pragma once
+
+#include <cstring>
+
+#include "base/bf16.h"
+#include "gemm/gemm.h"
+
+#if defined(FW_AVX512) && defined(__linux__)
+#define FW_AMX 1
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#else
+#define FW_AMX 0
+#endif
+
+namespace fw::amx {
+
+constexpr int ROWS = 16, ROW_BYTES = 64, STEPS = 32;  // of a tile; steps of a dot
+
+// -- in plain C++ -----------------------------------------------------------------------------------
+
+class Twin {
+  public:
+    Twin() = default;
+
+    template <int T> void zero() { std::memset(tile[T], 0, sizeof tile[T]); }
+    template <int T> void load(const void* p, int64_t stride) {
+        for (int i = 0; i < ROWS; ++i) std::memcpy(tile[T][i], static_cast<const char*>(p) + i * stride, ROW_BYTES);
+    }
+    template <int T> void store(void* p, int64_t stride) const {
+        for (int i = 0; i < ROWS; ++i) std::memcpy(static_cast<char*>(p) + i * stride, tile[T][i], ROW_BYTES);
+    }
+    template <int C, int A, int B> void dot() {
+        for (int i = 0; i < ROWS; ++i)
+            for (int j = 0; j < ROWS; ++j) {
+                float even = 0, odd = 0;
+                for (int q = 0; q < ROWS; ++q) {
+                    const uint32_t a = tile[A][i][q], b = tile[B][q][j];
+                    even = flushed(even + flushed(low(a)) * flushed(low(b)));  // the product is exact
+                    odd = flushed(odd + flushed(high(a)) * flushed(high(b)));
+                }
+                const float sum = flushed(flushed(bits<float>(tile[C][i][j])) + flushed(even + odd));
+                tile[C][i][j] = bits<uint32_t>(sum);
+            }
+    }
+
+  private:
+    static float low(uint32_t pair) { return bits<float>(pair << 16); }
+    static float high(uint32_t pair) { return bits<float>(pair & 0xffff0000); }
+    static float flushed(float x) {
+        const uint32_t u = bits<uint32_t>(x);
+        return u & 0x7f800000 ? x : bits<float>(u & 0x80000000);
+    }
+
+    uint32_t tile[8][ROWS][ROW_BYTES / 4];
+};
+
+// -- in the processor -------------------------------------------------------------------------------
+
+#if FW_AMX
+
+// Whether there is one, the system keeps its registers, and lets this process use it (which has to be asked for).
+inline bool available() {
+    static const bool has = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return false;  // xgetbv
+        unsigned kept, rest;
+        __asm__("xgetbv" : "=a"(kept), "=d"(rest) : "c"(0));
+        constexpr unsigned CONFIG = 1u << 17, DATA = 1u << 18, BF16 = 1u << 22, TILE = 1u << 24;
+        if ((kept & (CONFIG | DATA)) != (CONFIG | DATA)) return false;
+        if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (d & (BF16 | TILE)) != (BF16 | TILE)) return false;
+        constexpr long REQUEST = 0x1023, TILE_DATA = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+        return syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+    }();
+    return has;
+}
+
+// The tiles of this thread, all of full size while it lives.
+class Unit {
+  public:
+    Unit() {
+        alignas(64) uint8_t settings[64] = {1};  // the only palette with tiles
+        for (int t = 0; t < 8; ++t) settings[16 + 2 * t] = ROW_BYTES, settings[48 + t] = ROWS;
+        __asm__ volatile("ldtilecfg %0" ::"m"(settings));
+    }
+    ~Unit() { __asm__ volatile("tilerelease" ::); }
+    Unit(const Unit&) = delete;
+
+    template <int T> void zero() { __asm__ volatile("tilezero %%tmm%c0" ::"i"(T)); }
+    template <int T> void load(const void* p, int64_t stride) {
+        __asm__ volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(p), "r"(stride), "i"(T) : "memory");
+    }
+    template <int T> void store(void* p, int64_t stride) const {
+        __asm__ volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(p), "r"(stride), "i"(T) : "memory");
+    }
+    template <int C, int A, int B> void dot() {
+        __asm__ volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(C), "i"(A), "i"(B));
+    }
+};
+
+#else
+inline bool available() { return false; }
+using Unit = Twin;
+#endif
+
+}  // namespace fw::amx
+
+namespace fw {
+
+// Products by the matrix unit, which must be available, or by its twin if `plain`.
+void gemm_by_tiles(const Gemm<Bf16>& g, const Batch& batch, bool plain);
+
+}  // namespace fw
