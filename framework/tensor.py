@@ -342,7 +342,10 @@ class Tensor:
         if self._array.size != 1:
             raise ShapeError(f"item: wanted a tensor of one element, this one has shape "
                              f"{list(self.shape)}; use .tolist(), or reduce it first")
-        return self._value("item")
+        array = self._array
+        if type(array) is not np.ndarray:
+            cuda.about_to_read(array, "item")
+        return array.item()
 
     def tolist(self) -> Any:
         """The elements as (nested) Python lists, or a number for a 0-dim tensor."""

@@ -329,3 +329,36 @@ def test_steps_of_optimizers(dtype, raw, cupy):  # noqa: F811
         assert any(k.endswith("_step") for k in counts.launches), name
         for a, b in zip(*ends):
             np.testing.assert_allclose(b, a, TOLERANCE[dtype], TOLERANCE[dtype], err_msg=f"{name} {options}")
+    # the functions that look at positions and classes; what is done with wrong ones the stand-in refuses by
+    # itself
+    fw.ops.index.index.positions(fw.tensor([1, 5], device="cuda"), 5, "index_select", 0)
+    with pytest.raises(IndexError, match="index_select: index 5 is out of range for dimension 0 of size 5"):
+        fw.cuda.synchronize()
+    fw.ops.losses.classes._check_classes(fw.tensor([-100, 9], device="cuda")._array, 4, -100, "nll_loss")
+    with pytest.raises(IndexError, match="nll_loss: a target is class 9"):
+        fw.cuda.synchronize()
+
+
+def test_who_waits_is_named(raw, cupy):  # noqa: F811
+    x = fw.ones(3, device="cuda")
+    assert fw.cuda.get_sync_debug_mode() == 0
+    try:
+        fw.cuda.set_sync_debug_mode("warn")
+        with pytest.warns(UserWarning, match="tolist waits for the device"):
+            assert x.tolist() == [1.0, 1.0, 1.0]
+        fw.cuda.set_sync_debug_mode(2)
+        y = (x * 2).sum()  # nobody waits
+        for wait, name in (
+            (y.item, "item"),
+            (lambda: bool(y), "bool"),
+            (y.cpu, "a copy to the host"),
+            (lambda: float(y), "float"),
+            (fw.cuda.synchronize, "synchronize"),
+        ):
+            with pytest.raises(RuntimeError, match=f"{name} waits for the device"):
+                wait()
+    finally:
+        fw.cuda.set_sync_debug_mode("default")
+    assert y.item() == 6.0
+    with pytest.raises(ValueError, match="wanted 'default', 'warn' or 'error'"):
+        fw.cuda.set_sync_debug_mode("loud")

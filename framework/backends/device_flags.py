@@ -5,6 +5,7 @@ fault since the last look stays in the flag; ``look``, called wherever the host 
 IndexError.
 """
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from . import cuda, device_code
 
 _FLAG = np.dtype([("code", "i4"), ("where", "i4"), ("value", "i8"), ("size", "i8")])
+_SOURCE = device_code.source(Path(__file__).with_name("flags.cu"), dtypes="l")
 _messages: list[str] = []
 _flags: dict[tuple[Any, int], Any] = {}  # of each device
 _used: set[int] = set()  # devices whose flag a kernel has been given since the last look
@@ -19,8 +21,9 @@ _used: set[int] = set()  # devices whose flag a kernel has been given since the 
 
 def site(message: str) -> int:
     """The number of a message, in which {value}, {size} and {last} (size - 1) stand for what was found."""
-    _messages.append(message)
-    return len(_messages)
+    if message not in _messages:
+        _messages.append(message)
+    return _messages.index(message) + 1
 
 
 def memory() -> Any:
@@ -32,6 +35,36 @@ def memory() -> Any:
     if found is None:
         found = _flags[module, device] = module.zeros(_FLAG.itemsize, np.uint8)
     return found
+
+
+def check(array: Any, low: int, high: int, message: str, ignore: int | None = None) -> bool:
+    """Have a kernel check that integers are within ``low`` to ``high`` - 1, or ``ignore``; False without
+    kernels.
+
+    message: as for ``site``; its {size} is ``high``.
+    """
+    if not device_code.enabled or not device_code.is_device_array(array):
+        return False
+    module = cuda.cupy()
+    with array.device:
+        array = module.ascontiguousarray(array if array.dtype == np.int64 else array.astype(np.int64))
+        if array.size:
+            _SOURCE.kernel("check_range", "l")(
+                (device_code.blocks(array.size),),
+                (device_code.THREADS,),
+                (
+                    array,
+                    array.size,
+                    low,
+                    high,
+                    int(ignore is not None),
+                    ignore or 0,
+                    high,
+                    memory(),
+                    site(message),
+                ),
+            )
+    return True
 
 
 def look() -> None:

@@ -34,11 +34,13 @@ from .place import get_arch_list as get_arch_list
 from .place import get_device_capability as get_device_capability
 from .place import get_device_name as get_device_name
 from .place import get_device_properties as get_device_properties
+from .place import get_sync_debug_mode as get_sync_debug_mode
 from .place import init as init
 from .place import is_available as is_available
 from .place import is_bf16_supported as is_bf16_supported
 from .place import is_initialized as is_initialized
 from .place import set_device as set_device
+from .place import set_sync_debug_mode as set_sync_debug_mode
 from .place import synchronize as synchronize
 from .seeds import get_rng_state as get_rng_state
 from .seeds import get_rng_state_all as get_rng_state_all

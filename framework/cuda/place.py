@@ -51,6 +51,33 @@ def current_device() -> int:
     return needed().index  # type: ignore[return-value]
 
 
+_MODES = {0: "default", 1: "warn", 2: "error"}
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """Have who waits for a device be named: "default" (0) nobody, "warn" (1), "error" (2) which raises.
+
+    Named are reads by the program: ``item``, ``bool``, ``tolist``, copies to the host, ``synchronize``. Not
+    named are operations that read values themselves, because the size of the result depends on them
+    (``nonzero``, ``unique``, masks as indices) or since they iterate (series of special functions).
+    Raises ValueError for other modes.
+
+    >>> fw.cuda.set_sync_debug_mode("default")
+    >>> fw.cuda.get_sync_debug_mode()
+    0
+    """
+    number = next((n for n, name in _MODES.items() if debug_mode in (n, name)), None)
+    if number is None or isinstance(debug_mode, bool):
+        raise ValueError(f"set_sync_debug_mode: wanted 'default', 'warn' or 'error' (0 to 2), got "
+                         f"{debug_mode!r}")
+    _backend.sync_debug_mode = number
+
+
+def get_sync_debug_mode() -> int:
+    """The number of the mode that ``set_sync_debug_mode`` has set."""
+    return _backend.sync_debug_mode
+
+
 def set_device(device: Any) -> None:
     """Let ``cuda`` mean this device in this thread; a negative number changes nothing.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module, meta, sums
+from ...backends import array_module, device_flags, meta, sums
 from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
@@ -268,8 +268,11 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
         raise DTypeError(f"{op}: argument '{name}' must hold integers, got {index.dtype}; use {name}.long()")
     if array.dtype.itemsize != 8:
         return positions(to(index, np.int64), size, op, dim, name, negative)
-    if not index.is_cuda and array.size:  # CuPy would have to wait for the device to tell
+    if not index.is_cuda and array.size:
         check_range(array, size, op, dim, name, negative)
+    elif index.is_cuda:  # told at the next wait: nobody waits here to look at values
+        device_flags.check(array, -size if negative else 0, size,
+                           f"{op}: {name} {{value}} is out of range for dimension {dim} of size {{size}}")
     return index
 
 

@@ -236,7 +236,8 @@ class Elementwise(Op):
             return (g,) * len(edges)
         walk = state.walk
         mending = walk is not None and (self.masks or walk in masked_walks)
-        if self.rules is not None and not live and device_code.is_device_array(g) and g.dtype.kind in "fV":
+        if type(g) is not ndarray and self.rules is not None and not live \
+                and device_code.is_device_array(g) and g.dtype.kind in "fV":
             return self._pull_on_device(node, g, edges, mending)
         if node.shapes is not None and self.rules is not None and type(g) is ndarray and not mending:
             return self._pull_summed(node, g, edges)

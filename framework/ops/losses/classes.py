@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module
+from ...backends import array_module, device_flags
 from ...dtypes import DType, float32, int64
 from ...errors import DeviceError, DTypeError, ShapeError
 from ...tensor import Tensor, wrap
@@ -233,6 +233,10 @@ def _check_classes(target: Any, classes: int, ignore: int, op: str) -> bool:
     """Whether a target is ignored; IndexError for one that is no class."""
     if not target.size:
         return False
+    text = (f"{op}: a target is class {{value}}, but there are {{size}} classes (0 to {{last}}), and "
+            f"ignore_index is {ignore}")
+    if device_flags.check(target, 0, classes, text, ignore):
+        return True  # there may be one
     low, high = int(target.min()), int(target.max())
     if low >= 0 and high < classes and not low <= ignore <= high:
         return False
