@@ -145,7 +145,9 @@ def function_imports(namespace: str) -> str:
         if p.namespace != namespace:
             continue
         module = sys.modules[p.function.__module__]
-        name = next(n for n, v in vars(module).items() if v is p.function)
+        name = next((n for n, v in vars(module).items() if v is p.function), None)
+        if name is None:
+            raise NameError(f"{p.name} has no name in {module.__name__}: write {p.name} = elementwise(...)")
         note = "  # noqa: F401" if name != p.name and home != INIT else ""
         room = module.__name__.removeprefix("framework.")
         lines.append(f"from {dots}{room} import {name} as {p.name}{note}")
