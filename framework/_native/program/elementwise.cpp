@@ -343,6 +343,11 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
     }
     if (program->steps.empty()) throw nb::value_error("a program has some steps");
     if (once < 0 || once > int(program->steps.size())) throw nb::value_error("no so many steps");
+    for (int i = 0; i < once; ++i) {  // they fill whole buffers, for which the result may have no room
+        const Step& s = program->steps[size_t(i)];
+        for (int slot : {s.d, s.a, s.b, s.c})
+            if (slot == program->result()) throw nb::value_error("steps that are done once leave the result alone");
+    }
     program->compile();
     auto* k = PyObject_GC_New(Kernel, kernel_type);
     if (!k) throw nb::python_error();
