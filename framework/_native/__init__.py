@@ -14,7 +14,7 @@ import warnings
 from types import ModuleType
 from typing import Any
 
-_FLAGS = {  # what the processor must have, by the names Linux gives
+_FLAGS = {  # what the processor must have
     "avx512": {"avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "bmi2"},
     "avx2": {"avx2", "fma", "bmi2"},
     "baseline": set(),
@@ -26,19 +26,11 @@ _NO_COMPILER = "there was no C++ compiler when the package was installed"
 
 
 def processor_flags() -> set[str]:
-    """The features of the processor, by cpuid; without our module for that, as Linux lists them."""
+    """The features of the processor, by cpuid; none without the module for that, which every build has."""
     try:
         return set(importlib.import_module(f"{__name__}.processor").flags())
     except ImportError:
-        pass
-    try:
-        with open("/proc/cpuinfo") as file:
-            for line in file:
-                if line.startswith("flags"):
-                    return set(line.split())
-    except OSError:
-        pass
-    return set()
+        return set()
 
 
 def _load() -> tuple[Any, str]:

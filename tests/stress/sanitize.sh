@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The kernels under sanitizers: builds them into build/sanitized (ten minutes of one core the first time), then makes
+# The kernels under sanitizers: builds them into build/sanitized (three minutes of one core the first time), then makes
 # random calls of every function (tests/stress/fuzz_native.py). With an ordinary build in use:
 #
 #   tests/stress/sanitize.sh                       20,000 calls, address and undefined behaviour
