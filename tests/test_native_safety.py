@@ -315,7 +315,7 @@ def test_arguments_that_do_not_fit_are_refused():
 
 @needs_native
 def test_steps_that_are_done_once_cannot_write_past_the_result():
-    """They fill buffers of 64 numbers: into an array of two that was a heap overflow, seen a million calls later."""
+    """They fill buffers of 64 numbers: into an array of two, that was a heap overflow, seen long after."""
     with pytest.raises(ValueError, match="once"):
         native.make_kernel(("x",), (False,), (), 0, (("neg", 1, 0, 0, 0),), 1, False, np.negative)
 
