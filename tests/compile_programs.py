@@ -1414,3 +1414,89 @@ def gradients_that_come_last(compile):
         (s * 1.0 + s * 1.0 + h * -1e8 + w * 1e8).sum().backward()
         return w.grad
     return [f() for _ in range(3)]
+
+
+@program
+def dicts_that_change(compile):
+    w, settings = fw.randn(3, requires_grad=True), {"scale": 1.0, "act": fw.tanh}
+
+    @compile
+    def f(x, kinds):
+        y = settings["act"](w * x * settings["scale"])
+        if "shift" in settings:
+            y = y + settings["shift"]
+        kinds["seen"] = kinds.get("seen", 0) + 1
+        y.sum().backward()
+        return {"y": y.detach(), **kinds}
+    seen, kinds = [], {}
+    for n in range(6):
+        seen.append((f(fw.randn(3), kinds), w.grad.clone()))
+        settings["scale"] += 0.5 if n % 2 else 0
+        if n == 2:
+            settings.update(shift=w.detach() * 2, act=fw.sigmoid)
+        if n == 3:
+            del settings["shift"]
+    return seen
+
+
+@program
+def another_device(compile):
+    @compile
+    def f(x):
+        y = (x * 2 + 1).tanh()
+        return y, y.shape, str(y.device), caught(lambda: y.sum().item())
+    found = [f(x) for x in (fw.ones(2), fw.ones(2, device="meta"), fw.ones(2), fw.ones(3, device="meta"),
+                            fw.ones(2))]
+    return [(y if device == "cpu" else None, shape, device, told) for y, shape, device, told in found]
+
+
+@program
+def read_in_another_thread(compile):
+    """What one thread has put off is read by another, which ends before the function goes on."""
+    w = fw.randn(4, 4, requires_grad=True)
+    seen = []
+
+    @compile
+    def f(x):
+        y = (x * 2).tanh() + w
+        worker = threading.Thread(target=lambda: seen.append((y.detach() * 3).sum().item()))
+        worker.start()
+        worker.join()
+        z = y * x
+        z.sum().backward()
+        return z
+    return [(f(fw.randn(4, 4)), w.grad.clone()) for _ in range(6)], seen
+
+
+@program
+def handed_to_another_thread(compile):
+    """A tensor of one compiled function is an argument of another one, which runs in a thread of its own."""
+    a, b = fw.randn(4), fw.randn(4)
+    second = compile(lambda y: (y + b).exp() * 2)
+    found = []
+
+    @compile
+    def first(x):
+        y = (x * a).sin()
+        worker = threading.Thread(target=lambda: found.append(second(y)))
+        worker.start()
+        worker.join()
+        return y + found[-1]
+    return [first(fw.randn(4)) for _ in range(6)], found
+
+
+@program
+def one_function_in_two_threads(compile):
+    """Both use what one has recorded, at the same time; what each put off stays its own."""
+    a, b, found = fw.randn(8, 8), fw.randn(8, 8), {}
+    f = compile(lambda x: ((x * a + b).tanh() * x).sum(1))
+
+    def work(number):
+        found[number] = [f(x) for x in inputs[number]]
+    inputs = [[fw.randn(8, 8) for _ in range(12)] for _ in range(3)]
+    running = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    return [found[n] for n in range(3)]

@@ -29,11 +29,12 @@ from . import doors
 from .backward import Refused
 from .gradients import Freed, Gradient, order_of, template_of
 from .kernels import Book, Unknown, listened, owner_of, steps_of
-from .segments import Missing, Writer
+from .segments import Missing, Segment
 
 LEARNING = 3  # calls during which all doors are asked
 TRIAL = 24  # segments after which deferring has to have paid
-MOST_PLANS = 8
+MOST_PLANS = 8  # that end with one call
+MOST_CALLS, MOST_IN_ALL = 10_000, 256  # calls that are recorded, and plans, of one compiled function
 
 
 class Data:
@@ -57,33 +58,36 @@ class Data:
 class BackwardPlan:
     """A segment with its backward: the function, what it gives, and the graph to be shown afterwards.
 
-    The function is written when it is first needed; that run finds out the shapes of all gradients, with
-    which it is written again.
+    The first run goes step by step and finds out the shapes of all gradients, with which the steps are fused.
     """
 
-    __slots__ = ("steps", "outputs", "shapes", "writer", "leaves", "alive", "template", "numbers", "served",
+    __slots__ = ("steps", "outputs", "shapes", "segment", "leaves", "alive", "template", "numbers", "served",
                  "words", "edges")
 
     def __init__(self, steps: list, outputs: list, shapes: dict, leaves: list, alive: list, template: list,
                  numbers: dict, words: str) -> None:
         self.steps: list | None = steps
         self.outputs, self.shapes = outputs, shapes
-        self.writer: Writer | None = None
+        self.segment: Segment | None = None
         self.leaves, self.alive = tuple(leaves), alive
         self.template, self.numbers, self.words = template, numbers, words
         self.edges = tuple([row[1] for row in template if row[0] is Leaf])
         self.served = 0
 
-    def made(self) -> Any:
-        """The function."""
-        steps, writer = self.steps, self.writer
-        if steps is None or writer is not None and not self.served:
-            return writer.made  # type: ignore[union-attr]
-        shapes = self.shapes if writer is None else {**self.shapes, **(writer.notes or {})}
-        self.writer = Writer(steps, self.outputs, shapes, {} if writer is None else None)
-        if writer is not None:
+    def run(self, plain: Any, arrays: list) -> tuple:
+        """The outputs for these arrays."""
+        steps = self.steps
+        if steps is None:
+            return plain(self.segment.made, arrays)  # type: ignore[union-attr]
+        if self.served:
+            self.segment = segment = Segment(steps, self.outputs, self.shapes)
             self.steps = None
-        return self.writer.made
+            return plain(segment.made, arrays)
+        segment = self.segment = self.segment or Segment(steps, self.outputs, self.shapes, fuse=False)
+        notes: list = []
+        found = plain(segment.made, arrays, notes)
+        self.shapes = {**self.shapes, **{segment.names[i]: (shape, dtype) for i, shape, dtype in notes}}
+        return found
 
 
 class Deferral:
@@ -93,6 +97,7 @@ class Deferral:
         self.tree = _native.module.new_tree()
         self.local = threading.local()
         self.calls = self.planned = self.eagerly = self.segments = 0
+        self.recorded = 0
         self.wide = True  # whether all doors are asked
         self.off: str | None = None
         self.wanted: list = []
@@ -120,7 +125,7 @@ class Deferral:
             lines.append(f"  {self.segments} sequences of operations put off: {self.planned} run as plans, "
                          f"{self.eagerly} one by one")
         for plan in self.plans:
-            w = plan.writer
+            w = plan.segment
             if w is None:
                 continue
             kind = "with backward " if isinstance(plan, BackwardPlan) else ""
@@ -128,6 +133,9 @@ class Deferral:
             lines.append(f"  sequence {kind}of {plan.words}: {w.kernels} kernels{fused}, "
                          f"served {plan.served} times")
         lines += [f"  one by one, {n} times: {why}" for why, n in self.reasons.items()]
+        if self.recorded:
+            lines.append(f"  kept: {self.recorded} calls of at most {MOST_CALLS}, {len(self.plans)} plans "
+                         f"of at most {MOST_IN_ALL}")
         if self.off:
             lines.append(f"  nothing is put off any more: {self.off}")
         return lines
@@ -136,10 +144,10 @@ class Deferral:
 class ForwardPlan:
     """A segment without its graph."""
 
-    __slots__ = ("writer", "served", "words")
+    __slots__ = ("segment", "served", "words")
 
-    def __init__(self, writer: Writer, words: str) -> None:
-        self.writer, self.words, self.served = writer, words, 0
+    def __init__(self, segment: Segment, words: str) -> None:
+        self.segment, self.words, self.served = segment, words, 0
 
 
 class Session:
@@ -214,7 +222,9 @@ class Session:
         tape.recording = True
         self.owner.wide = True
         try:
-            call = tape.find(door, args, settings) or tape.extend(door, args, settings)
+            call = tape.find(door, args, settings)
+            if call is None and self.owner.recorded < MOST_CALLS:
+                call = tape.extend(door, args, settings)
             if call is None:
                 tape.forget()
                 return door.original(*args, **settings)
@@ -236,6 +246,7 @@ class Session:
             call.data.refused = str(why)
             return result
         if new:
+            self.owner.recorded += 1
             call.data = data
             single = isinstance(result, Tensor)
             call.metas = tuple([_told(x) for x in ([result] if single else result)])
@@ -255,6 +266,8 @@ class Session:
         self.shared = len({id(a) for a in arrays}) < len(arrays)
         for i, a in enumerate(arrays):
             self.book.add(a, f"e{i}")
+            if self.book.name_of(a) != f"e{i}":  # a result's memory, handed in by another tensor
+                self.shared = True
 
     def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:
         """What is to be known of the call that has just run. Raises Unknown."""
@@ -324,13 +337,14 @@ class Session:
         plans = path[-1].data.forward
         plan = plans.get(key)
         if plan is None:
-            plan = self._forward(path, alive) if len(plans) < MOST_PLANS else "more plans than are kept"
-            if len(plans) < MOST_PLANS:
-                plans[key] = plan
+            if len(plans) < MOST_PLANS and len(owner.plans) < MOST_IN_ALL:
+                plan = plans[key] = self._forward(path, alive)
+            else:
+                plan = "more plans than are kept"
         if type(plan) is str:
             self.one_by_one(plan)
         else:
-            arrays = self.plain(plan.writer.made, tape.arrays())
+            arrays = self.plain(plan.segment.made, tape.arrays())
             for i, array in zip(alive, arrays):
                 tape.settle(i, array, None)
             plan.served += 1
@@ -353,7 +367,7 @@ class Session:
             names.append(call.data.results[place])
         if len(set(names)) < len(names) or any(n[0] == "e" for n in names):
             return "a result that shares memory"
-        plan = ForwardPlan(Writer(*self._steps(path, names)), _words(path))
+        plan = ForwardPlan(Segment(*self._steps(path, names)), _words(path))
         self.owner.plans.append(plan)
         return plan
 
@@ -440,7 +454,7 @@ class Session:
         if pending:
             self.one_by_one(plan if type(plan) is str else "a backward that is new here")
             tape.all_settled()
-        if plan is None and len(data.backward) < MOST_PLANS:
+        if plan is None and len(data.backward) < MOST_PLANS and len(owner.plans) < MOST_IN_ALL:
             try:
                 plan = self._learn(path, args[0], alive)
                 owner.plans.append(plan)
@@ -494,7 +508,7 @@ class Session:
         recording = state.recording
         set_recording(False)
         try:
-            found = self.plain(plan.made(), tape.arrays())
+            found = plan.run(self.plain, tape.arrays())
         except Missing:
             return False
         finally:

@@ -10,7 +10,8 @@ Doors are made for elementwise functions and for those that say ``deferred=`` wh
 
 import threading
 from collections.abc import Callable
-from types import FunctionType
+from functools import cache
+from types import CodeType, FunctionType
 from typing import Any
 
 from .. import _native, creation
@@ -41,6 +42,14 @@ _inside = 0  # compiled functions at work, in all threads
 _armed: dict[FunctionType, Any] = {}
 
 
+@cache
+def _template(free: int) -> CodeType:
+    names = ", ".join(f"free{i}" for i in range(free))
+    space: dict[str, Any] = {}
+    exec(_TEMPLATE.format(names=names), space)
+    return space["around"](*[None] * free).__code__
+
+
 def _add(found: dict, function: Any, name: str, kind: str) -> None:
     if type(function) is not FunctionType or function in found:
         return
@@ -50,10 +59,7 @@ def _add(found: dict, function: Any, name: str, kind: str) -> None:
     original.__kwdefaults__ = function.__kwdefaults__
     original.__qualname__, original.__module__ = function.__qualname__, function.__module__
     door = _native.module.make_door(original, name, kind)
-    names = ", ".join(f"free{i}" for i in range(len(own.co_freevars)))
-    space: dict[str, Any] = {}
-    exec(_TEMPLATE.format(names=names), space)
-    code = space["around"](*[None] * len(own.co_freevars)).__code__
+    code = _template(len(own.co_freevars))
     code = code.replace(co_consts=tuple(door if c == "<door>" else c for c in code.co_consts),
                         co_freevars=own.co_freevars, co_name=own.co_name, co_filename=own.co_filename,
                         co_firstlineno=own.co_firstlineno)

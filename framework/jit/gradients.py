@@ -54,6 +54,11 @@ def _pulling(op: Any, edges: tuple, names: tuple, settings: dict, shapes: Any, m
     return pull
 
 
+def _hands_on(node: Any) -> bool:
+    """Whether the rule ``g`` of this node gives the very array, as the engine's test for a leaf sees it."""
+    return not isinstance(node.op, Elementwise) or node.op._passes or node.shapes is not None
+
+
 class Gradient:
     """The steps of a backward; ``leaves``: (number of the external, name of its gradient), in their order.
 
@@ -108,7 +113,7 @@ class Gradient:
                     given.setdefault(edge, []).append(ge == g)
                     if mine and isinstance(node.op, Elementwise) and ge != g and masked and not passed[i]:
                         raise Refused("a gradient that may be handed on, after a mask")
-                    if mine and ge == g and takes_over(edge, node.op):
+                    if mine and ge == g and _hands_on(node) and takes_over(edge, node.op):
                         late.append((leaves[edge], g))
                         mine = False
                         continue

@@ -17,6 +17,7 @@ def possible() -> bool:
     return _native.module is not None and not arming.armed and hasattr(_native.module, "Tape")
 
 
+PLAIN_CALLS = 1  # before a call's operations are noted, which takes a few times as long as to run them
 USUAL = ("a new structure",)
 
 
@@ -34,7 +35,9 @@ class Plans:
         self.steps = self.other_steps = 0
 
     def session(self) -> Any:
-        """What puts operations off during a call in this thread, or None."""
+        """What puts operations off during a call in this thread, or None; nothing does in the first call."""
+        if self.calls <= PLAIN_CALLS:
+            return None
         if self.deferral is None:
             self.deferral = Deferral() if possible() else False
         return self.deferral.session() if self.deferral else None

@@ -1,15 +1,15 @@
-"""A recorded sequence of calls, and its backward, as one function over arrays: straight-line code.
+"""A recorded sequence of calls, and its backward, as one native call over arrays.
 
 Steps are the kernels that the calls run (``kernels.py``), or the derivative rules of their nodes, in the
 order of the engine's walk. What nobody needs is left out (kernels have no effects), and elementwise steps are
 fused.
 """
 
-import re
 from typing import Any
 
 import numpy as np
 
+from .. import _native
 from ..autograd.engine import plus
 from ..backends.native import add, copied
 from ..ops.language.program import Program
@@ -92,20 +92,19 @@ def unshared(steps: list[Step], outputs: list[str], shapes: dict) -> tuple[list[
     return kept, [same.get(n, n) for n in outputs]
 
 
-class Writer:
-    """Writes the function: ``made(arrays)``, which gives the outputs as a tuple.
+class Segment:
+    """Steps as one native call: ``made(arrays)`` gives the outputs as a tuple, ``made(arrays, notes)`` also
+    lists (place, shape, dtype) of what each step gave, whose name is ``names[place]``.
 
-    notes: take the steps one by one, and note here what their results' shapes and dtypes are.
+    fuse: make elementwise steps one pass; else the steps run one by one.
     """
 
-    def __init__(self, steps: list[Step], outputs: list[str], shapes: dict,
-                 notes: dict | None = None) -> None:
-        self.scope: dict[str, Any] = {"Missing": Missing, "asarray": np.asarray, "ndarray": np.ndarray}
-        self.lines: list[str] = []
+    def __init__(self, steps: list[Step], outputs: list[str], shapes: dict, fuse: bool = True) -> None:
+        self.rows: list[tuple] = []  # kernel, other, operands, names, results, whether expected, whether 0-d
         self.kernels = self.fused = self.inside = 0
-        self.shapes, self.notes = shapes, notes
+        self.shapes = shapes
         steps = needed(steps, outputs)
-        if notes is None:
+        if fuse:
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         readers: dict[str, int] = {}
         for step in steps:
@@ -115,22 +114,44 @@ class Writer:
             readers[name] = readers.get(name, 0) + 1
         self.readers = readers
         self.open: list[list[fusion.Part]] = []
-        if notes is None:
+        if fuse:
             self._in_rounds(steps)
         else:
-            self.scope["note"] = self._note
             for step in steps:
                 self._plain(step)
-        externals = sorted({n for s in steps for n in _reads(s) if n[0] == "e"}
-                           | {n for n in outputs if n[0] == "e"}, key=lambda n: int(n[1:]))
-        head = [f"{n} = E[{n[1:]}]" for n in externals]
-        body = "\n".join(f"    {line}" for line in [*head, *self._freeing(outputs),
-                                                    f"return ({''.join(n + ', ' for n in outputs)})"])
-        exec(compile(f"def made(E):\n{body}", "<compiled segment>", "exec"), self.scope)
-        self.source, self.made = body, self.scope["made"]
+        self.made, self.names = self._assembled(outputs)
+        del self.rows, self.open, self.shapes, self.readers
+
+    def _assembled(self, outputs: list[str]) -> tuple[Any, list[str]]:
+        """The native call, and the names of its places."""
+        places: dict[str, int] = {}
+
+        def operand(value: Any) -> Any:
+            if isinstance(value, Array):
+                return places.setdefault(value.name, len(places))
+            if type(value) in (tuple, list) and names_in(value):
+                return "t" if type(value) is tuple else "l", [operand(v) for v in value]
+            return "c", value
+
+        def place(name: str | None) -> int:
+            return -1 if name is None or name not in self.readers else places.setdefault(name, len(places))
+        rows: list[tuple] = []
+        for kernel, other, operands, names, results, expected, scalar in self.rows:
+            reads = [operand(x) for x in operands]
+            made = place(results) if isinstance(results, str) else [place(r) for r in results]
+            rows.append((kernel, other, reads, names, made, [], expected, scalar))
+        wanted = [places.setdefault(n, len(places)) for n in outputs]
+        kept = set(wanted)
+        for row, (_, _, operands, *_rest) in zip(reversed(rows), reversed(self.rows)):
+            gone = {places[n] for n in names_in(operands)} - kept  # not read again
+            row[5].extend(gone)
+            kept |= gone
+        externals = [(int(n[1:]), i) for n, i in places.items() if n[0] == "e"]
+        made = _native.module.make_segment(len(places), externals, rows, wanted, Missing, np.asarray)
+        return made, list(places)
 
     def _in_rounds(self, steps: list[Step]) -> None:
-        """Write all steps. A kernel that reads what is being fused waits for the end of a round, so that
+        """Add all steps. A kernel that reads what is being fused waits for the end of a round, so that
         elementwise steps behind it, which do not need it, come into the same pass: derivatives of a chain
         behind the sum of its results, say.
         """
@@ -171,69 +192,12 @@ class Writer:
         else:
             self.open.append([p])
 
-    def _note(self, name: str, value: Any) -> None:
-        if type(value) is np.ndarray:
-            self.notes[name] = value.shape, value.dtype  # type: ignore[index]
-
-    def _freeing(self, outputs: list[str]) -> list[str]:
-        """The lines, with each array let go after the last line that reads it."""
-        last: dict[str, int] = {}
-        found = [set(re.findall(r"\b[tgrv]\d\w*", line)) for line in self.lines]
-        for i, names in enumerate(found):
-            for n in names:
-                last[n] = i
-        lines = []
-        for i, line in enumerate(self.lines):
-            lines.append(line)
-            gone = sorted(n for n in found[i] if last[n] == i and n not in outputs)
-            if gone and i + 1 < len(self.lines):
-                lines.append("del " + ", ".join(gone) if len(gone) > 1 else f"del {gone[0]}")
-        return lines
-
-    def _value(self, value: Any) -> str:
-        if isinstance(value, Array):
-            return value.name
-        if type(value) is tuple:
-            return f"({''.join(self._value(v) + ', ' for v in value)})"
-        if type(value) is list:
-            return f"[{', '.join(map(self._value, value))}]"
-        if value is None or type(value) in (bool, int, str):
-            return repr(value)
-        name = f"c{len(self.scope)}"
-        self.scope[name] = value
-        return name
-
-    def _named(self, value: Any, letter: str) -> str:
-        name = f"{letter}{len(self.scope)}"
-        self.scope[name] = value
-        return name
-
     def _plain(self, step: Step) -> None:
         self.kernels += 1
-        args = [self._value(x) for x in step.operands]
-        args += [f"{k}={self._value(x)}" for k, x in step.settings.items()]
-        call = f"{self._named(step.kernel, 'k')}({', '.join(args)})"
-        if isinstance(step.results, str):
-            self.lines.append(f"{step.results} = {call}")
-            if step.shapes is not None and step.shapes[0] == ():
-                self.lines.append(f"if type({step.results}) is not ndarray: "
-                                  f"{step.results} = asarray({step.results})")
-            if step.shapes is None:
-                self._expect(step.results)
-            return
-        many = f"r{len(self.scope)}_"
-        self.scope[many] = None
-        self.lines.append(f"{many} = {call}")
-        for i, name in enumerate(step.results):
-            if name:
-                self.lines.append(f"{name} = {many}[{i}]")
-                if step.shapes is None:
-                    self._expect(name)
-
-    def _expect(self, name: str) -> None:
-        self.lines.append(f"if {name} is None: raise Missing")
-        if self.notes is not None:
-            self.lines.append(f"note({name!r}, {name})")
+        single = isinstance(step.results, str)
+        self.rows.append((step.kernel, None, [*step.operands, *step.settings.values()], tuple(step.settings),
+                          step.results, step.shapes is None,
+                          single and step.shapes is not None and step.shapes[0] == ()))
 
     def _close(self, group: list[fusion.Part]) -> None:
         self.open.remove(group)
@@ -263,9 +227,5 @@ class Writer:
         self.kernels += 1
         self.fused += 1
         self.inside += len(group)
-        row = ", ".join(arguments)
-        many = f"r{len(self.scope)}_"
-        self.lines.append(f"{many} = {self._named(kernel, 'f')}({row})")
-        self.lines.append(f"if {many} is None: {many} = "
-                          f"{self._named(fusion.one_by_one(group, arguments, outputs), 's')}({row})")
-        self.lines.append(f"{''.join(n + ', ' for n in outputs)} = {many}")
+        self.rows.append((kernel, fusion.one_by_one(group, arguments, outputs),
+                          [Array(n) for n in arguments], (), outputs, False, False))

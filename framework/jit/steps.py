@@ -80,6 +80,8 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
     for group in optimizer.param_groups:
         for option in optimizer.limits:
             value = group.get(option)
+            if type(value) is float or value is None:
+                continue
             several = value if type(value) is tuple else (value,)
             if any(isinstance(v, Tensor) for v in several):
                 return None

@@ -1,6 +1,8 @@
 """Random programs, plain and compiled: ``python tests/stress/compile_programs.py [how many] [first number]``.
 
-Prints how many went by plans, and the numbers of those that differ; exits 1 if there are any.
+Of both kinds: whatever comes (``compile_random.py``), and sequences that repeat, so that operations are put
+off and run as plans with their backward (``compile_deferred.py``). Prints how much went by plans, and the
+numbers of those that differ; exits 1 if there are any.
 """
 
 import sys
@@ -11,34 +13,41 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
+import compile_deferred
 import compile_random
 
 import framework as fw
-from framework.jit import backward, plans
+from framework.jit import backward, deferral, plans
 
 many = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
 fw.set_num_threads(1)
 warnings.simplefilter("ignore")
-count = {"plans": 0, "steps": 0}
-plain_run, plain_step = backward.Plan.run, plans.step
+plans.PLAIN_CALLS = 0  # all calls of a program are looked at
+count = {"backward passes by plans": 0, "steps": 0, "sequences as plans": 0, "with backward": 0}
 
 
-def run(self, *args):
-    count["plans"] += 1
-    return plain_run(self, *args)
+def counted(home, name, what):
+    plain = getattr(home, name)
+
+    def run(*args):
+        count[what] += 1
+        return plain(*args)
+    setattr(home, name, run)
 
 
-def step(optimizer):
-    count["steps"] += 1
-    return plain_step(optimizer)
-
-
-backward.Plan.run, plans.step = run, step
+counted(backward.Plan, "run", "backward passes by plans")
+counted(plans, "step", "steps")
+counted(deferral.Session, "_weigh", "sequences as plans")
+counted(deferral.BackwardPlan, "run", "with backward")
 start, bad = time.perf_counter(), []
 for number in range(first, first + many):
-    if compile_random.differs(number):
-        bad.append(number)
-print(f"{many} programs from {first}: {count['plans']} backward passes by plans, {count['steps']} steps in "
-      f"compiled functions, {len(bad)} programs differ {bad[:20]} ({time.perf_counter() - start:.0f} s)")
+    for kind in (compile_random, compile_deferred):
+        if kind.differs(number):
+            bad.append((kind.__name__, number))
+    if number % 5000 == 4999:
+        print(f"{number + 1}: {len(bad)} differ, {time.perf_counter() - start:.0f} s", flush=True)
+calls = fw._native.module.deferred_calls() if plans.possible() else 0
+print(f"{many} programs of each kind from {first}: {', '.join(f'{n} {what}' for what, n in count.items())}, "
+      f"{calls} calls put off, {len(bad)} programs differ {bad[:20]} ({time.perf_counter() - start:.0f} s)")
 sys.exit(bool(bad))

@@ -16,7 +16,6 @@ import numpy as np
 from ... import _native
 from ...autograd.engine import grad
 from ...autograd.mode import enable_grad, no_grad, state
-from ...backends import array_module
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
@@ -24,6 +23,7 @@ from ..convert.cast import from_array, to
 from ..index.scatter import gather
 from ..linalg.matmul import matmul
 from ..pointwise.choose import where_op
+from ..pointwise.rounding import floor, nearest
 from ..record.args import floating, tensor_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
@@ -77,17 +77,19 @@ fold_into = Op("fold_into", "x", batch=by_element, infer=lambda x, **_: x,
 
 
 def _linear(at: Any) -> tuple[Any, list[Any]]:
-    low = wrap(array_module(at._array).floor(at._array))
+    low = _floor(at)
     part = at - low
-    return low._array, [1 - part, part]
+    return low, [1 - part, part]
 
 
 def _nearest(at: Any) -> tuple[Any, list[Any]]:
-    return array_module(at._array).rint(at._array), [1 + zero_op.run(at)]  # type: ignore[operator]
+    with no_grad():
+        place = nearest(at)
+    return place, [1 + zero_op.run(at)]  # type: ignore[operator]
 
 
 def _cubic(at: Any) -> tuple[Any, list[Any]]:
-    low = wrap(array_module(at._array).floor(at._array))
+    low = _floor(at)
     t, a = at - low, _CUBIC
 
     def near(s: Any) -> Any:
@@ -95,7 +97,17 @@ def _cubic(at: Any) -> tuple[Any, list[Any]]:
 
     def far(s: Any) -> Any:
         return ((a * s - 5 * a) * s + 8 * a) * s - 4 * a
-    return low._array - 1, [far(t + 1), near(t), near(1 - t), far(2 - t)]
+    return _shifted(low, -1), [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _floor(at: Any) -> Any:
+    with no_grad():
+        return floor(at)
+
+
+def _shifted(place: Any, k: int) -> Any:
+    with no_grad():
+        return place + k
 
 
 _TAPS = {"bilinear": _linear, "nearest": _nearest, "bicubic": _cubic}
@@ -103,17 +115,17 @@ _TAPS = {"bilinear": _linear, "nearest": _nearest, "bicubic": _cubic}
 
 def _along(at: Tensor, size: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any, Any]]:
     """For one dimension: (position, whether it is inside, weight) of each neighbour."""
-    xp = array_module(at._array)
     if mode != "bicubic":  # its neighbours are folded into the image one by one
         at = fold_into.run(at, padding=padding, size=size, align=align)
     first, weights = _TAPS[mode](at)
     taps = []
     for k, weight in enumerate(weights):
-        place = first + k
-        if mode == "bicubic":
-            place = _folded(xp, place, padding, size, align)[0]
-        inside = (place >= 0) & (place <= size - 1)
-        taps.append((xp.where(inside, place, 0).astype(xp.int64), inside, weight))
+        with no_grad():
+            place: Any = first + k
+            if mode == "bicubic":
+                place = fold_into.run(place, padding=padding, size=size, align=align)
+            inside = (place >= 0) & (place <= size - 1)
+            taps.append((to(where_op.run(inside, place, 0.0), np.int64), inside, weight))
     return taps
 
 
@@ -185,8 +197,8 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
         position, inside, weight = corner[0]
         for s, (p, i, w) in zip(size[1:], corner[1:]):
             position, inside, weight = position * s + p, inside & i, weight * w
-        weight = where_op.run(wrap(inside), weight, 0.0)
-        index: Any = expand.run(wrap(position[:, None]), size=(n, c, count))
+        weight = where_op.run(inside, weight, 0.0)
+        index: Any = expand.run(reshape_op.run(position, shape=(n, 1, count)), size=(n, c, count))
         part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
         total = part if total is None else total + part
     return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)

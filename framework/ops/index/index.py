@@ -15,6 +15,7 @@ from ...backends import array_module, device_flags, meta, sums
 from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
+from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
 from ..convert.cast import to
 from ..pointwise.choose import where_op
@@ -299,6 +300,8 @@ def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, nega
 
 def one_index(index: Tensor) -> Tensor:
     """An index tensor with the leading dimension that the records want."""
+    if quiet.run is None:  # those who look at all calls see where the positions come from
+        return reshape_op.run(index, shape=(1, *index.shape))
     out = wrap(index._array[None])
     out._counter = counter_of(index)
     return out

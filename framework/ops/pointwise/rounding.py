@@ -25,15 +25,15 @@ floor = _step("floor", "The largest integer that is not larger.", "[1.7, -1.2]",
 ceil = _step("ceil", "The smallest integer that is not smaller.", "[1.2, -1.7]",
              "[ 2., -1.]")
 trunc = _step("trunc", "The integer part.", "[1.7, -1.7]", "[ 1., -1.]")
-_round = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
-                     ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
+nearest = elementwise("round", "x", "round(x)", "The nearest integer; halves go to the even one.",
+                      ufunc="rint", vjp={"x": NOTHING}, jvp="symmetric", namespace="", method=False)
 frac = elementwise("frac", "x", "x - trunc(x)", """The fractional part, with the sign of x.
     >>> fw.frac(fw.tensor([1.5, -1.5]))
     tensor([ 0.5000, -0.5000])
     """, vjp={"x": "g"}, jvp="symmetric")
 
 
-@public(method=True, inplace=True, op=_round.op, out=True)
+@public(method=True, inplace=True, op=nearest.op, out=True)
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest number with so many decimals; halves go to the even one. Its derivative is 0.
 
@@ -47,6 +47,6 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     if isinstance(input, Tensor) and input._array.dtype.kind in "iu":
         return input.clone()  # type: ignore[attr-defined]
     if decimals == 0:
-        return _round(input)
+        return nearest(input)
     scale = 10.0 ** decimals
-    return _round(tensor_arg(input, "round") * scale) / scale  # type: ignore[operator]
+    return nearest(tensor_arg(input, "round") * scale) / scale  # type: ignore[operator]

@@ -114,6 +114,8 @@ def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None and array.flags.c_contiguous:
+            if quiet.settle is not None and x._node is not None:  # the graph in the order of the calls
+                quiet.settle()
             return seen_anew(x, array, array.reshape(shape), reshape_op, {"shape": shape})
     except (LayoutError, ValueError):
         pass  # the op takes sparse tensors, or says what was wrong
@@ -125,6 +127,8 @@ def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None:
+            if quiet.settle is not None and x._node is not None:  # the graph in the order of the calls
+                quiet.settle()
             return seen_anew(x, array, array.transpose(dims), permute_op, {"dims": dims})
     except (LayoutError, ValueError):
         pass  # the op takes sparse tensors, or says what was wrong

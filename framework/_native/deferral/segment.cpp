@@ -1,0 +1,234 @@
+// A segment: kernels that are called one after the other, over numbered places for arrays.
+#include <structmember.h>
+
+#include "deferral/tape.h"
+
+namespace fw::deferral {
+namespace {
+
+struct Operand {
+    enum Kind : char { PLACE, CONSTANT, TUPLE, LIST };
+    Kind kind;
+    Py_ssize_t place = 0;
+    nb::object constant;
+    std::vector<Operand> items;
+};
+
+struct Step {
+    nb::object kernel, other;  // `other` where the kernel answers None, which says that it does not apply
+    std::vector<Operand> operands;
+    nb::object names;  // of the last operands, or nothing
+    std::vector<Py_ssize_t> results, last;  // places; -1: not wanted. `last`: those not read again
+    bool several, expects, scalar;
+};
+
+struct Segment {
+    PyObject_HEAD
+    vectorcallfunc call;
+    std::vector<Step>* steps;
+    std::vector<std::pair<Py_ssize_t, Py_ssize_t>>* externals;  // (number, place)
+    std::vector<Py_ssize_t>* outputs;
+    Py_ssize_t places;
+    PyObject *missing, *asarray;
+};
+
+using Places = std::vector<nb::object>;
+
+nb::object value_of(const Operand& o, const Places& places) {
+    switch (o.kind) {
+    case Operand::PLACE: return places[size_t(o.place)];
+    case Operand::CONSTANT: return o.constant;
+    default: {
+        const Py_ssize_t n = Py_ssize_t(o.items.size());
+        nb::object made = nb::steal(o.kind == Operand::TUPLE ? PyTuple_New(n) : PyList_New(n));
+        if (!made.is_valid()) throw nb::python_error();
+        for (Py_ssize_t i = 0; i < n; ++i) {
+            PyObject* item = value_of(o.items[size_t(i)], places).release().ptr();
+            if (o.kind == Operand::TUPLE) PyTuple_SET_ITEM(made.ptr(), i, item);
+            else PyList_SET_ITEM(made.ptr(), i, item);
+        }
+        return made;
+    }
+    }
+}
+
+void run_step(const Segment* s, const Step& step, Places& places, std::vector<nb::object>& made,
+              std::vector<PyObject*>& given) {
+    made.clear(), given.clear();
+    given.push_back(nullptr);  // room for a method's own
+    for (const Operand& o : step.operands) {
+        if (o.kind == Operand::PLACE) given.push_back(places[size_t(o.place)].ptr());
+        else if (o.kind == Operand::CONSTANT) given.push_back(o.constant.ptr());
+        else {
+            made.push_back(value_of(o, places));
+            given.push_back(made.back().ptr());
+        }
+    }
+    const size_t named = step.names.is_valid() ? size_t(PyTuple_GET_SIZE(step.names.ptr())) : 0;
+    const size_t count = (step.operands.size() - named) | PY_VECTORCALL_ARGUMENTS_OFFSET;
+    auto call = [&](const nb::object& kernel) {
+        PyObject* out = PyObject_Vectorcall(kernel.ptr(), given.data() + 1, count, named ? step.names.ptr() : nullptr);
+        if (!out) throw nb::python_error();
+        return nb::steal(out);
+    };
+    nb::object out = call(step.kernel);
+    if (step.other.is_valid() && out.is_none()) out = call(step.other);
+    made.clear();
+    for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
+    auto expect = [&](nb::handle x) {
+        if (!x.is_none()) return;
+        PyErr_SetNone(s->missing);
+        throw nb::python_error();
+    };
+    if (!step.several) {
+        if (step.expects) expect(out);
+        if (step.scalar && !PyArray_CheckExact(out.ptr())) {
+            out = nb::steal(PyObject_CallOneArg(s->asarray, out.ptr()));
+            if (!out.is_valid()) throw nb::python_error();
+        }
+        if (step.results[0] >= 0) places[size_t(step.results[0])] = std::move(out);
+        return;
+    }
+    const bool tuple = PyTuple_Check(out.ptr());
+    if ((!tuple && !PyList_Check(out.ptr())) || Py_SIZE(out.ptr()) < Py_ssize_t(step.results.size()))
+        throw nb::value_error("a kernel gave fewer results than when it was recorded");
+    for (size_t i = 0; i < step.results.size(); ++i) {
+        if (step.results[i] < 0) continue;
+        PyObject* one = tuple ? PyTuple_GET_ITEM(out.ptr(), Py_ssize_t(i)) : PyList_GET_ITEM(out.ptr(), Py_ssize_t(i));
+        if (step.expects) expect(one);
+        places[size_t(step.results[i])] = nb::borrow(one);
+    }
+}
+
+// segment(arrays) -> the outputs; segment(arrays, notes): the same, and the list has what is in every place.
+PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyObject*) {
+    const auto* s = reinterpret_cast<Segment*>(self);
+    const Py_ssize_t n = PyVectorcall_NARGS(flags);
+    if (n < 1 || n > 2 || !PyList_CheckExact(args[0]) || (n == 2 && !PyList_CheckExact(args[1]))) {
+        PyErr_SetString(PyExc_TypeError, "wanted a list of arrays, and perhaps a list for notes");
+        return nullptr;
+    }
+    try {
+        Places places(size_t(s->places));
+        for (auto [number, place] : *s->externals) {
+            PyObject* x = PyList_GetItem(args[0], number);
+            if (!x) throw nb::python_error();
+            places[size_t(place)] = nb::borrow(x);
+        }
+        std::vector<nb::object> made;
+        std::vector<PyObject*> given;
+        for (const Step& step : *s->steps) {
+            run_step(s, step, places, made, given);
+            if (n == 2)
+                for (Py_ssize_t i : step.results)
+                    if (i >= 0 && PyArray_CheckExact(places[size_t(i)].ptr()) &&
+                        PyList_Append(args[1], nb::make_tuple(i, places[size_t(i)].attr("shape"),
+                                                              places[size_t(i)].attr("dtype")).ptr()) < 0)
+                        throw nb::python_error();
+        }
+        PyObject* found = PyTuple_New(Py_ssize_t(s->outputs->size()));
+        if (!found) return nullptr;
+        for (size_t i = 0; i < s->outputs->size(); ++i)
+            PyTuple_SET_ITEM(found, Py_ssize_t(i), places[size_t((*s->outputs)[i])].inc_ref().ptr());
+        return found;
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+void segment_free(PyObject* self) {
+    auto* s = reinterpret_cast<Segment*>(self);
+    delete s->steps;
+    delete s->externals;
+    delete s->outputs;
+    Py_XDECREF(s->missing), Py_XDECREF(s->asarray);
+    PyTypeObject* type = Py_TYPE(self);
+    PyObject_Free(self);
+    Py_DECREF(type);
+}
+
+// An operand as Python says it: a place as an int, else ("c", constant), ("t", [operands]) or ("l", [operands]).
+Operand operand(nb::handle given, Py_ssize_t places) {
+    Operand o{Operand::PLACE};
+    if (PyLong_CheckExact(given.ptr())) {
+        o.place = nb::cast<Py_ssize_t>(given);
+        if (o.place < 0 || o.place >= places) throw nb::value_error("no such place");
+        return o;
+    }
+    auto t = nb::cast<nb::tuple>(given);
+    const auto kind = nb::cast<std::string>(t[0]);
+    o.kind = kind == "c" ? Operand::CONSTANT : kind == "t" ? Operand::TUPLE : Operand::LIST;
+    if (kind == "c") o.constant = nb::object(t[1]);
+    else
+        for (nb::handle x : nb::cast<nb::list>(t[1])) o.items.push_back(operand(x, places));
+    return o;
+}
+
+PyTypeObject* segment_type = nullptr;
+
+// steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar)
+nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, nb::list outputs, nb::object missing,
+                        nb::object asarray) {
+    auto* s = PyObject_New(Segment, segment_type);
+    if (!s) throw nb::python_error();
+    s->call = segment_call;
+    s->places = places;
+    s->steps = new std::vector<Step>;
+    s->externals = new std::vector<std::pair<Py_ssize_t, Py_ssize_t>>;
+    s->outputs = new std::vector<Py_ssize_t>;
+    s->missing = missing.release().ptr(), s->asarray = asarray.release().ptr();
+    nb::object made = nb::steal(reinterpret_cast<PyObject*>(s));
+    auto place = [&](nb::handle h, bool may_miss) {
+        const auto i = nb::cast<Py_ssize_t>(h);
+        if (i < (may_miss ? -1 : 0) || i >= places) throw nb::value_error("no such place");
+        return i;
+    };
+    for (nb::handle e : externals) {
+        auto t = nb::cast<nb::tuple>(e);
+        s->externals->emplace_back(nb::cast<Py_ssize_t>(t[0]), place(t[1], false));
+    }
+    for (nb::handle given : steps) {
+        auto t = nb::cast<nb::tuple>(given);
+        Step step;
+        step.kernel = nb::object(t[0]);
+        if (!t[1].is_none()) step.other = nb::object(t[1]);
+        for (nb::handle o : nb::cast<nb::list>(t[2])) step.operands.push_back(operand(o, places));
+        if (nb::len(nb::object(t[3]))) step.names = nb::object(t[3]);
+        step.several = !PyLong_CheckExact(nb::object(t[4]).ptr());
+        if (step.several)
+            for (nb::handle r : nb::cast<nb::list>(t[4])) step.results.push_back(place(r, true));
+        else step.results.push_back(place(nb::object(t[4]), true));
+        for (nb::handle r : nb::cast<nb::list>(t[5])) step.last.push_back(place(r, false));
+        step.expects = nb::cast<bool>(t[6]);
+        step.scalar = nb::cast<bool>(t[7]);
+        s->steps->push_back(std::move(step));
+    }
+    for (nb::handle o : outputs) s->outputs->push_back(place(o, false));
+    return made;
+}
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Segment, call), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+PyType_Slot slots[] = {{Py_tp_dealloc, any(segment_free)}, {Py_tp_members, members},
+                       {Py_tp_call, any(PyVectorcall_Call)}, {0, nullptr}};
+PyType_Spec spec = {"framework._native.Segment", sizeof(Segment), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+}  // namespace
+}  // namespace fw::deferral
+
+namespace fw {
+
+FW_BIND(m) {
+    using namespace deferral;
+    segment_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!segment_type) throw nb::python_error();
+    m.def("make_segment", &make_segment);
+}
+
+}  // namespace fw
