@@ -7,7 +7,7 @@ import numpy as np
 
 from ..backends.native import native_or
 from ..dtypes import BY_NUMPY, of_numpy
-from ..errors import DeviceError, DTypeError, ShapeError
+from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..ops.shape.join import stack
 from ..tensor import Tensor, wrap
 
@@ -87,7 +87,27 @@ def _native(array: np.ndarray, path: str) -> np.ndarray:
     return native
 
 
+def _alike(batch: list[Tensor]) -> list[np.ndarray] | None:
+    """Their arrays, if these are NumPy's, of one shape and dtype, and none is in a graph."""
+    try:
+        arrays = [x._array for x in batch]
+    except LayoutError:  # of a sparse tensor, which has no array
+        return None
+    first = arrays[0]
+    shape, dtype = first.shape, first.dtype
+    for a in arrays:
+        if type(a) is not np.ndarray or a.shape != shape or a.dtype is not dtype:
+            return None
+    for x in batch:
+        if x._node is not None:
+            return None
+    return arrays
+
+
 def _stack(batch: list[Tensor], path: str) -> Tensor:
+    arrays = _alike(batch)
+    if arrays is not None:
+        return wrap(np.stack(arrays, out=allocate((len(arrays), *arrays[0].shape), arrays[0].dtype)))
     first = batch[0]
     for i, x in enumerate(batch):
         if x.shape != first.shape:

@@ -9,6 +9,7 @@ since its slope at the borders is a matter of convention.
 import itertools
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -258,6 +259,15 @@ def _steps(size: int, align: bool) -> np.ndarray:
     return np.linspace(-1.0, 1.0, size) * (1.0 if align else (size - 1) / size)
 
 
+@lru_cache(maxsize=16)
+def _places(inner: tuple[int, ...], align: bool, dtype: np.dtype) -> np.ndarray:
+    """The places of all pixels, with a 1 behind each; nobody writes into it."""
+    axes = np.meshgrid(*[_steps(s, align) for s in inner], indexing="ij")
+    found = np.stack([*axes[::-1], np.ones(inner)], axis=-1).reshape(-1, len(inner) + 1).astype(dtype)
+    found.flags.writeable = False
+    return found
+
+
 @public("nn.functional")
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid for ``grid_sample`` that an affine map gives: ``theta @ (x, y, 1)`` at every pixel.
@@ -278,8 +288,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     if theta.shape != (n, d, d + 1):
         raise ShapeError(f"affine_grid: theta must be ({n}, {d}, {d + 1}) for size {list(size)}, got shape "
                          f"{list(theta.shape)}")
-    axes = np.meshgrid(*[_steps(s, bool(align_corners)) for s in inner], indexing="ij")
-    base = np.stack([*axes[::-1], np.ones(inner)], axis=-1).reshape(-1, d + 1)
-    places = from_array(base.astype(theta.dtype.numpy), theta)
+    places = from_array(_places(tuple(inner), bool(align_corners), theta.dtype.numpy), theta)
     grid = matmul(places, permute_op.run(theta, dims=(0, 2, 1)))
     return reshape_op.run(grid, shape=(n, *inner, d))

@@ -148,8 +148,10 @@ multinomial_op = Op("multinomial", "x", kernel=_picks)
 
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0):
+    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
         raise ValueError(f"multinomial: weights must be finite and not negative, found {weights.min()}")
+    if replacement and weights.size and weights.max(axis=1).min() > 0:
+        return
     positive = (weights > 0).sum(axis=1)
     if positive.size and positive.min() == 0:
         raise ValueError(f"multinomial: the weights of row {int(positive.argmin())} are all 0")
@@ -163,6 +165,8 @@ def _with_replacement(weights: np.ndarray, k: int, device: Device,
     heights = np.cumsum(weights / weights.max(axis=1, keepdims=True), axis=1)
     heights /= heights[:, -1:]
     draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True)
+    if len(heights) == 1:
+        return np.searchsorted(heights[0], draw[0], side="right")[None]
     rows = [np.searchsorted(h, u, side="right") for h, u in zip(heights, draw)]
     return np.stack(rows) if rows else np.zeros((0, k), np.int64)
 
