@@ -64,7 +64,7 @@ def _take(name: str, x: Tensor, value: Tensor) -> Tensor:
     return x
 
 
-_LARGE = 1 << 16  # elements that are worth more than one thread
+_LARGE = 1 << 18  # elements that are worth more than one thread
 
 
 @cache
