@@ -31,6 +31,10 @@ def rows(*shape):
 # name: (what makes it of the module of models and of nn, what makes a batch, dynamic axes)
 MODELS = {
     "MLP 784-256-128-10": (lambda M, nn: M.MLP(784, [256, 128], 10), rows(784), BATCH),
+    "CNN of the digits, 28 x 28": (lambda M, nn: nn.Sequential(
+        nn.Conv2d(1, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(),
+        nn.Linear(1568, 10)), image(28, 1), BATCH),
     "LeNet, 28 x 28": (lambda M, nn: M.LeNet(), image(28, 1), BATCH),
     "VGG-11, 32 x 32": (lambda M, nn: M.VGG(11, num_classes=10, head=512), image(32), BATCH),
     "ResNet-18, 64 x 64": (lambda M, nn: M.resnet18(num_classes=10), image(64), IMAGE),

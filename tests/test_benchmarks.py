@@ -236,3 +236,16 @@ def test_examples_run_beside_pytorch_and_fill_a_page(tmp_path, capsys):
     assert cells[1:3] == ["shows", "made"] and cells[3].startswith("one deeper") and cells[4].endswith(" s")
     assert cells[5].startswith("one deeper") if beside else cells[5:] == ["-", "-"]
     assert page.read_text().endswith("| other |\n") and "modular" in capsys.readouterr().out
+
+
+def test_models_on_their_way_out():
+    pytest.importorskip("onnx", reason="the package onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    from benchmarks import onnx_models, ship
+    threads, name = fw.get_num_threads(), "MLP 784-256-128-10"
+    found = ship.measured(name, *onnx_models.MODELS[name], None, 0.01)
+    assert fw.get_num_threads() == threads and found["onnx"]["equal"] == 3 and found["onnx"]["off"] < 1e-4
+    assert all(found["ms"][str(n)][k] > 0 for n in ship.BATCHES for k in ("eager", "ONNX Runtime"))
+    head, rule, row = ship.table([found]).splitlines()
+    assert head.count("|") == rule.count("|") == row.count("|") and row.startswith(f"| {name} | 3 sizes |")
+    assert "PyTorch" not in head  # nothing was measured there
