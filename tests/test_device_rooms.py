@@ -362,3 +362,28 @@ def test_who_waits_is_named(raw, cupy):  # noqa: F811
     assert y.item() == 6.0
     with pytest.raises(ValueError, match="wanted 'default', 'warn' or 'error'"):
         fw.cuda.set_sync_debug_mode("loud")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_clipping_by_the_norm_is_two_launches(dtype, raw, cupy):  # noqa: F811
+    if dtype == "bfloat16":
+        pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    rng, ends = np.random.default_rng(0), []
+    starts = [rng.standard_normal(s) for s in ((5,), (70, 70), (), (3, 2))]
+    for device in ("cpu", "cuda"):
+        params = [fw.zeros(s.shape).to(device, getattr(fw, dtype)).requires_grad_() for s in starts]
+        for p, g in zip(params, starts):
+            p.grad = fw.tensor(g).to(device, p.dtype)
+        fw.nn.utils.get_total_norm([p.grad for p in params])
+        counts.clear()
+        total = fw.nn.utils.clip_grad_norm_(params, 2.0)
+        ends.append([a.double().cpu().numpy() for a in (total, *[p.grad for p in params])])
+        assert device == "cpu" or dict(counts.launches) | {"astype": 0} == {
+            "norm_of_all": 1,
+            "scale_all": 1,
+            "astype": 0,
+        }
+    for a, b in zip(*ends):
+        np.testing.assert_allclose(b, a, TOLERANCE[dtype], TOLERANCE[dtype])

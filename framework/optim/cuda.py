@@ -4,17 +4,15 @@ The kernel finds parameters, gradients and states by a table of addresses on the
 only when an address has changed; memory that comes from a pool mostly is the same at each step.
 """
 
-import math
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..backends import cuda, device_code
+from ..backends import cuda, device_code, tensor_lists
 
-_SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
-_CHUNK = 4096  # elements that a block takes, as in ``kernels.cu``
+_SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_lists.HEADER)
 _NUMBERS = np.dtype([("at", "f8", (24,))])
 _GRADIENT, _DENOMINATOR = "maximize weight_decay", "eps eps_inside"
 _ORDER = {  # what ``at`` is, by name of the kernel
@@ -26,8 +24,6 @@ _ORDER = {  # what ``at`` is, by name of the kernel
     "adadelta_step": f"{_GRADIENT} lr rho rest eps",
     "adamax_step": f"{_GRADIENT} lr b1 rest1 b2 eps",
 }
-# the last ones: rows as bytes, the same on the device, blocks
-_tables: dict[tuple, tuple[bytes, Any, int]] = {}
 
 
 def takes(function: str) -> bool:
@@ -61,25 +57,8 @@ def step(function: str, numbers: dict[str, Any], rows: list[list[Any]]) -> Colle
             work.setdefault((char, int(tensors[0].device.id)), []).append(tensors)
     for (char, device), group in work.items():
         with cuda.cupy().cuda.Device(device):
-            table, blocks = _table(group, (function, char, device, group[0][0].data.ptr))
+            table, blocks = tensor_lists.table(group, function)
             _SOURCE.kernel(function, char)(
                 (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values)
             )
     return left
-
-
-def _table(group: list[list[Any]], key: tuple) -> tuple[Any, int]:
-    """Addresses, sizes and first blocks of tensors, on the device, and the number of blocks."""
-    rows, block = [], 0
-    for tensors in group:
-        size = tensors[0].size
-        rows.append([*[a.data.ptr for a in tensors], size, block])
-        block += math.ceil(size / _CHUNK)
-    table = np.array(rows, np.int64)
-    text = table.tobytes()
-    found = _tables.get((*key, cuda.cupy()))
-    if found is None or found[0] != text:
-        if len(_tables) > 64:
-            _tables.clear()
-        found = _tables[*key, cuda.cupy()] = text, cuda.cupy().asarray(table), block
-    return found[1], found[2]

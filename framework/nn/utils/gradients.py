@@ -9,9 +9,10 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import no_grad
-from ...backends import array_module
+from ...backends import array_module, tensor_lists
 from ...creation import zeros
 from ...errors import ShapeError, kind_of
+from ...ops.language.cuda_fold import tickets
 from ...ops.shape.join import cat
 from ...quiet import settle
 from ...sparse_door import is_sparse, sparse
@@ -66,6 +67,10 @@ def _checked_norm(op: str, tensors: list[Tensor], norm_type: float, error_if_non
 
 
 def _scale_down(grads: list[Tensor], max_norm: float, total: Any) -> None:
+    if tensor_lists.scale_all([g._array for g in grads], total, max_norm):
+        for g in grads:
+            bump(g, "mul_")
+        return
     factor = max_norm / (total + 1e-6)
     factor = array_module(factor).minimum(factor, 1.0)
     if not _change_all("scale_all", grads, "mul_", factor=float(factor)):
@@ -129,6 +134,9 @@ def _change_all(function: str, grads: list[Tensor], name: str, **numbers: float)
 
 def _total_norm(grads: list[Tensor], kind: float) -> Any:
     if kind == 2:
+        total = tensor_lists.norm_of_all([g._array for g in grads], tickets)
+        if total is not NotImplemented:
+            return total
         total = _native_call("norm_of_all", grads)
         if total is not NotImplemented:
             return np.asarray(total, np.result_type(*{g._array.dtype for g in grads}))
