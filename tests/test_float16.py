@@ -15,7 +15,9 @@ ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)  # every float16 ther
 def test_conversions_are_numpys():
     wide = _native.module.cast(ALL, np.dtype(np.float32))
     numbers = ~np.isnan(wide)
-    assert np.array_equal(wide[numbers].view(np.uint32), ALL.astype(np.float32)[numbers].view(np.uint32))
+    with np.errstate(invalid="ignore"):  # of signalling nan, on some processors
+        want = ALL.astype(np.float32)
+    assert np.array_equal(wide[numbers].view(np.uint32), want[numbers].view(np.uint32))
     assert np.isnan(wide).sum() == np.isnan(ALL).sum()
     r = np.random.default_rng(0)
     edges = np.float32([65504, 65519.996, 65520, 1e30, np.inf, -np.inf, 2**-24, 2**-25, 3e-8, 6e-8, 0, -0.0])
