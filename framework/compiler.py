@@ -1,6 +1,4 @@
-"""PyTorch's ``compiler`` names: what asks about compiled functions (``framework.compile``) and switches them
-off.
-"""
+"""PyTorch's ``compiler`` names: questions about compiled functions (``compile``), and their switch."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

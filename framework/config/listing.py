@@ -1,4 +1,4 @@
-"""What ``dir()`` and completion show of a package: its public names, not the files it is made of."""
+"""What ``dir()`` and completion show: public names, neither the files of a package nor its imports."""
 
 from collections.abc import Callable
 from types import ModuleType

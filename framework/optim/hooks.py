@@ -1,4 +1,4 @@
-"""Hooks around an optimizer's steps, whoever wrote ``step``: here it is seen, too (``seam.py``)."""
+"""Hooks around an optimizer's steps, whoever wrote ``step``; the seam (``seam.py``) sees a step from here."""
 
 from collections.abc import Callable
 from functools import wraps

@@ -1,11 +1,10 @@
-"""Attention whose scores and mask are functions of one's own (Dong et al., arXiv:2412.05496), by single
-operations.
+"""Attention whose scores and mask are functions of one's own (Dong et al., arXiv:2412.05496).
 
 ``score_mod(score, batch, head, query, key)`` changes a score, ``mask_mod(batch, head, query, key)`` says
 who may attend to whom. Each is called once, on tensors that broadcast to (B, H, L, S), so it must be
 written with operations of elements and indices (PyTorch calls it under ``vmap``, which asks for the same).
-The table of
-scores is made: memory grows with L times S.
+It runs op by op, and the table of scores is made: memory grows with
+L times S.
 """
 
 import math
