@@ -9,6 +9,8 @@ from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
 
 import framework as fw
+import framework.nn.utils
+import framework.optim
 from framework import nn
 from framework.backends import device_code
 

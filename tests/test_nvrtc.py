@@ -13,12 +13,20 @@ import pytest
 from test_device_kernels import written
 
 import framework as fw
+import framework.nn.utils
+import framework.optim
 from framework.backends import device_code
 from framework.ops.language.cuda import write
 from framework.ops.language.cuda_fold import fold_source
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 ALL = os.environ.get("FRAMEWORK_NVRTC") == "all"
+
+
+def test_all_sources_are_known():
+    """Every file of kernels is compiled below and in test_device_rooms.py."""
+    files = {str(p) for p in Path(fw.__file__).parent.rglob("*.cu")}
+    assert files == {s.path for s in device_code.SOURCES}
 
 
 def library():
