@@ -666,6 +666,7 @@ _LAZY = (
     "overrides",
     "profiler",
     "quantization",
+    "runtime",
     "serialization",
     "signal",
     "sparse",

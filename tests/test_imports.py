@@ -57,6 +57,7 @@ LEVELS = [
     ["batching"],
     ["distributions", "testing", "fx"],  # written as a program would be: against the public names
     ["onnx"],
+    ["runtime"],
     ["library"],
     ["as_torch"],
 ]

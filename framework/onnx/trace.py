@@ -107,10 +107,14 @@ class Trace:
         for name, tensor in inputs.items():
             self._now[id(tensor._array)] = self._new(INPUT, name, tensor)
             self._alive.append(tensor._array)
-        with _reading_is_refused(self), intercept(self, wholes=True), mode:
+        with _reading_is_refused(self), self.look(), mode:
             self.result = function(*args, **kwargs)
         self.outputs, self.tree = self._results(self.result)
         del self._alive, self._views, self.result
+
+    def look(self) -> intercept:
+        """How calls are watched: functions of several records as one, layers and what follows one by one."""
+        return intercept(self, wholes=True)
 
     # -- values ------------------------------------------------------------------------------------
 

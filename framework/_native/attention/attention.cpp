@@ -118,6 +118,10 @@ template <class T> class Block {
     }
 };
 
+}  // namespace
+
+namespace attention {
+
 template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* lse) {
     const int64_t blocks = ceil_div(a.queries, QUERIES);
     const int64_t work = std::min(QUERIES, a.queries) * a.keys * (a.width + a.out_width);
@@ -135,38 +139,8 @@ template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* ls
     });
 }
 
-template <class T> nb::object forward(const Array& q, const Array& k, const Array& v, const Array& mask, bool masked,
-                                      bool causal, double scale, double p, uint64_t key) {
-    Problem<T> a;
-    if (!set_up(a, q, k, v, mask, masked, causal, scale, p, key)) return not_implemented();
-    npy_intp shape[MOST_AXES + 2];
-    const int n = a.heads.ndim;
-    std::copy(a.heads.shape, a.heads.shape + n, shape);
-    shape[n] = a.queries, shape[n + 1] = a.out_width;
-    if (!a.heads.count) return not_implemented();
-    NewArray out = new_by_length(n + 2, shape, q), lse = new_array(n + 1, shape, q.type());
-    {
-        Operand<T> to(a.heads, out);
-        T* to_lse = lse.data<T>();
-        Release release(a.heads.count * a.queries * a.keys * int64_t(sizeof(T)));
-        attend(a, to, to_lse);
-    }
-    return nb::make_tuple(give(out), give(lse));
-}
+template void attend(const Problem<float>&, const Operand<float>&, float*);
+template void attend(const Problem<double>&, const Operand<double>&, double*);
 
-nb::object attention_forward(Array q, Array k, Array v, nb::object mask, bool causal, double scale, double p,
-                             uint64_t key) {
-    Given given(mask);
-    if (!takes(q, k, v, given.a, !given.none) || (causal && !given.none)) return not_implemented();
-    if (q.is<float>()) return forward<float>(q, k, v, given.a, !given.none, causal, scale, p, key);
-    return forward<double>(q, k, v, given.a, !given.none, causal, scale, p, key);
-}
-
-}  // namespace
-
-FW_BIND(m) {
-    m.def("attention", &attention_forward, nb::arg("q"), nb::arg("k"), nb::arg("v"), nb::arg("mask").none(),
-          nb::kw_only(), nb::arg("causal"), nb::arg("scale"), nb::arg("p"), nb::arg("key"));
-}
-
+}  // namespace attention
 }  // namespace fw

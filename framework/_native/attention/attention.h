@@ -6,7 +6,7 @@
 // is a panel already; keys and values are read where they lie.
 #pragma once
 
-#include "bind/array.h"
+#include "base/view.h"
 #include "random/coins.h"
 #include "gemm/gemm_kernel.h"
 #include "base/rows.h"
@@ -28,10 +28,10 @@ template <class T> int64_t padded(int64_t n) { return ceil_div(n, lanes<T>) * la
 // The dimensions before the last two of all operands, broadcast; a head is one place in them.
 struct Heads {
     int ndim = 0;
-    npy_intp shape[MOST_AXES];
+    int64_t shape[MOST_AXES];
     int64_t count = 1;
 
-    bool join(const npy_intp* dims, int n) {
+    bool join(const int64_t* dims, int n) {
         if (n > MOST_AXES) return false;
         if (n > ndim) {
             std::move_backward(shape, shape + ndim, shape + n);
@@ -39,7 +39,7 @@ struct Heads {
             ndim = n;
         }
         for (int d = 0; d < n; ++d) {
-            npy_intp& s = shape[ndim - n + d];
+            int64_t& s = shape[ndim - n + d];
             if (s == 1) s = dims[d];
             else if (dims[d] != 1 && dims[d] != s) return false;
         }
@@ -65,7 +65,7 @@ template <class T> struct Operand {
     const Heads* heads = nullptr;
 
     Operand() = default;
-    Operand(const Heads& heads, const Array& x) : heads(&heads) {
+    Operand(const Heads& heads, const View& x) : heads(&heads) {
         const int64_t size = sizeof(T);
         const int n = x.ndim();
         auto stride = [&](int d) { return x.shape(d) == 1 ? 0 : x.stride(d) / size; };
@@ -87,28 +87,6 @@ template <class T> struct Operand {
     }
 };
 
-inline bool whole_strides(const Array& x) {
-    for (int d = 0; d < x.ndim(); ++d)
-        if (x.stride(d) % PyArray_ITEMSIZE(x.p)) return false;
-    return true;
-}
-
-// A new array whose second-last dimension lies behind the first one in memory, so that (batch, heads, length,
-// features) becomes (batch, length, heads * features) without a copy; before it where that of `like` does.
-inline NewArray new_by_length(int ndim, const npy_intp* shape, const Array& like) {
-    if (ndim < 4) return new_array(ndim, shape, like.type());
-    const int place = like.stride(like.ndim() - 2) > like.stride(0) ? 0 : 1;
-    int axes[MOST_AXES + 2];
-    for (int d = 0, from = 0; d < ndim; ++d) axes[d] = d == place ? ndim - 2 : d < ndim - 1 ? from++ : d;
-    npy_intp sizes[MOST_AXES + 2], steps[MOST_AXES + 2];
-    for (int d = 0; d < ndim; ++d) sizes[d] = shape[axes[d]];
-    NewArray a = new_array(ndim, sizes, like.type());
-    std::copy(a.strides(), a.strides() + ndim, steps);
-    for (int d = 0; d < ndim; ++d) PyArray_DIMS(a.p)[axes[d]] = sizes[d], PyArray_STRIDES(a.p)[axes[d]] = steps[d];
-    PyArray_UpdateFlags(a.p, NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
-    return a;
-}
-
 // What is asked of both directions.
 template <class T> struct Problem {
     Heads heads;
@@ -125,13 +103,13 @@ template <class T> struct Problem {
 };
 
 // False where the arrays are not what the kernels take.
-inline bool takes(const Array& q, const Array& k, const Array& v, const Array& mask, bool masked) {
-    if (!q.is_float() || !q.size()) return false;
-    for (const Array* a : {&q, &k, &v}) {
-        if (!a->usable() || a->type() != q.type() || a->ndim() < 2 || !a->size() || !whole_strides(*a)) return false;
+inline bool takes(const View& q, const View& k, const View& v, const View& mask, bool masked) {
+    if ((q.type() != Type::float32 && q.type() != Type::float64) || !q.size()) return false;
+    for (const View* a : {&q, &k, &v}) {
+        if (a->type() != q.type() || a->ndim() < 2 || !a->size() || !a->whole_strides()) return false;
     }
-    if (masked && (!mask.usable() || !(mask.is<bool>() || mask.type() == q.type()) || mask.ndim() < 2 ||
-                   !mask.size() || !whole_strides(mask)))
+    if (masked && (!(mask.type() == Type::boolean || mask.type() == q.type()) || mask.ndim() < 2 ||
+                   !mask.size() || !mask.whole_strides()))
         return false;
     int n = q.ndim(), m = k.ndim(), o = v.ndim();
     auto fits = [](int64_t size, int64_t wanted) { return size == 1 || size == wanted; };
@@ -141,20 +119,23 @@ inline bool takes(const Array& q, const Array& k, const Array& v, const Array& m
 }
 
 template <class T>
-bool set_up(Problem<T>& a, const Array& q, const Array& k, const Array& v, const Array& mask, bool masked,
+bool set_up(Problem<T>& a, const View& q, const View& k, const View& v, const View& mask, bool masked,
             bool causal, double scale, double p, uint64_t key) {
-    for (const Array* x : {&q, &k, &v, &mask})
-        if ((x != &mask || masked) && !a.heads.join(x->shape(), x->ndim() - 2)) return false;
+    for (const View* x : {&q, &k, &v, &mask})
+        if ((x != &mask || masked) && !a.heads.join(x->sizes, x->ndim() - 2)) return false;
     a.heads.finish();
     a.queries = q.shape(q.ndim() - 2), a.keys = k.shape(k.ndim() - 2);
     a.width = q.shape(q.ndim() - 1), a.out_width = v.shape(v.ndim() - 1);
     a.q = {a.heads, q}, a.k = {a.heads, k}, a.v = {a.heads, v};
     if (causal) a.masking = Masking::causal;
-    if (masked && mask.is<bool>()) a.masking = Masking::closed, a.closed = {a.heads, mask};
-    if (masked && !mask.is<bool>()) a.masking = Masking::added, a.added = {a.heads, mask};
+    if (masked && mask.type() == Type::boolean) a.masking = Masking::closed, a.closed = {a.heads, mask};
+    if (masked && mask.type() != Type::boolean) a.masking = Masking::added, a.added = {a.heads, mask};
     a.scale = T(scale), a.p = p, a.key = key;
     return true;
 }
+
+// The softmax of the scores, and the values weighted by it, of all heads; `lse` gets the logarithm of the sum of each row.
+template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* lse);
 
 // body(std::integral_constant<Masking, ...>)
 template <class F> void choosing_masking(Masking m, F&& body) {

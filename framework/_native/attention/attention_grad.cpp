@@ -5,7 +5,7 @@
 // that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order.
 #include <vector>
 
-#include "attention/attention.h"
+#include "attention/attention_bind.h"
 
 namespace fw {
 namespace {
@@ -245,7 +245,7 @@ template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], 
                      : i < 3    ? new_by_length(x.ndim(), x.shape(), x)
                                 : new_array(x.ndim(), x.shape(), x.type());
         if (!wanted[i]) continue;
-        *to[i] = {a.heads, results[i]};
+        *to[i] = {a.heads, view_of(results[i])};
         kept.push_back(results[i]);
     }
     const Split split = split_of(a, kept);
@@ -279,19 +279,21 @@ nb::object backward_of(const Array& g, const Array& q, const Array& k, const Arr
                        const Array& out, const Array& lse, bool causal, double scale, double p, uint64_t key,
                        const std::vector<bool>& wanted) {
     Backward<T> a;
-    if (!set_up<T>(a, q, k, v, mask, masked, causal, scale, p, key) || !a.heads.count) return not_implemented();
+    if (!set_up<T>(a, view_of(q), view_of(k), view_of(v), masked ? view_of(mask) : View(), masked,
+                   causal, scale, p, key) || !a.heads.count)
+        return not_implemented();
     for (const Array* x : {&g, &out})
-        if (!x->is<T>() || !whole_strides(*x) || !same_heads(a.heads, *x, a.queries, a.out_width, 2))
+        if (!x->is<T>() || !view_of(*x).whole_strides() || !same_heads(a.heads, *x, a.queries, a.out_width, 2))
             return not_implemented();
     if (!lse.is<T>() || !lse.contiguous() || !same_heads(a.heads, lse, a.queries, 0, 1)) return not_implemented();
-    a.g = {a.heads, g}, a.out = {a.heads, out}, a.lse = lse.data<T>();
+    a.g = {a.heads, view_of(g)}, a.out = {a.heads, view_of(out)}, a.lse = lse.data<T>();
     return backward(a, {q, k, v, mask}, wanted);
 }
 
 nb::object attention_grad(Array g, Array q, Array k, Array v, nb::object mask, Array out, Array lse, bool causal,
                           double scale, double p, uint64_t key, nb::tuple needs) {
     Given given(mask);
-    if (!takes(q, k, v, given.a, !given.none) || (causal && !given.none)) return not_implemented();
+    if (!takes(usable_view(q), usable_view(k), usable_view(v), usable_view(given.a), !given.none) || (causal && !given.none)) return not_implemented();
     std::vector<bool> wanted;
     for (nb::handle h : needs) wanted.push_back(nb::cast<bool>(h));
     if (wanted.size() != 4 || (wanted[3] && (given.none || given.a.is<bool>()))) return not_implemented();

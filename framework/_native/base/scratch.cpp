@@ -1,6 +1,26 @@
 #include "base/scratch.h"
 
+#include <deque>
+
 namespace fw {
+
+namespace {
+
+struct Pieces {
+    std::deque<ThreadScratch> all;
+    size_t used = 0;
+};
+thread_local Pieces pieces;
+
+}  // namespace
+
+Borrowed::Borrowed(int64_t count, size_t each) {
+    if (count < 0 || size_t(count) > SIZE_MAX / 2 / each) throw std::bad_alloc();
+    if (pieces.used == pieces.all.size()) pieces.all.emplace_back();
+    start = pieces.all[pieces.used].at_least(size_t(count) * each);
+    ++pieces.used;
+}
+Borrowed::~Borrowed() { --pieces.used; }
 
 void* take_aligned(size_t bytes) { return std::aligned_alloc(4096, bytes); }
 

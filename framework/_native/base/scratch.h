@@ -68,6 +68,15 @@ class ThreadScratch : public Scratch {
     ThreadScratch* next;
 };
 
+// Memory while this lives, which the thread keeps for the next one: several may live at once, in a function and those
+// that it calls. Large pieces go back when the kernel ends.
+struct Borrowed {
+    Borrowed(int64_t count, size_t each);
+    ~Borrowed();
+    Borrowed(const Borrowed&) = delete;
+    void* start;
+};
+
 // `count` uninitialised numbers, aligned for vectors, valid until the thread asks for the same slot again or the
 // kernel ends. `gemm` takes all slots of its type: what a caller of it must keep meanwhile lies elsewhere.
 template <class T> T* scratch(int slot, int64_t count) {

@@ -7,8 +7,22 @@
 
 namespace fw {
 
-enum class Type : int { float32, float64, bfloat16, other };
-inline int64_t bytes_of(Type t) { return t == Type::float64 ? 8 : t == Type::float32 ? 4 : 2; }
+// Whether sizes that somebody gave can be those of an array: none negative, with a product that leaves room for
+// calculations with it.
+template <class S> bool countable(const S* sizes, int n) {
+    int64_t product = 1;
+    for (int d = 0; d < n; ++d) {
+        if (sizes[d] < 0) return false;
+        if (sizes[d] && __builtin_mul_overflow(product, int64_t(sizes[d]), &product)) return false;
+    }
+    return product < int64_t(1) << 56;
+}
+
+enum class Type : int { float32, float64, bfloat16, int64, int32, boolean, uint8, other };
+inline int64_t bytes_of(Type t) {
+    constexpr int64_t bytes[] = {4, 8, 2, 8, 4, 1, 1, 1};
+    return bytes[int(t)];
+}
 
 struct View {
     void* start = nullptr;

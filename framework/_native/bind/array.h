@@ -19,22 +19,12 @@
 #include <vector>
 
 #include "base/scratch.h"
+#include "base/view.h"
 #include "bind/casters.h"
 
 namespace nb = nanobind;
 
 namespace fw {
-
-// Whether sizes that somebody gave can be those of an array: none negative, with a product that leaves room for
-// calculations with it.
-template <class S> bool countable(const S* sizes, int n) {
-    int64_t product = 1;
-    for (int d = 0; d < n; ++d) {
-        if (sizes[d] < 0) return false;
-        if (sizes[d] && __builtin_mul_overflow(product, int64_t(sizes[d]), &product)) return false;
-    }
-    return product < int64_t(1) << 56;
-}
 
 // Registers what a file binds: `FW_BIND(m) { m.def(...); }` at namespace scope.
 struct Binder {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "bind/array.h"
-#include "base/view.h"
 
 namespace fw {
 
@@ -23,7 +22,8 @@ inline bool is_bf16(const Array& x) { return x.p && is_bf16(PyArray_DESCR(x.p));
 inline View view_of(const Array& x) {
     static_assert(sizeof(npy_intp) == sizeof(int64_t), "sizes are 64 bits wide");
     const Type type = x.is<float>() ? Type::float32 : x.is<double>() ? Type::float64
-                      : is_bf16(x) ? Type::bfloat16 : Type::other;
+                      : x.is<bool>() ? Type::boolean : x.is<int64_t>() ? Type::int64
+                      : x.is<int32_t>() ? Type::int32 : is_bf16(x) ? Type::bfloat16 : Type::other;
     return {x.data<void>(), type, x.ndim(), reinterpret_cast<const int64_t*>(x.shape()),
             reinterpret_cast<const int64_t*>(x.strides())};
 }

@@ -1,101 +1,16 @@
 // Convolution and its gradient with respect to the input (which is also the transposed convolution).
+#include "bind/images.h"
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
+#include "conv/conv_forward.h"
 #include "conv/conv_pixels.h"
-#include "conv/conv_shape.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
 namespace {
 
-// -- forward --------------------------------------------------------------------------------------
-
-Planes input_planes(const ConvShape& s) {
-    Planes planes;
-    for (int d = 0; d < conv_dims; ++d) {
-        const ConvAxis& a = s.axis[d];
-        PlaneAxis& p = planes.axis[d];
-        p.in = a.in;
-        p.before = a.padding;
-        p.step = a.stride;
-        p.phases.clear();
-        for (int64_t t = 0; t < a.kernel; ++t) p.phases.push_back(t * a.dilation % a.stride);
-        p.extent = a.out + (a.kernel - 1) * a.dilation / a.stride;
-        if (a.out == 1 && a.padding == 0) {  // the stride moves no window
-            p.step = 1;
-            p.phases = {0};
-            p.extent = (a.kernel - 1) * a.dilation + 1;
-        }
-    }
-    return planes;
-}
-
-template <class T>
-void forward(const ConvShape& s, const Array& x, const Array& w, const Epilogue<T>& end, Array y) {
-    Planes planes = input_planes(s);
-    const bool own = own_chunks<T>(planes, s.n, s.channels);
-    PixelProduct<T> product;
-    product.planes = &planes;
-    product.k = s.k();
-    product.groups = s.groups;
-    product.rows = s.group_rows();
-    product.group_from = s.group_channels() * planes.channel;
-    product.epilogue = end;
-    product.to_row = s.pixels();
-    PixelGrid& grid = product.grid;
-    int64_t step = 1;
-    for (int d = conv_dims - 1; d >= 0; --d) {
-        grid.count[d] = s.axis[d].out;
-        grid.from[d] = planes.place[d];
-        grid.to[d] = step;
-        step *= s.axis[d].out;
-    }
-    grid.from_image = planes.image;
-    grid.to_image = s.rows * s.pixels();
-    grid.to_start = 0;
-    grid.merge();
-    for (int64_t c = 0; c < s.group_channels(); ++c) {
-        for (int64_t t = 0; t < s.taps(); ++t) {
-            int64_t at[conv_dims];
-            s.tap(t, at);
-            product.offset.push_back(c * planes.channel + planes.offset(at));
-        }
-    }
-    product.choose();
-    const T *from = x.data<T>(), *weights = w.data<T>();
-    // with few pixels, packing weights costs more than reading them row by row
-    product.packed_a = s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
-    Buffer<T> a(product.packed_a ? s.rows * s.k() : 0), copy(own ? 0 : planes.size);
-    product.a = product.packed_a ? a.data : weights;
-    T* to = y.data<T>();
-    {
-        Release release(s.flops());
-        const int64_t k = s.k(), rows = s.group_rows();
-        if (product.packed_a)
-            pack_weights(a.data, s.groups, rows, k, product.tile_rows, k,
-                         [=](int64_t g, int64_t p) { return weights + g * rows * k + p; });
-        each_chunk(planes, from, s.n, own ? nullptr : copy.data,
-                   [&](const T* chunk, int64_t first, int64_t count) {
-                       product.run(chunk, to + first * product.grid.to_image, count);
-                   });
-    }
-}
-
-template <class T>
-void forward_of(const ConvShape& s, const Array& x, const Array& w, const Epilogue<T>& end, Array y) {
-    if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 32))
-            return winograd(s, x.data<T>(), kernels_of(s, w.data<T>()), end, y.data<T>());
-        if (depthwise_suits(s)) {
-            Release release(s.flops());
-            return depthwise(s, x.data<T>(), w.data<T>(), end, y.data<T>());
-        }
-    }
-    forward(s, x, w, end, y);
-}
-
-// What a normalisation in evaluation and an activation make of the sums: (y + b - mean) * scale + shift.
-struct Ending {
+// A norm in evaluation and an activation, as Python gives them.
+struct GivenEnding {
     Array mean, var, gamma, beta;  // of the norm; gamma and beta may be missing
     double eps = 0;
     bool normal = false, relu = false;
@@ -115,22 +30,9 @@ struct Ending {
         return true;
     }
 
-    // In `room`: the bias less the mean, the scale and the shift of each row.
-    template <class T> Epilogue<T> epilogue(const Array* bias, std::vector<T>& room) const {
-        Epilogue<T> end;
-        end.bias = bias ? bias->data<T>() : nullptr;
-        if (relu) end.least = 0;
-        if (!normal) return end;
-        const int64_t rows = mean.shape(0);
-        room.resize(size_t(3 * rows));
-        T *start = room.data(), *scale = start + rows, *shift = scale + rows;
-        for (int64_t i = 0; i < rows; ++i) {
-            start[i] = end.start(i) - mean.data<T>()[i];
-            scale[i] = T(1 / std::sqrt(double(var.data<T>()[i]) + eps)) * (gamma.p ? gamma.data<T>()[i] : T(1));
-            shift[i] = beta.p ? beta.data<T>()[i] : T(0);
-        }
-        end.bias = start, end.scale = scale, end.shift = shift;
-        return end;
+    template <class T> Ending<T> of() const {
+        auto numbers = [](const Array& a) { return a.p ? a.data<T>() : nullptr; };
+        return {numbers(mean), numbers(var), numbers(gamma), numbers(beta), eps, relu};
     }
 };
 
@@ -144,7 +46,7 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
         return not_implemented();
     if (bias.usable() && (bias.type() != x.type() || bias.ndim() != 1 || bias.shape(0) != s.rows))
         return not_implemented();
-    Ending ending;
+    GivenEnding ending;
     if (!ending.take(norm, relu, x.type(), s.rows)) return not_implemented();
     InRows x_rows(x), w_rows(w), b_rows(bias.usable() ? bias : w_rows.a);
     Sizes shape = {s.n, s.rows};
@@ -154,8 +56,9 @@ nb::object conv_then(Array x, Array w, nb::handle b, const Sizes& stride, const 
     by_float(x, [&](auto number) {
         using T = decltype(number);
         std::vector<T> room;
-        const Epilogue<T> end = ending.epilogue<T>(bias.usable() ? &b_rows.a : nullptr, room);
-        forward_of<T>(s, x_rows.a, w_rows.a, end, y);
+        const Epilogue<T> end = ending.of<T>().epilogue(bias.usable() ? b_rows.data<T>() : nullptr, s.rows, room);
+        Release release(s.flops());
+        conv_forward<T>(s, x_rows.data<T>(), w_rows.data<T>(), end, y.data<T>());
     });
     return give_images(y, last);
 }
@@ -278,10 +181,7 @@ template <class T> void input_gradient(const ConvShape& s, const Array& y, const
         if (winograd_suits(s, 8))
             return winograd(gradient_shape(s), y.data<T>(), gradient_kernels(s, w.data<T>()), {},
                             x.data<T>());
-        if (depthwise_suits(s)) {
-            Release release(s.flops());
-            return depthwise_input(s, y.data<T>(), w.data<T>(), x.data<T>());
-        }
+        if (depthwise_suits(s)) return depthwise_input(s, y.data<T>(), w.data<T>(), x.data<T>());
     }
     const InputClasses classes(s);
     Planes planes = gradient_planes(s, classes);
@@ -290,35 +190,32 @@ template <class T> void input_gradient(const ConvShape& s, const Array& y, const
     Buffer<T> a(weights), copy(own ? 0 : planes.size);
     const T* from = y.data<T>();
     T* to = x.data<T>();
-    {
-        Release release(s.flops());
-        if (!classes.all_read()) std::fill(to, to + s.n * s.channels * s.in_pixels(), T(0));
-        const InputGradient<T> gradient{s, planes, w.data<T>()};
-        std::vector<PixelProduct<T>> products;
-        T* packed = a.data;
-        for (const InputClass& c0 : classes.of[0])
-            for (const InputClass& c1 : classes.of[1])
-                for (const InputClass& c2 : classes.of[2]) {
-                    const InputClass* c[conv_dims] = {&c0, &c1, &c2};
-                    if (c0.count * c1.count * c2.count < 1 || c0.taps.empty() || c1.taps.empty() ||
-                        c2.taps.empty())
-                        continue;
-                    PixelProduct<T>& product = products.emplace_back();
-                    product.planes = &planes;
-                    product.groups = s.groups;
-                    product.rows = s.group_channels();
-                    product.group_from = s.group_rows() * planes.channel;
-                    product.to_row = s.in_pixels();
-                    gradient.grid(product.grid, c);
-                    gradient.set(product, c, packed);
-                    packed += s.channels * product.k;
-                }
-        each_chunk(planes, from, s.n, own ? nullptr : copy.data,
-                   [&](const T* chunk, int64_t first, int64_t count) {
-                       for (const auto& product : products)
-                           product.run(chunk, to + first * s.channels * s.in_pixels(), count);
-                   });
-    }
+    if (!classes.all_read()) std::fill(to, to + s.n * s.channels * s.in_pixels(), T(0));
+    const InputGradient<T> gradient{s, planes, w.data<T>()};
+    std::vector<PixelProduct<T>> products;
+    T* packed = a.data;
+    for (const InputClass& c0 : classes.of[0])
+        for (const InputClass& c1 : classes.of[1])
+            for (const InputClass& c2 : classes.of[2]) {
+                const InputClass* c[conv_dims] = {&c0, &c1, &c2};
+                if (c0.count * c1.count * c2.count < 1 || c0.taps.empty() || c1.taps.empty() ||
+                    c2.taps.empty())
+                    continue;
+                PixelProduct<T>& product = products.emplace_back();
+                product.planes = &planes;
+                product.groups = s.groups;
+                product.rows = s.group_channels();
+                product.group_from = s.group_rows() * planes.channel;
+                product.to_row = s.in_pixels();
+                gradient.grid(product.grid, c);
+                gradient.set(product, c, packed);
+                packed += s.channels * product.k;
+            }
+    each_chunk(planes, from, s.n, own ? nullptr : copy.data,
+               [&](const T* chunk, int64_t first, int64_t count) {
+                   for (const auto& product : products)
+                       product.run(chunk, to + first * s.channels * s.in_pixels(), count);
+               });
 }
 
 nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& stride, const Sizes& padding,
@@ -330,11 +227,15 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         return not_implemented();
     InRows y_rows(y), w_rows(w);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.a, w_rows.a, x);
+    {
+        Release release(s.flops());
+        (y.is<float>() ? input_gradient<float> : input_gradient<double>)(s, y_rows.a, w_rows.a, x);
+    }
     return give_images(x, channels_last(y) || channels_last(w));
 }
 
 FW_BIND(m) {
+    m.def("use_winograd", &use_winograd, nb::arg("on"));
     m.def("conv", &conv, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
     m.def("conv_then", &conv_then, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),

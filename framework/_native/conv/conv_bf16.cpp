@@ -6,7 +6,7 @@
 // large images go by Winograd's way, in float32.
 #include "bind/bf16_array.h"
 #include "gemm/bf16_tile.h"
-#include "conv/conv_shape.h"
+#include "bind/images.h"
 #include "conv/conv_winograd.h"
 #include "base/pool.h"
 #include "base/scratch.h"
@@ -267,7 +267,10 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
     if (winograd_suits(s, 0) && winograd_wins(s)) {
         const Widened kernels(w_rows.a), start(b_rows.a);
         const Epilogue<float> end{bias.p ? start.data : nullptr};
-        winograd(s, bf16(x_rows.a), kernels_of(s, kernels.data), end, y.data<Bf16>());
+        {
+            Release release(s.flops());
+            winograd(s, bf16(x_rows.a), kernels_of(s, kernels.data), end, y.data<Bf16>());
+        }
         return give(y);
     }
     Images images = images_of(s);
@@ -306,7 +309,10 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
         const Widened kernels(w_rows.a);
-        winograd(gradient_shape(s), bf16(y_rows.a), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
+        {
+            Release release(s.flops());
+            winograd(gradient_shape(s), bf16(y_rows.a), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
+        }
         return give(x);
     }
     Images images(s.n, s.rows, a);

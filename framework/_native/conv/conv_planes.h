@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "bind/array.h"
 #include "conv/conv_kernel.h"
 #include "base/pool.h"
 

@@ -3,7 +3,8 @@
 
 #include <vector>
 
-#include "base/channels_last.h"
+#include "base/scratch.h"
+#include "base/view.h"
 #include "conv/conv_planes.h"
 
 namespace fw::windows {
@@ -73,28 +74,10 @@ inline bool conv_shape(ConvShape& s, const Sizes& x, const Sizes& w, const Sizes
     return work < 9e18 && countable(padded.data(), int(padded.size()));
 }
 
-inline Sizes sizes(const Array& a) { return a.usable() ? Sizes(a.shape(), a.shape() + a.ndim()) : Sizes(); }
-
-// The sizes of y that belong to a shape of x and w.
-inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
-    if (y.ndim() != int(d) + 2 || y.shape(0) != s.n || y.shape(1) != s.rows) return false;
-    for (size_t i = 0; i < d; ++i)
-        if (y.shape(int(i) + 2) != s.axis[conv_dims - d + i].out) return false;
-    return true;
-}
-
-// body(a number of the array's type), which is float or double
-template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
-
-template <class T> struct Buffer {  // an array for a kernel's own use
-    nb::object owner;
+template <class T> struct Buffer {  // numbers for a kernel's own use
+    Borrowed memory;
     T* data;
-    explicit Buffer(int64_t count) {
-        npy_intp shape[1] = {count};
-        NewArray a = new_array(1, shape, type_number<T>);
-        data = a.data<T>();
-        owner = give(a);
-    }
+    explicit Buffer(int64_t count) : memory(count, sizeof(T)), data(static_cast<T*>(memory.start)) {}
 };
 
 }  // namespace fw::windows

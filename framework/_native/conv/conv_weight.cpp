@@ -7,7 +7,7 @@
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_kernel.h"
-#include "conv/conv_shape.h"
+#include "bind/images.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -151,7 +151,6 @@ template <class T> void by_channels(const ConvShape& s, const Array& x, const Ar
     const WindowLines<T> at(s, false);
     const TapProduct<T> product(at);
     Buffer<T> copy(at.planes.size), turned(product.turned_size()), sums(product.parts * product.sum_size());
-    Release release(s.flops());
     std::fill(sums.data, sums.data + product.parts * product.sum_size(), T(0));
     each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
         product.turn(turned.data, y.data<T>() + first * s.rows * s.pixels(), count);
@@ -167,7 +166,6 @@ template <class T> void by_pixels(const ConvShape& s, const Array& x, const Arra
     const int64_t k = s.k(), rows = s.group_rows(), tiles = (k + dot_taps - 1) / dot_taps;
     Buffer<T> copy(at.planes.size);
     T* to = w.data<T>();
-    Release release(s.flops());
     std::fill(to, to + s.rows * k, T(0));
     each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
         const int64_t work = 1 + count * s.pixels() * std::min<int64_t>(k, dot_taps) / lanes<T>;
@@ -200,10 +198,8 @@ template <class T> bool along_pixels(const ConvShape& s) {
 template <class T> void weight_gradient(const ConvShape& s, const Array& x, const Array& y, Array w) {
     if constexpr (sizeof(T) == 4) {
         if (winograd_suits(s, 8)) return winograd_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
-        if (depthwise_suits(s) && s.axis[1].stride == 2) {  // else `by_pixels` is quicker
-            Release release(s.flops());
+        if (depthwise_suits(s) && s.axis[1].stride == 2)  // else `by_pixels` is quicker
             return depthwise_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
-        }
     }
     (along_pixels<T>(s) ? by_pixels<T> : by_channels<T>)(s, x, y, w);
 }
@@ -217,7 +213,10 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         return not_implemented();
     InRows x_rows(x), y_rows(y);
     NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
-    (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.a, y_rows.a, w);
+    {
+        Release release(s.flops());
+        (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.a, y_rows.a, w);
+    }
     return give_images(w, channels_last(x) || channels_last(y));
 }
 

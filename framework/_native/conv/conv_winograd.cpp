@@ -209,7 +209,6 @@ template <class T>
 void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<float>& end, T* y) {
     Forward<side<T>> forward(s, w, end);
     Buffer<float> weights(forward.weights());
-    Release release(s.flops());
     forward.take_weights(weights.data);
     forward.run(x, y);
 }
@@ -314,13 +313,10 @@ class WeightGradient {
 void winograd_weights(const ConvShape& s, const float* x, const float* y, float* w) {
     const WeightGradient gradient(s);
     Buffer<float> x_tiles(gradient.x_size()), y_tiles(gradient.y_size()), sums(gradient.sum_size());
-    Release release(s.flops());
     gradient.run(x, y, x_tiles.data, y_tiles.data, sums.data);
     gradient.finish(w, sums.data);
 }
 
-FW_BIND(m) {
-    m.def("use_winograd", [](bool on) { return wanted.exchange(on); }, nb::arg("on"));
-}
+bool use_winograd(bool on) { return wanted.exchange(on); }
 
 }  // namespace fw::windows

@@ -30,7 +30,9 @@ ConvShape gradient_shape(const ConvShape& s);
 inline Kernels kernels_of(const ConvShape& s, const float* w) { return {w, 9 * s.channels, 9, false}; }
 inline Kernels gradient_kernels(const ConvShape& s, const float* w) { return {w, 9, 9 * s.channels, true}; }
 
-// Both are called with Python's lock held, and release it.
+bool use_winograd(bool on);  // for tests; what was said before
+
+// Both run on the pool; they are called without Python's lock.
 template <class T>
 void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<float>& end, T* y);
 void winograd_weights(const ConvShape& s, const float* x, const float* y, float* w);

@@ -66,7 +66,7 @@ class Folded {
 };
 
 bool suits(const View& x) {
-    return x.type() != Type::other && x.ndim() > 0 && x.ndim() <= MOST_DIMS && x.whole_strides();
+    return x.type() <= Type::bfloat16 && x.ndim() > 0 && x.ndim() <= MOST_DIMS && x.whole_strides();
 }
 
 // The bias of each of n columns, side by side: where it lies so, or in `room`.

@@ -1,5 +1,5 @@
 // What libframework shows: each call goes to the widest instruction set built in that the processor has.
-#include "table.h"
+#include "library/table.h"
 
 #define FW_PUBLIC extern "C" __attribute__((visibility("default")))
 #define X(set) extern "C" const FwTable fw_table_##set;
@@ -59,4 +59,35 @@ FW_PUBLIC fw_status fw_linear(const fw_view* x, const fw_view* w, const fw_view*
 }
 FW_PUBLIC fw_status fw_softmax(const fw_view* x, int dim, int log, const fw_view* out) {
     FW_CALL(softmax(x, dim, log, out));
+}
+
+FW_PUBLIC fw_status framework_model_load(const char* path, framework_model** model, framework_message* why) {
+    FW_CALL(model_load(path, model, why));
+}
+FW_PUBLIC fw_status framework_model_read(const void* bytes, size_t count, framework_model** model,
+                                         framework_message* why) {
+    FW_CALL(model_read(bytes, count, model, why));
+}
+FW_PUBLIC void framework_model_free(framework_model* model) {
+    if (chosen()) chosen()->model_free(model);
+}
+FW_PUBLIC int framework_model_inputs(const framework_model* model) { return chosen() ? chosen()->model_inputs(model) : 0; }
+FW_PUBLIC int framework_model_outputs(const framework_model* model) {
+    return chosen() ? chosen()->model_outputs(model) : 0;
+}
+FW_PUBLIC fw_status framework_model_input(const framework_model* model, int i, framework_port* port) {
+    FW_CALL(model_input(model, i, port));
+}
+FW_PUBLIC fw_status framework_model_output(const framework_model* model, int i, framework_port* port) {
+    FW_CALL(model_output(model, i, port));
+}
+FW_PUBLIC fw_status framework_request_new(const framework_model* model, framework_request** request) {
+    FW_CALL(request_new(model, request));
+}
+FW_PUBLIC void framework_request_free(framework_request* request) {
+    if (chosen()) chosen()->request_free(request);
+}
+FW_PUBLIC fw_status framework_model_run(framework_request* request, const fw_view* inputs, int input_count,
+                                        fw_view* outputs, int output_count, framework_message* why) {
+    FW_CALL(model_run(request, inputs, input_count, outputs, output_count, why));
 }

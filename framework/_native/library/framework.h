@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define FW_VERSION 1 /* of this interface: fw_version() of the library must be as large */
+#define FW_VERSION 2 /* of this interface: fw_version() of the library must be as large */
 #define FW_MOST_DIMS 64
 
 typedef enum {
@@ -26,7 +26,10 @@ typedef enum {
     FW_NO_MEMORY = 4
 } fw_status;
 
-typedef enum { FW_FLOAT32 = 0, FW_FLOAT64 = 1, FW_BFLOAT16 = 2 } fw_type;
+typedef enum {
+    FW_FLOAT32 = 0, FW_FLOAT64 = 1, FW_BFLOAT16 = 2, /* of kernels; models have the others, too */
+    FW_INT64 = 3, FW_INT32 = 4, FW_BOOL = 5, FW_UINT8 = 6
+} fw_type;
 
 typedef struct {
     void* data;
@@ -59,6 +62,39 @@ fw_status fw_linear(const fw_view* x, const fw_view* w, const fw_view* bias, int
 
 /* Softmax along `dim`, or its logarithm; x is float32 or float64, row-major without gaps. out may be x itself. */
 fw_status fw_softmax(const fw_view* x, int dim, int log, const fw_view* out);
+
+/* -- models: what framework.runtime.export writes ------------------------------------------------------------------
+ *
+ * A model does not change after it was loaded: any number of requests, in as many threads, may use it at once. A request
+ * is one caller's memory: it plans that once for the sizes of its inputs, and runs one call at a time.
+ */
+typedef struct framework_model framework_model;
+typedef struct framework_request framework_request;
+
+typedef struct { char text[480]; } framework_message; /* why a call failed; "" where it did not */
+
+typedef struct {
+    const char* name;     /* as long as the model lives */
+    int type, ndim;       /* ndim is -1 for outputs, whose shape follows from those of the inputs */
+    int64_t shape[12];    /* -1 for a size that each run may choose */
+} framework_port;
+
+/* `why` may be NULL, here and below. A damaged file gives a status, and no model. */
+fw_status framework_model_load(const char* path, framework_model** model, framework_message* why);
+fw_status framework_model_read(const void* bytes, size_t count, framework_model** model, framework_message* why);
+void framework_model_free(framework_model* model); /* after its requests; NULL is no model and fine */
+int framework_model_inputs(const framework_model* model);
+int framework_model_outputs(const framework_model* model);
+fw_status framework_model_input(const framework_model* model, int i, framework_port* port);
+fw_status framework_model_output(const framework_model* model, int i, framework_port* port);
+
+fw_status framework_request_new(const framework_model* model, framework_request** request);
+void framework_request_free(framework_request* request);
+
+/* Runs the model: `inputs` are copied first and may have any strides. `outputs` become views of the request's memory, which
+ * are right until it runs again or is freed, and are only to be read. All of both, in the model's order. */
+fw_status framework_model_run(framework_request* request, const fw_view* inputs, int input_count, fw_view* outputs,
+                              int output_count, framework_message* why);
 
 #ifdef __cplusplus
 }

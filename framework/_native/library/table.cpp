@@ -1,5 +1,5 @@
 // The C interface of one instruction set: arguments are checked here, and no exception leaves.
-#include "table.h"
+#include "library/table.h"
 
 #include <algorithm>
 #include <new>
@@ -112,5 +112,8 @@ fw_status set_allocator(const fw_allocator* a) {
 extern "C" {
 extern const FwTable FW_TABLE(FW_SET);
 const FwTable FW_TABLE(FW_SET) = {FW_TEXT(FW_SET), fw::threads, fw::set_thread_count, fw::set_allocator,
-                                  fw::matmul, fw::linear, fw::softmax_of};
+                                  fw::matmul, fw::linear, fw::softmax_of,
+                                  fw::models::load, fw::models::read, fw::models::drop, fw::models::inputs,
+                                  fw::models::outputs, fw::models::input, fw::models::output, fw::models::new_request,
+                                  fw::models::drop_request, fw::models::run};
 }

@@ -1,7 +1,7 @@
 // The functions of libframework as one instruction set has them.
 #pragma once
 
-#include "framework.h"
+#include "library/framework.h"
 
 struct FwTable {
     const char* name;
@@ -11,4 +11,29 @@ struct FwTable {
     fw_status (*matmul)(const fw_view* a, const fw_view* b, const fw_view* out);
     fw_status (*linear)(const fw_view* x, const fw_view* w, const fw_view* bias, int relu, const fw_view* out);
     fw_status (*softmax)(const fw_view* x, int dim, int log, const fw_view* out);
+    fw_status (*model_load)(const char* path, framework_model** model, framework_message* why);
+    fw_status (*model_read)(const void* bytes, size_t count, framework_model** model, framework_message* why);
+    void (*model_free)(framework_model* model);
+    int (*model_inputs)(const framework_model* model);
+    int (*model_outputs)(const framework_model* model);
+    fw_status (*model_input)(const framework_model* model, int i, framework_port* port);
+    fw_status (*model_output)(const framework_model* model, int i, framework_port* port);
+    fw_status (*request_new)(const framework_model* model, framework_request** request);
+    void (*request_free)(framework_request* request);
+    fw_status (*model_run)(framework_request* request, const fw_view* inputs, int input_count, fw_view* outputs,
+                           int output_count, framework_message* why);
 };
+
+namespace fw::models {  // model.cpp
+fw_status load(const char* path, framework_model** model, framework_message* why);
+fw_status read(const void* bytes, size_t count, framework_model** model, framework_message* why);
+void drop(framework_model* model);
+int inputs(const framework_model* model);
+int outputs(const framework_model* model);
+fw_status input(const framework_model* model, int i, framework_port* port);
+fw_status output(const framework_model* model, int i, framework_port* port);
+fw_status new_request(const framework_model* model, framework_request** request);
+void drop_request(framework_request* request);
+fw_status run(framework_request* request, const fw_view* inputs, int input_count, fw_view* outputs, int output_count,
+              framework_message* why);
+}  // namespace fw::models

@@ -1,6 +1,7 @@
 // layer_norm and rms_norm: y = (x - mean) * rstd * weight + bias over the last dimensions, and their backward.
 #include <memory>
 
+#include "norm/layer_forward.h"
 #include "norm/norm_bind.h"
 
 namespace fw {
@@ -9,48 +10,6 @@ namespace {
 constexpr int64_t MOST_CHUNKS = 32;   // of rows, whose sums for weight and bias are added up in order
 constexpr int64_t LEAST_ROWS = 8;
 constexpr int TOGETHER = 2;           // rows; of more, lines of 4096 bytes would drive each other out of the cache
-
-struct LayerForm {
-    int64_t rows, n;
-    double eps;
-    int first;  // of the dimensions that are normalised over
-
-    int64_t statistics() const { return rows; }
-    int64_t weights() const { return n; }
-};
-
-// -- forward --------------------------------------------------------------------------------------
-
-template <bool Centred, class T> struct LayerForward {
-    const T *x, *weight, *bias;
-    T *y, *mean, *var;
-    LayerForm form;
-
-    template <bool Past> void row(int64_t r) const {
-        const T* from = x + r * form.n;
-        T* to = y + r * form.n;
-        Moments m = moments<Centred>(from, form.n);
-        if (Centred) mean[r] = T(m.mean);
-        var[r] = T(m.var);
-        Vec<T> c = splat(T(m.mean)), k = splat(rstd_of<T>(m.var, form.eps));
-        vectors<T>(0, form.n, [&](int64_t i, auto part, int) {
-            Vec<T> v = (Centred ? take(from + i, part) - c : take(from + i, part)) * k;
-            if (weight && bias) v = fma<T>(v, take(weight + i, part), take(bias + i, part));
-            else if (weight) v *= take(weight + i, part);
-            else if (bias) v += take(bias + i, part);
-            put_as<Past>(to + i, v, part);
-        });
-    }
-
-    void run() const {
-        choosing_caches(y, form.rows * form.n, form.n, [&](auto past) {
-            parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) row<past.value>(r);
-                if (past.value) settle();
-            });
-        });
-    }
-};
 
 // -- backward -------------------------------------------------------------------------------------
 //

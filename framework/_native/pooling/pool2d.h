@@ -31,7 +31,7 @@ inline bool pool_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const 
     if (d < 1 || d > size_t(conv_dims) || x.size() < d || stride.size() != d || padding.size() != d ||
         dilation.size() != d || out.size() != d)
         return false;
-    if (x.size() > NPY_MAXDIMS || !countable(x.data(), int(x.size())) || !countable(out.data(), int(d))) return false;
+    if (x.size() > 64 || !countable(x.data(), int(x.size())) || !countable(out.data(), int(d))) return false;
     for (size_t i = 0; i + d < x.size(); ++i) s.planes *= x[i];
     for (size_t i = 0; i < d; ++i) {
         PoolAxis& a = s.axis[conv_dims - d + i];
@@ -57,6 +57,12 @@ inline Sizes pooled(const Sizes& x, const Sizes& out) {
     return shape;
 }
 
-inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }
+// The largest element of every window, and its number in the window; `largest` or `where` may be missing.
+// T: float or double; P: uint8_t for windows of fewer than 256 elements, or int32_t.
+template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where);
+
+// The mean of every window, whose sum is divided by `divisor`, or if that is 0 by how many of its elements are in the image
+// (`include`: in the image or its padding).
+template <class T> void mean_windows(const PoolShape& s, bool include, int64_t divisor, const T* x, T* y);
 
 }  // namespace fw::windows

@@ -1,6 +1,7 @@
 // Pooling to a given size, and picking and putting numbers at places: where each window's largest element is.
 #include <atomic>
 
+#include "bind/images.h"
 #include "pooling/pool2d.h"
 
 namespace fw::windows {

@@ -4,42 +4,17 @@
 // kernel's fallback.
 #include <cstddef>
 
-#include "bind/array.h"
+#include "bind/array_layout.h"
 #include <structmember.h>
-#include "program/instructions.h"
-#include "program/program.h"
+#include "program/program_fold.h"
 #include "program/program_bf16.h"
 
 namespace fw {
 
-// -- making a program ready ----------------------------------------------------------------------
-
-template <class T> void compile_as(const Program& program, Compiled<T>& made) {
-    for (double c : program.constants) {
-        T value = T(c);
-        if (std::numeric_limits<T>::is_integer && !(double(value) == c)) return;
-        made.constants.push_back(value);
-    }
-    for (const Step& s : program.steps) {
-        const Entry<T>* found = instruction<T>(s.name);
-        if (!found) return;
-        made.steps.push_back({found->run, s});
-        made.cost += found->cost;
-    }
-    made.fits = true;
-}
-
-void Program::compile() {
-    compile_as(*this, f32);
-    compile_as(*this, f64);
-    compile_as(*this, i32);
-    compile_as(*this, i64);
-}
-
 namespace {
 
 template <class T>
-PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& layout,
+PyObject* execute(const Program& program, const Compiled<T>& compiled, ArrayLayout& layout,
                   std::vector<Operand>& operands, Array prototype) {
     NewArray out = layout.result(prototype, program.truth_result ? NPY_BOOL : type_number<T>);
     const int64_t n = layout.size, bytes = n * int64_t(sizeof(T));
@@ -55,13 +30,13 @@ PyObject* execute(const Program& program, const Compiled<T>& compiled, Layout& l
 
 // The same, written into `target`, which is returned.
 template <class T>
-PyObject* execute_into(const Program& program, const Compiled<T>& compiled, Layout& layout,
+PyObject* execute_into(const Program& program, const Compiled<T>& compiled, ArrayLayout& layout,
                        std::vector<Operand>& operands, PyArrayObject* target) {
     Array out;
     out.p = target;
     layout.no_result(out);
     if (const int64_t n = layout.size) {
-        operands.push_back(Operand::of(target));
+        operands.push_back(ArrayLayout::operand(target));
         layout.settle(operands);
         const Operand place = operands.back();
         operands.pop_back();
@@ -160,7 +135,7 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
     const Program& program = *k->program;
     if (!compiled.fits) return nullptr;
     Numbers numbers;
-    Layout layout;
+    ArrayLayout layout;
     std::vector<Operand> operands(size_t(program.arguments));
     Array prototype;
     for (int i = 0; i < program.arguments; ++i) {
@@ -168,10 +143,10 @@ PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args,
         if (PyArray_CheckExact(args[i])) {
             if (PyArray_TYPE(a) != (program.truth[i] ? NPY_BOOL : type_number<T>) || !PyArray_ISBEHAVED_RO(a))
                 return nullptr;
-            operands[i] = Operand::of(a);
+            operands[i] = ArrayLayout::operand(a);
             if (!layout.broadcast(a)) return nullptr;
             if (!prototype.p || PyArray_NDIM(a) > prototype.ndim() ||
-                (PyArray_NDIM(a) == prototype.ndim() && Layout::repeats(prototype.p)))
+                (PyArray_NDIM(a) == prototype.ndim() && ArrayLayout::repeats(prototype.p)))
                 prototype.p = a;
         } else if (program.truth[i] ? !PyBool_Check(args[i]) : false) {
             return nullptr;
@@ -320,8 +295,6 @@ PyTypeObject* kernel_type = nullptr;
 // steps: (name, d, a, b, c), slots numbered as in `Program`.
 nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, int registers, nb::tuple steps,
                        int once, bool truth_result, nb::object fallback) {
-    if (names.size() + constants.size() > MOST_SLOTS || registers < 0 || registers > MOST_SLOTS)
-        throw nb::value_error("a program has at most 63 slots");
     auto program = std::make_unique<Program>();
     program->arguments = int(names.size());
     program->registers = registers;
@@ -329,25 +302,14 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
     program->truth_result = truth_result;
     for (nb::handle t : truth) program->truth.push_back(nb::cast<bool>(t));
     for (nb::handle c : constants) program->constants.push_back(nb::cast<double>(c));
-    if (program->result() >= MOST_SLOTS || program->truth.size() != names.size())
-        throw nb::value_error("a program has at most 63 slots");
     for (nb::handle s : steps) {
         auto t = nb::cast<nb::tuple>(s);
         if (t.size() != 5) throw nb::value_error("a step is a name and four slots");
         Step step{nb::cast<std::string>(t[0]), nb::cast<int>(t[1]), nb::cast<int>(t[2]), nb::cast<int>(t[3]),
                   nb::cast<int>(t[4])};
-        for (int slot : {step.d, step.a, step.b, step.c})
-            if (slot < 0 || slot > program->result()) throw nb::value_error("no such slot");
-        if (step.d < program->first_register()) throw nb::value_error("arguments and constants are read only");
         program->steps.push_back(step);
     }
-    if (program->steps.empty()) throw nb::value_error("a program has some steps");
-    if (once < 0 || once > int(program->steps.size())) throw nb::value_error("no so many steps");
-    for (int i = 0; i < once; ++i) {  // they fill whole buffers, for which the result may have no room
-        const Step& s = program->steps[size_t(i)];
-        for (int slot : {s.d, s.a, s.b, s.c})
-            if (slot == program->result()) throw nb::value_error("steps that are done once leave the result alone");
-    }
+    if (const char* why = program->wrong()) throw nb::value_error(why);
     program->compile();
     auto* k = PyObject_GC_New(Kernel, kernel_type);
     if (!k) throw nb::python_error();
@@ -361,8 +323,7 @@ nb::object make_kernel(nb::tuple names, nb::tuple truth, nb::tuple constants, in
 
 nb::list instruction_names() {
     nb::list names;
-    for (const auto& entry : instructions<float>()) names.append(entry.name);
-    for (const auto& entry : instructions<int64_t>()) names.append(entry.name);
+    for (const char* name : instruction_names_of_all()) names.append(name);
     return names;
 }
 

@@ -2,7 +2,7 @@
 // calls that follow each other. Each step rounds as in the program that it comes from, so the bits are the same.
 #include <memory>
 
-#include "bind/array.h"
+#include "bind/array_layout.h"
 #include <structmember.h>
 #include "program/program.h"
 
@@ -85,27 +85,27 @@ template <class T>
 PyObject* run(const Fused* f, const Compiled<T>& compiled, PyObject* const* args) {
     const Program& p = *f->program;
     if (!compiled.fits) return nullptr;
-    Layout layout;
+    ArrayLayout layout;
     std::vector<Operand> operands(size_t(p.arguments));
     for (int i = 0; i < p.arguments; ++i) {
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
         if (!PyArray_CheckExact(args[i]) || PyArray_TYPE(a) != type_number<T> || !PyArray_ISBEHAVED_RO(a)) return nullptr;
-        operands[i] = Operand::of(a);
+        operands[i] = ArrayLayout::operand(a);
         if (!layout.broadcast(a)) return nullptr;
     }
     for (int i = 0; i < p.arguments; ++i) {  // one that says in which order results lie: the programs one by one
         Array a;
-        a.p = operands[i].array;
-        if (layout.ndim > 1 && !a.contiguous() && layout.whole(a) && !Layout::repeats(a.p)) return nullptr;
+        a.p = reinterpret_cast<PyArrayObject*>(args[i]);
+        if (layout.ndim > 1 && !a.contiguous() && layout.whole(*a.p) && !ArrayLayout::repeats(a.p)) return nullptr;
     }
     NewArray made[MOST_RESULTS];
     T* results[MOST_RESULTS];
     for (int i = 0; i < f->results; ++i) {
-        made[i] = new_array(layout.ndim, layout.shape, type_number<T>);
+        made[i] = new_array(layout.ndim, layout.sizes_of_result(), type_number<T>);
         results[i] = made[i].template data<T>();
     }
     for (int d = 0; d < layout.ndim; ++d) layout.size *= layout.shape[d];
-    layout.follow(made[0]);
+    layout.follow(*made[0].p);
     if (const int64_t n = layout.size) {
         layout.settle(operands);
         FusedRun<T> body{p, compiled, layout, operands, results, f->results};

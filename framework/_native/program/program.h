@@ -3,12 +3,10 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <memory>
+#include <cstring>
 #include <string>
 #include <vector>
 
-#include "bind/array.h"
 #include "base/layout.h"
 #include "base/pool.h"
 
@@ -54,8 +52,11 @@ struct Program {
     int first_register() const { return arguments + int(constants.size()); }
     int result() const { return first_register() + registers; }
 
-    void compile();  // fills in the last four
+    const char* wrong() const;  // why it cannot run, nullptr if it can; before `compile`
+    void compile();             // fills in the last four
 };
+
+std::vector<const char*> instruction_names_of_all();  // those of numbers with fractions, then of whole ones
 
 // -- running -----------------------------------------------------------------------------------
 
@@ -192,16 +193,5 @@ template <class T> struct Run {
         return layout.template gather<T>(o, buffer, at, n);
     }
 };
-
-// What is to be folded, and how: see `Kernel.fold`.
-struct Folding {
-    std::string name;
-    uint32_t dims = 0;
-    bool keepdim = false;
-    double correction = 0;
-};
-
-// The fold of the elements of the result, which is not stored; nullptr without an error for what it does not take.
-template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding);
 
 }  // namespace fw

@@ -78,7 +78,7 @@ template <class H> struct Pieces {
 
     void operator()(int64_t begin, int64_t end) const {
         alignas(64) static thread_local float memory[(MOST + 1) * PIECE];
-        Layout layout;
+        const Layout layout{};
         std::vector<Operand> operands(size_t(program.arguments));
         for (int i = 0; i < program.arguments; ++i) {
             Operand& o = operands[size_t(i)];

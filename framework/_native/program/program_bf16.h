@@ -1,6 +1,7 @@
 // Elementwise programs on bfloat16: widened piece by piece, computed as float32, rounded once.
 #pragma once
 
+#include "bind/array.h"
 #include "program/program.h"
 
 namespace fw {

@@ -1,6 +1,7 @@
 // Reductions of what elementwise programs compute: the elements are made a few thousand at a time, folded while
 // they are in the cache, and never stored.
-#include "program/program.h"
+#include "program/program_fold.h"
+#include "reduce/reduce_arrays.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {
@@ -40,11 +41,12 @@ template <class Number> struct Computed {
 template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const Folding& folding, Task task) {
     using T = typename Task::T;
     const Layout& layout = run.layout;
-    npy_intp strides[MOST_DIMS] = {};
+    const auto* shape = reinterpret_cast<const npy_intp*>(layout.shape);
+    int64_t strides[MOST_DIMS] = {};
     for (int d = 0; d < layout.ndim; ++d) strides[d] = layout.apart(d) * int64_t(sizeof(T));
     Plan plan;
     if (!plan.make(layout.ndim, layout.shape, strides, sizeof(T), folding.dims)) return nullptr;
-    NewArray out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
+    NewArray out = results_array(layout.ndim, shape, folding.dims, folding.keepdim, type_number<T>);
     {
         Release release(layout.size * int64_t(sizeof(T)) * run.compiled.cost);
         run_plan(plan, Computed<T>{run}, out.data<T>(), task);
@@ -57,7 +59,8 @@ template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const 
 template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding) {
     if (folding.name == "sum" && run.layout.size == 0 && run.layout.ndim <= MOST) {
         const Layout& layout = run.layout;
-        NewArray out = results_array(layout.ndim, layout.shape, folding.dims, folding.keepdim, type_number<T>);
+        const auto* shape = reinterpret_cast<const npy_intp*>(layout.shape);
+        NewArray out = results_array(layout.ndim, shape, folding.dims, folding.keepdim, type_number<T>);
         std::fill_n(out.data<T>(), out.size(), T(0));
         return give(out).release().ptr();
     }

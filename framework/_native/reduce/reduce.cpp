@@ -1,7 +1,9 @@
 // Sums, means, norms, products, extremes and truth over any dimensions.
 #include <cmath>
 
+#include "reduce/reduce_arrays.h"
 #include "reduce/reduce_tasks.h"
+#include "reduce/totals.h"
 
 namespace fw {
 namespace {
@@ -27,9 +29,26 @@ nb::object fold_floats(const Array& x, nb::handle dims, bool keepdim) {
     return not_implemented();
 }
 
+// work(plan, x, results) of numbers of type T
+template <class T, class F> nb::object run_as(const Array& x, nb::handle dims, bool keepdim, F&& work) {
+    Prepared to;
+    if (!to.make(x, dims, keepdim)) return not_implemented();
+    {
+        Release release(x.size() * int64_t(sizeof(T)));
+        work(to.plan, x.data<char>(), to.out.data<T>());
+    }
+    return give(to.out);
+}
+
+template <class T> nb::object total_of(const Array& x, nb::handle dims, bool keepdim, bool divided) {
+    return run_as<T>(x, dims, keepdim, [=](const reduce::Plan& p, const char* from, T* to) {
+        reduce::total(p, from, to, divided);
+    });
+}
+
 nb::object total(const Array& x, nb::handle dims, bool keepdim, bool divided) {
-    if (x.is<float>()) return run(x, dims, keepdim, Total<float>(divided));
-    if (x.is<double>()) return run(x, dims, keepdim, Total<double>(divided));
+    if (x.is<float>()) return total_of<float>(x, dims, keepdim, divided);
+    if (x.is<double>()) return total_of<double>(x, dims, keepdim, divided);
     return not_implemented();
 }
 
@@ -51,10 +70,18 @@ nb::object prod(Array x) {
     return fold_floats<Product>(x, dims, false);
 }
 
-template <template <class> class F> nb::object extreme(Array x, nb::handle dims, bool keepdim) {
+template <class T> nb::object extreme_of(const Array& x, nb::handle dims, bool keepdim, bool largest) {
+    return run_as<T>(x, dims, keepdim, [=](const reduce::Plan& p, const char* from, T* to) {
+        reduce::extreme(p, from, to, largest);
+    });
+}
+
+template <template <class> class F, bool IsLargest> nb::object extreme(Array x, nb::handle dims, bool keepdim) {
     if (x.is<int64_t>()) return fold<F, int64_t>(x, dims, keepdim);
     if (x.is<int32_t>()) return fold<F, int32_t>(x, dims, keepdim);
-    return fold_floats<F>(x, dims, keepdim);
+    if (x.is<float>()) return extreme_of<float>(x, dims, keepdim, IsLargest);
+    if (x.is<double>()) return extreme_of<double>(x, dims, keepdim, IsLargest);
+    return not_implemented();
 }
 
 template <class T> struct Some : Largest<T> {
@@ -105,8 +132,8 @@ FW_BIND(m) {
     m.def("mean", &mean, x, dims, keepdim);
     m.def("vector_norm", &vector_norm, x, nb::arg("ord"), dims, keepdim);
     m.def("prod", &prod, x);
-    m.def("amax", &extreme<Largest>, x, dims, keepdim);
-    m.def("amin", &extreme<Smallest>, x, dims, keepdim);
+    m.def("amax", &extreme<Largest, true>, x, dims, keepdim);
+    m.def("amin", &extreme<Smallest, false>, x, dims, keepdim);
     m.def("any", &truth<Some>, x, dims, keepdim);
     m.def("all", &truth<Every>, x, dims, keepdim);
     m.def("sum_to_size", &sum_to_size, x, nb::arg("size"));

@@ -5,8 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
-#include "bind/array.h"
 #include "base/pool.h"
 #include "base/simd.h"
 
@@ -58,12 +58,8 @@ struct Plan {
 
     int64_t count() const { return rows ? lines * inner.size : lines; }
 
-    // False where no dimension is contiguous, or x has none at all to go over.
-    bool make(const Array& x, uint32_t dims) {
-        return make(x.ndim(), x.shape(), x.strides(), PyArray_ITEMSIZE(x.p), dims);
-    }
-
-    bool make(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t item, uint32_t dims) {
+    // False where no dimension is contiguous, or the array has none at all to go over. Strides in bytes.
+    bool make(int ndim, const int64_t* shape, const int64_t* strides, int64_t item, uint32_t dims) {
         struct Dim : Loop {
             bool fold;
         } all[MOST];
@@ -103,35 +99,6 @@ struct Plan {
 inline int64_t pieces_of(int64_t results, int64_t elements) {
     if (results >= MANY || elements <= PIECE) return 1;
     return std::min<int64_t>(MOST_PIECES, (elements + PIECE - 1) / PIECE);
-}
-
-// The dimensions that a tuple names, as bits; false for anything else.
-inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
-    mask = 0;
-    if (!PyTuple_Check(dims.ptr()) || ndim > MOST) return false;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims.ptr()); ++i) {
-        long d = PyLong_AsLong(PyTuple_GET_ITEM(dims.ptr(), i));
-        if (d < 0 || d >= ndim) {
-            PyErr_Clear();
-            return false;
-        }
-        mask |= 1u << d;
-    }
-    return true;
-}
-
-// An array for the results.
-inline NewArray results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
-    npy_intp shape[MOST];
-    int n = 0;
-    for (int d = 0; d < ndim; ++d) {
-        bool fold = dims >> d & 1;
-        if (!fold || keepdim) shape[n++] = fold ? 1 : whole[d];
-    }
-    return new_array(n, shape, type);
-}
-inline NewArray results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
-    return results_array(x.ndim(), x.shape(), dims, keepdim, type);
 }
 
 // Elements that lie in memory. Other sources compute them: `reader(ahead)` is for one thread, which will want, in

@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "reduce/reduce_folds.h"
-#include "reduce/reduce_run.h"
+#include "reduce/reduce_arrays.h"
 
 namespace fw {
 namespace {
@@ -169,7 +169,7 @@ void best_of_columns(const Plan& plan, const char* x, T* values, int64_t* places
 
 template <template <class> class F, class T> nb::object best_typed(const Array& x, int dim, bool keepdim) {
     Plan plan;
-    if (dim < 0 || dim >= x.ndim() || !plan.make(x, 1u << dim)) return not_implemented();
+    if (dim < 0 || dim >= x.ndim() || !make_plan(plan, x, 1u << dim)) return not_implemented();
     if (plan.lines > std::numeric_limits<Int<T>>::max()) return not_implemented();
     NewArray values = results_array(x, 1u << dim, keepdim, x.type());
     NewArray places = results_array(x, 1u << dim, keepdim, NPY_INT64);

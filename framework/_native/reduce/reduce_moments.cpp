@@ -1,6 +1,7 @@
 // Variance, standard deviation, log-sum-exp: sums of what the first fold shifts, over any dimensions.
 #include <cmath>
 
+#include "reduce/reduce_arrays.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {

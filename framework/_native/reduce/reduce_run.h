@@ -253,30 +253,5 @@ void run_plan(const Plan& plan, const Source& source, typename Task::T* out, Tas
     columns<Folds<typename Task::T, Source>>(plan, source, out, folds);
 }
 
-// A plan for the dimensions `dims` of x, and the array for its results: false for what is not taken.
-struct Prepared {
-    Plan plan;
-    NewArray out;
-
-    [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim) {
-        uint32_t mask;
-        if (!read_dims(dims, x.ndim(), mask) || !plan.make(x, mask)) return false;
-        out = results_array(x, mask, keepdim, x.type());
-        return true;
-    }
-};
-
-// The results of a task for the dimensions `dims` of x, or not_implemented().
-template <class Task> nb::object run(const Array& x, nb::handle dims, bool keepdim, Task task) {
-    using T = typename Task::T;
-    Prepared to;
-    if (!to.make(x, dims, keepdim)) return not_implemented();
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        run_plan(to.plan, InMemory{x.data<char>()}, to.out.data<T>(), task);
-    }
-    return give(to.out);
-}
-
 }  // namespace reduce
 }  // namespace fw

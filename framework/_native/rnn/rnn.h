@@ -1,9 +1,11 @@
 // Recurrent sequences: the rows of the steps, the product with the state, and the walk through the steps.
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <vector>
 
-#include "bind/array.h"
+#include "base/view.h"
 #include "gemm/gemm.h"
 #include "base/rows.h"
 #include "base/scratch.h"
@@ -17,10 +19,9 @@ struct Steps {
     std::vector<int64_t> start, size;
     int64_t rows = 0, most = 0;
 
-    Steps(const nb::tuple& sizes, bool reverse) {
-        for (nb::handle h : sizes) {
-            int64_t n = nb::cast<int64_t>(h);
-            if (n < 1 || n > INT32_MAX) throw nb::value_error("sizes: every step has some rows");
+    // sizes: of each step, from 1 to INT32_MAX
+    Steps(const std::vector<int64_t>& sizes, bool reverse) {
+        for (int64_t n : sizes) {
             start.push_back(rows), size.push_back(n);
             rows += n;
             most = std::max(most, n);
@@ -141,38 +142,6 @@ template <class T> void first_states(const Steps& steps, const T* h0, const T* y
         if (known) std::memcpy(to, y + steps.start[s - 1] * width, size_t(known * row));
         std::memcpy(to + known * width, h0 + known * width, size_t((steps.size[s] - known) * row));
     }
-}
-
-// The arrays that all kinds of sequences have, as rows; `fits` says whether a kernel can take them.
-struct Operands {
-    Steps steps;
-    InRows x, h0, w_ih, w_hh;
-    Given b_ih, b_hh;
-    int64_t in, width, gates;
-
-    static bool takes(const Array& x, std::initializer_list<const Array*> all) {
-        if (!x.is_float()) return false;
-        for (const Array* a : all)
-            if (!a->usable() || a->type() != x.type() || a->ndim() != 2 || a->size() == 0) return false;
-        return true;
-    }
-
-    Operands(const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh, nb::handle b_ih, nb::handle b_hh,
-             const nb::tuple& sizes, bool reverse, int64_t gates)
-        : steps(sizes, reverse), x(x), h0(h0), w_ih(w_ih), w_hh(w_hh), b_ih(b_ih), b_hh(b_hh), in(x.shape(1)),
-          width(h0.shape(1)), gates(gates) {}
-
-    bool fits() const {
-        auto is = [](const Array& a, int64_t rows, int64_t cols) { return a.shape(0) == rows && a.shape(1) == cols; };
-        int64_t low = steps.count() ? *std::min_element(steps.size.begin(), steps.size.end()) : 0;
-        return low > 0 && is(x.a, steps.rows, in) && is(h0.a, steps.most, width) && is(w_ih.a, gates * width, in) &&
-               is(w_hh.a, gates * width, width) && b_ih.fits(x.a, gates * width) && b_hh.fits(x.a, gates * width);
-    }
-};
-
-inline NewArray matrix(int64_t rows, int64_t cols, int type) {
-    npy_intp shape[] = {rows, cols};
-    return new_array(2, shape, type);
 }
 
 }  // namespace rnn

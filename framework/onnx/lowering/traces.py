@@ -21,7 +21,7 @@ def lowered(trace: Trace, opset: int) -> tuple[Graph, list[Edge]]:
         if value.kind == INPUT:
             g.known(_edge(g, trace, edges, Ref(i)))
     lacking: dict[str, None] = {}  # in the order in which they were met
-    for step in _live(trace):
+    for step in live(trace):
         if any(isinstance(x, Ref) and edges.get(x, 0) is None for x in step.inputs):
             _give(edges, step, (None,) * len(step.outputs))  # an input is lacking already
             continue
@@ -53,7 +53,7 @@ def lowered(trace: Trace, opset: int) -> tuple[Graph, list[Edge]]:
     return g, [_edge(g, trace, edges, ref) for ref in trace.outputs]
 
 
-def _live(trace: Trace) -> list[Step]:
+def live(trace: Trace) -> list[Step]:
     """The steps that lead to an output."""
     wanted = set(trace.outputs)
     live: list[Step] = []

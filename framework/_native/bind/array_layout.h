@@ -1,0 +1,77 @@
+// How NumPy arrays lie beside the result of an elementwise kernel.
+#pragma once
+
+#include "base/layout.h"
+#include "bind/array.h"
+
+namespace fw {
+
+struct NumPyArrays {
+    using Array = PyArrayObject;
+    static const char* data(const Array& a) { return PyArray_BYTES(&a); }
+    static int ndim(const Array& a) { return PyArray_NDIM(&a); }
+    static int64_t size(const Array& a, int d) { return PyArray_DIMS(mutable_of(a))[d]; }
+    static int64_t stride(const Array& a, int d) { return PyArray_STRIDES(mutable_of(a))[d]; }
+    static int64_t count(const Array& a) { return PyArray_SIZE(mutable_of(a)); }
+    static int64_t itemsize(const Array& a) { return PyArray_ITEMSIZE(&a); }
+    static bool in_rows(const Array& a) { return PyArray_IS_C_CONTIGUOUS(&a); }
+
+  private:
+    static Array* mutable_of(const Array& a) { return const_cast<Array*>(&a); }
+};
+
+struct ArrayLayout : LayoutOf<NumPyArrays> {
+    const npy_intp* sizes_of_result() const { return reinterpret_cast<const npy_intp*>(shape); }
+
+    // A new array for the result; it lies as `prototype` does if that has the result's shape.
+    NewArray result(Array prototype, int type) {
+        const bool like = ndim > 1 && !prototype.contiguous() && whole(*prototype.p) && !repeats(prototype.p);
+        NewArray out = like ? new_like(prototype, type) : new_array(ndim, sizes_of_result(), type);
+        for (int d = 0; d < ndim; ++d) size *= shape[d];
+        follow(*out.p);
+        return out;
+    }
+
+    // Whether results can be written into `target`: of the right shape, each element in a place of its own, and
+    // apart from the memory of every operand that does not lie exactly as it does.
+    bool takes(PyArrayObject* target, const std::vector<Operand>& operands) const {
+        if (!whole(*target)) return false;
+        if (repeats(target)) return false;
+        const auto own = extent(target);
+        for (const Operand& o : operands) {
+            auto* array = static_cast<PyArrayObject*>(const_cast<void*>(o.array));
+            if (!array || (o.data == PyArray_BYTES(target) && PyArray_SAMESHAPE(array, target) &&
+                             std::equal(PyArray_STRIDES(target), PyArray_STRIDES(target) + ndim,
+                                        PyArray_STRIDES(array))))
+                continue;
+            const auto other = extent(array);
+            if (other.first < own.second && own.first < other.second) return false;
+        }
+        return true;
+    }
+
+    // Where no array is made for the result: column by column if `prototype` lies so, else row by row.
+    void no_result(Array prototype) {
+        for (int d = 0; d < ndim; ++d) size *= shape[d];
+        if (whole(*prototype.p) && PyArray_IS_F_CONTIGUOUS(prototype.p)) return follow(*prototype.p);
+        rows = true;
+        int64_t step = itemsize = 1;
+        for (int d = ndim - 1; d >= 0; --d) {
+            order[d] = step;
+            step *= shape[d];
+        }
+    }
+
+  private:
+    static std::pair<const char*, const char*> extent(PyArrayObject* a) {
+        const char *first = PyArray_BYTES(a), *last = first;
+        for (int d = 0; d < PyArray_NDIM(a); ++d) {
+            if (PyArray_DIM(a, d) == 0) return {first, first};
+            const int64_t reach = (PyArray_DIM(a, d) - 1) * PyArray_STRIDE(a, d);
+            (reach < 0 ? first : last) += reach;
+        }
+        return {first, last + PyArray_ITEMSIZE(a)};
+    }
+};
+
+}  // namespace fw

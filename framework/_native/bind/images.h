@@ -1,0 +1,24 @@
+// Images of NumPy arrays: their sizes, as kernels of windows read them.
+#pragma once
+
+#include "bind/channels_last.h"
+#include "conv/conv_shape.h"
+
+namespace fw::windows {
+
+inline Sizes sizes(const Array& a) { return a.usable() ? Sizes(a.shape(), a.shape() + a.ndim()) : Sizes(); }
+
+// The sizes of y that belong to a shape of x and w.
+inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
+    if (y.ndim() != int(d) + 2 || y.shape(0) != s.n || y.shape(1) != s.rows) return false;
+    for (size_t i = 0; i < d; ++i)
+        if (y.shape(int(i) + 2) != s.axis[conv_dims - d + i].out) return false;
+    return true;
+}
+
+// body(a number of the array's type), which is float or double
+template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
+
+inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }
+
+}  // namespace fw::windows

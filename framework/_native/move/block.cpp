@@ -1,0 +1,160 @@
+// Strided copies.
+#include "move/block.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace fw::moving {
+
+bool Block::simplify() {
+    int n = 0;
+    for (int d = 0; d < ndim; ++d) {
+        if (shape[d] == 0) return false;
+        if (shape[d] == 1) continue;
+        if (n && from[n - 1] == from[d] * shape[d] && to[n - 1] == to[d] * shape[d]) {
+            shape[n - 1] *= shape[d], from[n - 1] = from[d], to[n - 1] = to[d];
+        } else {
+            shape[n] = shape[d], from[n] = from[d], to[n++] = to[d];
+        }
+    }
+    ndim = n;
+    return true;
+}
+
+int64_t Block::rows() const { return product(shape, 0, ndim - 1); }
+
+Walk::Walk(const Block& b, int leading, int64_t row) : block(b), dims(leading) {
+    for (int d = dims - 1; d >= 0; --d) {
+        at[d] = row % b.shape[d];
+        row /= b.shape[d];
+        from += at[d] * b.from[d], to += at[d] * b.to[d];
+    }
+}
+
+namespace {
+
+template <class T> FW_INLINE T get(const char* p) {
+    T x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+template <class T> FW_INLINE void put(char* p, T x) { memcpy(p, &x, sizeof x); }
+
+template <class T> void copy_line(const char* from, int64_t step, char* to, int64_t to_step, int64_t n) {
+    constexpr int64_t S = sizeof(T);
+    if (to_step != S) {
+        for (int64_t i = 0; i < n; ++i) put(to + i * to_step, get<T>(from + i * step));
+    } else if (step == S) {
+        for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from + i * S));
+    } else if (step == 0) {
+        T x = get<T>(from);
+        for (int64_t i = 0; i < n; ++i) put(to + i * S, x);
+    } else if (step == -S) {
+        for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from - i * S));
+    } else {
+        for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from + i * step));
+    }
+}
+
+template <class T> void copy_lines(const Block& b, const char* from, char* to) {
+    int inner = b.ndim - 1;
+    int64_t n = b.shape[inner], step = b.from[inner], to_step = b.to[inner];
+    bool dense = step == sizeof(T) && to_step == sizeof(T) && n * sizeof(T) >= 128;
+    parallel(b.rows(), grain_of(n * sizeof(T)), [&](int64_t begin, int64_t end) {
+        Walk w(b, inner, begin);
+        for (int64_t i = begin; i < end; ++i, w.next()) {
+            if (dense)
+                memcpy(to + w.to, from + w.from, size_t(n) * sizeof(T));
+            else
+                copy_line<T>(from + w.from, step, to + w.to, to_step, n);
+        }
+    });
+}
+
+// A tile of a transposition: rows x cols, columns side by side in `from`, rows side by side in `to`.
+template <class T>
+void turn_tile(const char* from, int64_t from_row, char* to, int64_t to_col, int64_t rows, int64_t cols) {
+    int64_t r = 0;
+#if defined(__x86_64__)
+    if constexpr (sizeof(T) == 4) {
+        for (; r + 4 <= rows; r += 4) {
+            int64_t c = 0;
+            for (; c + 4 <= cols; c += 4) {
+                const char* p = from + r * from_row + c * 4;
+                __m128 v0 = get<__m128>(p), v1 = get<__m128>(p + from_row), v2 = get<__m128>(p + 2 * from_row),
+                       v3 = get<__m128>(p + 3 * from_row);
+                _MM_TRANSPOSE4_PS(v0, v1, v2, v3);
+                char* q = to + c * to_col + r * 4;
+                put(q, v0), put(q + to_col, v1), put(q + 2 * to_col, v2), put(q + 3 * to_col, v3);
+            }
+            for (; c < cols; ++c)
+                for (int64_t k = 0; k < 4; ++k)
+                    put(to + c * to_col + (r + k) * 4, get<T>(from + (r + k) * from_row + c * 4));
+        }
+    }
+#endif
+    for (int64_t c = 0; c < cols; ++c)
+        for (int64_t k = r; k < rows; ++k)
+            put(to + c * to_col + k * int64_t(sizeof(T)), get<T>(from + k * from_row + c * int64_t(sizeof(T))));
+}
+
+// The last dimension is dense in `to`, dimension d is dense in `from`.
+template <class T> void turn(const Block& b, int d, const char* from, char* to) {
+    constexpr int64_t TILE = sizeof(T) <= 2 ? 32 : 16;
+    int last = b.ndim - 1;
+    Block outer;
+    for (int i = 0; i < last; ++i)
+        if (i != d) outer.add(b.shape[i], b.from[i], b.to[i]);
+    int64_t rows = b.shape[last], cols = b.shape[d], bands = (cols + TILE - 1) / TILE;
+    int64_t count = product(outer.shape, 0, outer.ndim);
+    parallel(count * bands, grain_of(rows * TILE * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            Walk w(outer, outer.ndim, i / bands);
+            int64_t c = i % bands * TILE, width = std::min(TILE, cols - c);
+            const char* p = from + w.from + c * int64_t(sizeof(T));
+            char* q = to + w.to + c * b.to[d];
+            for (int64_t r = 0; r < rows; r += TILE)
+                turn_tile<T>(p + r * b.from[last], b.from[last], q + r * int64_t(sizeof(T)), b.to[d],
+                             std::min(TILE, rows - r), width);
+        }
+    });
+}
+
+int dense_elsewhere(const Block& b, int bytes) {
+    int last = b.ndim - 1;
+    if (b.to[last] != bytes || b.from[last] == bytes || b.from[last] == 0 || b.shape[last] < 4) return -1;
+    for (int d = 0; d < last; ++d)
+        if (b.from[d] == bytes && b.shape[d] >= 4) return d;
+    return -1;
+}
+
+}  // namespace
+
+void copy_bytes(const char* from, char* to, int64_t n) {
+    parallel(n, GRAIN_BYTES,
+             [&](int64_t begin, int64_t end) { memcpy(to + begin, from + begin, size_t(end - begin)); });
+}
+
+void fill_bytes(char* to, int64_t n, int value) {
+    parallel(n, GRAIN_BYTES, [&](int64_t begin, int64_t end) { memset(to + begin, value, size_t(end - begin)); });
+}
+
+void copy_block(Block b, int bytes, const char* from, char* to) {
+    if (!b.simplify()) return;
+    if (b.ndim == 0) {
+        memcpy(to, from, size_t(bytes));
+        return;
+    }
+    int last = b.ndim - 1;
+    if (last == 0 && b.from[0] == bytes && b.to[0] == bytes) return copy_bytes(from, to, b.shape[0] * bytes);
+    int d = dense_elsewhere(b, bytes);
+    by_bytes(bytes, [&](auto x) {
+        using T = decltype(x);
+        if (d >= 0)
+            turn<T>(b, d, from, to);
+        else
+            copy_lines<T>(b, from, to);
+    });
+}
+
+}  // namespace fw::moving

@@ -1,0 +1,22 @@
+// Reductions of what elementwise programs compute.
+#pragma once
+
+#include <string>
+
+#include "bind/array.h"
+#include "program/program.h"
+
+namespace fw {
+
+// What is to be folded, and how: see `Kernel.fold`.
+struct Folding {
+    std::string name;
+    uint32_t dims = 0;
+    bool keepdim = false;
+    double correction = 0;
+};
+
+// The fold of the elements of the result, which is not stored; nullptr without an error for what it does not take.
+template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding);
+
+}  // namespace fw

@@ -1,0 +1,71 @@
+// Reductions of NumPy arrays.
+#pragma once
+
+#include "bind/array.h"
+#include "reduce/reduce_run.h"
+
+namespace fw {
+namespace reduce {
+
+inline const int64_t* as_sizes(const npy_intp* sizes) { return reinterpret_cast<const int64_t*>(sizes); }
+
+inline bool make_plan(Plan& plan, const Array& x, uint32_t dims) {
+    return plan.make(x.ndim(), as_sizes(x.shape()), as_sizes(x.strides()), PyArray_ITEMSIZE(x.p), dims);
+}
+
+// The dimensions that a tuple names, as bits; false for anything else.
+inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
+    mask = 0;
+    if (!PyTuple_Check(dims.ptr()) || ndim > MOST) return false;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(dims.ptr()); ++i) {
+        long d = PyLong_AsLong(PyTuple_GET_ITEM(dims.ptr(), i));
+        if (d < 0 || d >= ndim) {
+            PyErr_Clear();
+            return false;
+        }
+        mask |= 1u << d;
+    }
+    return true;
+}
+
+// An array for the results.
+inline NewArray results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
+    npy_intp shape[MOST];
+    int n = 0;
+    for (int d = 0; d < ndim; ++d) {
+        bool fold = dims >> d & 1;
+        if (!fold || keepdim) shape[n++] = fold ? 1 : whole[d];
+    }
+    return new_array(n, shape, type);
+}
+inline NewArray results_array(const Array& x, uint32_t dims, bool keepdim, int type) {
+    return results_array(x.ndim(), x.shape(), dims, keepdim, type);
+}
+
+// A plan for the dimensions `dims` of x, and the array for its results: false for what is not taken.
+struct Prepared {
+    Plan plan;
+    NewArray out;
+
+    [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim) {
+        uint32_t mask;
+        if (!read_dims(dims, x.ndim(), mask) || !make_plan(plan, x, mask)) return false;
+        out = results_array(x, mask, keepdim, x.type());
+        return true;
+    }
+};
+
+// The results of a task for the dimensions `dims` of x, or not_implemented().
+template <class Task> nb::object run(const Array& x, nb::handle dims, bool keepdim, Task task) {
+    using T = typename Task::T;
+    Prepared to;
+    if (!to.make(x, dims, keepdim)) return not_implemented();
+    {
+        Release release(x.size() * int64_t(sizeof(T)));
+        run_plan(to.plan, InMemory{x.data<char>()}, to.out.data<T>(), task);
+    }
+    return give(to.out);
+}
+
+}  // namespace reduce
+}  // namespace fw

@@ -1,0 +1,70 @@
+#include "rnn/sequences.h"
+
+#include "rnn/rnn_cells.h"
+
+namespace fw {
+namespace rnn {
+namespace {
+
+// b_ih + b_hh in the first `both` columns and b_ih in the others; null without biases
+template <class T> struct Bias {
+    std::vector<T> sum;
+    Bias(const Sequence<T>& s, int64_t gates, int64_t both) {
+        if (!s.b_ih || !s.b_hh) return;
+        sum.assign(s.b_ih, s.b_ih + gates * s.width);
+        for (int64_t j = 0; j < both; ++j) sum[size_t(j)] += s.b_hh[j];
+    }
+    const T* data() const { return sum.empty() ? nullptr : sum.data(); }
+};
+
+// What the gates of all steps get from the inputs, in rows of `row` numbers.
+template <class T> void from_inputs(const Sequence<T>& s, int64_t gates, const T* bias, T* to, int64_t row) {
+    Gemm<T> g = {};
+    g.m = s.steps.rows, g.n = gates * s.width, g.k = s.in;
+    g.a = s.x, g.a_row = s.in, g.a_col = 1;
+    g.b = s.w_ih, g.b_row = 1, g.b_col = s.in;
+    g.c = to, g.c_row = row;
+    if (bias) g.finish = finish<T, Identity>(nullptr, bias);
+    gemm(g);
+}
+
+template <class T> Panels<T> state_weights(const Sequence<T>& s, int64_t gates) {
+    return Panels<T>(s.w_hh, gates, s.width, s.width, s.width, 1);
+}
+
+template <bool Rectified, class T> void plain(const Sequence<T>& s, T* y, T* h) {
+    from_inputs(s, 1, Bias<T>(s, 1, s.width).data(), y, s.width);
+    forward(s.steps, state_weights(s, 1), Plain<T, Rectified>{s.steps, y, s.width}, s.h0, y, s.width);
+    final_states(s.steps, y, h, s.width);
+}
+
+}  // namespace
+
+template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, T* h) {
+    rectified ? plain<true>(s, y, h) : plain<false>(s, y, h);
+}
+
+template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells) {
+    from_inputs(s, 4, Bias<T>(s, 4, 4 * s.width).data(), gates, 4 * s.width);
+    Lstm<T> cell{s.steps, gates, cells, y, c, s.width};
+    forward(s.steps, state_weights(s, 4), cell, s.h0, y, s.width);
+    final_states(s.steps, y, h, s.width);
+}
+
+template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates) {
+    from_inputs(s, 3, Bias<T>(s, 3, 2 * s.width).data(), gates, 4 * s.width);
+    Gru<T> cell{s.steps, gates, s.h0, s.b_hh ? s.b_hh + 2 * s.width : nullptr, y, s.width};
+    forward(s.steps, state_weights(s, 3), cell, s.h0, y, s.width);
+    final_states(s.steps, y, h, s.width);
+}
+
+#define FW_OF(T)                                                             \
+    template void rnn_forward(const Sequence<T>&, bool, T*, T*);             \
+    template void lstm_forward(const Sequence<T>&, T*, T*, T*, T*, T*);      \
+    template void gru_forward(const Sequence<T>&, T*, T*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
+
+}  // namespace rnn
+}  // namespace fw

@@ -1,0 +1,24 @@
+// A recurrent layer in one direction, all steps.
+#pragma once
+
+#include "rnn/rnn.h"
+
+namespace fw {
+namespace rnn {
+
+// Rows of all steps (x), states (h0, of the first step's rows), weights as PyTorch's layers have them; biases may be
+// missing, both or none.
+template <class T> struct Sequence {
+    const Steps& steps;
+    const T *x, *h0, *w_ih, *w_hh, *b_ih, *b_hh;
+    int64_t in, width;
+};
+
+// y: rows of all steps; h: the last states. gates: 4 width numbers of each row, for backward; cells: width. c: the first cell
+// states, which become the last ones.
+template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, T* h);
+template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells);
+template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates);
+
+}  // namespace rnn
+}  // namespace fw

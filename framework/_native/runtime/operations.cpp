@@ -1,0 +1,25 @@
+// The operations of models, by name.
+#include "runtime/operations.h"
+
+
+namespace fw::runtime {
+
+Prepare operation(const std::string& name) {
+    static const struct {
+        const char* name;
+        Prepare prepare;
+    } all[] = {
+        {"matmul", matmul}, {"linear", linear}, {"softmax", softmax}, {"program", program},
+        {"reshape", reshape}, {"permute", permute}, {"slice", slice}, {"expand", expand},
+        {"conv", conv}, {"max_pool", max_pool}, {"mean_pool", mean_pool},
+        {"rnn_tanh", rnn_tanh}, {"rnn_relu", rnn_relu}, {"lstm", lstm}, {"gru", gru},
+        {"layer_norm", layer_norm}, {"rms_norm", rms_norm}, {"attention", attention_of},
+        {"sum", sum}, {"mean", mean}, {"amax", largest}, {"amin", smallest}, {"batch_norm", batch_norm}, {"cast", cast},
+        {"embedding", embedding}, {"join", join}, {"contiguous", contiguous}, {"arange", arange},
+    };
+    for (const auto& o : all)
+        if (name == o.name) return o.prepare;
+    return nullptr;
+}
+
+}  // namespace fw::runtime

@@ -1,0 +1,178 @@
+"""libframework from Python: a model file run by the library that programs in C use, to compare with
+eager."""
+
+import ctypes
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import _native
+from ..dtypes import BY_NAME
+from ..errors import CheckpointError, FrameworkError
+from ..tensor import Tensor, wrap
+from .format import TYPES
+
+_NAMES = {number: name for name, number in TYPES.items()}
+_FILE = {"darwin": "libframework.dylib", "win32": "framework.dll"}.get(sys.platform, "libframework.so")
+
+
+class _View(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("type", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+    ]
+
+
+class _Port(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("shape", ctypes.c_int64 * 12),
+    ]
+
+
+class RuntimeModelError(FrameworkError, RuntimeError):
+    """A model file that the library does not load, or inputs that it does not take."""
+
+
+_opened: list = []
+
+
+def _library() -> Any:
+    if _opened:
+        return _opened[0]
+    where = getattr(_native.module, "__file__", None)
+    path = Path(where).with_name(_FILE) if where else None
+    if path is None or not path.exists():
+        raise RuntimeModelError(
+            "runtime: libframework is not beside the native kernels; install the package with "
+            "them (framework.config says why they are missing)"
+        )
+    found = ctypes.CDLL(str(path))
+    for name in (
+        "framework_model_load",
+        "framework_model_read",
+        "framework_model_run",
+        "framework_request_new",
+        "framework_model_input",
+        "framework_model_output",
+        "framework_model_inputs",
+        "framework_model_outputs",
+        "fw_set_threads",
+        "fw_threads",
+        "fw_version",
+    ):
+        getattr(found, name).restype = ctypes.c_int
+    found.framework_model_free.restype = found.framework_request_free.restype = None
+    _opened.append(found)
+    return found
+
+
+class CompiledModel:
+    """A model file in libframework: called with tensors, it gives tensors, by the code that runs without
+    Python.
+
+        Each call has a request of its own unless one thread calls after another; a model may be used by
+    several threads.
+
+        >>> fw.runtime.load("model.fwk")(fw.randn(2, 3))  # doctest: +SKIP
+    """
+
+    def __init__(self, source: bytes | str) -> None:
+        self._lib = _library()
+        self._model = ctypes.c_void_p()
+        self._free: list[Any] = []
+        why = ctypes.create_string_buffer(480)
+        if isinstance(source, bytes):
+            status = self._lib.framework_model_read(
+                source, ctypes.c_size_t(len(source)), ctypes.byref(self._model), why
+            )
+        else:
+            status = self._lib.framework_model_load(source.encode(), ctypes.byref(self._model), why)
+        if status:
+            raise CheckpointError(f"runtime.load: {why.value.decode(errors='replace')}")
+        self.inputs = self._ports("input")
+        self.outputs = self._ports("output")
+
+    def _ports(self, kind: str) -> list[tuple[str, str, tuple]]:
+        """(name, dtype, shape) of each; None for a size that each run may choose."""
+        found = []
+        for i in range(getattr(self._lib, f"framework_model_{kind}s")(self._model)):
+            port = _Port()
+            getattr(self._lib, f"framework_model_{kind}")(self._model, i, ctypes.byref(port))
+            shape = tuple([None if n < 0 else n for n in port.shape[: max(port.ndim, 0)]])
+            found.append((port.name.decode(), _NAMES[port.type], shape))
+        return found
+
+    def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
+        """The outputs for these arrays, as copies."""
+        request = self._free.pop() if self._free else self._request()
+        try:
+            given = (_View * max(len(arrays), 1))(*[_view(a) for a in arrays])
+            wanted = (_View * max(len(self.outputs), 1))()
+            why = ctypes.create_string_buffer(480)
+            if self._lib.framework_model_run(request, given, len(arrays), wanted, len(self.outputs), why):
+                raise RuntimeModelError(f"runtime: {why.value.decode(errors='replace')}")
+            return [_array(v) for v in wanted[: len(self.outputs)]]
+        finally:
+            self._free.append(request)
+
+    def _request(self) -> Any:
+        made = ctypes.c_void_p()
+        if self._lib.framework_request_new(self._model, ctypes.byref(made)):
+            raise MemoryError("runtime: no memory for a request")
+        return made
+
+    def __call__(self, *inputs: Tensor) -> Any:
+        """A tensor, or a list of them if the model has several outputs."""
+        made = [wrap(a) for a in self.run(*[t.detach()._array for t in inputs])]
+        return made[0] if len(made) == 1 else made
+
+    def __del__(self) -> None:
+        if getattr(self, "_model", None):
+            for request in self._free:
+                self._lib.framework_request_free(request)
+            self._lib.framework_model_free(self._model)
+            self._model = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        def shown(ports: list) -> str:
+            return ", ".join(f"{name}: {dtype}{list(shape)}" for name, dtype, shape in ports)
+
+        return f"CompiledModel({shown(self.inputs)} -> {', '.join(o[0] for o in self.outputs)})"
+
+
+def load(f: str | Path) -> CompiledModel:
+    """The model of a file that ``runtime.export`` wrote, run by libframework.
+
+        Raises CheckpointError for another or a damaged file, RuntimeModelError where the library is not
+    installed.
+
+        >>> model = fw.runtime.load("model.fwk")  # doctest: +SKIP
+    """
+    return CompiledModel(str(f))
+
+
+def set_threads(n: int) -> None:
+    """How many threads share a call of the library, which has a pool of its own."""
+    _library().fw_set_threads(n)
+
+
+def _view(a: np.ndarray) -> _View:
+    sizes = ctypes.c_int64 * max(a.ndim, 1)
+    return _View(a.ctypes.data, TYPES.get(a.dtype.name, 7), a.ndim, sizes(*a.shape), sizes(*a.strides))
+
+
+def _array(v: _View) -> np.ndarray:
+    shape, strides = v.shape[: v.ndim], v.strides[: v.ndim]
+    dtype = np.dtype(BY_NAME[_NAMES[v.type]].numpy)
+    reach = sum((n - 1) * s for n, s in zip(shape, strides) if s > 0) + dtype.itemsize
+    low = sum((n - 1) * s for n, s in zip(shape, strides) if s < 0)
+    raw = (ctypes.c_char * (reach - low)).from_address(v.data + low)
+    return np.array(np.ndarray(tuple(shape), dtype, raw, -low, tuple(strides)))

@@ -1,0 +1,327 @@
+"""Models without Python: files of runtime.export, run by libframework with eager's bits."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import framework as fw
+import framework.nn.functional as F
+from framework import _native, nn
+from framework.errors import CheckpointError
+
+SOURCES = Path(_native.__file__).with_name("library")
+LIBRARY = Path(getattr(_native.module, "__file__", None) or "none").with_name("libframework.so")
+pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason="libframework is not beside the extension")
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.before, self.after = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = (
+            a.view(b, t, self.heads, -1).transpose(1, 2) for a in self.qkv(self.before(x)).chunk(3, -1)
+        )
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(a.transpose(1, 2).reshape(b, t, d))
+        return x + self.mlp(self.after(x))
+
+
+class GPT(nn.Module):
+    def __init__(self, characters=27, width=32, layers=2, longest=64):
+        super().__init__()
+        self.characters, self.places = nn.Embedding(characters, width), nn.Embedding(longest, width)
+        self.blocks = nn.Sequential(*[Block(width, 4) for _ in range(layers)])
+        self.norm, self.out = nn.LayerNorm(width), nn.Linear(width, characters, bias=False)
+
+    def forward(self, x):
+        here = self.characters(x) + self.places(fw.arange(x.shape[1]))
+        return self.out(self.norm(self.blocks(here)))
+
+
+class Tagger(nn.Module):
+    def __init__(self, cell, **settings):
+        super().__init__()
+        self.words, self.out = (
+            nn.Embedding(50, 12),
+            nn.Linear(20 * (2 if settings.get("bidirectional") else 1), 7),
+        )
+        self.cells = cell(12, 20, 2, batch_first=True, **settings)
+
+    def forward(self, x):
+        y, _ = self.cells(self.words(x))
+        return F.log_softmax(self.out(y), -1), y[:, -1]
+
+
+def classifier(side=24):
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1),
+        nn.BatchNorm2d(16),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 40, 3, padding=1),
+        nn.BatchNorm2d(40),
+        nn.ReLU(),
+        nn.AvgPool2d(2),
+        nn.Conv2d(40, 40, 3, padding=1, groups=40),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(40, 10),
+        nn.Softmax(1),
+    ).eval()
+
+
+BATCH, BOTH = {"x": {0: "batch"}}, {"x": {0: "batch", 1: "length"}}
+words = lambda: fw.randint(0, 27, (2, 9))
+CASES = {
+    "linear": (lambda: nn.Linear(5, 3), lambda: fw.randn(2, 5), BATCH),
+    "mlp": (
+        lambda: nn.Sequential(nn.Linear(9, 16), nn.ReLU(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 4)),
+        lambda: fw.randn(2, 9),
+        BATCH,
+    ),
+    "cnn": (classifier, lambda: fw.randn(2, 3, 24, 24), BATCH),
+    "gpt": (GPT, words, BOTH),
+    "lstm": (lambda: Tagger(nn.LSTM), words, BOTH),
+    "gru": (lambda: Tagger(nn.GRU, bidirectional=True), words, BOTH),
+    "rnn": (lambda: Tagger(nn.RNN, nonlinearity="relu"), words, BOTH),
+    "double": (
+        lambda: nn.Sequential(nn.Linear(4, 4), nn.Sigmoid(), nn.LayerNorm(4)).double(),
+        lambda: fw.randn(3, 4, dtype=fw.float64),
+        BATCH,
+    ),
+}
+
+
+class Plain(nn.Module):
+    """Layers called one by one, as most programs write them; pictures of bytes."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.conv2, self.norm2 = nn.Conv2d(8, 8, 3, stride=2), nn.BatchNorm2d(8)
+        self.drop, self.out = nn.Dropout(0.25), nn.Linear(8, 10)
+
+    def forward(self, image):
+        x = image.float() / 255
+        x = F.max_pool2d(F.relu(self.norm1(self.conv1(x))), 2)
+        x = self.drop(F.relu(self.norm2(self.conv2(x))))
+        x = self.out(x.mean((2, 3)))
+        return x - x.amax(1, keepdim=True), x.sum()
+
+
+CASES["plain"] = (Plain, lambda: fw.randint(0, 256, (2, 1, 12, 12), dtype=fw.uint8), BATCH)
+
+
+def exported(name, f=None):
+    fw.manual_seed(7)
+    make, example, axes = CASES[name]
+    model = make().eval()
+    return model, fw.runtime.export(
+        model, example(), f, dynamic_axes={"input": axes["x"]}, input_names=["input"]
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_model_gives_the_bits_of_eager(name, tmp_path):
+    path = tmp_path / "model.fwk"
+    model, made = exported(name, path)
+    assert {c["batch"] for c in made.checked} >= {1, 2, 5}
+    ready = fw.runtime.load(path)
+    for batch in (1, 3, 2, 3, 7, 11, 1):  # more sizes than a request keeps plans for
+        x = CASES[name][1]()
+        x = fw.cat([x] * batch)[: batch + 1]
+        with fw.no_grad():
+            wanted = model(x)
+        given = ready(x)
+        for a, b in zip(wanted, given) if isinstance(wanted, tuple) else [(wanted, given)]:
+            assert a.shape == b.shape and a.dtype is b.dtype and (a == b).all()
+
+
+def test_elementwise_programs_broadcast_mix_and_transpose():
+    def f(x, y):
+        z = (x.transpose(0, 1) * 2 + y).exp() - 1
+        return fw.where(z > 0.5, z, -z), x > 0.5, x.sqrt(), fw.floor(y) + 0.25
+
+    x, y = fw.rand(4, 3), fw.rand(4)
+    made = fw.runtime.export(f, (x, y))
+    assert len(made.checked) == 1
+
+
+def test_inputs_may_lie_anyhow_and_must_fit(tmp_path):
+    path = tmp_path / "model.fwk"
+    model, _ = exported("mlp", path)
+    ready = fw.runtime.load(path)
+    assert "float32" in repr(ready) and ready.inputs == [("input", "float32", (None, 9))]
+    x = fw.randn(9, 6).T[::2]
+    with fw.no_grad():
+        assert (ready(x) == model(x)).all()
+    for wrong, why in [
+        ((fw.randn(2, 8),), "dimension 1 is 8"),
+        ((fw.randn(9),), "number of dimensions"),
+        ((fw.randn(2, 9).double(),), "another type"),
+        ((), "1 inputs and 1 outputs"),
+        ((fw.randn(0, 9),), "a size of 0"),
+    ]:
+        with pytest.raises(RuntimeError, match=why):
+            ready(*wrong)
+
+
+def test_positions_behind_a_table_are_an_error():
+    _, made = exported("gpt")
+    ready = fw.runtime.CompiledModel(made.data)
+    with pytest.raises(RuntimeError, match="the position 27 in a table of 27 rows"):
+        ready(fw.full((1, 3), 27))
+    ready(fw.zeros(1, 3, dtype=fw.int64))
+
+
+def test_several_requests_at_once_share_nothing():
+    model, made = exported("gpt")
+    ready = fw.runtime.CompiledModel(made.data)
+    inputs = [fw.randint(0, 27, (2, n)) for n in range(3, 9)]
+    with fw.no_grad():
+        wanted = [model(x) for x in inputs]
+    wrong = []
+
+    def serve(i):
+        for _ in range(20):
+            if not (ready(inputs[i]) == wanted[i]).all():
+                wrong.append(i)
+
+    threads = [threading.Thread(target=serve, args=(i,)) for i in range(len(inputs))]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+def test_damaged_files_are_refused():
+    _, made = exported("linear")
+    rng = np.random.default_rng(3)
+    for size in range(0, len(made.data), 3):
+        with pytest.raises(CheckpointError):
+            fw.runtime.CompiledModel(made.data[:size])
+    for _ in range(300):
+        data = bytearray(made.data)
+        data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+        with pytest.raises(CheckpointError):
+            fw.runtime.CompiledModel(bytes(data))
+    with pytest.raises(CheckpointError, match="version 9"):
+        fw.runtime.CompiledModel(made.data[:8] + b"\x09" + made.data[9:])
+
+
+def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "model.fwk"
+    with pytest.raises(fw.runtime.ExportError, match=r"(?s)2 operations.*sort.*test_runtime.*cumsum"):
+        fw.runtime.export(lambda x: x.sort()[0] + x.cumsum(0), fw.randn(4), path)
+    assert list(tmp_path.iterdir()) == []
+    exported("linear", path)
+    assert [p.name for p in tmp_path.iterdir()] == ["model.fwk"]
+
+
+def compiled(tmp_path, source):
+    compiler = shutil.which("c++" if source.endswith("cpp") else "cc")
+    if compiler is None:
+        pytest.skip("no compiler")
+    program = tmp_path / source.partition(".")[0]
+    standard = "-std=c++17" if source.endswith("cpp") else "-std=c99"
+    done = subprocess.run(
+        [
+            compiler,
+            "-Wall",
+            "-Wextra",
+            "-Werror",
+            standard,
+            SOURCES / source,
+            f"-I{SOURCES}",
+            f"-I{SOURCES.parent}",
+            f"-L{LIBRARY.parent}",
+            "-lframework",
+            f"-Wl,-rpath,{LIBRARY.parent}",
+            "-o",
+            program,
+        ],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return program
+
+
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def photo():
+    """A photo as (height, width, 3) bytes: that of scikit-learn, or made up."""
+    try:
+        from sklearn.datasets import load_sample_image
+
+        return np.ascontiguousarray(load_sample_image("china.jpg"))
+    except ImportError:
+        y, x = np.mgrid[:90, :120]
+        return np.stack([x * 2, y * 2, (x * y) % 256], -1).astype(np.uint8)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
+def test_a_photo_is_classified_in_c(tmp_path):
+    program = compiled(tmp_path, "classify.c")
+    model, _ = exported("cnn", tmp_path / "cnn.fwk")
+    pixels = photo()
+    height, width, _ = pixels.shape
+    (tmp_path / "photo.ppm").write_bytes(b"P6 %d %d 255\n" % (width, height) + pixels.tobytes())
+    (tmp_path / "labels.txt").write_text("".join(f"class {i}\n" for i in range(10)))
+    said = run(program, tmp_path / "cnn.fwk", tmp_path / "photo.ppm", tmp_path / "labels.txt")
+    side = min(height, width)
+    rows = np.arange(24) * side // 24
+    cut = pixels[(height - side) // 2 + rows][:, (width - side) // 2 + rows].astype(np.float32) / np.float32(
+        255
+    )
+    with fw.no_grad():
+        scores = model(fw.from_numpy(np.ascontiguousarray(cut.transpose(2, 0, 1)[None]))).numpy()[0]
+    order = np.argsort(-scores, kind="stable")[:5]
+    lines = [line.split() for line in said.splitlines()]
+    assert [int(line[1]) for line in lines] == order.tolist()
+    assert [float.fromhex(line[3]) for line in lines] == scores[order].tolist()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
+def test_text_is_generated_in_cpp(tmp_path):
+    program = compiled(tmp_path, "generate.cpp")
+    model, _ = exported("gpt", tmp_path / "gpt.fwk")
+    alphabet = "abcdefghijklmnopqrstuvwxyz "
+    (tmp_path / "characters.txt").write_text(alphabet)
+    said = run(program, tmp_path / "gpt.fwk", tmp_path / "characters.txt", "once upon", "40")
+    text = [alphabet.index(c) for c in "once upon"]
+    with fw.no_grad():
+        for _ in range(40):
+            text.append(int(model(fw.tensor([text]))[0, -1].argmax()))
+    assert said == "".join(alphabet[i] for i in text) + "\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
+def test_framework_run_reads_and_writes_npy(tmp_path):
+    program = compiled(tmp_path, "run.cpp")
+    model, _ = exported("lstm", tmp_path / "lstm.fwk")
+    x = fw.randint(0, 50, (3, 6))
+    np.save(tmp_path / "x.npy", x.numpy())
+    run(program, tmp_path / "lstm.fwk", tmp_path / "x.npy", "--out", tmp_path / "y", "--threads", "1")
+    with fw.no_grad():
+        for i, wanted in enumerate(model(x)):
+            assert (np.load(tmp_path / f"y{i}.npy") == wanted.numpy()).all()
+    failed = subprocess.run([program, tmp_path / "x.npy"], capture_output=True, text=True)
+    assert failed.returncode == 1 and "not a model file" in failed.stderr
