@@ -167,6 +167,8 @@ class Segment:
                 p = None
                 if late.isdisjoint(reads):
                     p = fusion.part(step, self.shapes)
+                    if p is not None and self._gathers(step, reads):
+                        p = None
                     if p is None and any(not reads.isdisjoint(q.result for q in g) for g in self.open):
                         direct += 1
                     elif p is None:
@@ -180,6 +182,11 @@ class Segment:
             while self.open:
                 self._close(self.open[0])
             steps = waiting
+
+    def _gathers(self, step: Step, reads: set) -> bool:
+        """Whether it adds up gradients that kernels of their own give: at once, while they are cached."""
+        return step.kernel is add and step.results[0] == "g" and not all(
+            any(name == q.result for g in self.open for q in g) for name in reads)
 
     def _join(self, p: fusion.Part, reads: set) -> None:
         """Put an elementwise step into a pass that is open, or begin one."""
