@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+import framework._native  # noqa: E402
+
 logging.getLogger("traitlets").setLevel(logging.WARNING)  # a line per page that runs
 
 project = "framework"
@@ -34,7 +36,10 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "build" / "docs-cells")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-if not all(find_spec(name) for name in ("onnx", "onnxruntime", "sklearn")):  # shown without results then
+needed = [find_spec(name) for name in ("onnx", "onnxruntime", "sklearn")]
+native = getattr(framework._native.module, "__file__", None)
+if not all(needed) or not native or not Path(native).with_name("libframework.so").exists():
+    # shown without results
     nb_execution_excludepatterns = ["docs/production.md"]
 nb_execution_in_temp = True
 nb_merge_streams = True
