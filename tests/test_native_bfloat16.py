@@ -123,6 +123,8 @@ NUMBERS = [np.float32, np.float64, np.int32, np.int64, np.int16, np.uint8, np.in
 @pytest.mark.parametrize("size", [1, 7, 16, 33, 70_001])
 def test_conversions_have_the_bits_of_ml_dtypes(dtype, size):
     values = np.random.default_rng(size).standard_normal(size) * 100
+    if dtype is np.uint8:
+        values = np.abs(values) % 250  # what becomes of numbers below 0 is the processor's choice
     x = values.astype(dtype)
     for array in (x, x[::-1], x.reshape(1, -1).T):
         out = native.cast(array, BF16)

@@ -11,8 +11,8 @@ set -eu
 cd "$(dirname "$0")/../.."
 folder=$(realpath -m "${1:-build/arm}")
 shift || true
-tests=${*:-tests/test_quantization.py tests/test_native_gemm.py tests/test_native_accuracy.py tests/test_native_norm.py
-    tests/test_float16.py tests/test_library.py}
+tests=${*:-tests/test_quantization.py tests/test_float16.py tests/test_native_accuracy.py tests/test_native_bfloat16.py
+    tests/test_native_gemm.py tests/test_native_norm.py}
 python=${PYTHON:-python}
 cross=aarch64-linux-gnu
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -38,9 +38,9 @@ cat >"$folder/python" <<END
 exec qemu-aarch64-static -L "$folder/root" "$folder/root/usr/bin/python$version" "\$@"
 END
 chmod +x "$folder/python"
-[ -e "$folder/site/numpy" ] || "$python" -m pip install -q --target "$folder/site" --only-binary=:all: \
+[ -e "$folder/site/mpmath" ] || "$python" -m pip install -q --target "$folder/site" --only-binary=:all: \
     --platform manylinux_2_28_aarch64 --platform manylinux_2_27_aarch64 --platform manylinux2014_aarch64 \
-    --python-version "$version" numpy pytest hypothesis tqdm ml_dtypes
+    --python-version "$version" numpy pytest hypothesis tqdm ml_dtypes mpmath
 
 echo "== building"
 cat >"$folder/toolchain.cmake" <<END
