@@ -314,6 +314,12 @@ def test_arguments_that_do_not_fit_are_refused():
 
 
 @needs_native
+def test_a_number_beside_an_empty_array_is_refused():
+    """One was read from the empty array, which only a sanitizer saw."""
+    assert native.special_zeta(np.zeros((2, 0)), np.array(1.0)) is NotImplemented
+
+
+@needs_native
 def test_steps_that_are_done_once_cannot_write_past_the_result():
     """They fill buffers of 64 numbers: into an array of two, that was a heap overflow, seen long after."""
     with pytest.raises(ValueError, match="once"):

@@ -287,6 +287,7 @@ template <class T, class F> nb::object each_pair(const Array& x, const Array& y,
 template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     if (!x.is_float() || !y.usable() || y.type() != x.type() || !x.contiguous() || !y.contiguous())
         return not_implemented();
+    if (!x.size() || !y.size()) return not_implemented();  // a single number beside none
     const bool single = (x.size() == 1 && x.ndim() <= y.ndim()) || (y.size() == 1 && y.ndim() <= x.ndim());
     if (!single && !x.same_shape(y)) return not_implemented();
     return x.is<float>() ? each_pair<float>(x, y, f) : each_pair<double>(x, y, f);
