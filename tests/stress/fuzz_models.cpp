@@ -64,16 +64,16 @@ int64_t interesting() {
 }
 
 void damage(Bytes& b, const Bytes& other) {
-    uint64_t words = 0;
-    if (b.size() >= 32) std::memcpy(&words, b.data() + 24, 8);
-    words = std::min<uint64_t>(words, b.size() > 64 ? (b.size() - 64) / 8 : 0);
     for (int64_t n = 1 + any(4); n > 0; --n) {
+        uint64_t words = 0;
+        if (b.size() >= 32) std::memcpy(&words, b.data() + 24, 8);
+        words = std::min<uint64_t>(words, b.size() > 64 ? (b.size() - 64) / 8 : 0);
         const int64_t kind = any(16);
         if (kind < 8 && words) {
             char* p = b.data() + 64 + 8 * any(int64_t(words));
             int64_t w;
             std::memcpy(&w, p, 8);
-            w = any(2) ? interesting() : w + any(5) - 2;
+            w = any(2) ? interesting() : int64_t(uint64_t(w) + uint64_t(any(5)) - 2);
             std::memcpy(p, &w, 8);
         } else if (kind < 10 && words) {  // two words change places
             char *p = b.data() + 64 + 8 * any(int64_t(words)), *q = b.data() + 64 + 8 * any(int64_t(words));
@@ -159,6 +159,7 @@ int main(int argc, char** argv) {
         damage(b, files[size_t(any(int64_t(files.size())))]);
         if (const char* keep = std::getenv("FUZZ_KEEP")) {  // the file at work, for whoever looks at a crash
             std::FILE* f = std::fopen(keep, "wb");
+            if (!f) return 2;
             std::fwrite(b.data(), 1, b.size(), f);
             std::fclose(f);
         }
