@@ -6,6 +6,7 @@
 // Even and odd steps are summed apart, one after the other, then together, then into C; denormal numbers are 0.
 #pragma once
 
+#include <cstdlib>
 #include <cstring>
 
 #include "base/bf16.h"
@@ -67,8 +68,11 @@ class Twin {
 #if FW_AMX
 
 // Whether there is one, the system keeps its registers, and lets this process use it (which has to be asked for).
+// Only where FRAMEWORK_AMX=on asks for it: no machine that has one has run this yet.
 inline bool available() {
     static const bool has = [] {
+        const char* wanted = std::getenv("FRAMEWORK_AMX");
+        if (!wanted || std::strcmp(wanted, "on") != 0) return false;
         unsigned a = 0, b = 0, c = 0, d = 0;
         if (!__get_cpuid(1, &a, &b, &c, &d) || !(c >> 27 & 1)) return false;  // xgetbv
         unsigned kept, rest;
