@@ -120,5 +120,6 @@ def test_sparse_kernels_are_their_formulas(dtype):
 def test_no_native_kernel_was_left_out():
     if len(ran) < len(ROWS):
         pytest.skip("knows only after the whole table in one process")
-    missing = {op.name for op in OPS if op.native} - STATEFUL - compared
+    quantized = {"int8_conv", "int8_linear"}  # tests/test_quantization.py compares them
+    missing = {op.name for op in OPS if op.native} - STATEFUL - quantized - compared
     assert not missing, f"no sample reaches the kernels of {sorted(missing)}"

@@ -197,6 +197,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     Batches broadcast. All differences are formed, so no digits are lost to a shortcut; ``compute_mode`` is
     accepted and changes nothing. Memory grows as m * n, for p other than 1 and 2, in derivatives of
     derivatives and on a GPU as m * n * k. At distance 0 the gradient is 0.
+    What ``jit.trace`` and ``vmap`` run adds in another order: the last bit may be another.
 
     >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
