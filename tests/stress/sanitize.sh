@@ -10,7 +10,7 @@ cd "$(dirname "$0")/../.."
 sanitizers=${1:-address,undefined} calls=${2:-20000} python=${PYTHON:-python} build=${BUILD:-build/sanitized}
 cmake -S framework/_native -B "$build" -G Ninja -DPython_EXECUTABLE="$(command -v "$python")" -DFW_SANITIZE="$sanitizers" > /dev/null
 cmake --build "$build"
-module=$(ls "$build"/avx512.*.so "$build"/avx2.*.so "$build"/baseline.*.so 2> /dev/null | head -1)
+module=$({ ls "$build"/avx512.*.so "$build"/avx2.*.so "$build"/baseline.*.so 2> /dev/null || true; } | head -1)  # the widest
 recorder=$("$python" -c 'from framework import _native; print(_native.module.__file__)')
 library=$([ "$sanitizers" = thread ] && echo libtsan.so || echo libasan.so)
 export ASAN_OPTIONS=detect_leaks=0,allocator_may_return_null=1,max_allocation_size_mb=512,abort_on_error=1
