@@ -171,11 +171,13 @@ def test_inputs_may_lie_anyhow_and_must_fit(tmp_path):
         ((fw.randn(2, 8),), "dimension 1 is 8"),
         ((fw.randn(9),), "number of dimensions"),
         ((fw.randn(2, 9).double(),), "another type"),
-        ((), "1 inputs and 1 outputs"),
+        ((), "takes 1 inputs .input., got 0"),
         ((fw.randn(0, 9),), "a size of 0"),
     ]:
         with pytest.raises(RuntimeError, match=why):
             ready(*wrong)
+    with pytest.raises(TypeError, match="input 0 must be a Tensor, got .*ndarray"):
+        ready(x.numpy())
 
 
 def test_positions_behind_a_table_are_an_error():

@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import _native
 from ..dtypes import BY_NAME
-from ..errors import CheckpointError, FrameworkError
+from ..errors import CheckpointError, FrameworkError, kind_of
 from ..tensor import Tensor, wrap
 from .format import TYPES
 
@@ -112,6 +112,11 @@ class CompiledModel:
 
     def run(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """The outputs for these arrays, as copies."""
+        if len(arrays) != len(self.inputs):
+            names = ", ".join(name for name, *_ in self.inputs)
+            raise RuntimeModelError(
+                f"runtime: the model takes {len(self.inputs)} inputs ({names}), got {len(arrays)}"
+            )
         request = self._free.pop() if self._free else self._request()
         try:
             given = (_View * max(len(arrays), 1))(*[_view(a) for a in arrays])
@@ -130,7 +135,14 @@ class CompiledModel:
         return made
 
     def __call__(self, *inputs: Tensor) -> Any:
-        """A tensor, or a list of them if the model has several outputs."""
+        """A tensor, or a list of them if the model has several outputs.
+
+        Raises TypeError for what is no tensor, RuntimeModelError for shapes and dtypes that do not fit.
+        """
+        for number, t in enumerate(inputs):
+            if not isinstance(t, Tensor):
+                raise TypeError(f"runtime: input {number} must be a Tensor, got {kind_of(t)}; for NumPy "
+                                f"arrays use model.run(*arrays)")
         made = [wrap(a) for a in self.run(*[t.detach()._array for t in inputs])]
         return made[0] if len(made) == 1 else made
 

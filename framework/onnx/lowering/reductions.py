@@ -54,6 +54,14 @@ def variance(g: Graph, x: Edge, dims: Any, correction: Any, keepdim: bool) -> Ed
     return reduced(g, "ReduceSum", square, axes, keepdim) / g.like(count - correction, x)
 
 
+def distances(g: Graph, x: Edge, y: Edge, p: float) -> Edge:
+    """Of all rows of x and all rows of y, p being 1 or 2."""
+    n = x.ndim
+    apart = g.emit("Unsqueeze", (x, g.ints([n - 1]))) - g.emit("Unsqueeze", (y, g.ints([n - 2])))
+    apart = shaped(apart, (*x.shape[:-1], y.shape[-2], x.shape[-1]))
+    return reduced(g, f"ReduceL{int(p)}", apart, (n,), False)
+
+
 def norm(g: Graph, x: Edge, ord: float, dims: Any, keepdim: bool) -> Edge:
     if ord in (1, 2):
         return reduced(g, f"ReduceL{int(ord)}", x, dims, keepdim)

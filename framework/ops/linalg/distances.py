@@ -9,7 +9,6 @@ from ... import _native
 from ...autograd.mode import state
 from ...dtypes import float16, float32
 from ...errors import ShapeError
-from ...quiet import quiet
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
 from ..language.program import SLICES, in_slices, native_kernel
@@ -179,14 +178,13 @@ cdist_grad = Op("cdist_grad", "g x y out", outputs="gx gy", kernel=_cdist_grad_k
                 vjp=_cdist_twice, infer=lambda g, x, y, out, *, p, wanted: tuple([
                     a if want else Meta((0,), x.dtype) for a, want in zip((x, y), wanted)]))
 cdist_op = Op("cdist", "x y", kernel=_cdist_kernel, native="cdist", vjp=_cdist_vjp, arguments="x1 x2",
-              infer=lambda x, y, *, p: Meta((*x.shape[:-1], y.shape[-2]), x.dtype))
+              onnx="distances(x, y, p)", infer=lambda x, y, *, p: Meta((*x.shape[:-1], y.shape[-2]), x.dtype))
 
 
 def _has_kernel(a: Tensor, b: Tensor, p: float) -> bool:
-    """Whether the distances are one kernel: on the CPU, with nobody looking, no batch and no forward mode."""
-    return (_native.module is not None and p in (1, 2) and quiet.run is not None
-            and type(state.enabled) is bool and type(a._array) is np.ndarray and type(b._array) is np.ndarray
-            and a._array.dtype.char in "fd")
+    """Whether the distances are one kernel: on the CPU, with no batch and no forward mode."""
+    return (_native.module is not None and p in (1, 2) and type(state.enabled) is bool
+            and type(a._array) is np.ndarray and type(b._array) is np.ndarray and a._array.dtype.char in "fd")
 
 
 @public(autocast="float32")
@@ -197,7 +195,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0,
     Batches broadcast. All differences are formed, so no digits are lost to a shortcut; ``compute_mode`` is
     accepted and changes nothing. Memory grows as m * n, for p other than 1 and 2, in derivatives of
     derivatives and on a GPU as m * n * k. At distance 0 the gradient is 0.
-    What ``jit.trace`` and ``vmap`` run adds in another order: the last bit may be another.
+    What ``vmap`` runs adds in another order: the last bit may be another.
 
     >>> fw.cdist(fw.tensor([[0.0, 0.0]]), fw.tensor([[3.0, 4.0], [0.0, 1.0]]))
     tensor([[5., 1.]])
