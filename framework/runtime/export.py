@@ -2,7 +2,7 @@
 
 The model is run at several sizes of its dynamic axes, and the runs are made one, as for ONNX
 (``onnx/points.py``); here layers and what follows them stay the joint kernels that Python runs, so that
-the bits are the same. Each step is lowered to a call of the library (``lowering.py``). The finished file
+the bits are the same. Each step is lowered to a call of the library (``lowering/``). The finished file
 then runs in libframework beside the model.
 """
 
@@ -20,7 +20,7 @@ from ..onnx.trace import INPUT, Trace
 from ..seam import intercept
 from ..tensor import Tensor
 from .library import CompiledModel
-from .lowering import Lowered
+from .lowering.traces import lowered
 
 
 class ExportError(FrameworkError, RuntimeError):
@@ -102,16 +102,16 @@ def export(
     with call:
         points = Points(call, symbols)
         trace = points.unified()
-        made = Lowered(trace, points)
-        if made.lacking:
+        model_file, lacking = lowered(trace, points)
+        if lacking:
             raise ExportError(
-                f"runtime.export: {len(made.lacking)} operations are not in the library:\n  "
-                + "\n  ".join(made.lacking)
+                f"runtime.export: {len(lacking)} operations are not in the library:\n  "
+                + "\n  ".join(lacking)
             )
-        made.finish(call.output_names(len(trace.outputs)))
-        data = made.writer.bytes()
+        model_file.name_outputs(call.output_names(len(trace.outputs)))
+        data = model_file.writer.bytes()
         checked = _checked(call, points, data, [v.name for v in trace.values if v.kind == INPUT])
-    exported = ExportedModel(data, len(made.writer.steps), checked)
+    exported = ExportedModel(data, len(model_file.writer.steps), checked)
     if f is not None:
         exported.save(f)
     return exported

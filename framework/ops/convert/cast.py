@@ -15,15 +15,17 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from .memory_format import copy_in, in_format
 
-cast = Op("cast", "x", onnx="converted(x, dtype)", batch=leading, jvp="linear", moves=True, native="cast",
+cast = Op("cast", "x", onnx="converted(x, dtype)", runtime="converted(x)",
+          batch=leading, jvp="linear", moves=True, native="cast",
           kernel=lambda xp, x, *, dtype: _converted(x, _numpy(dtype)),
           infer=lambda x, *, dtype: Meta(x.shape, dtypes.as_dtype(_numpy(dtype))),
           vjp={"x": lambda g, x_dtype: cast(g, dtype=x_dtype)})
-clone_op = Op("clone", "x", onnx="x", batch=leading, jvp="linear", moves=True, native="clone",
+clone_op = Op("clone", "x", onnx="x", runtime="contiguous(x)",
+              batch=leading, jvp="linear", moves=True, native="clone",
               kernel=lambda xp, x: xp.array(x, copy=True, order="C"),
               infer=lambda x: x, vjp={"x": lambda g: g})
-contiguous_op = Op("contiguous", "x", onnx="x", jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x),
-                   batch=leading,
+contiguous_op = Op("contiguous", "x", onnx="x", runtime="contiguous(x)",
+                   jvp="linear", kernel=lambda xp, x: xp.ascontiguousarray(x), batch=leading,
                    native="contiguous", infer=lambda x: x, vjp={"x": lambda g: g}, view="maybe")
 
 

@@ -250,6 +250,7 @@ def _flops(x: tuple, w: tuple, b: Any, out_shape: tuple) -> int:
 
 
 conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
+          runtime="conv(x, w, b, stride, padding, dilation, groups)",
           kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer, device=cuda.conv,
           batch=batch_conv,
           vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)

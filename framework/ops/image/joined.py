@@ -38,8 +38,8 @@ class _Joined(Op):
 class _WithRelu(_Joined):
     """A layer and relu; two nodes, that of relu behind the layer's."""
 
-    def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op) -> None:
-        super().__init__(name, inputs, native, layer, vjp=lambda g: None, infer=layer.infer)
+    def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op, **record: Any) -> None:
+        super().__init__(name, inputs, native, layer, vjp=lambda g: None, infer=layer.infer, **record)
 
     def node(self, inputs: tuple, arrays: Any, results: tuple, settings: dict) -> Node:
         between = wrap(results[0]._array, node=self.layer.node(inputs, arrays, results, settings))
@@ -54,9 +54,12 @@ def _conv_and_norm(x: Any, w: Any, b: Any, *norm: Any, **settings: Any) -> Any:
     return _conv_then(x, w, b, **settings, norm=norm)
 
 
-_linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_relu, linear_op)
-_conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv)
-_conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv)
+_linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_relu, linear_op,
+                            runtime="linear(x, w, b, True)")
+_conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv, runtime=(
+    "conv(x, w, b, stride, padding, dilation, groups, relu=True)"))
+_conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv, runtime=(
+    "conv(x, w, b, stride, padding, dilation, groups, (mean, var, weight, bias), eps, relu)"))
 
 
 def _joined(op: _Joined, inputs: tuple, arrays: tuple, recorded: bool, settings: dict) -> Tensor | None:

@@ -175,6 +175,7 @@ def _max_vjp(g: Any, x: Any, kernel: tuple, stride: tuple, padding: tuple, dilat
 
 # "out" is a setting here (the output's spatial sizes), so the outputs have other names
 max_pool = Op("max_pool", "x", onnx="pooled('MaxPool', x, kernel, stride, padding, out, dilation)",
+              runtime="max_pool(x, kernel, stride, padding, dilation, out)",
               kernel=_max_kernel, native="max_pool", infer=_pool_infer, outputs="y", device=cuda.max_pool,
               batch=merged(),
               vjp={"x": _max_vjp}, loose_from=NEVER)
@@ -301,6 +302,7 @@ def _avg_spread_on_device(y: Any, *, x_shape: tuple, kernel: tuple, stride: tupl
 
 avg_pool = Op("avg_pool", "x",
               onnx="pooled('AveragePool', x, kernel, stride, padding, out, None, include, divisor)",
+              runtime="mean_pool(x, kernel, stride, padding, out, include, divisor)",
               kernel=_avg_kernel, native="avg_pool", infer=_pool_infer, outputs="y", device=_avg_on_device,
               batch=merged(),
               jvp="linear",

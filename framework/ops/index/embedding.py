@@ -82,7 +82,8 @@ def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, ind
 
 
 embedding_op = Op(
-    "embedding", "weight indices", onnx="Gather(weight, indices, axis=0)", batch=batch_embedding,
+    "embedding", "weight indices", onnx="Gather(weight, indices, axis=0)",
+    runtime="embedding(weight, indices)", batch=batch_embedding,
     vjp={"weight": _embedding_vjp}, native="embedding", device=cuda.take_rows,
     kernel=lambda xp, weight, indices, *, padding, by_frequency: xp.take(weight, indices, axis=0),
     infer=lambda weight, indices, *, padding, by_frequency: Meta(

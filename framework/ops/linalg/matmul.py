@@ -127,8 +127,8 @@ def product_flops(x: tuple, *others: Any, out_shape: tuple) -> int:
     return 2 * math.prod(out_shape) * x[-1]
 
 
-matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", native="matmul", rounds="matmul", kernel=matmul_kernel,
-               device=cuda.matmul,
+matmul_op = Op("matmul", "x y", onnx="MatMul(x, y)", runtime="matmul(x, y)",
+               native="matmul", rounds="matmul", kernel=matmul_kernel, device=cuda.matmul,
                infer=_matmul_infer, jvp="multilinear", vjp={"x": _matmul_x, "y": _matmul_y}, loose_from=3,
                batch=batch_matmul, flops=product_flops)
 
@@ -277,7 +277,7 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out.reshape((size, *lead, out.shape[-1]))
 
 
-linear_op = Op("linear", "x w b", onnx="linear(x, w, b)",
+linear_op = Op("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
                native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
                infer=_linear_infer, batch=batch_linear,
                vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,

@@ -77,6 +77,7 @@ def batch_fixed(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
 
 fixed_norm = Op("batch_norm_eval", "x mean var weight bias",
                 onnx="batch_normed(x, mean, var, weight, bias, eps)",
+                runtime="batch_norm(x, mean, var, weight, bias, eps)",
                 batch=batch_fixed,
                 kernel=_fixed_kernel, native="batch_norm_eval",
                 infer=lambda x, *_, **__: x, vjp=_fixed_vjp)

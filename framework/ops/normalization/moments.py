@@ -240,7 +240,7 @@ def batch_norm_grad(op: Op, size: int, arrays: list, batched: tuple, settings: d
     return tuple(found)
 
 
-def _normalizing(name: str, onnx: str | None = None) -> Op:
+def _normalizing(name: str, onnx: str | None = None, runtime: str | None = None) -> Op:
     """The record of a norm by mean and variance; before it, that of its backward."""
     grad = Op(f"{name}_grad", "g x weight mean var", outputs="gx gw gb", kernel=_grad_kernel,
               batch=batch_norm_grad,
@@ -256,11 +256,12 @@ def _normalizing(name: str, onnx: str | None = None) -> Op:
 
     return Op(name, "x weight bias", outputs="y mean var", differentiable=1, kernel=_norm_kernel, native=name,
               device=cuda.norm, infer=_norm_infer, vjp=pull, batch=batch_norm_of,
-              onnx=onnx)
+              onnx=onnx, runtime=runtime)
 
 
 _NORMED = "normed(x, weight, bias, dims, per, eps)"
-layer_norm_op, group_norm_op = _normalizing("layer_norm", _NORMED), _normalizing("group_norm", _NORMED)
+layer_norm_op = _normalizing("layer_norm", _NORMED, "layer_norm(x, weight, bias, dims, eps)")
+group_norm_op = _normalizing("group_norm", _NORMED)
 batch_norm_op = _normalizing("batch_norm", _NORMED)  # of the batch; with given averages: ``batch_norm_eval``
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    batch=batch_norm_grad,
@@ -277,6 +278,7 @@ def _rms_norm_pull(g: Any, x: Any, weight: Any, var: Any, dims: tuple, per: tupl
 
 
 rms_norm_op = Op("rms_norm", "x weight", onnx="rms_normed(x, weight, dims, per, eps)",
+                 runtime="rms_norm(x, weight, dims, eps)",
                  outputs="y var", differentiable=1, kernel=_rms_kernel,
                  batch=batch_norm_of,
                  native="rms_norm", device=cuda.rms_norm, vjp=_rms_norm_pull,

@@ -95,6 +95,8 @@ class Op(GraphOp):
         ``rounds`` and ``kernel``.
     batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.
     onnx: what it is in ONNX, as an expression over inputs and settings (``framework/onnx/graph.py``).
+    runtime: what it is in a model file of ``runtime.export``, as an expression over inputs and settings
+        (``framework/runtime/lowering``).
     real_indices: whether inputs that name positions may have values where the others are on the meta device.
     strided: whether the result depends on how the input lies in memory.
     flops: ``flops(*shapes, out_shape)``, how many floating-point operations a call takes, for those whose
@@ -118,8 +120,8 @@ class Op(GraphOp):
                  arguments: str | None = None, rounds: str | None = None,
                  loose_from: int | None = None, bare: bool = False, cpu: Callable | None = None,
                  rounded: Callable | None = None, batch: Callable | None = None,
-                 onnx: str | None = None, real_indices: bool = False, strided: bool = False,
-                 flops: Callable | None = None, device: Callable | None = None,
+                 onnx: str | None = None, runtime: str | None = None, real_indices: bool = False,
+                 strided: bool = False, flops: Callable | None = None, device: Callable | None = None,
                  rules_round: bool = True) -> None:
         self.name = name
         self.variadic = inputs.startswith("*")
@@ -146,6 +148,7 @@ class Op(GraphOp):
         self.bare = bare
         self.batch = batch
         self.onnx = onnx
+        self.runtime = runtime
         self.real_indices = real_indices
         self.strided = strided
         self.flops = flops

@@ -82,11 +82,11 @@ log_softmax_grad = Op("log_softmax_grad", "g y", kernel=_log_softmax_grad_kernel
                           "g": _log_softmax_grad_of_g,
                           "y": lambda h, g, y, dim: -h * exp.op(y) * _sum(g, dim)})
 
-softmax_op = Op("softmax", "x", onnx="Softmax(x, axis=dim)",
+softmax_op = Op("softmax", "x", onnx="Softmax(x, axis=dim)", runtime="softmax(x, dim)",
                 kernel=_softmax_kernel, native="softmax", infer=_infer, jvp="symmetric", device=cuda.softmax,
                 batch=along("dim"),
                 vjp={"x": lambda g, out, dim: softmax_grad(g, out, dim=dim)})
-log_softmax_op = Op("log_softmax", "x", onnx="LogSoftmax(x, axis=dim)",
+log_softmax_op = Op("log_softmax", "x", onnx="LogSoftmax(x, axis=dim)", runtime="softmax(x, dim, True)",
                     kernel=_log_softmax_kernel, native="log_softmax", infer=_infer, device=cuda.log_softmax,
                     batch=along("dim"),
                     vjp={"x": lambda g, out, dim: log_softmax_grad(g, out, dim=dim)})

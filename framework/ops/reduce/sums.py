@@ -66,12 +66,12 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim)
 
 
-sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)",
+sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)", runtime="folded('sum', x, dims, keepdim)",
             batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
             device=cuda.folded("sum"),
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
 mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
-             batch=along("dims"),
+             runtime="folded('mean', x, dims, keepdim)", batch=along("dims"),
              jvp="linear", native="mean", kernel=_mean_kernel, infer=_same,
              device=cuda.folded("mean"), rules_round=False, vjp={"x": _mean_vjp})
 

@@ -121,6 +121,7 @@ def _flops(q: tuple, k: tuple, v: tuple, mask: Any, out_shape: tuple) -> int:
 # lse: the logarithm of the sum of each row's exponentials, inf where a row may attend to nothing
 attention = Op("scaled_dot_product_attention", "q k v mask",
                onnx="attention(q, k, v, mask, causal, scale, p)",
+               runtime="attention(q, k, v, mask, causal, scale, p)",
                outputs="out lse", differentiable=1,
                batch=rowwise,
                infer=_infer, kernel=attention_kernel, native="attention", device=cuda.attention,

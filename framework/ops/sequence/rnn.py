@@ -278,6 +278,7 @@ lstm_op = Op(
     kernel=_lstm_kernel, native="lstm", device=cuda_rnn.lstm, outputs="y h c gates cells",
     differentiable=3, infer=_lstm_infer,
     onnx="recurrent('LSTM', x, (h0, c0), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0, 3, 1, 2))",
+    runtime="recurrent('lstm', (x, h0, c0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
     vjp=lambda g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes, reverse, needs: _asked(
         lstm_grad(*g, x, h0, c0, w_ih, w_hh, b_ih, b_hh, y, gates, cells, sizes=sizes, reverse=reverse,
                   wanted=needs), needs))
@@ -294,6 +295,7 @@ gru_op = Op(
     differentiable=2, infer=_gru_infer,
     onnx="recurrent('GRU', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (1, 0, 2), "
          "linear_before_reset=1)",
+    runtime="recurrent('gru', (x, h0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, gates, sizes, reverse, needs: _asked(
         gru_grad(*g, x, h0, w_ih, w_hh, b_ih, b_hh, y, gates, sizes=sizes, reverse=reverse, wanted=needs),
         needs))
@@ -309,6 +311,7 @@ rnn_op = Op(
     "rnn", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
     kernel=_rnn_kernel, native="rnn", outputs="y h", infer=_rnn_infer,
     onnx="recurrent('RNN', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0,), activations=active(relu))",
+    runtime="recurrent('rnn_relu' if relu else 'rnn_tanh', (x, h0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes, reverse, relu, needs: _asked(
         rnn_grad(*g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes=sizes, reverse=reverse, relu=relu,
                  wanted=needs), needs))

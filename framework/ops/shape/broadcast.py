@@ -84,7 +84,7 @@ def batch_size(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 sum_to = Op("sum_to_size", "x", native="sum_to_size", kernel=_sum_to_kernel, infer=_sum_to_infer,
             batch=batch_size, jvp="linear", vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
-expand = Op("expand", "x", onnx="expanded(x, size)",
+expand = Op("expand", "x", onnx="expanded(x, size)", runtime="expanded(x)",
             kernel=_expand_kernel, infer=_expand_infer, jvp="linear", view=True,
             batch=batch_size, vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 

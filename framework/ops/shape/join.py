@@ -37,7 +37,7 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
     return grads
 
 
-cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)",
+cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)", runtime="joined(xs, dim)",
             kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
             batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat")
@@ -64,7 +64,7 @@ def batch_stack(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
     return call(op, *arrays, dim=settings["dim"] % arrays[0].ndim + 1)
 
 
-stack_op = Op("stack", "*xs", onnx="stacked(xs, dim)",
+stack_op = Op("stack", "*xs", onnx="stacked(xs, dim)", runtime="stacked(xs, dim)",
               kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
               batch=batch_stack,
               vjp=_stack_vjp, jvp="linear", native="stack")

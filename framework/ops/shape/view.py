@@ -64,7 +64,7 @@ def full_shape(old: tuple[int, ...], new: tuple[int, ...], op: str) -> tuple[int
     return new
 
 
-reshape_op = Op("reshape", "x", onnx="reshaped(x, shape)",
+reshape_op = Op("reshape", "x", onnx="reshaped(x, shape)", runtime="reshaped(x)",
                 kernel=lambda xp, x, *, shape: x.reshape(shape), view="maybe",
                 infer=_reshape_infer, jvp="linear", batch=batch_reshape,
                 vjp={"x": lambda g, x_shape: reshape_op(g, shape=x_shape)})
@@ -83,7 +83,7 @@ def _inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
-permute_op = Op("permute", "x", onnx="permuted(x, dims)",
+permute_op = Op("permute", "x", onnx="permuted(x, dims)", runtime="permuted(x, dims)",
                 kernel=lambda xp, x, *, dims: x.transpose(dims), view=True,
                 batch=batch_permute,
                 infer=_permute_infer, jvp="linear",
