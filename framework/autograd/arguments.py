@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from ..errors import AutogradError, kind_of
 from ..node import Leaf
+from ..quiet import quiet
 from ..seam import settled
 from ..tensor import Tensor, check_fits, wrap
 
@@ -18,7 +19,8 @@ class GradientEdge(NamedTuple):
 
 def tensors_given(value: Any, op: str, name: str, edges: bool = False) -> list:
     items = [value] if isinstance(value, Tensor) else list(value)
-    settled(items)
+    if quiet.stack:
+        settled(items)
     for item in items:
         if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
             raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "

@@ -118,7 +118,8 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     not called.
     """
     live = _live(create_graph)
-    settled(roots)
+    if quiet.stack:
+        settled(roots)
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
