@@ -26,9 +26,8 @@ NO_LISTS = {
     "onnx/operators/shapes.py": "ONNX's words for reductions, in files",
     "ops/index/embedding_bag.py": "ways to reduce, an argument",
     "ops/index/scatter_reduce.py": "ways to reduce, an argument",
-    "ops/language/cuda.py": "instructions of the engine, in CUDA's C++",
     "ops/language/cuda_fold.py": "ways to reduce, an argument",
-    "ops/language/program.py": "instructions of the engine",
+    "ops/language/program.py": "pairs of the engine's instructions that are one",
     "ops/language/words.py": "the table of the language's words itself",
     "sparse/products.py": "ways to reduce, an argument",
 }

@@ -495,8 +495,12 @@ def test_the_words_are_those_of_the_engine_and_of_the_records():
     """One table of the language: what it says of the engine is so, and nothing in either is out of use."""
     made_by_the_compiler = {"copy", "mul_add", "sub_mul", "mul_mul", "limit",
                             "bit_and", "bit_or", "bit_xor", "bit_not"}
-    named = {w.program for w in WORDS.values() if isinstance(w.program, str)} | set(OPERATORS.values())
-    assert named | made_by_the_compiler == set(_native.module.instructions())
+    rows = [w for w in (*WORDS.values(), *OPERATORS.values()) if isinstance(w.program, str)]
+    assert {w.program for w in rows} | made_by_the_compiler == set(_native.module.instructions())
+    spellings = {}  # a function of the engine is one function of CUDA, too
+    for w in rows:
+        assert spellings.setdefault(w.program, w[3:]) == w[3:]
+    assert {w.program for w in rows if w.cuda is None and w.cuda_whole is None} == {"softplus_rest"}
 
 
 def test_every_word_of_the_records_is_in_the_table():

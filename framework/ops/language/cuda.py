@@ -18,89 +18,11 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import cuda, device_code
-from .words import NUMBERS, OPERATORS, WORDS
+from .words import NUMBERS, OPERATORS, WORDS, Word
 
 DIMS, OPERANDS = 8, 8  # of ``Layout``, which kernels take by value
 _LAYOUT = np.dtype([("dims", "i8"), ("size", "i8", (DIMS,)), ("stride", "i8", (OPERANDS, DIMS))])
 FLOATS = "eEfd"
-
-# instructions as C++ over the type C that is computed in; those that are not here have the name of a
-# function of CUDA's
-_OF_NUMBERS = {
-    "add": "C({} + {})",
-    "sub": "C({} - {})",
-    "mul": "C({} * {})",
-    "neg": "C(-{})",
-    "bit_and": "C({} & {})",
-    "bit_or": "C({} | {})",
-    "bit_xor": "C({} ^ {})",
-    "bit_not": "C(~{})",
-    "maximum": "maximum<C>({}, {})",
-    "minimum": "minimum<C>({}, {})",
-}
-_OF_FLOATS = {
-    "div": "({} / {})",
-    "abs": "fabs({})",
-    "rint": "rint({})",
-    "sigmoid": "sigmoid_of({})",
-    "silu_slope": "silu_slope_of({})",
-    "gelu_slope": "gelu_slope_of({})",
-    "ndtr": "(C(0.5) * erfc(C(-0.7071067811865476) * {}))",
-    "gate": "gate_of({}, {})",
-    "over": "over_of({}, {})",
-    "sign": "sign_of({})",
-    "remainder": "remainder_of({}, {})",
-    **{
-        name: name + "({})"
-        for name in [
-            "exp",
-            "exp2",
-            "expm1",
-            "log",
-            "log2",
-            "log10",
-            "log1p",
-            "sqrt",
-            "rsqrt",
-            "sin",
-            "cos",
-            "tan",
-            "tanh",
-            "sinh",
-            "cosh",
-            "asin",
-            "acos",
-            "atan",
-            "asinh",
-            "acosh",
-            "atanh",
-            "erf",
-            "erfc",
-            "floor",
-            "ceil",
-            "trunc",
-        ]
-    },
-    **{name: name + "({}, {})" for name in ["pow", "atan2", "fmod", "hypot", "copysign"]},
-}
-_OF_INTEGERS = {
-    "abs": "C({0} < 0 ? -{0} : {0})",
-    "floor": "{}",
-    "ceil": "{}",
-    "trunc": "{}",
-    "rint": "{}",
-    "sign": "C(({0} > 0) - ({0} < 0))",
-}
-_TRUTHS = {
-    "lt": "({} < {})",
-    "le": "({} <= {})",
-    "gt": "({} > {})",
-    "ge": "({} >= {})",
-    "eq": "({} == {})",
-    "ne": "({} != {})",
-}
-_FLOAT_TRUTHS = {name: name + "({})" for name in ("isnan", "isinf", "isfinite")}
-_OF_TRUTHS = {"and": "({} && {})", "or": "({} || {})", "xor": "({} != {})", "not": "(!{})"}
 
 HELPERS = """
 __device__ __forceinline__ C sigmoid_of(C x) {
@@ -162,38 +84,26 @@ class _Translator:
         if word is None or word.program is None:
             raise NoKernel(name)
         if isinstance(word.program, str):
-            return self.apply(word.program, *values)
+            return self.apply(word, *values)
         parameters, text = word.program
         outer, self.names = self.names, dict(zip(parameters.split(), values))
         result = self.visit(ast.parse(text, mode="eval").body)
         self.names = outer
         return result
 
-    def apply(self, name: str, *values: tuple[str, bool]) -> tuple[str, bool]:
-        if name in _OF_TRUTHS:
-            if all(truth for _, truth in values):
-                return _OF_TRUTHS[name].format(*[text for text, _ in values]), True
-            name = "bit_" + name
-            if self.floating:
-                raise NoKernel(name)
-        if name == "where":
-            (condition, truth), *branches = values
-            if not truth:
-                raise NoKernel("where of a number")
-            if all(truth for _, truth in branches):
-                return f"({condition} ? {branches[0][0]} : {branches[1][0]})", True
-            return f"({condition} ? {_number(branches[0])} : {_number(branches[1])})", False
-        texts = [_number(v) for v in values]
-        own = _OF_FLOATS if self.floating else _OF_INTEGERS
-        for table, truth in (
-            (_TRUTHS, True),
-            (_FLOAT_TRUTHS if self.floating else {}, True),
-            (own, False),
-            (_OF_NUMBERS, False),
-        ):
-            if name in table:
-                return table[name].format(*texts), truth
-        raise NoKernel(name)
+    def apply(self, word: Word, *values: tuple[str, bool]) -> tuple[str, bool]:
+        condition, operands = (values[:1], values[1:]) if word is WORDS["where"] else ((), values)
+        if not all(truth for _, truth in condition):
+            raise NoKernel("where of a number")
+        truths = word.truth == "alike" and all(truth for _, truth in operands)
+        text = word.cuda if self.floating else word.cuda_whole
+        if truths and word.cuda_truth:
+            text = word.cuda_truth
+        if text is None:
+            raise NoKernel(word.program)
+        texts = [t for t, _ in condition] + [v[0] if truths else _number(v) for v in operands]
+        shown = text.format(*texts) if "{" in text else f"{text}({', '.join(texts)})"
+        return shown, truths or word.truth == "always"
 
 
 def _number(value: tuple[str, bool]) -> str:

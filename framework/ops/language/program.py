@@ -15,15 +15,13 @@ import numpy as np
 
 from ... import _native
 from ..record.rounded import by_float32
-from .words import NUMBERS, OPERATORS, WORDS
+from .words import NUMBERS, OPERATORS, WORDS, Word
 
 # operations that are one instruction with that which made an operand: (that, {place of the operand: both})
 _PAIRS: dict[str, tuple[str, dict[int, str]]] = {
     "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
     "mul": ("mul", {1: "mul_mul", 0: "mul_mul"}), "minimum": ("maximum", {0: "limit"}),
 }
-_OF_TRUTH = {"and", "or", "xor", "not"}  # with the prefix "bit_", of whole numbers
-_GIVES_TRUTH = {"lt", "le", "gt", "ge", "eq", "ne", "isfinite", "isnan", "isinf"}
 
 
 class Step(NamedTuple):
@@ -118,33 +116,30 @@ class _Compiler:
             raise NoProgram(name)
         places = [self.visit(a) for a in arguments]
         if isinstance(word.program, str):
-            return self.apply(word.program, *places)
+            return self.apply(word, *places)
         parameters, text = word.program
         outer, self.names = self.names, dict(zip(parameters.split(), places))
         result = self.visit(ast.parse(text, mode="eval").body)
         self.names = outer
         return result
 
-    def apply(self, name: str, *places: int) -> int:
-        if name in _OF_TRUTH:
-            if not all(p in self.truth for p in places):
-                name = "bit_" + name
-                places = tuple(map(self.number, places))
-        elif name == "where":
-            condition, *branches = places
-            if condition in self.arguments_at:
-                self.truth_arguments.add(condition)
-            elif condition not in self.truth:
+    def apply(self, word: Word, *places: int) -> int:
+        name = word.program
+        condition, operands = (places[:1], places[1:]) if word is WORDS["where"] else ((), places)
+        truths = all(p in self.truth for p in operands)
+        if not (truths and word.truth == "alike"):
+            operands = tuple(map(self.number, operands))
+            if word.truth == "alike" and not condition:
+                name = f"bit_{name}"  # and, or, xor, not of whole numbers
+        for c in condition:
+            if c in self.arguments_at:
+                self.truth_arguments.add(c)
+            elif c not in self.truth:
                 raise NoProgram("where of a number")
-            if not all(b in self.truth for b in branches):
-                branches = [self.number(b) for b in branches]
-            places = (condition, *branches)
-        else:
-            places = tuple(map(self.number, places))
         if name not in _instructions():
             raise NoProgram(name)
-        result = self.value(self.shorter((name, *places)))
-        if name in _GIVES_TRUTH or name in _OF_TRUTH or name == "where" and places[1] in self.truth:
+        result = self.value(self.shorter((name, *condition, *operands)))
+        if word.truth == "always" or word.truth == "alike" and truths:
             self.truth.add(result)
         return result
 

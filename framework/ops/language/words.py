@@ -1,9 +1,10 @@
-"""The words of the language: every function that a scalar expression may call, in one table.
+"""The words of the language: every function and operator of a scalar expression, in one table.
 
-A row says how NumPy and CuPy call it, what the native engine does for it, and what it is in ONNX. Words with
-kernels of their own (gamma, Bessel) are added by the rooms that have these (``add_words``); what a word is on
-tensors, the records themselves say as they are made (``OPS_BY_NAME``). ``tests/test_native.py`` holds the
-table to the engine's instructions (``_native/program/instructions.h``) and to the expressions of all records.
+A row says how NumPy and CuPy call it, what the native engine does for it, how it is written in CUDA's C++,
+and what it is in ONNX. Words with kernels of their own (gamma, Bessel) are added by the rooms that have
+these (``add_words``); what a word is on tensors, the records themselves say as they are made
+(``OPS_BY_NAME``). ``tests/test_native.py`` holds the table to the engine's instructions
+(``_native/program/instructions.h``) and to the expressions of all records.
 """
 
 import ast
@@ -17,17 +18,28 @@ from . import erf as erf_
 
 
 class Word(NamedTuple):
-    """One function of the language.
+    """One function of the language, or operator.
 
-    array: its name in the array modules, or what makes it for one of them. program: the engine's instruction,
-    or (parameters, expression) for a word that stands for others, or None where the engine has nothing.
+    array: its name in the array modules, or what makes it for one of them; None for operators, which arrays
+        have themselves, and for words that only the engines know.
+    program: the native engine's instruction, or (parameters, expression) for a word that stands for others,
+        or None where the engine has nothing.
     onnx: ONNX's operator, "parameters: expression", or a function of ``framework/onnx/lowering/words.py``;
-    without it the ``program`` is lowered, if that is an expression.
+        without it the ``program`` is lowered, if that is an expression.
+    cuda, cuda_whole: what the instruction is in CUDA's C++, for floats and for whole numbers: a function
+        (CUDA's, or one in ``cuda.py``), or a text with ``{}`` for the operands, in which C is the type that
+        is computed in.
+    cuda_truth: the same for truth values, of a word that is another function there (``and``, say).
+    truth: when the result is a truth value: "always", or where the operands are ("alike").
     """
 
     array: str | Callable | None
     program: str | tuple[str, str] | None = None
     onnx: str | None = None
+    cuda: str | None = None
+    cuda_whole: str | None = None
+    cuda_truth: str | None = None
+    truth: str | None = None
 
 
 # -- functions that no array module has, or not as they are wanted ----------------------------------
@@ -128,61 +140,92 @@ def _logic(name: str) -> Callable:
 
 # -- the table -------------------------------------------------------------------------------------
 
-OPERATORS: dict[type, str] = {  # Python's operators, as the engine's instructions
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.USub: "neg",
-    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.Invert: "not",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne",
+
+def _numbers(cuda: str) -> dict[str, str]:
+    """The same in CUDA for floats and for whole numbers."""
+    return {"cuda": cuda, "cuda_whole": cuda}
+
+
+def _comparison(program: str, cuda: str) -> Word:
+    return Word(None, program, truth="always", **_numbers(cuda))  # type: ignore[arg-type]
+
+
+def _logical(program: str, bits: str, truths: str) -> Word:
+    return Word(None, program, cuda_whole=bits, cuda_truth=truths, truth="alike")
+
+
+def _asked(name: str) -> Word:
+    return Word(name, name, name, name, truth="always")
+
+
+OPERATORS: dict[type, Word] = {  # Python's operators
+    ast.Add: Word(None, "add", **_numbers("C({} + {})")),
+    ast.Sub: Word(None, "sub", **_numbers("C({} - {})")),
+    ast.Mult: Word(None, "mul", **_numbers("C({} * {})")),
+    ast.Div: Word(None, "div", cuda="({} / {})"),
+    ast.USub: Word(None, "neg", **_numbers("C(-{})")),
+    ast.BitAnd: _logical("and", "C({} & {})", "({} && {})"),
+    ast.BitOr: _logical("or", "C({} | {})", "({} || {})"),
+    ast.BitXor: _logical("xor", "C({} ^ {})", "({} != {})"),
+    ast.Invert: _logical("not", "C(~{})", "(!{})"),
+    ast.Lt: _comparison("lt", "({} < {})"), ast.LtE: _comparison("le", "({} <= {})"),
+    ast.Gt: _comparison("gt", "({} > {})"), ast.GtE: _comparison("ge", "({} >= {})"),
+    ast.Eq: _comparison("eq", "({} == {})"), ast.NotEq: _comparison("ne", "({} != {})"),
 }
 NUMBERS = {"inf": math.inf}
-_SHARED = "abs cos cosh exp log sign sin sinh sqrt tan tanh"  # with everybody, ONNX has a capital
+_SHARED = "cos cosh exp log sin sinh sqrt tan tanh"  # everybody has them, ONNX with a capital
+_SIGN = {"cuda": "sign_of", "cuda_whole": "C(({0} > 0) - ({0} < 0))"}
 WORDS: dict[str, Word] = {
-    **{name: Word(name, name, name.capitalize()) for name in _SHARED.split()},
-    "copysign": Word("copysign", "copysign", "x y: where(y < 0, -abs(x), abs(x))"),
-    "expm1": Word("expm1", "expm1", "x: exp(x) - 1"),
-    "fmod": Word("fmod", "fmod", "fmod"),
-    "hypot": Word("hypot", "hypot", "x y: sqrt(x * x + y * y)"),
-    "isfinite": Word("isfinite", "isfinite", "isfinite"),
-    "isinf": Word("isinf", "isinf", "isinf"),
-    "isnan": Word("isnan", "isnan", "isnan"),
-    "log10": Word("log10", "log10", "x: log(x) * 0.4342944819032518"),
-    "log1p": Word("log1p", "log1p", "x: log(x + 1)"),
-    "log2": Word("log2", "log2", "x: log(x) * 1.4426950408889634"),
-    "maximum": Word("maximum", "maximum", "Max"),
-    "minimum": Word("minimum", "minimum", "Min"),
-    "remainder": Word("remainder", "remainder", "remainder"),
-    "where": Word("where", "where", "where"),
+    **{name: Word(name, name, name.capitalize(), name) for name in _SHARED.split()},
+    "abs": Word("abs", "abs", "Abs", "fabs", "C({0} < 0 ? -{0} : {0})"),
+    "sign": Word("sign", "sign", "Sign", **_SIGN),
+    "copysign": Word("copysign", "copysign", "x y: where(y < 0, -abs(x), abs(x))", "copysign"),
+    "expm1": Word("expm1", "expm1", "x: exp(x) - 1", "expm1"),
+    "fmod": Word("fmod", "fmod", "fmod", "fmod"),
+    "hypot": Word("hypot", "hypot", "x y: sqrt(x * x + y * y)", "hypot"),
+    "isfinite": _asked("isfinite"),
+    "isinf": _asked("isinf"),
+    "isnan": _asked("isnan"),
+    "log10": Word("log10", "log10", "x: log(x) * 0.4342944819032518", "log10"),
+    "log1p": Word("log1p", "log1p", "x: log(x + 1)", "log1p"),
+    "log2": Word("log2", "log2", "x: log(x) * 1.4426950408889634", "log2"),
+    "maximum": Word("maximum", "maximum", "Max", **_numbers("maximum<C>")),
+    "minimum": Word("minimum", "minimum", "Min", **_numbers("minimum<C>")),
+    "remainder": Word("remainder", "remainder", "remainder", "remainder_of"),
+    "where": Word("where", "where", "where", truth="alike", **_numbers("({} ? {} : {})")),
     "gcd": Word("gcd"),
     "lcm": Word("lcm"),
     "left_shift": Word("left_shift", None, "left_shift"),
     "nextafter": Word("nextafter"),
     "right_shift": Word("right_shift", None, "right_shift"),
     "signbit": Word("signbit", None, "x: (x < 0) | (1 / x < 0)"),
-    "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)"),  # the engine's own, for its programs
+    "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)", "rsqrt"),  # the engine's own, for its programs
     "softplus_rest": Word(None, "softplus_rest"),
-    "acos": Word("arccos", "acos", "Acos"),
-    "acosh": Word("arccosh", "acosh", "Acosh"),
-    "asin": Word("arcsin", "asin", "Asin"),
-    "asinh": Word("arcsinh", "asinh", "Asinh"),
-    "atan": Word("arctan", "atan", "Atan"),
+    "acos": Word("arccos", "acos", "Acos", "acos"),
+    "acosh": Word("arccosh", "acosh", "Acosh", "acosh"),
+    "asin": Word("arcsin", "asin", "Asin", "asin"),
+    "asinh": Word("arcsinh", "asinh", "Asinh", "asinh"),
+    "atan": Word("arctan", "atan", "Atan", "atan"),
     "atan2": Word("arctan2", "atan2", (
         "y x: where(x > 0, atan(y / x), where(x < 0, atan(y / x) + where(y < 0, -3.141592653589793, "
-        "3.141592653589793 + 0 * x), sign(y) * 1.5707963267948966))")),
-    "atanh": Word("arctanh", "atanh", "Atanh"),
-    "pow": Word("power", "pow", "Pow"),
-    "round": Word("rint", "rint", "round"),
-    "floor": Word(_step("floor"), "floor", "floor"),
-    "ceil": Word(_step("ceil"), "ceil", "ceil"),
-    "trunc": Word(_step("trunc"), "trunc", "trunc"),
-    "exp2": Word(_exp2, "exp2", "x: exp(x * 0.6931471805599453)"),
-    "sgn": Word(_sgn, "sign", "Sign"),
-    "gate": Word(_gate, "gate", "x y: where(x == 0, x, x * y)"),
-    "over": Word(_over, "over", "x y: where(x == 0, x, x / y)"),
-    "sigmoid": Word(_sigmoid, "sigmoid", "Sigmoid"),
-    "silu_slope": Word(_silu_slope, "silu_slope"),
-    "erf": Word(erf_.erf, "erf", "Erf"),
-    "erfc": Word(erf_.erfc, "erfc", "x: 1 - erf(x)"),
-    "ndtr": Word(erf_.ndtr, "ndtr", "x: 0.5 * (1 + erf(x * 0.7071067811865476))"),
-    "gelu_slope": Word(erf_.gelu_slope, "gelu_slope"),
+        "3.141592653589793 + 0 * x), sign(y) * 1.5707963267948966))"), "atan2"),
+    "atanh": Word("arctanh", "atanh", "Atanh", "atanh"),
+    "pow": Word("power", "pow", "Pow", "pow"),
+    "round": Word("rint", "rint", "round", "rint", "{}"),
+    "floor": Word(_step("floor"), "floor", "floor", "floor", "{}"),
+    "ceil": Word(_step("ceil"), "ceil", "ceil", "ceil", "{}"),
+    "trunc": Word(_step("trunc"), "trunc", "trunc", "trunc", "{}"),
+    "exp2": Word(_exp2, "exp2", "x: exp(x * 0.6931471805599453)", "exp2"),
+    "sgn": Word(_sgn, "sign", "Sign", **_SIGN),
+    "gate": Word(_gate, "gate", "x y: where(x == 0, x, x * y)", "gate_of"),
+    "over": Word(_over, "over", "x y: where(x == 0, x, x / y)", "over_of"),
+    "sigmoid": Word(_sigmoid, "sigmoid", "Sigmoid", "sigmoid_of"),
+    "silu_slope": Word(_silu_slope, "silu_slope", None, "silu_slope_of"),
+    "erf": Word(erf_.erf, "erf", "Erf", "erf"),
+    "erfc": Word(erf_.erfc, "erfc", "x: 1 - erf(x)", "erfc"),
+    "ndtr": Word(erf_.ndtr, "ndtr", "x: 0.5 * (1 + erf(x * 0.7071067811865476))",
+                 "(C(0.5) * erfc(C(-0.7071067811865476) * {}))"),
+    "gelu_slope": Word(erf_.gelu_slope, "gelu_slope", None, "gelu_slope_of"),
     "trunc_divide": Word(_trunc_divide, None, "trunc_divide"),
     # the engine meets real numbers only
     "conj": Word("conjugate", ("x", "x")),
