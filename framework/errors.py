@@ -4,6 +4,8 @@ Programs written for PyTorch catch ``RuntimeError`` for nearly everything, so th
 for a rejected call are that as well.
 """
 
+import contextlib as _contextlib
+
 import numpy as _np
 
 
@@ -81,6 +83,18 @@ class SaveError(FrameworkError, OSError):
 
 class DistributedError(FrameworkError, RuntimeError):
     """A call that all ranks must make together and could not be done: one is gone, late or elsewhere."""
+
+
+def add_note(error: BaseException, text: str) -> None:
+    """Add a note to an error that may be the user's; one that takes none (a frozen dataclass) stays as it is.
+
+    >>> error = ValueError("too long")
+    >>> fw.errors.add_note(error, "while reading line 3")
+    >>> error.__notes__
+    ['while reading line 3']
+    """
+    with _contextlib.suppress(Exception):  # nothing is to hide the error itself
+        error.add_note(text)
 
 
 def kind_of(value: object) -> str:

@@ -1,6 +1,7 @@
 """What users replace is called, and what goes wrong in their code is what they see."""
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -40,13 +41,62 @@ class Frozen(Exception):
     code: int
 
 
-def test_an_error_that_takes_no_notes_comes_as_it_is():
-    class Failing(nn.Module):
-        def forward(self, x):
-            raise Frozen(3)
-    with pytest.raises(Frozen) as caught:
-        nn.Sequential(nn.Sequential(Failing()))(X)
+def fail(*arguments):
+    raise Frozen(3)
+
+
+class Failing(nn.Module):
+    forward = fail
+
+
+class FailingBackward(fw.autograd.Function):
+    forward = staticmethod(lambda ctx, x: x * 1)
+    backward = staticmethod(fail)
+
+
+class Noteless(Exception):
+    code = 3
+
+    def add_note(self, text):
+        raise TypeError(text)
+
+
+def refuse(*arguments):  # Python's own context managers set __traceback__, which no frozen dataclass survives
+    raise Noteless
+
+
+class FailingData(fw.utils.data.Dataset):
+    __getitem__ = refuse
+
+    def __len__(self):
+        return 4
+
+
+def backward_watched():
+    with fw.autograd.detect_anomaly():
+        FailingBackward.apply(fw.ones(2, requires_grad=True)).sum().backward()
+
+
+@pytest.mark.parametrize("call", [
+    lambda: nn.Sequential(nn.Sequential(Failing()))(X),
+    lambda: nn.parallel.parallel_apply([Failing(), Failing()], [(X,), (X,)]),
+    backward_watched,
+    lambda: next(iter(fw.utils.data.DataLoader(FailingData()))),
+    lambda: next(iter(fw.utils.data.DataLoader(range(4), collate_fn=refuse))),
+    lambda: next(iter(fw.utils.data.DataLoader(FailingData(), num_workers=1, worker_type="thread"))),
+    lambda: next(iter(fw.utils.data.DataLoader(FailingData(), num_workers=1))),
+], ids=["module", "replicas", "anomaly mode", "data", "collate_fn", "worker threads", "workers"])
+def test_an_error_that_takes_no_notes_comes_as_it_is(call):
+    """What would be said of an error must not be raised in its place."""
+    with pytest.raises((Frozen, Noteless)) as caught:
+        call()
     assert caught.value.code == 3
+
+
+def test_nobody_adds_notes_to_errors_that_may_take_none():
+    package = Path(fw.__file__).parent
+    found = [path for path in package.rglob("*.py") if ".add_note(" in path.read_text()]
+    assert sorted(path.relative_to(package).as_posix() for path in found) == ["errors.py", "nn/module.py"]
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])

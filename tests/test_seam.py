@@ -1,7 +1,10 @@
 """The seam: interceptors see, change and replace everything that a thread computes."""
 
+import inspect
 import signal
 import threading
+import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -430,6 +433,36 @@ def _interrupted(call, times):
         signal.signal(signal.SIGALRM, before)
     assert not errors
     return inside[0] >= times
+
+
+HOMES = fw, fw.Tensor, nn.functional, fw.linalg, fw.special, fw.fft
+LOOKING = {
+    "autocast": partial(fw.autocast, "cpu"), "anomaly mode": fw.autograd.detect_anomaly,
+    "the profiler": partial(fw.profiler.profile, record_shapes=True),
+    "an interceptor": lambda: intercept(lambda event, proceed: proceed(*event.inputs, **event.settings)),
+    "forward mode": fw.autograd.forward_ad.dual_level,
+    "hooks on saved tensors": lambda: fw.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x),
+}
+
+
+def _functions():
+    """What tools ask of every public function: its identity, code, signature and, of some, its source."""
+    for home in HOMES:
+        for i, (name, f) in enumerate(sorted(vars(home).items())):
+            if isinstance(f, types.FunctionType) and not name.startswith("_"):
+                yield (id(f), f.__code__, f.__defaults__, f.__kwdefaults__, f.__qualname__, f.__module__,
+                       inspect.signature(f), inspect.getsource(f) if i % 16 == 0 else None)
+
+
+@pytest.mark.parametrize("name", LOOKING)
+def test_functions_are_the_same_while_somebody_looks(name):
+    """Nothing is put in place of a public function, or of its code: not even while it is called."""
+    before = list(_functions())
+    assert len(before) > 1000
+    with LOOKING[name]():
+        nn.functional.mse_loss(nn.functional.linear(fw.ones(2, 2), fw.ones(2, 2)), fw.ones(2, 2))
+        assert list(_functions()) == before
+    assert list(_functions()) == before
 
 
 X, V = fw.randn(32, 48), fw.zeros(64, 64)

@@ -431,18 +431,21 @@ def test_graph_is_freed_without_the_collector():
 
 
 def _steps(function):
-    """How many functions, Python's and C's, a call of ``function`` calls."""
+    """How many instructions of Python a call of ``function`` takes."""
     count = 0
 
-    def count_calls(frame, event, arg):
+    def count_steps(frame, event, arg):
         nonlocal count
-        count += event in ("call", "c_call")
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        count += event == "opcode"
+        return count_steps
     function()  # what is done once
-    sys.setprofile(count_calls)
+    before = sys.gettrace()
+    sys.settrace(count_steps)
     try:
         function()
     finally:
-        sys.setprofile(None)
+        sys.settrace(before)
     return count
 
 
@@ -462,6 +465,9 @@ def test_a_write_costs_the_same_however_many_views_are_in_no_graph(change):
     gone = [many[i] for i in range(1000)]
     del gone
     assert _steps(lambda: change(many, many)) <= _steps(lambda: change(few, few)) + 2
+    one, alive, gone = few[1], many[1], [many[i] for i in range(1000)]
+    del gone
+    assert _steps(lambda: change(many, alive)) <= _steps(lambda: change(few, one)) + 2
 
 
 def test_a_view_taken_under_no_grad_stays_a_constant_until_it_is_written():

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..backends import array_module
 from ..dtypes import INEXACT
-from ..errors import AnomalyError, AutogradError
+from ..errors import AnomalyError, AutogradError, add_note
 from ..node import notes_of, place_of
 from ..quiet import quiet, quietly
 from ..seam import BACKWARD, MAKE, OP, Event, intercept
@@ -323,7 +323,7 @@ def _explain(error: Exception, node: Any) -> None:
     if isinstance(error, AutogradError) and len(error.args) == 1 and "\n" not in str(error.args[0]):
         error.args = (f"{error.args[0]}{text}",)
     elif lines:
-        error.add_note(text.strip("\n"))
+        add_note(error, text.strip("\n"))
 
 
 def _backward_text(node: Any, i: int, part: Any, incoming: int) -> str:

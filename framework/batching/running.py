@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import add_note
 from ..func.batch import batch_in, left
 from ..ops.record.batched import Level
 from ..tensor import Tensor, wrap
@@ -64,7 +65,7 @@ class Group:
             else:
                 way, out = many(plan.op, self.count, inputs, batched, plan.settings)
         except Exception as error:
-            error.add_note(f"while running {self.count} calls of {plan.op.name} together")
+            add_note(error, f"while running {self.count} calls of {plan.op.name} together")
             raise
         outputs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
         lead = () if self.shared else (self.count,)

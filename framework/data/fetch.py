@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import add_note
 from ..tensor import Tensor
 from . import collate
 from .collate import default_collate, default_convert
@@ -58,7 +59,7 @@ class Fetcher:
         try:
             return get(indices)
         except Exception as error:
-            error.add_note(f"while loading samples {short(indices)} of {kind(self.dataset)}")
+            add_note(error, f"while loading samples {short(indices)} of {kind(self.dataset)}")
             raise
 
     def _each(self, indices: list, draws: SampleRandom) -> Any:
@@ -87,7 +88,7 @@ class Fetcher:
             raise RuntimeError(f"the dataset {kind(self.dataset)} raised StopIteration for sample "
                                f"{index}") from error
         except Exception as error:
-            error.add_note(f"while loading sample {index} of {kind(self.dataset)}")
+            add_note(error, f"while loading sample {index} of {kind(self.dataset)}")
             raise
 
     def _collated(self, samples: list, which: str, draws: SampleRandom, number: int = 0) -> Any:
@@ -98,7 +99,7 @@ class Fetcher:
         try:
             return self.collate_fn(samples)
         except Exception as error:
-            error.add_note(f"while collating samples {which} of {kind(self.dataset)}")
+            add_note(error, f"while collating samples {which} of {kind(self.dataset)}")
             raise
         finally:
             collate.allocate = np.empty
@@ -137,7 +138,7 @@ class Fetcher:
             except StopIteration:
                 return
             except Exception as error:
-                error.add_note(f"while reading sample {count} of the stream {kind(self.dataset)}")
+                add_note(error, f"while reading sample {count} of the stream {kind(self.dataset)}")
                 raise
             count += 1
             yield sample

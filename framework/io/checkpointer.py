@@ -5,7 +5,7 @@ import warnings
 import weakref
 from typing import Any
 
-from ..errors import CheckpointError
+from ..errors import CheckpointError, add_note
 from .checkpoint import load, write_plan
 from .runstate import collect, restore
 from .shelf import Save, Shelf, best_of
@@ -106,7 +106,7 @@ class Checkpointer:
         try:
             self._write(*args)
         except BaseException as error:
-            error.add_note(f"while the Checkpointer saved {args[1]!r} in the background")
+            add_note(error, f"while the Checkpointer saved {args[1]!r} in the background")
             self._errors.append(error)
 
     def wait(self) -> None:
@@ -131,7 +131,7 @@ class Checkpointer:
         except BaseException as late:
             if error is None:
                 raise
-            error.add_note(f"and the background save failed: {late!r}")
+            add_note(error, f"and the background save failed: {late!r}")
 
     # -- resuming --------------------------------------------------------------------------------
 

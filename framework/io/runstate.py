@@ -10,7 +10,7 @@ import numpy as np
 
 from .. import random as ours
 from ..device import Device
-from ..errors import CheckpointError, DeviceError, MissingExtraError
+from ..errors import CheckpointError, DeviceError, MissingExtraError, add_note
 from ..random import Generator
 from ..tensor import Tensor, wrap
 
@@ -153,7 +153,7 @@ def _run(work: list, what: str) -> None:
                 undo.append(remember())
                 give()
             except Exception as error:
-                error.add_note(f"while restoring {name} from {what}; all parts are as before")
+                add_note(error, f"while restoring {name} from {what}; all parts are as before")
                 raise
     except BaseException:
         for back in reversed(undo):

@@ -19,7 +19,7 @@ from .. import _native
 from ..backends import array_module, move
 from ..backends.memory import cached_memory
 from ..device import CPU
-from ..errors import CheckpointError
+from ..errors import CheckpointError, add_note
 from .file_layout import BLOCK, Entry, Header, check_total, pack_header
 
 _STEP = 1 << 20  # what is read and hashed at once: it stays in the cache
@@ -204,8 +204,8 @@ def _empty(e: Entry, what: str) -> np.ndarray:
         raise CheckpointError(f"{what}: tensor {e.name!r} of shape {list(e.shape)} cannot be ({error})"
                               ) from None
     except MemoryError as error:
-        error.add_note(f"{what}: no memory for tensor {e.name!r} of {e.end - e.begin} bytes; mmap=True loads "
-                       f"without it")
+        add_note(error, f"{what}: no memory for tensor {e.name!r} of {e.end - e.begin} bytes; mmap=True "
+                        f"loads without it")
         raise
 
 

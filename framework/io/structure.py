@@ -16,7 +16,7 @@ import numpy as np
 from ..backends import array_module, move
 from ..device import CPU, Device
 from ..dtypes import BY_NAME, DType
-from ..errors import CheckpointError, DeviceError, MissingExtraError
+from ..errors import CheckpointError, DeviceError, MissingExtraError, add_note
 from ..size import Size
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, counter_of, wrap
@@ -392,8 +392,8 @@ class Decoder:
         try:
             return self.places.put(array, saved)
         except (DeviceError, MissingExtraError) as error:
-            error.add_note(f"{self.what}: tensor {name!r} was saved from {saved}; pass "
-                           f"map_location='cpu' to load it in host memory")
+            add_note(error, f"{self.what}: tensor {name!r} was saved from {saved}; pass "
+                            f"map_location='cpu' to load it in host memory")
             raise
 
     def _window(self, whole: Tensor, view: Any, name: str) -> Tensor:

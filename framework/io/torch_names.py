@@ -15,7 +15,7 @@ import numpy as np
 
 from ..device import Device
 from ..dtypes import BY_NAME, DType
-from ..errors import DeviceError, MissingExtraError
+from ..errors import DeviceError, MissingExtraError, add_note
 from ..tensor import Tensor, counter_of, wrap
 from .memory import array_over, lies_inside
 from .pickled import Call, hashable
@@ -135,7 +135,8 @@ class Storages:
             try:
                 self._placed[name, device] = self.places.put(self._bytes[name], device)
             except (DeviceError, MissingExtraError) as error:
-                error.add_note(
+                add_note(
+                    error,
                     f"{self.what}: storage {name!r} was saved from {device}; pass "
                     f"map_location='cpu' to load it in host memory"
                 )

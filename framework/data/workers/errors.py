@@ -5,7 +5,7 @@ import signal as signals
 import traceback
 from typing import Any
 
-from ...errors import FrameworkError
+from ...errors import FrameworkError, add_note
 
 _SHOWN = 8
 
@@ -90,7 +90,7 @@ def rebuild(told: dict[str, Any]) -> BaseException:
         except Exception:  # its class exists only in the worker
             error = None
     if isinstance(error, Exception):
-        error.add_note(f"in DataLoader {_place(told['worker_id'], told['index'], told['dataset'])}")
+        add_note(error, f"in DataLoader {_place(told['worker_id'], told['index'], told['dataset'])}")
     else:
         error = WorkerError(**told)
     error.__cause__ = RemoteTraceback(told["remote_traceback"])

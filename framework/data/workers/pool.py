@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...errors import SharedMemoryError
+from ...errors import SharedMemoryError, add_note
 from ..fetch import Fetcher, kind
 from .channel import Channel
 from .errors import WorkerDied, rebuild, short
@@ -143,15 +143,15 @@ class ProcessPool:
             member.process.start()
             theirs.close()
         except OSError as error:
-            error.add_note(f"while starting worker {worker_id} of a DataLoader"
-                           + ("; the limit of open files (ulimit -n) or of processes is reached"
-                              if error.errno in (errno.EAGAIN, errno.EMFILE) else ""))
+            add_note(error, f"while starting worker {worker_id} of a DataLoader"
+                            + ("; the limit of open files (ulimit -n) or of processes is reached"
+                               if error.errno in (errno.EAGAIN, errno.EMFILE) else ""))
             raise
         except (pickle.PicklingError, TypeError, AttributeError) as error:
-            error.add_note(f"while sending the dataset {self.dataset}, collate_fn and worker_init_fn to a "
-                           f"worker: {self._method!r} needs what pickle can send (no lambdas, local "
-                           f"functions or open files); define them at the top of a module, or use "
-                           f"multiprocessing_context='fork'")
+            add_note(error, f"while sending the dataset {self.dataset}, collate_fn and worker_init_fn to a "
+                            f"worker: {self._method!r} needs what pickle can send (no lambdas, local "
+                            f"functions or open files); define them at the top of a module, or use "
+                            f"multiprocessing_context='fork'")
             raise
         for fd in (member.channel.socket.fileno(), member.process.sentinel):
             self._poll.register(fd, select.POLLIN)

@@ -9,6 +9,7 @@ import time
 import traceback
 from typing import Any
 
+from ...errors import add_note
 from ..fetch import Fetcher, kind
 from ..randomness import ThreadRandom, mix
 from .errors import rebuild, report
@@ -153,6 +154,6 @@ def _work(tasks: queue.SimpleQueue, done: queue.SimpleQueue, member: ThreadMembe
 def _told(error: BaseException, info: WorkerInfo, index: Any, fetcher: Fetcher) -> BaseException:
     """The error itself, unless raising it in the main thread would mean something else there."""
     if isinstance(error, Exception):
-        error.add_note(f"in DataLoader worker thread {info.id}")
+        add_note(error, f"in DataLoader worker thread {info.id}")
         return error
     return rebuild(report(error, info.id, index, kind(fetcher.dataset)))

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import add_note
 from ..fetch import Fetcher, kind
 from ..randomness import SampleRandom, mix
 from . import limits
@@ -151,8 +152,8 @@ class Worker:
         try:
             structure, parts = pack(batch)
         except Exception as error:
-            error.add_note("the batch cannot be sent to the main process; return what can be pickled, or use "
-                           "num_workers=0")
+            add_note(error, "the batch cannot be sent to the main process; return what can be pickled, or "
+                            "use num_workers=0")
             raise
         peak = limits.peak_memory()
         placed = self.slots.place(parts)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...autograd.mode import is_grad_enabled, set_grad_enabled
 from ...device import Device
+from ...errors import add_note
 from ..module import Module
 from .pieces import devices_of
 
@@ -68,7 +69,7 @@ def parallel_apply(modules: Sequence[Module], inputs: Sequence[Any], kwargs_tup:
             with set_grad_enabled(recording):
                 results[i] = modules[i](*given, **named[i])
         except BaseException as error:  # handed over to the caller's thread
-            error.add_note(f"in replica {i}" + ("" if places[i] is None else f" on device '{places[i]}'"))
+            add_note(error, f"in replica {i}" + ("" if places[i] is None else f" on device '{places[i]}'"))
             errors[i] = error
 
     if len(modules) == 1:

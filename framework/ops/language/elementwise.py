@@ -15,7 +15,7 @@ import numpy as np
 from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda, device_code, meta
-from ...errors import DTypeError, FrameworkError, LayoutError, kind_of
+from ...errors import DTypeError, FrameworkError, LayoutError, add_note, kind_of
 from ...node import Node
 from ...quiet import readable
 from ...sparse_door import sparse
@@ -196,7 +196,7 @@ class Elementwise(Op):
             face = next((p.function for p in PUBLIC if p.name == self.name and p.namespace), None)
             if face is not None and (asked := asked_late(face, inputs, settings)) is not NotImplemented:
                 return asked
-            error.add_note(f"while running {describe_call(self, inputs, settings)}")
+            add_note(error, f"while running {describe_call(self, inputs, settings)}")
             raise
         return super().run(*ready, **settings)
 

@@ -16,7 +16,7 @@ from ... import backends, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import state
 from ...dtypes import INEXACT
-from ...errors import DeviceError, FrameworkError, kind_of
+from ...errors import DeviceError, FrameworkError, add_note, kind_of
 from ...node import Pick
 from ...quiet import is_interrupted, quiet, readable, unsaved
 from ...seam import OP, Event, intercepted
@@ -119,7 +119,7 @@ def explained(error: Exception, op: Any, inputs: tuple, settings: dict) -> Excep
             _check_countable(op, op.infer(*metas, **settings))
     except (FrameworkError, TypeError, ValueError, IndexError) as better:
         error = better
-    error.add_note(f"while running {call}")
+    add_note(error, f"while running {call}")
     try:
         return error
     finally:
