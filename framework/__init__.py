@@ -98,19 +98,19 @@ from .from_data import from_numpy as from_numpy
 from .from_data import frombuffer as frombuffer
 from .from_data import tensor as tensor
 from .layouts import Layout as layout
-from .layouts import MemoryFormat as memory_format
-from .layouts import channels_last as channels_last
-from .layouts import channels_last_3d as channels_last_3d
-from .layouts import contiguous_format as contiguous_format
-from .layouts import contiguous_format as legacy_contiguous_format
 from .layouts import jagged as jagged
-from .layouts import preserve_format as preserve_format
 from .layouts import sparse_bsc as sparse_bsc
 from .layouts import sparse_bsr as sparse_bsr
 from .layouts import sparse_coo as sparse_coo
 from .layouts import sparse_csc as sparse_csc
 from .layouts import sparse_csr as sparse_csr
 from .layouts import strided as strided
+from .memory_formats import MemoryFormat as memory_format
+from .memory_formats import channels_last as channels_last
+from .memory_formats import channels_last_3d as channels_last_3d
+from .memory_formats import contiguous_format as contiguous_format
+from .memory_formats import contiguous_format as legacy_contiguous_format
+from .memory_formats import preserve_format as preserve_format
 
 # functions of the rooms, written by framework.ops.stub
 from .ops.convert.cast import clone as clone
@@ -476,7 +476,6 @@ from .ops.reduce.moments import std as std
 from .ops.reduce.moments import std_mean as std_mean
 from .ops.reduce.moments import var as var
 from .ops.reduce.moments import var_mean as var_mean
-from .ops.reduce.norms import renorm as renorm
 from .ops.reduce.quantiles import mode as mode
 from .ops.reduce.quantiles import nanmedian as nanmedian
 from .ops.reduce.quantiles import nanquantile as nanquantile
@@ -508,6 +507,7 @@ from .ops.reduce.sums import prod as prod
 from .ops.reduce.sums import sum as sum
 from .ops.reduce.unique import unique as unique
 from .ops.reduce.unique import unique_consecutive as unique_consecutive
+from .ops.reduce.vector_norm import renorm as renorm
 from .ops.shape.arrange import flip as flip
 from .ops.shape.arrange import fliplr as fliplr
 from .ops.shape.arrange import flipud as flipud

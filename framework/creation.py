@@ -13,7 +13,7 @@ from .backends.precision import are_deterministic_algorithms_enabled
 from .device import as_device
 from .errors import DTypeError, ShapeError
 from .from_data import tensor
-from .layouts import MemoryFormat, back, checked, need_dims, order
+from .memory_formats import MemoryFormat, back, checked, need_dims, order
 from .ops.convert.memory_format import made_like
 from .ops.record.args import size_args
 from .ops.record.arming import FURTHER

@@ -61,7 +61,7 @@ class AnomalyError(AutogradError, FloatingPointError):
     """A NaN or Inf that anomaly mode found where an op made it."""
 
 
-class ExportError(AutogradError, BufferError):
+class SharingError(AutogradError, BufferError):
     """A tensor that another library cannot share: one that requires grad."""
 
 

@@ -7,7 +7,7 @@ tensor for all, or a list of numbers. Names with ``_`` at the end write into ``x
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .ops.reduce.norms import vector_norm
+from .ops.reduce.vector_norm import vector_norm
 from .tensor import Tensor
 
 ONE = ("abs", "acos", "asin", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "expm1", "floor", "frac",

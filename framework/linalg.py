@@ -43,6 +43,6 @@ from .ops.linalg.systems import solve as solve
 from .ops.linalg.systems import solve_triangular as solve_triangular
 from .ops.linalg.systems import tensorinv as tensorinv
 from .ops.linalg.systems import tensorsolve as tensorsolve
-from .ops.reduce.norms import vector_norm as vector_norm
+from .ops.reduce.vector_norm import vector_norm as vector_norm
 
 # end of the functions

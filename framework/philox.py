@@ -159,9 +159,9 @@ def _logarithm(x: np.ndarray) -> np.ndarray:
     e = (raw - root_half) >> fraction
     m = (raw - (e << fraction)).view(x.dtype)
     s = (m - 1) / (m + 1)
-    y = _polynomial(s * s, [_over(2 * k + 1, x.dtype) for k in range(terms)])
+    y = _polynomial(s * s, [_inverse(2 * k + 1, x.dtype) for k in range(terms)])
     return e.astype(x.dtype) * 0.693147180559945309417 + (s + s) * y
 
 
-def _over(n: int, kind: np.dtype) -> Any:
+def _inverse(n: int, kind: np.dtype) -> Any:
     return kind.type(1) / kind.type(n)

@@ -17,8 +17,8 @@ from .backends import backend_of, cuda, meta, move
 from .backends.capsule import export_bfloat16
 from .device import Device, as_device
 from .dtypes import BY_NUMPY, FLOATING, INEXACT, DType, of_numpy
-from .errors import AutogradError, DeviceError, DTypeError, ExportError, ShapeError, kind_of
-from .layouts import MemoryFormat, checked, contiguous_format, lies_in
+from .errors import AutogradError, DeviceError, DTypeError, ShapeError, SharingError, kind_of
+from .memory_formats import MemoryFormat, checked, contiguous_format, lies_in
 from .node import Dual, Leaf, Node, Pick, PlainNode
 from .quiet import quiet
 from .seam import MAKE, Event, Maker, intercepted
@@ -326,7 +326,7 @@ class Tensor:
                    dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """A DLPack capsule over the same memory, which it keeps alive; refused where grad is required."""
         if self._node is not None:
-            raise ExportError("this tensor requires grad and cannot be exported, for what others do to it "
+            raise SharingError("this tensor requires grad and cannot be exported, for what others do to it "
                               "is not recorded; use x.detach()")
         if quiet.settle is not None:
             quiet.settle()

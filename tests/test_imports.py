@@ -20,7 +20,7 @@ FAMILIES = ["record", "convert", "shape", "language", "write", "pointwise", "ind
 LEVELS = [
     ["_native"],
     ["errors", "checks"],
-    ["config", "layouts", "size", "swap"],
+    ["config", "layouts", "memory_formats", "size", "swap"],
     ["dtypes"],
     ["device"],
     ["backends"],

@@ -7,7 +7,7 @@ from ..config.listing import own as _own
 from ..dtypes import DType
 from ..ops.linalg import decompositions, determinant, eigen, powers, products, rank, systems
 from ..ops.linalg import matrix_norm as matrix_norms
-from ..ops.reduce import norms as vector_norms
+from ..ops.reduce import vector_norm as vector_norms
 from ..ops.shape import diagonals, view
 from ..tensor import Tensor
 from . import linear, manipulation, statistics

@@ -11,7 +11,7 @@ from ..sparse_door import is_sparse
 from ..tensor import Tensor, counter_of, wrap
 
 
-def _over(data: Any, cls: type) -> Any:
+def _sharing(data: Any, cls: type) -> Any:
     """A tensor of class ``cls`` over the memory of ``data``, outside its graph."""
     if data is None:
         data = empty(0)
@@ -43,7 +43,7 @@ class Parameter(Tensor):
     __torch_function__ = disabled
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
-        return _over(data, cls).requires_grad_(requires_grad)
+        return _sharing(data, cls).requires_grad_(requires_grad)
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         pass  # all is done by __new__, whose arguments subclasses choose
@@ -67,7 +67,7 @@ class Buffer(Tensor):
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> "Buffer":
-        made = _over(data, cls)
+        made = _sharing(data, cls)
         made.persistent = persistent
         return made
 

@@ -10,7 +10,7 @@ from .. import dtypes
 from ..autograd.mode import no_grad
 from ..creation import zeros_like
 from ..device import Device, as_device
-from ..layouts import MemoryFormat, checked
+from ..memory_formats import MemoryFormat, checked
 from ..ops.convert.share import share
 from ..sparse_door import is_sparse
 from ..tensor import Tensor

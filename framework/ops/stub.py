@@ -40,7 +40,7 @@ import numpy as np
 
 from .device import Device
 from .dtypes import DType
-from .layouts import MemoryFormat
+from .memory_formats import MemoryFormat
 from .node import Leaf, Node, Pick, PlainNode
 from .size import Size
 '''

@@ -9,7 +9,7 @@ from ..node import Leaf
 from ..ops.language.elementwise import Elementwise
 from ..ops.record.args import one_dim
 from ..ops.record.op import OPS
-from ..ops.reduce.norms import norm_op
+from ..ops.reduce.vector_norm import norm_op
 from ..ops.shape.view import permute_op
 from ..tensor import Tensor, bump
 from . import convert, products, reduce

@@ -6,7 +6,7 @@ from typing import Any
 from ... import dtypes
 from ...backends import backend_for, meta, move
 from ...device import Device, as_device
-from ...layouts import MemoryFormat, checked, contiguous_format, preserve_format
+from ...memory_formats import MemoryFormat, checked, contiguous_format, preserve_format
 from ...seam import settled
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ...backends.native import copied
-from ...layouts import (
+from ...memory_formats import (
     MemoryFormat,
     axes_of,
     back,

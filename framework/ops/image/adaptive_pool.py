@@ -7,7 +7,7 @@ import numpy as np
 
 from ...backends.sums import add_at
 from ...errors import ShapeError
-from ...layouts import for_images
+from ...memory_formats import for_images
 from ...tensor import Tensor
 from ..record.args import floating, real_arg
 from ..record.batched import merged

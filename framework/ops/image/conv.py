@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShapeError
-from ...layouts import laid_as
+from ...memory_formats import laid_as
 from ...tensor import Tensor
 from ..linalg.matmul import same_dtype
 from ..record.args import pair, tensor_arg

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda, device_code
-from ...layouts import laid_as
+from ...memory_formats import laid_as
 from ..language.cuda_fold import fold_of_elements
 
 _CONV = device_code.source(Path(__file__).with_name("conv.cu"))

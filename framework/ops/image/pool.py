@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dtypes import int32, int64, uint8
 from ...errors import ShapeError
-from ...layouts import for_images
+from ...memory_formats import for_images
 from ...tensor import Tensor
 from ..record.args import floating, number_arg, pair, real_arg
 from ..record.batched import merged

@@ -18,12 +18,12 @@ from ..record.deferred import Positions
 from ..record.op import Meta, Op
 from ..record.public import public
 from . import cuda
-from .index import add_at, extremes
+from .index import extremes, summed_at
 
 
 def _add_rows(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
     """Row i of the result is the sum of the rows of x whose index is i."""
-    return add_at(xp, (rows, *x.shape[indices.ndim:]), (indices,), x)
+    return summed_at(xp, (rows, *x.shape[indices.ndim:]), (indices,), x)
 
 
 def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by_frequency: bool) -> Any:

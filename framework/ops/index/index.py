@@ -67,7 +67,7 @@ def _index_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
     return x[_key(index, dims)]
 
 
-def add_at(xp: Any, shape: tuple[int, ...], key: tuple, values: Any) -> Any:
+def summed_at(xp: Any, shape: tuple[int, ...], key: tuple, values: Any) -> Any:
     """Zeros of ``shape`` with ``values`` added at ``key`` (arrays and full slices), repeats summed.
 
     On the CPU the places are flattened first: NumPy's ``add.at`` is 2 to 5 times faster on one
@@ -97,7 +97,7 @@ def _unindex_kernel(xp: Any, x: Any, index: Any, *, dims: tuple[int, ...],
             out = np.zeros(shape, x.dtype)
             out[key] = x
             return out
-    return add_at(xp, shape, key, x)
+    return summed_at(xp, shape, key, x)
 
 
 # the rules for batches. Positions that all examples share choose behind the batch; positions that each

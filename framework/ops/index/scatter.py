@@ -15,7 +15,7 @@ from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
 from ..shape.view import reshape_op
 from ..write.inplace import scalar_arg
-from .index import add_at, positions
+from .index import positions, summed_at
 
 
 def _grid(xp: Any, index: Any, dim: int) -> tuple:
@@ -28,7 +28,7 @@ def _grid(xp: Any, index: Any, dim: int) -> tuple:
 
 def _ungather_kernel(xp: Any, x: Any, index: Any, *, dim: int, shape: tuple[int, ...]) -> Any:
     if xp is not np:
-        return add_at(xp, shape, _grid(xp, index, dim), x)
+        return summed_at(xp, shape, _grid(xp, index, dim), x)
     out = np.zeros(shape, x.dtype)
     places = np.ravel_multi_index(np.broadcast_arrays(*_grid(np, index, dim)), shape) if x.size else index
     np.add.at(out.reshape(-1), places.reshape(-1), x.reshape(-1))

@@ -19,8 +19,8 @@ from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.extremes import amax
-from ..reduce.norms import norm_op, vector_norm
 from ..reduce.sums import sum_op
+from ..reduce.vector_norm import norm_op, vector_norm
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import reshape_op
 from ..write.twice import twice

@@ -78,10 +78,6 @@ def columns(x: Any, start: int, stop: int) -> Any:
     return slice_op(x, key=(Ellipsis, slice(start, stop)))
 
 
-def _over(x: Any, y: Any) -> Any:
-    return over(x, y)
-
-
 def is_complex(x: Any) -> bool:
     """Whether the array or tensor is complex."""
     return raw(x).dtype.kind == "c"
@@ -227,20 +223,20 @@ def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
     middle, total = None if gs is None else row(gs) * eye(U, k), None
     turn = _svd_turn(U, Vh, gu, gvh) if is_complex(U) else None
     if turn is not None:
-        part = eye(U, k) * _over(turn, column(S))
+        part = eye(U, k) * over(turn, column(S))
         middle = part if middle is None else middle + part
     if gu is not None:
         inner = turned(U) @ gu
-        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * row(S)
+        part = over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * row(S)
         middle = part if middle is None else middle + part
         if m > k:
-            total = _over(gu - U @ inner, row(S)) @ Vh
+            total = over(gu - U @ inner, row(S)) @ Vh
     if gvh is not None:
         inner = Vh @ turned(gvh)
-        part = _over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * column(S)
+        part = over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * column(S)
         middle = part if middle is None else middle + part
         if n > k:
-            rest = U @ _over(gvh - turned(inner) @ Vh, column(S))
+            rest = U @ over(gvh - turned(inner) @ Vh, column(S))
             total = rest if total is None else total + rest
     core = U @ middle @ Vh
     return (core if total is None else core + total,)
@@ -290,7 +286,7 @@ def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
         inner = turned(V) @ gv
         if is_complex(V):
             check_phase(imaginary_diagonal(inner), "eigh", gv)
-        part = _over(inner * (1 - eye(V, n)), gaps)
+        part = over(inner * (1 - eye(V, n)), gaps)
         middle = part if middle is None else middle + part
     if gv is None:
         return (V @ middle @ turned(V),)

@@ -7,7 +7,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
-from ..reduce.norms import vector_norm
+from ..reduce.vector_norm import vector_norm
 from ..shape.view import permute_op, reshape_op
 from .decompositions import svdvals
 from .factor import matrix

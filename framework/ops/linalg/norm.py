@@ -6,7 +6,7 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.public import public
-from ..reduce.norms import norm_op, p_norm
+from ..reduce.vector_norm import norm_op, p_norm
 from .matrix_norm import matrix_norm
 
 

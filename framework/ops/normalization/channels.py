@@ -7,7 +7,7 @@ import numpy as np
 
 from ...autograd.mode import no_grad, state
 from ...errors import ShapeError
-from ...layouts import back, format_of, order
+from ...memory_formats import back, format_of, order
 from ...tensor import Tensor
 from ..convert.cast import clone_op
 from ..image.pad import pad

@@ -13,7 +13,7 @@ import numpy as np
 from ...device import Device, as_device
 from ...dtypes import DType, as_dtype, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
-from ...layouts import MemoryFormat
+from ...memory_formats import MemoryFormat
 from ...random import Generator, integers_array, normal_array, permutation_array, uniform_array
 from ...tensor import Tensor, made
 from ..convert.memory_format import made_like

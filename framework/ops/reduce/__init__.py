@@ -4,7 +4,6 @@ from . import along as along
 from . import extremes as extremes
 from . import histograms as histograms
 from . import moments as moments
-from . import norms as norms
 from . import quantiles as quantiles
 from . import scan as scan
 from . import search as search
@@ -13,3 +12,4 @@ from . import sort as sort
 from . import sums as sums
 from . import total as total
 from . import unique as unique
+from . import vector_norm as vector_norm

@@ -7,7 +7,7 @@ from ....autograd.mode import no_grad
 from ....creation import zeros
 from ....dtypes import float32, int8, uint8
 from ....errors import DTypeError
-from ....layouts import channels_last
+from ....memory_formats import channels_last
 from ....ops.image.conv import batched
 from ....ops.image.int8 import int8_conv
 from ....ops.linalg.int8 import int8_linear
