@@ -20,6 +20,7 @@ def test_short_forms_of_the_road_are_fresh():
 @pytest.mark.parametrize("namespace", stub.FILES)
 def test_lists_of_functions_are_fresh(namespace):
     assert stub.FILES[namespace].read_text() == stub.with_functions(namespace), HINT
+    assert stub.FILES[namespace].with_suffix(".pyi").read_text() == stub.namespace_stub(namespace), HINT
 
 
 @pytest.mark.parametrize("package", stub.CLASSES)

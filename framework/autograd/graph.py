@@ -12,12 +12,14 @@ from typing import Any
 
 from ..config.listing import own as _own
 from ..errors import AutogradError
-from ..node import Leaf, Node, Pick, PlainNode, place_of
+from ..node import Leaf, Pick, PlainNode, place_of
+from ..node import Node as Node
 from ..tensor import Tensor, bump
-from .arguments import GradientEdge
+from .arguments import GradientEdge as GradientEdge
 from .around import around, pack_node
 from .engine import Walk
-from .hooks import RemovableHandle, insert_hook
+from .hooks import RemovableHandle as RemovableHandle
+from .hooks import insert_hook
 from .listen import listen, unlisten
 from .mode import state
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..config.listing import listing as _listing
-from ..device import Device
+from ..device import Device as Device
 from . import cpu as cpu
 from . import cuda as cuda
 from . import meta as meta

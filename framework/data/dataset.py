@@ -5,8 +5,7 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from types import GenericAlias
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -17,8 +16,10 @@ from ..errors import ShapeError, kind_of
 from ..random import Generator, permutation_array
 from ..tensor import Tensor, wrap
 
+Sample = TypeVar("Sample", covariant=True)  # for type checkers: Dataset[tuple[Tensor, int]]
 
-class Dataset:
+
+class Dataset(Generic[Sample]):
     """Samples by index: give a subclass ``__getitem__(index)`` and ``__len__()``.
 
     A method ``__getitems__(indices)`` that returns a list of samples is used for whole batches.
@@ -30,16 +31,14 @@ class Dataset:
     (8, 1)
     """
 
-    __class_getitem__: Any = classmethod(GenericAlias)  # Dataset[int], for type checkers
-
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Any) -> Sample:
         raise NotImplementedError(f"{type(self).__name__} must define __getitem__(index)")
 
     def __add__(self, other: "Dataset") -> "ConcatDataset":
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[Sample]):
     """Samples as a stream: give a subclass ``__iter__()``.
 
     >>> class Count(fw.data.IterableDataset):
@@ -48,14 +47,14 @@ class IterableDataset(Dataset):
     [0, 1, 2, 0, 1, 2]
     """
 
-    def __iter__(self) -> Iterator:
+    def __iter__(self) -> Iterator[Sample]:
         raise NotImplementedError(f"{type(self).__name__} must define __iter__()")
 
     def __add__(self, other: Dataset) -> "ChainDataset":  # type: ignore[override]
         return ChainDataset([self, other])
 
 
-class TensorDataset(Dataset):
+class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """Tensors of the same length: sample i is the tuple of their rows i.
 
     >>> data = fw.data.TensorDataset(fw.zeros(3, 2), fw.arange(3))
@@ -107,7 +106,7 @@ def can_take(dataset: Any) -> bool:
     return bool(takes()) if callable(takes) else False
 
 
-class Subset(Dataset):
+class Subset(Dataset[Sample]):
     """The samples of a dataset at the given indices.
 
     >>> list(fw.data.Subset([10, 20, 30], [2, 0]))
@@ -139,7 +138,7 @@ class Subset(Dataset):
         return self.dataset.take([self.indices[i] for i in indices])
 
 
-class ConcatDataset(Dataset):
+class ConcatDataset(Dataset[Sample]):
     """Datasets one after the other.
 
     >>> fw.data.ConcatDataset([[1, 2], [3]])[2]
@@ -166,7 +165,7 @@ class ConcatDataset(Dataset):
         return self.datasets[which][at - (self.cumulative_sizes[which - 1] if which else 0)]
 
 
-class ChainDataset(IterableDataset):
+class ChainDataset(IterableDataset[Sample]):
     """Streams one after the other; ``datasets`` is walked as it is needed.
 
     >>> list(fw.data.ChainDataset([]))

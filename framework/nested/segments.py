@@ -73,9 +73,10 @@ def attention(query: NestedTensor, key: NestedTensor, value: NestedTensor, attn_
     sizes = [[int(n * pairs[i, at]) for n, at in zip(counts, news)] for i in (0, 1)]
     outs = []
     for n, at, qs, ks, vs in zip(counts, news, q.split(sizes[0]), k.split(sizes[1]), v.split(sizes[1])):  # type: ignore[attr-defined]
-        shaped = [_batch(part, int(n), int(length))
-                  for part, length in ((qs, pairs[0, at]), (ks, pairs[1, at]), (vs, pairs[1, at]))]
-        out = F.scaled_dot_product_attention(*shaped, dropout_p=dropout_p, is_causal=is_causal, scale=scale,
+        queries, keys = int(pairs[0, at]), int(pairs[1, at])
+        q, k, v = (_batch(part, int(n), length)
+                   for part, length in ((qs, queries), (ks, keys), (vs, keys)))
+        out = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout_p, is_causal=is_causal, scale=scale,
                                              enable_gqa=enable_gqa)
         out = out.transpose(1, 2) if heads else out
         outs.append(out.reshape(-1, *out.shape[2:]))

@@ -68,14 +68,16 @@ class MultiheadAttention(Module):
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None = None,
                 need_weights: bool = True, attn_mask: Tensor | None = None, average_attn_weights: bool = True,
                 is_causal: bool = False) -> tuple[Tensor, Tensor | None]:
-        inputs: tuple = (query, key, value)
+        inputs: tuple[Tensor, Tensor, Tensor] = (query, key, value)
         turned = self.batch_first and getattr(query, "ndim", 0) == 3
         if turned:
             if min(x.ndim for x in inputs) < 3:
                 raise ShapeError(f"MultiheadAttention: query {list(query.shape)} has a batch, key "
                                  f"{list(key.shape)} and value {list(value.shape)} must have it too")
-            same = query is key is value
-            inputs = tuple([x.transpose(0, 1) for x in inputs[:1 if same else 3]]) * (3 if same else 1)
+            if query is key is value:
+                inputs = (query.transpose(0, 1),) * 3
+            else:
+                inputs = (query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1))
         y, weights = F.multi_head_attention_forward(
             *inputs, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k,
             self.bias_v, self.add_zero_attn, self.dropout, self.out_proj.weight, self.out_proj.bias,

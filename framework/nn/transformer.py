@@ -16,7 +16,7 @@ from .module import Module
 from .multihead import MultiheadAttention
 from .normalization import LayerNorm
 
-_ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+_ACTIVATIONS: dict[str, Callable] = {"relu": F.relu, "gelu": F.gelu}
 
 
 def _activation(given: Any, layer: str) -> Callable:

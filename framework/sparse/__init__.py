@@ -35,9 +35,7 @@ from .make import taken_apart as taken_apart
 from .make import zeros_like as zeros_like
 from .products import addmm as addmm
 from .products import hspmm as hspmm
-from .products import mm as dsmm  # noqa: F401
 from .products import mm as mm
-from .products import mm as spmm  # noqa: F401
 from .products import product as product
 from .products import sampled_addmm as sampled_addmm
 from .products import smm as smm
@@ -48,7 +46,19 @@ from .reduce import sum as sum
 from .shapes import filled_like as filled_like
 from .tensor import SparseTensor as SparseTensor
 from .typed import TYPES as _TYPES
+from .typed import SparseSemiStructuredTensor as SparseSemiStructuredTensor
+from .typed import to_sparse_semi_structured as to_sparse_semi_structured
 
-globals().update(_TYPES)
+dsmm = spmm = mm
+BFloat16Tensor = _TYPES["BFloat16Tensor"]
+BoolTensor = _TYPES["BoolTensor"]
+ByteTensor = _TYPES["ByteTensor"]
+CharTensor = _TYPES["CharTensor"]
+DoubleTensor = _TYPES["DoubleTensor"]
+FloatTensor = _TYPES["FloatTensor"]
+HalfTensor = _TYPES["HalfTensor"]
+IntTensor = _TYPES["IntTensor"]
+LongTensor = _TYPES["LongTensor"]
+ShortTensor = _TYPES["ShortTensor"]
 
 __dir__ = _listing(globals())

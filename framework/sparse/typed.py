@@ -59,6 +59,3 @@ def to_sparse_semi_structured(original_tensor: Tensor, transposed: bool = False)
         "x.to_sparse_csr() keeps what is not 0 of any pattern"
     )
 
-
-TYPES["SparseSemiStructuredTensor"] = SparseSemiStructuredTensor
-TYPES["to_sparse_semi_structured"] = to_sparse_semi_structured

@@ -38,10 +38,11 @@ def _power(x: Tensor, y: Tensor) -> Tensor:
     return fw.pow(x.to(y.dtype), y).to(x.dtype)
 
 
-for _name, _function in {
+_TWO: dict[str, Callable] = {
         "Add": lambda x, y: x + y, "Sub": lambda x, y: x - y, "Mul": lambda x, y: x * y, "Div": _divided,
         "Pow": _power, "And": fw.logical_and, "Or": fw.logical_or, "Xor": fw.logical_xor, "Equal": fw.eq,
-        "Less": fw.lt, "LessOrEqual": fw.le, "Greater": fw.gt, "GreaterOrEqual": fw.ge}.items():
+        "Less": fw.lt, "LessOrEqual": fw.le, "Greater": fw.gt, "GreaterOrEqual": fw.ge}
+for _name, _function in _TWO.items():
     _two(_name, _function)
 
 
