@@ -65,6 +65,31 @@ def resnet20():
     return net, (x,), y, _sgd
 
 
+class Bottleneck(nn.Module):
+    def __init__(self, i, width, stride):
+        super().__init__()
+        o = 4 * width
+        first, second = _conv_bn(i, width, 1), _conv_bn(width, width, 3, stride)
+        self.a = nn.Sequential(*first, nn.ReLU(), *second, nn.ReLU(), *_conv_bn(width, o, 1))
+        self.b = nn.Sequential(*([] if stride == 1 and i == o else _conv_bn(i, o, 1, stride)))
+
+    def forward(self, x):
+        return F.relu(self.a(x) + self.b(x))
+
+
+@step
+def resnet50():
+    "ResNet-50, SGD"
+    layers, c = [*_conv_bn(3, 2, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1)], 2
+    for width, stride, blocks in ((2, 1, 3), (4, 2, 4), (8, 2, 6), (16, 2, 3)):
+        for k in range(blocks):
+            layers.append(Bottleneck(c, width, stride if k == 0 else 1))
+            c = 4 * width
+    net = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(c, 10))
+    x, y = _images(2, 3, 32, 10)
+    return net, (x,), y, _sgd
+
+
 @step
 def cnn():
     "convolutions, max-pooling, dropout, Adam"
@@ -140,6 +165,30 @@ def gpt():
     r = np.random.default_rng(1)
     x, y = fw.tensor(r.integers(0, 17, (2, 16))), fw.tensor(r.integers(0, 17, 32))
     return GPT(24, 2, 6, 16, 17), (x,), y, lambda net: fw.optim.AdamW(net.parameters(), lr=1e-4)
+
+
+class ViT(nn.Module):
+    def __init__(self, size, patch, d, heads, layers, classes):
+        super().__init__()
+        n = (size // patch) ** 2
+        self.patches = nn.Conv2d(3, d, patch, patch)
+        self.cls, self.pos = nn.Parameter(fw.zeros(1, 1, d)), nn.Parameter(fw.zeros(1, n + 1, d))
+        self.b = nn.ModuleList([Attention(d, heads, False) for _ in range(layers)])
+        self.ln, self.h = nn.LayerNorm(d), nn.Linear(d, classes)
+
+    def forward(self, x):
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = fw.cat([self.cls.expand(len(x), -1, -1), x], dim=1) + self.pos
+        for block in self.b:
+            x = block(x)
+        return self.h(self.ln(x[:, 0]))
+
+
+@step
+def vit():
+    "ViT of 12 layers, AdamW"
+    x, y = _images(2, 3, 16, 10)
+    return ViT(16, 4, 12, 3, 12, 10), (x,), y, lambda net: fw.optim.AdamW(net.parameters(), lr=1e-4)
 
 
 class Run:

@@ -11,7 +11,7 @@ import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-DTYPES = ("float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
 
 
 def use_standin() -> None:

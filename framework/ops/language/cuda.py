@@ -168,6 +168,14 @@ def write(text: str, names: tuple[str, ...], chars: tuple[str, ...], mend: bool 
     )
 
 
+def limits(written: Written) -> tuple[float, float]:
+    """The least and the largest number that the type holds which is computed in."""
+    kind = next((c for c in written.chars if c != "?"), "?")
+    if kind in FLOATS:
+        return -math.inf, math.inf
+    return (0, 1) if kind == "?" else (int(np.iinfo(kind).min), int(np.iinfo(kind).max))
+
+
 def elementwise_source(name: str, written: Written) -> str:
     """The kernels ``<name>_flat`` and ``<name>_strided``."""
     out = device_code.c_type(written.result)
@@ -379,7 +387,10 @@ class DeviceKernel:
             made = self._made[*chars, cuda._cupy] = self._make(chars)
         if made is NotImplemented:
             return NotImplemented
-        flat, strided, dtype, pack = made
+        flat, strided, dtype, pack, low, high = made
+        numbers = [a for a, c in zip(arguments, chars) if c == "integer"] if "integer" in chars else ()
+        if not all(low <= a <= high for a in numbers):
+            return NotImplemented  # the type that is computed in does not hold it
         try:
             into = None if out is None else self._into(out, dtype, key, arguments)
             placed = place(key, into)
@@ -431,4 +442,5 @@ class DeviceKernel:
         compiled = device_code.module(elementwise_source(name, written))
         dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
         pack = max(1, 16 // max(map(device_code.itemsize, (*written.chars, written.result))))
-        return compiled.get_function(f"{name}_flat"), compiled.get_function(f"{name}_strided"), dtype, pack
+        functions = compiled.get_function(f"{name}_flat"), compiled.get_function(f"{name}_strided")
+        return *functions, dtype, pack, *limits(written)

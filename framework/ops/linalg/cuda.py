@@ -1,19 +1,18 @@
-"""Products of matrices on GPUs: cuBLAS through CuPy, which takes transposed matrices as they lie."""
+"""Products of matrices on GPUs (``cublas.py``), and linear layers."""
 
 import math
 from typing import Any
 
-from ...backends import cuda, device_code
+from ...backends import device_code
 from ..language.cuda import DeviceKernel
+from . import cublas
 
 _plus = DeviceKernel("x + b", ("x", "b"), lambda x, b: x + b)
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """The device function of matmul: two matrices of 16 bits, summed up in float32 and rounded once."""
-    if x.ndim == 2 == y.ndim and device_code.char_of(x, y) in ("e", "E") and x.size and y.size:
-        return cuda.cupy().matmul(x, y)
-    return NotImplemented
+    """The device function of matmul."""
+    return cublas.product(x, y)
 
 
 def linear(x: Any, w: Any, b: Any) -> Any:
@@ -32,7 +31,7 @@ def linear(x: Any, w: Any, b: Any) -> Any:
     ):
         return NotImplemented
     rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-    out = cuda.cupy().matmul(rows, w.T)
+    out = cublas.product(rows, w.T)
     if b is not None:
         _plus(out, b, out=out)
     return out.reshape(*x.shape[:-1], w.shape[0])

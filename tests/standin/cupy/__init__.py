@@ -15,6 +15,7 @@ import cupyx as _cupyx
 import numpy as _np
 
 from . import counts as _counts
+from . import cublas as _cublas
 from . import memory as _memory
 from . import names as _names
 from . import nccl as _nccl
@@ -615,7 +616,10 @@ cuda = types.SimpleNamespace(
     Stream=_Stream,
     is_available=is_available,
     get_current_stream=lambda: _Stream.null,
-    device=types.SimpleNamespace(Device=Device),
+    device=types.SimpleNamespace(
+        Device=Device, get_cublas_handle=lambda: _cublas.HANDLE + _current.stack[-1]
+    ),
+    cublas=_cublas,
     nccl=_nccl,
     memory=_memory,
     get_allocator=lambda: _allocators[-1],
