@@ -2,7 +2,7 @@
 
 Transposed matrices and batches, steps between rows, and operands that a batch shares are not copied;
 float16 and bfloat16 are summed up in float32 and rounded once; TF32 is used where
-``set_float32_matmul_precision`` permits it. (CuPy's own ``matmul`` copies transposed batches, takes batches of
+``set_float32_matmul_precision`` permits it. (CuPy's own ``matmul`` copies transposed batches, takes those of
 float16 to float32 and those of bfloat16 to a kernel for integers, and never uses TF32 in them.)
 """
 
