@@ -24,16 +24,26 @@ from .state import state
 
 
 def eligible(x: Any) -> bool:
-    """Whether autocast may convert ``x``: a floating tensor on the CPU, but not float64."""
-    if not isinstance(x, Tensor) or x.is_cuda or is_sparse(x):
+    """Whether autocast may convert ``x``: it is on for its device."""
+    return convertible(x) and (state.cuda if x.is_cuda else state.cpu)
+
+
+def convertible(x: Any) -> bool:
+    """Whether ``x`` is what autocast converts: a floating tensor, but not float64."""
+    if not isinstance(x, Tensor) or is_sparse(x):
         return False
     dtype = x._array.dtype
     return dtype.kind in dtypes.FLOATING and dtype.itemsize < 8
 
 
+def _fast(x: Tensor) -> dtypes.DType:
+    """The dtype of products on the device of ``x``."""
+    return state.cuda_dtype if x.is_cuda else state.dtype
+
+
 def lowered(x: Any) -> Any:
     """``x`` in the block's dtype; the cast of a weight is made once in a block."""
-    if not eligible(x) or x._array.dtype == state.dtype.numpy:
+    if not eligible(x) or x._array.dtype == (fast := _fast(x)).numpy:
         return x
     mode = recording.enabled
     if not (
@@ -44,16 +54,16 @@ def lowered(x: Any) -> Any:
         and isinstance(mode, bool)
         and x._array.dtype.itemsize == 4
     ):
-        return cast.run(x, dtype=state.dtype)
+        return cast.run(x, dtype=fast)
     counter, key = counter_of(x), (id(x), mode)
     found = state.casts.get(key)
     if (
         found is None
         or found[1] is not x._array  # ``x.data`` was given other memory
         or found[2] != counter[0]
-        or found[3].dtype is not state.dtype
+        or found[3].dtype is not fast
     ):
-        found = state.casts[key] = (x, x._array, counter[0], cast.run(x, dtype=state.dtype))
+        found = state.casts[key] = (x, x._array, counter[0], cast.run(x, dtype=fast))
     return found[3]
 
 
@@ -120,7 +130,7 @@ def _recurrent(function: Callable, args: tuple, settings: dict) -> Any:
     module, x, *rest = args
     thread.choose = choose
     data = x.data if isinstance(x, PackedSequence) else x
-    kept = data.dtype if isinstance(module, (GRU, GRUCell, LSTMCell)) and eligible(data) else state.dtype
+    kept = data.dtype if isinstance(module, (GRU, GRUCell, LSTMCell)) and eligible(data) else _fast(data)
     weights = next(module.parameters()).dtype
 
     def fitted(value: Any) -> Any:

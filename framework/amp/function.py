@@ -8,20 +8,21 @@ import numpy as np
 
 from ..dtypes import DType, as_dtype
 from ..tensor import Tensor
-from .casting import eligible
+from .casting import convertible
 from .mode import _known, autocast, get_autocast_dtype, is_autocast_enabled
 
 
-def _converted(value: Any, dtype: DType) -> Any:
+def _converted(value: Any, dtype: DType, kind: str) -> Any:
     """The tensors that autocast may convert, also those inside of containers, in ``dtype``."""
     if isinstance(value, Tensor):
-        return value.to(dtype) if eligible(value) else value  # type: ignore[attr-defined]
+        fits = convertible(value) and value.is_cuda == (kind == "cuda")
+        return value.to(dtype) if fits else value  # type: ignore[attr-defined]
     if isinstance(value, (str, bytes, np.ndarray)):
         return value
     if isinstance(value, dict):
-        return {_converted(k, dtype): _converted(v, dtype) for k, v in value.items()}
+        return {_converted(k, dtype, kind): _converted(v, dtype, kind) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
-        parts = [_converted(v, dtype) for v in value]
+        parts = [_converted(v, dtype, kind) for v in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     return value
 
@@ -60,7 +61,7 @@ def custom_fwd(fwd: Callable | None = None, *, device_type: str, cast_inputs: DT
         if wanted is None or not enabled:
             return fwd(*args, **kwargs)
         with autocast(device_type, enabled=False):
-            return fwd(*_converted(args, wanted), **_converted(kwargs, wanted))
+            return fwd(*_converted(args, wanted, device_type), **_converted(kwargs, wanted, device_type))
 
     return forward
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import dtypes
 from ..autograd.mode import _Mode
+from ..backends import cuda
 from ..device import as_device
 from ..dtypes import DType, as_dtype
 from ..ops.record.autocast import thread, use
@@ -32,12 +33,12 @@ def _known(device_type: Any, op: str) -> str:
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether ``autocast`` has an effect for a kind of device: on the CPU.
+    """Whether ``autocast`` has an effect for a kind of device: on the CPU, and on GPUs where there is one.
 
     >>> fw.amp.is_autocast_available("cpu")
     True
     """
-    return _known(device_type, "is_autocast_available") == "cpu"
+    return _known(device_type, "is_autocast_available") == "cpu" or cuda.is_available()
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
@@ -47,21 +48,23 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     fw.is_autocast_enabled("cpu")
     True
     """
-    return thread.choose is not None and _known(device_type, "is_autocast_enabled") == "cpu"
+    kind = _known(device_type, "is_autocast_enabled")
+    return thread.choose is not None and getattr(state, kind)
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:
     """Let operations on a kind of device choose their dtype from here on, in this thread, or not."""
-    available = is_autocast_available(device_type)
-    if enabled and not available:
-        raise RuntimeError(
-            f"set_autocast_enabled: there is no autocast for {device_type!r} here, only for 'cpu'"
-        )
-    if available:
-        if enabled:
-            _fetch(state.dtype)
-            use()
-        thread.choose = choose if enabled else None
+    kind = _known(device_type, "set_autocast_enabled")
+    if enabled:
+        if not is_autocast_available(kind):
+            raise RuntimeError(
+                f"set_autocast_enabled: there is no autocast for {kind!r} here, only for 'cpu': there is no "
+                f"GPU"
+            )
+        _fetch(get_autocast_dtype(kind))
+        use()
+    setattr(state, kind, bool(enabled))
+    thread.choose = choose if state.cpu or state.cuda else None
 
 
 def get_autocast_dtype(device_type: str) -> DType:
@@ -117,6 +120,15 @@ def _fetch(dtype: DType) -> None:
     dtype.numpy  # noqa: B018
 
 
+def _settings() -> tuple:
+    """All that holds in this thread, for ``_set``."""
+    return thread.choose, state.cpu, state.cuda, state.dtype, state.cuda_dtype, state.caching
+
+
+def _set(settings: tuple) -> None:
+    thread.choose, state.cpu, state.cuda, state.dtype, state.cuda_dtype, state.caching = settings
+
+
 class autocast(_Mode):
     """Inside the block, operations on ``device_type`` choose their dtype: products ``dtype``, losses float32.
 
@@ -156,16 +168,17 @@ class autocast(_Mode):
         self._open: list[tuple] = []
 
     def _possible(self) -> bool:
-        if self.device != "cpu":
+        if not is_autocast_available(self.device):
             warnings.warn(
-                f"autocast: there is none for device_type={self.device!r} here, only for 'cpu'; the "
-                f"block does nothing",
+                f"autocast: there is none for device_type={self.device!r} here, only for 'cpu': there is no "
+                f"GPU; the block does nothing",
                 stacklevel=3,
             )
             return False
         if self.fast_dtype not in _DTYPES:
+            where = "the CPU" if self.device == "cpu" else "a GPU"
             warnings.warn(
-                f"autocast: dtype must be bfloat16 or float16 on the CPU, got {self.fast_dtype}; the "
+                f"autocast: dtype must be bfloat16 or float16 on {where}, got {self.fast_dtype}; the "
                 f"block does nothing",
                 stacklevel=3,
             )
@@ -173,24 +186,23 @@ class autocast(_Mode):
         return True
 
     def __enter__(self) -> "autocast":  # type: ignore[override]
-        self._open.append((thread.choose is not None, state.dtype, state.caching))
-        if self.device == "cpu":
-            if self._enabled:
-                _fetch(self.fast_dtype)
-                state.dtype = self.fast_dtype
-            set_autocast_enabled("cpu", self._enabled)
+        self._open.append(_settings())
+        if self._enabled:
+            _fetch(self.fast_dtype)
+            set_autocast_dtype(self.device, self.fast_dtype)
+        if self._enabled or self.device == "cpu":
+            set_autocast_enabled(self.device, self._enabled)
+        else:
+            state.cuda = False
         state.caching = self._cache_enabled
         state.depth += 1
         return self
 
     def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        on, dtype, state.caching = self._open.pop()
+        _set(self._open.pop())
         state.depth -= 1
         if not state.depth:
             state.casts.clear()
-        state.dtype = dtype
-        if self.device == "cpu":
-            set_autocast_enabled("cpu", on)
 
     def _fresh(self) -> "autocast":
         fresh = copy(self)
@@ -205,13 +217,14 @@ class Surroundings(autocast):
     """
 
     def __init__(self) -> None:
-        self.device, self.fast_dtype = "cpu", state.dtype
-        self._enabled, self._cache_enabled = thread.choose is not None, state.caching
+        self._here = _settings()
         self._open = []
         self._around: list[dict] = []
 
     def __enter__(self) -> "Surroundings":  # type: ignore[override]
-        super().__enter__()
+        self._open.append(_settings())
+        _set(self._here)
+        state.depth += 1
         self._around.append(state.casts)
         state.casts = {}
         return self

@@ -7,12 +7,14 @@ from .. import dtypes
 
 
 class _State(threading.local):
-    """depth: how many blocks are open; when the last one ends, the casts of weights are forgotten.
+    """cpu, cuda: whether operations on such devices choose their dtype; dtype, cuda_dtype: that of products.
+    depth: how many blocks are open; when the last one ends, the casts of weights are forgotten.
     casts: {(id of the weight, whether it was recorded): (the weight, its version, the cast)}.
     """
 
+    cpu = cuda = False
     dtype: dtypes.DType = dtypes.bfloat16
-    cuda_dtype: dtypes.DType = dtypes.float16  # to be asked for only: blocks on the GPU are not there yet
+    cuda_dtype: dtypes.DType = dtypes.float16
     caching = True
     depth = 0
 
