@@ -76,7 +76,7 @@ def _multiply(char: str, out: Any, a: Any, b: Any, lead: tuple[int, ...]) -> boo
             b = b if b_lies and (a_lies is None or b.flags.c_contiguous) else module.ascontiguousarray(b)
         else:
             a, b = (module.ascontiguousarray(module.broadcast_to(x, (*lead, *x.shape[-2:]))) for x in (a, b))
-    if max(rows, n, k, a_lies[1], b_lies[1], *sizes) > _MOST:
+    if a_lies is None or b_lies is None or max(rows, n, k, a_lies[1], b_lies[1], *sizes) > _MOST:
         return False
     kind, wide = _TYPES[char], "d" if char == "d" else "f"
     tf32 = char == "f" and precision.get_float32_matmul_precision() != "highest"
