@@ -152,7 +152,7 @@ newaxis: None
 __version__: str
 from .device import Device
 from .dtypes import DType
-from .layouts import MemoryFormat
+from .memory_formats import MemoryFormat
 from . import __config__ as __config__
 from . import accelerator as accelerator
 from . import amp as amp

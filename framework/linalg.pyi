@@ -11,7 +11,7 @@ import numpy as np
 from .errors import LinAlgError as LinAlgError
 from .device import Device
 from .dtypes import DType
-from .layouts import MemoryFormat
+from .memory_formats import MemoryFormat
 from .size import Size
 from .tensor import Tensor
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..device import Device
 from ..dtypes import DType
-from ..layouts import MemoryFormat
+from ..memory_formats import MemoryFormat
 from ..size import Size
 from ..tensor import Tensor
 

@@ -1,12 +1,13 @@
-"""Module: the base of layers and models, a tree of parameters, buffers and modules.
+"""Module: the base of layers and models. Here: how parts are registered, calls, modes, state, text.
 
 Registered values stand in three dicts (``_parameters``, ``_buffers``, ``_modules``) and are ordinary
-attributes, too (``registry.py``); one walk over the tree (``named_modules``) serves all that visits it.
+attributes, too (``registry.py``). How modules are found below each other is in ``tree.py``, hooks in
+``hookable.py``.
 """
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -24,12 +25,10 @@ from .hookable import REGISTRATION, Hookable
 from .hooks import Hooks
 from .parameter import Buffer, Parameter, UninitializedBuffer
 from .registry import Registry, owned
-
-PARAMETER, BUFFER, MODULE = "parameter", "buffer", "module"
-_REGISTRIES = {PARAMETER: "_parameters", BUFFER: "_buffers", MODULE: "_modules"}
+from .tree import BUFFER, MODULE, PARAMETER, REGISTRIES, Tree
 
 
-class Module(Hookable):
+class Module(Hookable, Tree):
     """The base of every layer and model. Subclasses create their parts in ``__init__`` (after
     ``super().__init__()``) and compute in ``forward``; calling the module runs ``forward`` and hooks.
 
@@ -57,7 +56,7 @@ class Module(Hookable):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         d = self.__dict__
         d["training"] = True
-        for name in _REGISTRIES.values():
+        for name in REGISTRIES.values():
             made = d[name] = Registry()
             made.owner = ref(self)
         d["_non_persistent_buffers_set"] = set()
@@ -133,14 +132,14 @@ class Module(Hookable):
         if kind is None:
             object.__delattr__(self, name)
         else:
-            del getattr(self, _REGISTRIES[kind])[name]
+            del getattr(self, REGISTRIES[kind])[name]
             self._non_persistent_buffers_set.discard(name)
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
         for name, value in (("_hooks", None), ("_non_persistent_buffers_set", set())):
             self.__dict__.setdefault(name, value)
-        for name in _REGISTRIES.values():
+        for name in REGISTRIES.values():
             self.__dict__.setdefault(name, Registry())
             getattr(self, name)  # takes it over
 
@@ -164,9 +163,9 @@ class Module(Hookable):
             value = value if new is None else new
         old = _of(self, name)
         if old is not None and old != kind:
-            del getattr(self, _REGISTRIES[old])[name]
+            del getattr(self, REGISTRIES[old])[name]
             self._non_persistent_buffers_set.discard(name)
-        getattr(self, _REGISTRIES[kind])[name] = value
+        getattr(self, REGISTRIES[kind])[name] = value
 
     def _check_name(self, name: Any, kind: str) -> None:
         where = f"{type(self).__name__}: {kind} name"
@@ -179,7 +178,7 @@ class Module(Hookable):
             raise KeyError(f"{where} '{name}' must not contain a dot")
         if not name:
             raise KeyError(f"{where} must not be empty")
-        if name not in getattr(self, _REGISTRIES[kind]) and (name in self.__dict__
+        if name not in getattr(self, REGISTRIES[kind]) and (name in self.__dict__
                                                              or hasattr(type(self), name)):
             raise KeyError(f"{where} '{name}' is taken: there is an attribute of that name")
 
@@ -227,141 +226,6 @@ class Module(Hookable):
         self._register(name, module, MODULE)
 
     register_module = add_module
-
-    # -- the tree --------------------------------------------------------------------------------
-
-    def _own(self, kind: str) -> list[tuple[str, Any]]:
-        """This module's registered values of one kind that are not None, with names."""
-        return [(n, v) for n, v in getattr(self, _REGISTRIES[kind]).items() if v is not None]
-
-    def _own_names(self, kind: str) -> list[str]:
-        return list(getattr(self, _REGISTRIES[kind]))
-
-    def named_modules(self, memo: set | None = None, prefix: str = "",
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, "Module"]]:
-        """This module and all below it, parents first, with dotted names.
-
-        >>> [n for n, _ in fw.nn.Sequential(fw.nn.Flatten()).named_modules()]
-        ['', '0']
-        """
-        seen = set() if memo is None else memo
-        stack: list[tuple[str, Module]] = [(prefix, self)]
-        while stack:
-            name, module = stack.pop()
-            if remove_duplicate:
-                if module in seen:
-                    continue
-                seen.add(module)
-            yield name, module
-            start = f"{name}." if name else ""
-            stack += [(start + n, m) for n, m in reversed(module._own(MODULE))]
-
-    def _named(self, kind: str, prefix: str, recurse: bool,
-               remove_duplicate: bool) -> Iterator[tuple[str, Any]]:
-        return self._named_members(lambda module: module._own(kind), prefix, recurse, remove_duplicate)
-
-    def _named_members(self, get_members_fn: Callable, prefix: str = "", recurse: bool = True,
-                       remove_duplicate: bool = True) -> Iterator[tuple[str, Any]]:
-        """What ``get_members_fn`` gives of each module as (name, value), with dotted names; None is passed
-        over."""
-        seen: set[int] = set()
-        walk: Any = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse \
-            else [(prefix, self)]
-        for path, module in walk:
-            for name, value in get_members_fn(module):
-                if value is None:
-                    continue
-                if remove_duplicate:
-                    if id(value) in seen:
-                        continue
-                    seen.add(id(value))
-                yield (f"{path}.{name}" if path else name), value
-
-    def named_parameters(self, prefix: str = "", recurse: bool = True,
-                         remove_duplicate: bool = True) -> Iterator[tuple[str, Parameter]]:
-        """The parameters with their dotted names; a shared one once, unless asked for otherwise."""
-        return self._named(PARAMETER, prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """The parameters, each once.
-
-        >>> sum(p.numel() for p in fw.nn.Linear(3, 2).parameters())
-        8
-        """
-        return (p for _, p in self.named_parameters(recurse=recurse))
-
-    def named_buffers(self, prefix: str = "", recurse: bool = True,
-                      remove_duplicate: bool = True) -> Iterator[tuple[str, Tensor]]:
-        """The buffers with their dotted names."""
-        return self._named(BUFFER, prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """The buffers, each once."""
-        return (b for _, b in self.named_buffers(recurse=recurse))
-
-    def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """The modules directly below this one, each once, with their names."""
-        seen: set[int] = set()
-        for name, module in self._own(MODULE):
-            if id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
-
-    def children(self) -> Iterator["Module"]:
-        """The modules directly below this one, each once."""
-        return (m for _, m in self.named_children())
-
-    def modules(self) -> Iterator["Module"]:
-        """This module and all below it, each once."""
-        return (m for _, m in self.named_modules())
-
-    def get_submodule(self, target: str) -> "Module":
-        """The module at a dotted path; AttributeError if there is none."""
-        module: Any = self
-        for i, name in enumerate(target.split(".") if target else []):
-            if not isinstance(getattr(module, name, None), Module):
-                path = ".".join(target.split(".")[:i])
-                raise AttributeError(f"{type(self).__name__}: no module '{name}' in "
-                                     f"{path or type(module).__name__} (looking for '{target}')")
-            module = getattr(module, name)
-        return module
-
-    def _get(self, target: str, kind: str) -> Any:
-        path, _, name = target.rpartition(".")
-        module = self.get_submodule(path)
-        if name not in getattr(module, _REGISTRIES[kind]):
-            raise AttributeError(f"{type(self).__name__}: no {kind} '{target}'")
-        return getattr(module, name)
-
-    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
-        """Put a module at a dotted path, in the place of another or, unless ``strict``, under a new name.
-
-        Raises ValueError for an empty path or what is no Module, AttributeError where the path leads nowhere.
-
-        >>> net = fw.nn.Sequential(fw.nn.Linear(2, 2), fw.nn.ReLU())
-        >>> net.set_submodule("1", fw.nn.Tanh())
-        >>> net[1]
-        Tanh()
-        """
-        if not target:
-            raise ValueError(f"{type(self).__name__}.set_submodule: the path must not be empty")
-        if not isinstance(module, Module):
-            raise ValueError(f"{type(self).__name__}.set_submodule: wanted a Module for '{target}', got "
-                             f"{type(module).__name__}")
-        path, _, name = target.rpartition(".")
-        owner = self.get_submodule(path)
-        there = getattr(owner, name, None)
-        if (strict and there is None) or not (there is None or isinstance(there, Module)):
-            raise AttributeError(f"{type(self).__name__}.set_submodule: no module '{target}'")
-        setattr(owner, name, module)
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter at a dotted path; AttributeError if there is none."""
-        return self._get(target, PARAMETER)
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer at a dotted path; AttributeError if there is none."""
-        return self._get(target, BUFFER)
 
     # -- modes and gradients ---------------------------------------------------------------------
 

@@ -177,7 +177,7 @@ def namespace_stub(namespace: str) -> str:
                     not target.id.startswith("_") or target.id == "__version__"):
                 kind = type(node.value.value).__name__
                 lines.append(f"{target.id}: {'None' if node.value.value is None else kind}")
-    for module, name in (("device", "Device"), ("dtypes", "DType"), ("layouts", "MemoryFormat"),
+    for module, name in (("device", "Device"), ("dtypes", "DType"), ("memory_formats", "MemoryFormat"),
                          ("size", "Size"), ("tensor", "Tensor")):
         if not any(line.endswith(f" as {name}") for line in lines):
             lines.append(f"from {dots}{module} import {name}")
