@@ -19,10 +19,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
+#include "base/intrinsics.h"
 #include "base/pool_internal.h"
 #include "base/scratch.h"
 

@@ -2,10 +2,10 @@
 //
 // V. Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
 // Without the instruction there is no such function, and zlib's is used.
+#include "base/intrinsics.h"
 #include "bind/array.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
 #define FW_FOLD __attribute__((target("pclmul,sse4.1")))
 
 namespace fw::moving {
