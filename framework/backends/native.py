@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from .. import _native
+
+asked: Any = WeakKeyDictionary()  # by what ``native_or`` gave: the native function that it asks first
 
 
 def native_or(name: str | None, plain: Callable) -> Callable:
@@ -21,6 +24,7 @@ def native_or(name: str | None, plain: Callable) -> Callable:
     def kernel(*arrays: Any, **settings: Any) -> Any:
         out = native(*arrays, **settings)
         return plain(*arrays, **settings) if out is NotImplemented else out
+    asked[kernel] = native
     return update_wrapper(kernel, plain) if hasattr(plain, "__name__") else kernel
 
 

@@ -295,7 +295,7 @@ def fast(function: Callable) -> Callable:
     if made is not None:
         return made
     _fast[function] = function  # for one that calls itself
-    called, other = _globals_of(function.__code__)
+    called, other = globals_of(function.__code__)
     replaced = {}
     for name in called - other:
         thing = function.__globals__.get(name)
@@ -308,11 +308,12 @@ def fast(function: Callable) -> Callable:
         made = FunctionType(function.__code__, {**function.__globals__, **replaced}, function.__name__,
                             function.__defaults__, function.__closure__)
         made.__kwdefaults__ = function.__kwdefaults__
+        made.__wrapped__ = function  # type: ignore[attr-defined]
         _fast[function] = made
     return _fast[function]
 
 
-def _globals_of(code: CodeType) -> tuple[set[str], set[str]]:
+def globals_of(code: CodeType) -> tuple[set[str], set[str]]:
     """The global names that code calls, and those that it takes in any other way."""
     called: set[str] = set()
     other: set[str] = set()
@@ -324,7 +325,7 @@ def _globals_of(code: CodeType) -> tuple[set[str], set[str]]:
             (called if argument & 1 else other).add(code.co_names[argument >> 1])
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            more, rest = _globals_of(inner)
+            more, rest = globals_of(inner)
             called |= more
             other |= rest
     return called, other

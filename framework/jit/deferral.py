@@ -29,6 +29,7 @@ from . import doors
 from .backward import Refused
 from .gradients import Freed, Gradient, order_of, template_of
 from .kernels import Book, Unknown, listened, owner_of, steps_of
+from .lowering import lowered, watched
 from .segments import Missing, Segment
 
 LEARNING = 3  # calls during which all doors are asked
@@ -80,10 +81,13 @@ class BackwardPlan:
         if steps is None:
             return plain(self.segment.made, arrays)  # type: ignore[union-attr]
         if self.served:
-            self.segment = segment = Segment(steps, self.outputs, self.shapes)
+            self.segment = segment = Segment(lowered(steps), self.outputs, self.shapes)
             self.steps = None
             return plain(segment.made, arrays)
-        segment = self.segment = self.segment or Segment(steps, self.outputs, self.shapes, fuse=False)
+        if self.segment is None:
+            self.steps = steps = watched(steps)
+            self.segment = Segment(steps, self.outputs, self.shapes, fuse=False)
+        segment = self.segment
         notes: list = []
         found = plain(segment.made, arrays, notes)
         self.shapes = {**self.shapes, **{segment.names[i]: (shape, dtype) for i, shape, dtype in notes}}

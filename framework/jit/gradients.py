@@ -178,6 +178,9 @@ class Gradient:
         if isinstance(op, Cut):
             pieces = [self._new() if e is not None else None for e in edges]
             masked = masked or isinstance(g, list) and None in g
+            if isinstance(g, list) and None not in g and isinstance(op.join, Op):
+                self.steps.append(Step(op.join.cpu, tuple(map(Array, g)), {"dim": op.dim}, pieces[0], None))
+                return pieces, masked, [False] * count
             pull = _pulling(op, edges, (), {}, None, masked)
             self.steps.append(Step(pull, (self._placed(g),), {}, pieces, None))
             return pieces, masked, [False] * count

@@ -5,22 +5,26 @@ order of the engine's walk. What nobody needs is left out (kernels have no effec
 fused.
 """
 
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
 from .. import _native
 from ..autograd.engine import plus
-from ..backends.native import add, copied
+from ..backends.native import add, asked, copied
 from ..ops.language.program import Program
 from ..ops.language.program import Step as Instruction
+from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
-from .kernels import Array, Step
+from .kernels import Array, Step, part
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
     Instruction("add", 2, (0, 1)),), False) if type(add).__name__ == "Kernel" else None, ("x", "y"))
 
 
+_VIEWS = {np.ndarray.transpose: "turn", np.ndarray.reshape: "shape",
+          permute_op.cpu: "turn", reshape_op.cpu: "shape"}
 MOST_WAIT, MOST_BEHIND = 3, 40  # kernels that wait for the end of a round, and all that wait
 
 
@@ -92,6 +96,23 @@ def unshared(steps: list[Step], outputs: list[str], shapes: dict) -> tuple[list[
     return kept, [same.get(n, n) for n in outputs]
 
 
+def _done(kernel: Any, other: Any) -> tuple[Any, Any]:
+    """What is called for a step, and what where that does not apply: a native function is asked directly."""
+    native = asked.get(kernel) if type(kernel) is FunctionType and other is None else None
+    return (kernel, other) if native is None else (native, kernel)
+
+
+def _words(kernel: Any, operands: list, names: tuple) -> str:
+    """What the segment does by itself in place of calling the kernel, if it knows it."""
+    if kernel is own:
+        return "own"
+    if kernel is part and all(type(x) is not Array for x in operands[1:]):
+        return "part"
+    if kernel in _VIEWS and len(operands) == 2 and type(operands[1]) is tuple:
+        return _VIEWS[kernel]
+    return ""
+
+
 class Segment:
     """Steps as one native call: ``made(arrays)`` gives the outputs as a tuple, ``made(arrays, notes)`` also
     lists (place, shape, dtype) of what each step gave, whose name is ``names[place]``.
@@ -139,7 +160,8 @@ class Segment:
         for kernel, other, operands, names, results, expected, scalar in self.rows:
             reads = [operand(x) for x in operands]
             made = place(results) if isinstance(results, str) else [place(r) for r in results]
-            rows.append((kernel, other, reads, names, made, [], expected, scalar))
+            rows.append((*_done(kernel, other), reads, names, made, [], expected, scalar,
+                         _words(kernel, operands, names)))
         wanted = [places.setdefault(n, len(places)) for n in outputs]
         kept = set(wanted)
         for row, (_, _, operands, *_rest) in zip(reversed(rows), reversed(self.rows)):

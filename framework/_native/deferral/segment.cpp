@@ -14,8 +14,21 @@ struct Operand {
     std::vector<Operand> items;
 };
 
+// What a step does: calls its kernel, or one of the things that kernels of Python's did.
+enum class Does : char {
+    CALL,
+    TURN,   // (array, dims): the dimensions in this order
+    SHAPE,  // (array, shape): the elements in this shape
+    PART,   // (array, shape, dtype, offset, strides): this part of the array's memory
+    OWN,    // (gradient, what it was made of): for a leaf, which shares it with nobody
+};
+
 struct Step {
-    nb::object kernel, other;  // `other` where the kernel answers None, which says that it does not apply
+    Does does = Does::CALL;
+    nb::object kernel, other;  // `other` where the kernel answers None or NotImplemented: it does not apply
+    std::vector<npy_intp> sizes, strides;  // of a view
+    nb::object dtype;
+    npy_intp offset = 0;
     std::vector<Operand> operands;
     nb::object names;  // of the last operands, or nothing
     std::vector<Py_ssize_t> results, last;  // places; -1: not wanted. `last`: those not read again
@@ -52,8 +65,52 @@ nb::object value_of(const Operand& o, const Places& places) {
     }
 }
 
+// The array of a step that is done here; not valid where its operand is not what it is done with.
+nb::object done_here(const Step& step, const Places& places) {
+    const nb::object& given = places[size_t(step.operands[0].place)];
+    if (!PyArray_CheckExact(given.ptr())) return {};
+    auto* a = reinterpret_cast<PyArrayObject*>(given.ptr());
+    PyArray_Dims sizes{const_cast<npy_intp*>(step.sizes.data()), int(step.sizes.size())};
+    PyObject* out = nullptr;
+    if (step.does == Does::TURN) out = PyArray_Transpose(a, &sizes);
+    else if (step.does == Does::SHAPE) out = PyArray_Newshape(a, &sizes, NPY_CORDER);
+    else if (step.does == Does::PART) {
+        PyArrayObject* owner = a;
+        while (PyArray_BASE(owner) && PyArray_CheckExact(PyArray_BASE(owner)))
+            owner = reinterpret_cast<PyArrayObject*>(PyArray_BASE(owner));
+        npy_intp reach = step.offset;
+        for (size_t d = 0; d < step.sizes.size(); ++d) reach += (step.sizes[d] - 1) * step.strides[d];
+        if (reinterpret_cast<PyObject*>(PyArray_DESCR(owner)) != step.dtype.ptr() || !PyArray_IS_C_CONTIGUOUS(owner) ||
+            reach + PyArray_ITEMSIZE(owner) > PyArray_NBYTES(owner))
+            return {};
+        Py_INCREF(step.dtype.ptr());
+        out = PyArray_NewFromDescr(&PyArray_Type, reinterpret_cast<PyArray_Descr*>(step.dtype.ptr()), sizes.len,
+                                   sizes.ptr, const_cast<npy_intp*>(step.strides.data()),
+                                   PyArray_BYTES(owner) + step.offset, PyArray_FLAGS(owner) & NPY_ARRAY_WRITEABLE, nullptr);
+        Py_INCREF(owner);
+        if (out && PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(out), reinterpret_cast<PyObject*>(owner)) < 0)
+            Py_CLEAR(out);
+    } else {  // OWN
+        const Operand& of = step.operands[1];
+        const bool same = of.kind == Operand::PLACE && places[size_t(of.place)].is(given);
+        if (!same && !PyArray_BASE(a)) return given;
+        if (!PyArray_IS_C_CONTIGUOUS(a) || PyTypeNum_ISUSERDEF(PyArray_TYPE(a))) return {};
+        out = PyArray_NewCopy(a, NPY_CORDER);
+    }
+    if (!out) throw nb::python_error();
+    return nb::steal(out);
+}
+
 void run_step(const Segment* s, const Step& step, Places& places, std::vector<nb::object>& made,
               std::vector<PyObject*>& given) {
+    if (step.does != Does::CALL) {
+        nb::object out = done_here(step, places);
+        if (out.is_valid()) {
+            for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
+            if (step.results[0] >= 0) places[size_t(step.results[0])] = std::move(out);
+            return;
+        }
+    }
     made.clear(), given.clear();
     given.push_back(nullptr);  // room for a method's own
     for (const Operand& o : step.operands) {
@@ -72,7 +129,7 @@ void run_step(const Segment* s, const Step& step, Places& places, std::vector<nb
         return nb::steal(out);
     };
     nb::object out = call(step.kernel);
-    if (step.other.is_valid() && out.is_none()) out = call(step.other);
+    if (step.other.is_valid() && (out.is_none() || out.ptr() == Py_NotImplemented)) out = call(step.other);
     made.clear();
     for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
     auto expect = [&](nb::handle x) {
@@ -171,7 +228,39 @@ Operand operand(nb::handle given, Py_ssize_t places) {
 
 PyTypeObject* segment_type = nullptr;
 
-// steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar)
+std::vector<npy_intp> sizes_in(nb::handle tuple) {
+    std::vector<npy_intp> all;
+    for (nb::handle x : nb::cast<nb::tuple>(tuple)) all.push_back(nb::cast<npy_intp>(x));
+    return all;
+}
+
+// What the word says: a view is noted, since its operands are numbers.
+void note_view(Step& step, const std::string& word) {
+    if (word == "own") {
+        if (step.operands.size() != 2) throw nb::value_error("a gradient, and what it was made of");
+        step.does = Does::OWN;
+    } else if (word == "turn" || word == "shape") {
+        step.does = word == "turn" ? Does::TURN : Does::SHAPE;
+        step.sizes = sizes_in(step.operands.at(1).constant);
+    } else if (word == "part") {
+        step.does = Does::PART;
+        step.sizes = sizes_in(step.operands.at(1).constant);
+        step.dtype = step.operands.at(2).constant;
+        step.offset = nb::cast<npy_intp>(step.operands.at(3).constant);
+        step.strides = sizes_in(step.operands.at(4).constant);
+        if (step.sizes.size() != step.strides.size() || !PyArray_DescrCheck(step.dtype.ptr()) || step.offset < 0)
+            throw nb::value_error("a part of an array");
+        for (npy_intp n : step.sizes)
+            if (n < 1) step.does = Does::CALL;
+        for (npy_intp n : step.strides)
+            if (n < 0) step.does = Does::CALL;
+    } else {
+        throw nb::value_error("no such thing to do");
+    }
+    if (step.operands[0].kind != Operand::PLACE) throw nb::value_error("of an array");
+}
+
+// steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar, word or "")
 nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, nb::list outputs, nb::object missing,
                         nb::object asarray) {
     auto* s = PyObject_New(Segment, segment_type);
@@ -206,6 +295,7 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
         for (nb::handle r : nb::cast<nb::list>(t[5])) step.last.push_back(place(r, false));
         step.expects = nb::cast<bool>(t[6]);
         step.scalar = nb::cast<bool>(t[7]);
+        if (auto word = nb::cast<std::string>(t[8]); !word.empty()) note_view(step, word);
         s->steps->push_back(std::move(step));
     }
     for (nb::handle o : outputs) s->outputs->push_back(place(o, false));
