@@ -10,6 +10,7 @@ recognised runs at once, after what was put off, and is remembered.
 import threading
 import weakref
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from numpy import ndarray
@@ -63,7 +64,7 @@ class BackwardPlan:
     """
 
     __slots__ = ("steps", "outputs", "shapes", "segment", "leaves", "alive", "template", "numbers", "served",
-                 "words", "edges")
+                 "words", "edges", "ready")
 
     def __init__(self, steps: list, outputs: list, shapes: dict, leaves: list, alive: list, template: list,
                  numbers: dict, words: str) -> None:
@@ -74,6 +75,7 @@ class BackwardPlan:
         self.template, self.numbers, self.words = template, numbers, words
         self.edges = tuple([row[1] for row in template if row[0] is Leaf])
         self.served = 0
+        self.ready: tuple | None = None  # what the native side asks for, see ``quick.cpp``
 
     def run(self, plain: Any, arrays: list) -> tuple:
         """The outputs for these arrays."""
@@ -83,6 +85,7 @@ class BackwardPlan:
         if self.served:
             self.segment = segment = Segment(lowered(steps), self.outputs, self.shapes)
             self.steps = None
+            self.ready = segment.made, self.leaves, self.edges, bool(self.numbers)
             return plain(segment.made, arrays)
         if self.segment is None:
             self.steps = steps = watched(steps)
@@ -92,6 +95,16 @@ class BackwardPlan:
         found = plain(segment.made, arrays, notes)
         self.shapes = {**self.shapes, **{segment.names[i]: (shape, dtype) for i, shape, dtype in notes}}
         return found
+
+
+    def hang(self, ends: tuple) -> list:
+        """What stands for the nodes of the results, as they are after a backward; ends: its leaves."""
+        self.served += 1
+        if not self.numbers:
+            return [None] * len(self.alive)
+        freed = Freed(self.template, dict(zip(self.edges, ends)))
+        numbers = self.numbers
+        return [freed.node(numbers[i]) if i in numbers else None for i in self.alive]
 
 
 class Deferral:
@@ -105,6 +118,7 @@ class Deferral:
         self.wide = True  # whether all doors are asked
         self.off: str | None = None
         self.wanted: list = []
+        self.seen: set = set()  # doors of calls that were recorded
         self.reasons: dict[str, int] = {}
         self.plans: list[Any] = []
 
@@ -169,7 +183,9 @@ class Session:
         conditions = ((quiet.__dict__, "run", self.runner), (autocast.thread.__dict__, "choose", None),
                       (state.__dict__, "saved_hooks", ()), (state.__dict__, "batches", ()),
                       (state.__dict__, "inference", False))
-        self.tape = module.Tape(owner.tree, self.record, self.force, state.__dict__, conditions)
+        self.tape = module.Tape(owner.tree, self.record, self.force, state.__dict__, conditions, self.plain,
+                                accumulate, Missing)
+        self.settled = partial(self.tape.flush, "memory is handed out")
         self.book = Book()
         self.shared = False  # whether two tensors from outside have one array
 
@@ -186,7 +202,7 @@ class Session:
         self.inside = True
         plain = quiet.plain
         quiet.plain = quiet.run = self.runner
-        quiet.settle = self.settle
+        quiet.settle = self.settled
         doors.arm(wanted)
         tape.enter()
         try:
@@ -200,16 +216,16 @@ class Session:
             tape.forget()
             tape.leave()
             doors.disarm()
+            owner.segments += tape.quick
+            owner.planned += tape.quick
+            tape.quick = 0
             quiet.plain = plain
             quiet.run = None if quiet.stack else plain
             quiet.settle = None
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
-                owner.wanted = [d for d in doors.doors() if d[1].used or d[1].name == "backward"]
-
-    def settle(self) -> None:
-        """Run what is put off, since memory is handed out or changed without a kernel."""
-        self.tape.flush("memory is handed out")
+                seen = owner.seen
+                owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
 
     # -- calls that are not recognised ----------------------------------------------------------------
 
@@ -251,6 +267,7 @@ class Session:
             return result
         if new:
             self.owner.recorded += 1
+            self.owner.seen.add(door)
             call.data = data
             single = isinstance(result, Tensor)
             call.metas = tuple([_told(x) for x in ([result] if single else result)])
@@ -519,17 +536,10 @@ class Session:
             set_recording(recording)
         for leaf, g in tape.hand_out(plan.leaves, found, len(plan.alive)):
             accumulate(leaf, g, False)
-        freed = None
-        for i, array in zip(plan.alive, found):
-            number = plan.numbers.get(i)
-            node = None
-            if number is not None:
-                if freed is None:
-                    externals = tape.externals()
-                    freed = Freed(plan.template, {k: externals[k]._node for k in plan.edges})
-                node = freed.node(number)
+        externals = tape.externals()
+        nodes = plan.hang(tuple([externals[k]._node for k in plan.edges]))
+        for i, array, node in zip(plan.alive, found, nodes):
             tape.settle(i, array, node)
-        plan.served += 1
         return True
 
 

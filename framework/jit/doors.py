@@ -39,7 +39,7 @@ questions: dict[Any, Callable] = {}  # by door: what answers for one call whethe
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
 _lock = threading.Lock()
 _inside = 0  # compiled functions at work, in all threads
-_armed: dict[FunctionType, Any] = {}
+_armed: dict[FunctionType, Any] = {}  # their rows
 
 
 @cache
@@ -97,10 +97,7 @@ def arm(wanted: list) -> None:
     global _inside
     with _lock:
         _inside += 1
-        for function, _, own, code in wanted:
-            if function.__code__ is own:
-                _armed[function] = own
-                function.__code__ = code
+        _native.module.open_doors(wanted, _armed)
 
 
 def disarm() -> None:
@@ -109,17 +106,4 @@ def disarm() -> None:
     with _lock:
         _inside -= 1
         if not _inside:
-            codes = _codes()
-            for function, own in _armed.items():
-                if function.__code__ is codes[function]:  # else others have put theirs around it meanwhile
-                    function.__code__ = own
-            _armed.clear()
-
-
-def _codes() -> dict:
-    if not _by_function:
-        _by_function.update({function: code for function, _, _, code in _doors})
-    return _by_function
-
-
-_by_function: dict = {}
+            _native.module.close_doors(_armed)

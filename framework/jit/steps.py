@@ -7,6 +7,7 @@ not usual (a first step, a gradient that does not fit, sparse ones, options that
 methods of their own) is left to the optimizer before anything has changed.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def step(optimizer: Optimizer) -> bool:
         return False
     if work is None:
         return False
-    name = f"{type(optimizer).__name__}.step"
+    name = type(optimizer).__name__ + ".step"
     module: Any = _native.module
     for group, params, states, (function, _, numbers), arrays, number in work:
         skipped = getattr(module, function)(arrays, numbers)
@@ -75,27 +76,26 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
     work = []
     module: Any = _native.module
     module.set_up_tapes(Tensor, Parameter, Leaf)
-    seen = 0
-    everything: set[int] = set()
+    names = _names_of(type(optimizer))
+    everything: list = []
     for group in optimizer.param_groups:
-        for option in optimizer.limits:
-            value = group.get(option)
-            if type(value) is float or value is None:
-                continue
-            several = value if type(value) is tuple else (value,)
-            if any(isinstance(v, Tensor) for v in several):
-                return None
+        if module.has_tensor(group, names):
+            return None
         found = module.gather_step(group["params"], optimizer.state)
         if found is None:
             return None
         params, states, weights, gradients, number = found
         if number is None:
             continue
-        everything.update(map(id, params))
-        seen += len(params)
+        everything += params
         kernel = optimizer.fused(group, number + 1)
         arrays = None if kernel is None else module.interleaved(weights, gradients, states, kernel.states)
         if arrays is None:
             return None
         work.append((group, params, states, kernel, arrays, number + 1))
-    return work if len(everything) == seen else None  # a parameter twice steps twice
+    return work if module.once_each(everything) else None  # a parameter twice steps twice
+
+
+@cache
+def _names_of(kind: type[Optimizer]) -> tuple[str, ...]:
+    return tuple(kind.limits)

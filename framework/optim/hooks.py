@@ -56,10 +56,11 @@ def hooked(step: Callable) -> Callable:
             return step(self, *args, **kwargs)
         self._opt_called = self._stepping = True
         try:
-            for hook in (*EVERY_PRE.values(), *self._optimizer_step_pre_hooks.values()):
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    args, kwargs = _checked(self, changed)
+            if EVERY_PRE or self._optimizer_step_pre_hooks:
+                for hook in (*EVERY_PRE.values(), *self._optimizer_step_pre_hooks.values()):
+                    changed = hook(self, args, kwargs)
+                    if changed is not None:
+                        args, kwargs = _checked(self, changed)
             if quiet.settle is not None:  # calls put off read the parameters as they are now
                 quiet.settle()
             if quiet.run is not None:
@@ -67,8 +68,9 @@ def hooked(step: Callable) -> Callable:
             else:
                 params = tuple([p for group in self.param_groups for p in group["params"]])
                 result = intercepted(Event(STEP, self, params, {}), lambda *_: step(self, *args, **kwargs))
-            for hook in (*self._optimizer_step_post_hooks.values(), *EVERY_POST.values()):
-                hook(self, args, kwargs)
+            if EVERY_POST or self._optimizer_step_post_hooks:
+                for hook in (*self._optimizer_step_post_hooks.values(), *EVERY_POST.values()):
+                    hook(self, args, kwargs)
             return result
         finally:
             self._stepping = False

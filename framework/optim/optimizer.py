@@ -30,6 +30,7 @@ from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
 from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError, kind_of
+from ..node import Leaf
 from ..quiet import quiet
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
@@ -341,7 +342,10 @@ class Optimizer:
         for group in self.param_groups:
             for p in group["params"]:
                 if set_to_none:
-                    p.grad = None
+                    if type(p._node) is Leaf:  # ``p.grad = None``, written out
+                        p._node.grad = None
+                    else:
+                        p.grad = None
                     continue
                 g = p.grad
                 if g is None:

@@ -49,6 +49,7 @@ void runner_free(PyObject* self) {
 PyMemberDef door_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Door, call), READONLY, nullptr},
                               {"original", T_OBJECT, offsetof(Door, original), READONLY, nullptr},
                               {"name", T_OBJECT, offsetof(Door, name), READONLY, nullptr},
+                              {"kind", T_CHAR, offsetof(Door, kind), READONLY, nullptr},
                               {"used", T_BOOL, offsetof(Door, used), READONLY, nullptr},
                               {nullptr, 0, 0, 0, nullptr}};
 PyMemberDef runner_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Runner, call), READONLY, nullptr},
@@ -113,6 +114,16 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     t->busy = true;
     t->busy_thread = PyThread_get_thread_ident();
     Py_INCREF(t);
+    if (d->kind == 'b') {
+        const int done = quick_backward(t, args, keywords);
+        if (done != 0) {
+            t->busy = false;
+            if (done > 0) forget(t);
+            Py_DECREF(t);
+            if (done < 0) return nullptr;
+            Py_RETURN_NONE;
+        }
+    }
     PyObject* result = PyObject_CallFunctionObjArgs(t->record, t, self, args, keywords, nullptr);
     t->busy = false;
     Py_DECREF(t);

@@ -1,4 +1,6 @@
 // What an optimizer's step and the end of a backward do for each parameter, without Python in between.
+#include <algorithm>
+
 #include "deferral/leaves.h"
 
 namespace fw::deferral {
@@ -10,6 +12,29 @@ namespace {
 PyObject *word_step = nullptr, *word_zero = nullptr;
 
 PyArrayObject* plain_array(PyObject* tensor) { return is_tensor(tensor) ? array_of(tensor) : nullptr; }
+
+// Whether one of the options is a tensor, or holds one.
+bool has_tensor(nb::dict options, nb::tuple names) {
+    for (nb::handle name : names) {
+        PyObject* value = PyDict_GetItemWithError(options.ptr(), name.ptr());
+        if (!value || value == Py_None || PyFloat_CheckExact(value) || PyLong_CheckExact(value)) continue;
+        if (PyTuple_CheckExact(value)) {
+            for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
+                if (PyObject_TypeCheck(PyTuple_GET_ITEM(value, i), tensor_type)) return true;
+        } else if (PyObject_TypeCheck(value, tensor_type)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Whether no parameter is there twice.
+bool once_each(const nb::list& params) {
+    std::vector<PyObject*> all;
+    for (nb::handle p : params) all.push_back(p.ptr());
+    std::sort(all.begin(), all.end());
+    return std::adjacent_find(all.begin(), all.end()) == all.end();
+}
 
 // gather(params, state): the parameters that have a gradient, their state, their arrays, their gradients, and
 // the number of the last step; None where one is not as usual, or is at another step than the first.
@@ -127,6 +152,8 @@ FW_BIND(m) {
     word_step = PyUnicode_InternFromString("step");
     word_zero = PyLong_FromLong(0);
     m.def("gather_step", &gather);
+    m.def("has_tensor", &has_tensor);
+    m.def("once_each", &once_each);
     m.def("interleaved", &interleaved);
     m.def("stepped", &stepped);
 }

@@ -25,6 +25,7 @@ extern PyType_Spec promise_spec, call_spec, tape_spec, door_spec, runner_spec;
 inline PyObject*& slot(PyObject* o, Py_ssize_t offset) {
     return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
 }
+inline bool is_one(PyObject* x) { return x && x != Py_None; }
 inline bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || Py_TYPE(o) == parameter_type; }
 
 struct Tape;
@@ -96,6 +97,8 @@ struct Tape {
     PyObject_HEAD
     Call *root, *cursor;
     PyObject *record, *force, *state;
+    PyObject *plain, *accumulate, *missing;  // runs a segment; adds to a gradient; says that a plan does not fit
+    int64_t quick;                           // backward passes that went without Python
     std::vector<Call*>* path;
     std::vector<Value>* values;
     std::vector<External>* externals;
@@ -159,6 +162,11 @@ int run_pending(Tape* t, const char* why);
 PyObject* getattr_or_run(PyObject* self, PyObject* name);
 void forget(Tape* t);
 PyObject* answer(Tape* t, Call* c);
+
+// -- quick.cpp: what is done for a backward that goes by a plan ------------------------------------
+
+// Runs the backward of `args` by its plan. 1: done; 0: nothing was changed, to be done by Python; -1: an error.
+int quick_backward(Tape* t, PyObject* args, PyObject* keywords);
 
 // -- doors.cpp: in front of functions ------------------------------------------------------------
 

@@ -12,11 +12,14 @@ int watching = 0;  // tapes at work, in all threads
 Tape* tape(PyObject* o) { return reinterpret_cast<Tape*>(o); }
 
 PyObject* tape_new(PyTypeObject* type, PyObject* args, PyObject*) {
-    PyObject *root, *record, *force, *state, *conditions;
-    if (!PyArg_ParseTuple(args, "OOOOO", &root, &record, &force, &state, &conditions)) return nullptr;
+    PyObject *root, *record, *force, *state, *conditions, *plain, *accumulate, *missing;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO", &root, &record, &force, &state, &conditions, &plain, &accumulate, &missing))
+        return nullptr;
     auto* t = tape(type->tp_alloc(type, 0));
     if (!t) return nullptr;
     Py_INCREF(root), Py_INCREF(record), Py_INCREF(force), Py_INCREF(state);
+    Py_INCREF(plain), Py_INCREF(accumulate), Py_INCREF(missing);
+    t->plain = plain, t->accumulate = accumulate, t->missing = missing;
     t->root = t->cursor = reinterpret_cast<Call*>(root);
     t->record = record;
     t->force = force;
@@ -40,6 +43,7 @@ void tape_free(PyObject* self) {
     delete t->externals;
     delete t->conditions;
     Py_DECREF(t->root), Py_DECREF(t->record), Py_DECREF(t->force), Py_DECREF(t->state);
+    Py_DECREF(t->plain), Py_DECREF(t->accumulate), Py_DECREF(t->missing);
     PyTypeObject* type = Py_TYPE(self);
     type->tp_free(self);
     Py_DECREF(type);
@@ -336,6 +340,7 @@ PyObject* tape_cursor(PyObject* self, void*) {
 PyObject* tape_settled_count(PyObject* self, void*) { return PyLong_FromSize_t(tape(self)->settled); }
 PyMemberDef tape_members[] = {{"recording", T_BOOL, offsetof(Tape, recording), 0, nullptr},
                               {"busy", T_BOOL, offsetof(Tape, busy), 0, nullptr},
+                              {"quick", T_LONGLONG, offsetof(Tape, quick), 0, nullptr},
                               {nullptr, 0, 0, 0, nullptr}};
 PyGetSetDef tape_getset[] = {{"cursor", tape_cursor, nullptr, nullptr, nullptr},
                              {"settled", tape_settled_count, nullptr, nullptr, nullptr},
