@@ -7,7 +7,6 @@ not usual (a first step, a gradient that does not fit, sparse ones, options that
 methods of their own) is left to the optimizer before anything has changed.
 """
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
     work = []
     module: Any = _native.module
     module.set_up_tapes(Tensor, Parameter, Leaf)
-    names = _names_of(type(optimizer))
+    names = tuple(optimizer.limits)
     everything: list = []
     for group in optimizer.param_groups:
         if module.has_tensor(group, names):
@@ -94,8 +93,3 @@ def _work(optimizer: Optimizer) -> list[tuple] | None:
             return None
         work.append((group, params, states, kernel, arrays, number + 1))
     return work if module.once_each(everything) else None  # a parameter twice steps twice
-
-
-@cache
-def _names_of(kind: type[Optimizer]) -> tuple[str, ...]:
-    return tuple(kind.limits)
