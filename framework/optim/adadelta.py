@@ -5,7 +5,8 @@ from typing import Any
 from ..backends import array_module
 from .arrays import zeros_like
 from .fused import Fused, fused_gradient
-from .optimizer import LIMITS, UNIT, Optimizer, ParamsT
+from .groups import LIMITS, UNIT, ParamsT
+from .optimizer import Optimizer
 
 
 class Adadelta(Optimizer):

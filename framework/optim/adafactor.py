@@ -6,7 +6,8 @@ import numpy as np
 
 from ..backends import array_module
 from .arrays import zeros_like
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT, real_only
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT, real_only
+from .optimizer import Optimizer
 
 
 class Adafactor(Optimizer):

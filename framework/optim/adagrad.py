@@ -6,7 +6,8 @@ from ..backends import array_module
 from ..ops.convert.share import share
 from .arrays import on_device
 from .fused import Fused, denominator, fused_denominator, fused_gradient, run_rows
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class Adagrad(Optimizer):

@@ -6,7 +6,8 @@ from ..backends import array_module
 from ..config.listing import own as _own
 from .arrays import zeros_like
 from .fused import Fused, denominator, fused_denominator, fused_gradient
-from .optimizer import LIMITS, Optimizer, ParamsT
+from .groups import LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 def _names(group: dict[str, Any]) -> tuple[str, ...]:

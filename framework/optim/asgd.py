@@ -3,7 +3,8 @@
 from typing import Any
 
 from .arrays import zeros_like
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class ASGD(Optimizer):

@@ -18,8 +18,9 @@ from ..dtypes import finfo, promote_types
 from ..quiet import settle
 from ..tensor import Tensor, bump, wrap
 from .arrays import cast_to, number, on_device, real_view, zeros_like
+from .groups import AT_LEAST_ZERO, LIMITS
 from .line_search import Point, minfunc, strong_wolfe
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer
+from .optimizer import Optimizer
 
 _VECTORS = ("old_steps", "old_changes", "pending", "old_stps", "old_dirs")  # ours and PyTorch's
 _ARRAYS = (*_VECTORS, "d", "prev_flat_grad", "ro", "H_diag")

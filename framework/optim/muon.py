@@ -7,7 +7,8 @@ import numpy as np
 
 from ..backends import array_module
 from .arrays import zeros_like
-from .optimizer import LIMITS, Optimizer, ParamsT, real_only
+from .groups import LIMITS, ParamsT, real_only
+from .optimizer import Optimizer
 
 
 class Muon(Optimizer):

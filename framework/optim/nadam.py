@@ -5,7 +5,8 @@ from typing import Any
 from ..backends import array_module
 from .adam import moments, with_decay
 from .arrays import zeros_like
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class NAdam(Optimizer):

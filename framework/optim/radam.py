@@ -5,7 +5,8 @@ from typing import Any
 from ..backends import array_module
 from .adam import moments, with_decay
 from .arrays import zeros_like
-from .optimizer import LIMITS, Optimizer, ParamsT
+from .groups import LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class RAdam(Optimizer):

@@ -5,7 +5,8 @@ from typing import Any
 from ..backends import array_module
 from .arrays import zeros_like
 from .fused import Fused, denominator, fused_denominator, fused_gradient
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 def _names(group: dict[str, Any]) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from typing import Any
 
 from ..backends import array_module
 from .arrays import zeros_like
-from .optimizer import LIMITS, Optimizer, ParamsT
+from .groups import LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class Rprop(Optimizer):

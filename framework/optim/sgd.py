@@ -5,7 +5,8 @@ from typing import Any
 from ..config.listing import own as _own
 from .arrays import zeros_like
 from .fused import Fused, fused_gradient, run_rows
-from .optimizer import AT_LEAST_ZERO, LIMITS, Optimizer, ParamsT
+from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
+from .optimizer import Optimizer
 
 
 class SGD(Optimizer):

@@ -5,7 +5,8 @@ from typing import Any
 from ..backends import array_module
 from .arrays import zeros_like
 from .fused import run_rows
-from .optimizer import LIMITS, Limit, Optimizer, ParamsT, real_only
+from .groups import LIMITS, Limit, ParamsT, real_only
+from .optimizer import Optimizer
 
 POSITIVE: Limit = (lambda v: 0 < v < float("inf"), "a finite number > 0")
 
