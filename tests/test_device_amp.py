@@ -54,3 +54,81 @@ def test_checkpoints_find_the_blocks_of_a_device(raw, cupy):  # noqa: F811
         y = fw.utils.checkpoint.checkpoint(part, x, use_reentrant=False)
     y.float().sum().backward()
     assert seen == [fw.bfloat16] * 2 and x.grad.dtype is fw.float32
+
+
+class Loud(fw.nn.Module):
+    """A linear layer; ``blow`` makes a gradient overflow."""
+
+    def __init__(self):
+        super().__init__()
+        fw.manual_seed(1)
+        self.a, self.b, self.blow = fw.nn.Linear(4, 3), fw.nn.Linear(3, 2), 1.0
+
+    def forward(self, x):
+        return self.b(self.a(x).tanh()) * self.blow
+
+
+def trained(device, make, iterations, **settings):
+    """Parameters and scale after iterations, some of which overflow; what is counted in one of them."""
+    net = Loud().to(device)
+    optimizer, scaler = make(net.parameters()), fw.amp.GradScaler(device, 8.0, growth_interval=2, **settings)
+    x, seen = fw.tensor(np.random.default_rng(0).standard_normal((5, 4)).astype("f"), device=device), []
+    for overflows in iterations:
+        if device == "cuda":
+            from cupy import counts
+
+            counts.clear()
+        net.blow = float("inf") if overflows else 1.0
+        optimizer.zero_grad()
+        scaler.scale((net(x) ** 2).mean()).backward()
+        scaler.unscale_(optimizer)
+        scaler.step(optimizer)
+        scaler.update()
+        if device == "cuda":
+            seen.append((dict(counts.waits), dict(counts.launches)))
+    state = optimizer.state_dict()
+    steps = [s.get("step") for s in state["state"].values()]
+    return [p.detach().cpu().numpy() for p in net.parameters()], scaler.state_dict(), steps, seen
+
+
+@pytest.mark.parametrize("make", [
+    lambda p: fw.optim.Adam(p, lr=0.1, weight_decay=0.1), lambda p: fw.optim.SGD(p, 0.1, 0.9, dampening=0.5),
+    lambda p: fw.optim.RMSprop(p, 0.01)], ids=["Adam", "SGD", "RMSprop"])
+def test_the_scaler_leaves_steps_out_without_waiting(make, raw, cupy):  # noqa: F811
+    """Parameters, counts of steps and the factor are the CPU's, whichever iterations overflow; no wait."""
+    for overflows in ((1, 0, 0, 0, 1, 1, 0, 0), (0, 0, 0, 1), (1, 1)):
+        params, state, steps, _ = trained("cpu", make, overflows)
+        theirs, their_state, their_steps, seen = trained("cuda", make, overflows)
+        assert their_state == state and their_steps == steps
+        for a, b in zip(params, theirs):
+            np.testing.assert_allclose(b, a, 1e-5, 1e-6)
+        for waits, launches in seen:
+            assert not waits
+            assert launches["unscale_all"] == launches["adapt"] == 1
+            assert sum(n for k, n in launches.items() if k.endswith("_step")) == 1
+
+
+def test_the_scaler_beside_what_has_no_kernel(raw, cupy):  # noqa: F811
+    """Optimizers without a kernel, a new factor, pickles: the host is told, and goes on as the CPU does."""
+    import pickle
+
+    def nadam(p):
+        return fw.optim.NAdam(p, lr=0.1)
+
+    for a, b in zip(trained("cpu", nadam, (0, 1, 0))[0], trained("cuda", nadam, (0, 1, 0))[0]):
+        np.testing.assert_allclose(b, a, 1e-5, 1e-6)
+    w = fw.ones(2, device="cuda", requires_grad=True)
+    optimizer, scaler = fw.optim.SGD([w], lr=1.0), fw.amp.GradScaler("cuda", 4.0)
+    assert scaler.is_enabled() and scaler.scale(fw.ones(1, device="cuda")).tolist() == [4.0]
+    scaler.scale((w * w).sum()).backward()
+    assert w.grad.tolist() == [8.0, 8.0]
+    scaler.step(optimizer)
+    scaler.update(16.0)
+    assert scaler.get_scale() == 16.0 and w.tolist() == [-1.0, -1.0]
+    assert pickle.loads(pickle.dumps(scaler)).get_scale() == 16.0
+    again = fw.amp.GradScaler("cuda")
+    again.load_state_dict(scaler.state_dict())
+    assert again.scale(fw.ones((), device="cuda")).item() == 16.0
+    again.load_state_dict({**scaler.state_dict(), "scale": 2.0})
+    assert again.scale(fw.ones((), device="cuda")).item() == 2.0
+    pickle.loads(pickle.dumps(optimizer))

@@ -13,6 +13,7 @@ import pytest
 from test_device_kernels import written
 
 import framework as fw
+import framework.amp
 import framework.nn.utils
 import framework.optim
 from framework.backends import device_code

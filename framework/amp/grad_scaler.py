@@ -13,18 +13,22 @@ from ..ops.language.words import all_finite
 from ..ops.record.rounded import is_rounded
 from ..quiet import quietly
 from ..tensor import Tensor, bump, wrap
-from .mode import _known
+from . import cuda
+from .mode import _known, is_autocast_available
 
 # where an optimizer stands since the last update()
 _READY, _UNSCALED, _STEPPED = "ready", "unscaled", "stepped"
 
 
 class _Optimizer:
-    """stage of one optimizer; found: whether a gradient of it is inf or nan, None if there is no gradient."""
+    """stage of one optimizer; found: whether a gradient of it is inf or nan, None if there is no gradient.
+
+    On a GPU found is a number there, for which nobody waits.
+    """
 
     def __init__(self) -> None:
         self.stage = _READY
-        self.found: bool | None = None
+        self.found: Any = None
 
 
 class GradScaler:
@@ -34,8 +38,10 @@ class GradScaler:
     ``step``, ``scaler.unscale_(optimizer)`` where gradients are to be looked at or clipped. ``update``
     multiplies the factor by ``backoff_factor`` if a gradient of any optimizer was inf or nan, and by
     ``growth_factor`` after ``growth_interval`` iterations in a row without one. The factor is a float32
-    number. With ``enabled=False`` nothing is scaled, and ``step`` is the optimizer's own. bfloat16 and
-    float32 need no scaling.
+    number. On a GPU it stays there, and so does what was found in the gradients: an iteration waits for
+    nothing where the optimizer has a kernel (``get_scale`` and ``state_dict`` wait). With
+    ``enabled=False`` nothing is scaled, and ``step`` is the optimizer's own. bfloat16 and float32 need no
+    scaling.
 
     Micikevicius et al., "Mixed Precision Training" (arXiv:1710.03740).
 
@@ -58,10 +64,10 @@ class GradScaler:
         enabled: bool = True,
     ) -> None:
         self._device, self._enabled = _known(device, "GradScaler"), bool(enabled)
-        if self._enabled and self._device == "cuda":
+        if self._enabled and not is_autocast_available(self._device):
             warnings.warn(
-                "GradScaler: there is no autocast for 'cuda' here, so the scaler is disabled; pass "
-                "device='cpu'",
+                "GradScaler: there is no autocast for 'cuda' here: there is no GPU, so the scaler is "
+                "disabled; pass device='cpu'",
                 stacklevel=2,
             )
             self._enabled = False
@@ -73,6 +79,7 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval = growth_interval
         self._used = False
+        self._held: cuda.Held | None = None  # factor and count, once they are on a GPU
         self._optimizers: dict[int, _Optimizer] = {}
 
     def scale(self, outputs: Any) -> Any:
@@ -86,7 +93,12 @@ class GradScaler:
         self._used = True
         if isinstance(outputs, Tensor):
             # a tensor without dimensions: a loss of float16 becomes float32, which holds the product
-            return outputs * wrap(np.asarray(self._scale, np.float32))  # type: ignore[operator]
+            array = outputs._array
+            if self._held is None:
+                self._held = cuda.held(array, self._scale, self._tracker)
+            held = self._held if outputs.is_cuda else None
+            factor = np.asarray(self.get_scale(), np.float32) if held is None else held.factor(array)
+            return outputs * wrap(factor)  # type: ignore[operator]
         if not isinstance(outputs, Iterable) or isinstance(outputs, (str, bytes)):
             raise ValueError(
                 f"GradScaler.scale: outputs must be a Tensor or several of them, got {kind_of(outputs)}"
@@ -121,10 +133,16 @@ class GradScaler:
                 "GradScaler.unscale_: a gradient is float16, and dividing it would lose what "
                 "scaling saved; keep parameters in float32 and use autocast"
             )
-        inverse = _float32(1.0 / self._scale)
-        finite = [_unscaled(g, inverse) for g in gradients]
-        own.found = not all(finite) if finite else None
-        own.stage = _UNSCALED
+        found = None
+        if self._held is not None and gradients:
+            found = self._held.unscale([g._array for g in gradients])
+            for g in gradients if found is not None else ():
+                bump(g, "unscale_")
+        if found is None:
+            inverse = _float32(1.0 / self.get_scale())
+            finite = [_unscaled(g, inverse) for g in gradients]
+            found = not all(finite) if finite else None
+        own.found, own.stage = found, _UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
         """``optimizer.step()`` with the gradients unscaled; left out if one of them is inf or nan.
@@ -152,7 +170,11 @@ class GradScaler:
                 "GradScaler.step: no parameter of this optimizer has a gradient; call "
                 "scale(loss).backward() first"
             )
-        result = None if own.found else optimizer.step(*args, **kwargs)
+        can_skip = getattr(optimizer, "can_skip", None)
+        if not isinstance(own.found, bool) and can_skip is not None and can_skip():
+            result = optimizer.step_unless(own.found, *args, **kwargs)
+        else:
+            result = None if own.found else optimizer.step(*args, **kwargs)
         own.stage = _STEPPED
         return result
 
@@ -165,6 +187,7 @@ class GradScaler:
             return
         self._check_used("update")
         if new_scale is not None:
+            self._fetch()
             self._scale = _one_number(new_scale)
         else:
             found = [own.found for own in self._optimizers.values() if own.found is not None]
@@ -173,7 +196,11 @@ class GradScaler:
                     "GradScaler.update: no gradients were looked at since the last update(); "
                     "call step() or unscale_() first"
                 )
-            self._adapt(any(found))
+            if self._held is not None and not any(isinstance(f, bool) for f in found):
+                self._held.adapt(found, self._growth_factor, self._backoff_factor, self._growth_interval)
+            else:
+                self._fetch()
+                self._adapt(any(map(bool, found)))
         self._optimizers.clear()
 
     def _adapt(self, overflowed: bool) -> None:
@@ -185,6 +212,11 @@ class GradScaler:
             grown = _float32(self._scale * self._growth_factor)
             self._scale = grown if math.isfinite(grown) else self._scale
             self._tracker = 0
+
+    def _fetch(self) -> None:
+        """Bring factor and count to the host, for good until the next loss."""
+        if self._held is not None:
+            (self._scale, self._tracker), self._held = self._held.read(), None
 
     def _of(self, optimizer: Any) -> _Optimizer:
         return self._optimizers.setdefault(id(optimizer), _Optimizer())
@@ -199,7 +231,9 @@ class GradScaler:
 
     def get_scale(self) -> float:
         """The factor; 1.0 where scaling is off."""
-        return self._scale if self._enabled else 1.0
+        if not self._enabled:
+            return 1.0
+        return self._scale if self._held is None else self._held.read()[0]
 
     def get_growth_factor(self) -> float:
         """By what the factor grows."""
@@ -237,6 +271,8 @@ class GradScaler:
         """
         if not self._enabled:
             return {}
+        if self._held is not None:
+            self._scale, self._tracker = self._held.read()
         return {
             "scale": self._scale,
             "growth_factor": self._growth_factor,
@@ -261,6 +297,7 @@ class GradScaler:
         missing = self.state_dict().keys() - state_dict.keys()
         if missing:
             raise KeyError(f"GradScaler.load_state_dict: the dict lacks {sorted(missing)}")
+        self._held = None
         self._scale, self._tracker = _float32(state_dict["scale"]), int(state_dict["_growth_tracker"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval = state_dict["growth_interval"]
@@ -268,6 +305,7 @@ class GradScaler:
     def __getstate__(self) -> dict[str, Any]:
         if self._optimizers:
             raise RuntimeError("GradScaler: it can be pickled only between iterations, after update()")
+        self._fetch()
         return self.__dict__.copy()
 
 

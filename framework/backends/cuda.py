@@ -203,6 +203,22 @@ def to_numpy(array: Any) -> np.ndarray:
     return cupy().asnumpy(array)
 
 
+def read_later(array: Any) -> Callable[[], np.ndarray]:
+    """Send a copy of a small array to the host; who calls the result waits for what was queued before it."""
+    module = cupy()
+    with array.device:
+        host = need("cupyx", "cuda12", "pinned memory").empty_pinned(array.shape, array.dtype)
+        stream = module.cuda.get_current_stream()
+        array.get(stream=stream, out=host, blocking=False)
+        mark = stream.record()
+
+    def read() -> np.ndarray:
+        mark.synchronize()
+        return host.copy()
+
+    return read
+
+
 def linalg_raises() -> AbstractContextManager:
     """A block in which CuPy says that a matrix is singular, where it gives NaN otherwise."""
     return need("cupyx", "cuda12", "linear algebra on a GPU").errstate(linalg="raise")

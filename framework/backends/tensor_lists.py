@@ -37,7 +37,7 @@ def table(rows: list[list[Any]], purpose: str) -> tuple[Any, int]:
     return found[1], found[2]
 
 
-def _alike(arrays: list[Any]) -> str:
+def alike(arrays: list[Any]) -> str:
     """The letter of the dtype of arrays that kernels take together; "" of others."""
     if not all(map(device_code.is_device_array, arrays)) or len({a.device.id for a in arrays}) != 1:
         return ""
@@ -49,7 +49,7 @@ def _alike(arrays: list[Any]) -> str:
 
 def norm_of_all(arrays: list[Any], tickets: Any) -> Any:
     """The root of the sum of all squares, on the device; tickets: makes counters. Or NotImplemented."""
-    char = _alike(arrays)
+    char = alike(arrays)
     if not char:
         return NotImplemented
     with arrays[0].device:
@@ -64,7 +64,7 @@ def norm_of_all(arrays: list[Any], tickets: Any) -> Any:
 
 def scale_all(arrays: list[Any], total: Any, most: float) -> bool:
     """Multiply all by what brings a norm of ``total`` down to ``most``; False, nothing done, for others."""
-    char = _alike(arrays)
+    char = alike(arrays)
     if not char or not device_code.is_device_array(total) or total.dtype != arrays[0].dtype:
         return False
     with arrays[0].device:

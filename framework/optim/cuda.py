@@ -39,8 +39,13 @@ def _fits(tensors: list[Any]) -> str:
     return char if plain and char in device_code.FLOATS else ""
 
 
-def step(function: str, numbers: dict[str, Any], rows: list[list[Any]]) -> Collection[int]:
-    """Update rows of (parameter, gradient, states); gives the positions of those left out."""
+def step(
+    function: str, numbers: dict[str, Any], rows: list[list[Any]], skip: Any = None
+) -> Collection[int]:
+    """Update rows of (parameter, gradient, states); gives the positions of those left out.
+
+    skip: a number on the device; where it is not 0, nothing is changed.
+    """
     values = np.zeros(1, _NUMBERS)
     names = _ORDER[function].split()
     if not all(isinstance(numbers[n], (int, float)) for n in names):
@@ -50,7 +55,8 @@ def step(function: str, numbers: dict[str, Any], rows: list[list[Any]]) -> Colle
     left, seen = [], set()
     for i, tensors in enumerate(rows):
         char, pointer = _fits(tensors), tensors[0].data.ptr
-        if not char or pointer in seen:  # memory that parameters share is updated by one after the other
+        elsewhere = skip is not None and skip.device != tensors[0].device
+        if not char or elsewhere or pointer in seen:  # parameters that share memory go one after the other
             left.append(i)
         elif tensors[0].size:
             seen.add(pointer)
@@ -59,6 +65,6 @@ def step(function: str, numbers: dict[str, Any], rows: list[list[Any]]) -> Colle
         with cuda.cupy().cuda.Device(device):
             table, blocks = tensor_lists.table(group, function)
             _SOURCE.kernel(function, char)(
-                (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values)
+                (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values, skip)
             )
     return left

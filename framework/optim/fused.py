@@ -37,8 +37,11 @@ def kernels_for(p: Tensor) -> bool:
     return device_code.enabled and device_code.is_device_array(p._array)
 
 
-def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]]) -> Collection[int]:
-    """Update parameters, each with its state; gives the positions of those that are left to ``update``."""
+def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = None) -> Collection[int]:
+    """Update parameters, each with its state; gives the positions of those that are left to ``update``.
+
+    skip: on a GPU, a number there that says whether the step is to be left out.
+    """
     function, names, numbers = fused
     arrays: list[Any] = []
     try:
@@ -51,7 +54,7 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]]) -> Collection[i
     if type(arrays[0]) is not np.ndarray:
         width = 2 + len(names)
         rows = [arrays[i:i + width] for i in range(0, len(arrays), width)]
-        return cuda.step(function, numbers, rows) if cuda.takes(function) else range(len(work))
+        return cuda.step(function, numbers, rows, skip) if cuda.takes(function) else range(len(work))
     skipped = getattr(_native.module, function)(arrays, numbers)
     return range(len(work)) if skipped is NotImplemented else skipped
 

@@ -1,12 +1,13 @@
 // Steps of optimizers for all parameters in one launch. A row of the table (``tensor_lists.cuh``) has the addresses of
 // parameter, gradient and states. T: elements; W: computed in.
-// The operations are those of ``Optimizer.update`` in their order.
+// The operations are those of ``Optimizer.update`` in their order. skip: not 0 where nothing is to be done.
 
 struct Numbers { double at[24]; };
 // names of numbers, as ``cuda.py`` lists them
 #define N(i) W(numbers.at[i])
 
-extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *bs = N(4) != 0 ? TENSOR(2) : nullptr;
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), momentum = N(3), share = N(5);
@@ -24,7 +25,8 @@ extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Nu
   }
 }
 
-extern "C" __global__ void adam_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void adam_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *vs = TENSOR(3), *tops = N(14) != 0 ? TENSOR(4) : nullptr;
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), correction = N(4), root = N(5);
@@ -46,7 +48,8 @@ extern "C" __global__ void adam_step(const i64* table, i64 tensors, i64 width, N
   }
 }
 
-extern "C" __global__ void rmsprop_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void rmsprop_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *vs = TENSOR(2);
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), lr = N(4), alpha = N(5), rest = N(6), momentum = N(7);
@@ -72,7 +75,8 @@ extern "C" __global__ void rmsprop_step(const i64* table, i64 tensors, i64 width
   }
 }
 
-extern "C" __global__ void adagrad_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void adagrad_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *sums = TENSOR(2);
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), eps = N(2), lr = N(4);
@@ -86,7 +90,8 @@ extern "C" __global__ void adagrad_step(const i64* table, i64 tensors, i64 width
   }
 }
 
-extern "C" __global__ void adadelta_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void adadelta_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *vs = TENSOR(2), *ds = TENSOR(3);
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), rho = N(3), rest = N(4), eps = N(5);
@@ -101,7 +106,8 @@ extern "C" __global__ void adadelta_step(const i64* table, i64 tensors, i64 widt
   }
 }
 
-extern "C" __global__ void adamax_step(const i64* table, i64 tensors, i64 width, Numbers numbers) {
+extern "C" __global__ void adamax_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
   Span span = span_of(table, tensors, width);
   T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *us = TENSOR(3);
   W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), lr = N(2), b1 = N(3), rest1 = N(4), b2 = N(5), eps = N(6);

@@ -27,6 +27,7 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
+from ..backends.cuda import read_later
 from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf
@@ -108,6 +109,9 @@ class Optimizer(Groups):
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
+    _skip: Any = None  # of ``step_unless``, during it
+    _skipped: Any = None  # gives what it was, afterwards
+    _unsettled: list[tuple[Tensor, dict[str, Any]]] = []  # what was counted with it
     _unsaved: tuple[str, ...] = ()  # parts of the state that follow from the others
 
     @property
@@ -131,13 +135,14 @@ class Optimizer(Groups):
     def _update_natively(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Update those of ``params`` that the kernels take; the others are returned."""
         by_step: dict[int, list[tuple[Tensor, dict[str, Any]]]] = {}
+        skip = self._skip
         for p in params:
             kept = self.state.get(p) or {**self.first_state(p, group), "step": 0}
             by_step.setdefault(kept["step"] + 1, []).append((p, kept))
         left, name = [], f"{type(self).__name__}.step"
         for step, work in by_step.items():
             plan = self.fused(group, step)
-            skipped = range(len(work)) if plan is None else run_fused(plan, work)
+            skipped = range(len(work)) if plan is None else run_fused(plan, work, skip)
             if skipped:
                 left += [work[i][0] for i in skipped]
                 work = [pair for i, pair in enumerate(work) if i not in set(skipped)]
@@ -146,7 +151,40 @@ class Optimizer(Groups):
                 if step == 1:
                     self.state[p] = kept
                 bump(p, name)
-        return left
+            if skip is not None:
+                self._unsettled = [*self._unsettled, *work]
+        return [] if skip is not None and left and bool(skip) else left
+
+    def step_unless(self, skip: Any, *args: Any, **kwargs: Any) -> Any:
+        """``step()``, left out where ``skip``, a number on the device of the parameters, is not 0.
+
+        Nobody waits for it now: the host learns of it before the next step, or when the state is asked for,
+        and then takes back what it has counted.
+        """
+        self._settle()
+        self._skip = skip
+        try:
+            return self.step(*args, **kwargs)
+        finally:
+            self._skip = None
+            if self._unsettled:
+                self._skipped = read_later(skip)
+
+    def _settle(self) -> None:
+        """Take back the counts of a step that was left out on the device."""
+        if self._skipped is None:
+            return
+        left_out, self._skipped = bool(self._skipped() != 0), None
+        for p, kept in self._unsettled if left_out else ():
+            kept["step"] -= 1
+            if not kept["step"]:
+                self.state.pop(p, None)
+        self._unsettled = []
+
+    @classmethod
+    def can_skip(cls) -> bool:
+        """Whether ``step_unless`` is for this class: steps are the base's, and kernels make them."""
+        return cls.fused is not Optimizer.fused and cls.update_group is Optimizer.update_group
 
     def _update_one(self, p: Tensor, array: Any, sign_flipped: bool, group: dict[str, Any]) -> None:
         kept = self.state[p]
@@ -207,10 +245,11 @@ class Optimizer(Groups):
 
     def _run(self, closure: Callable | None = None) -> Any:
         loss = None
+        self._settle()
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if state.compiled is not None and state.compiled.step(self):
+        if state.compiled is not None and self._skip is None and state.compiled.step(self):
             return loss
         work = [(group, *self._ready(i, group)) for i, group in enumerate(self.param_groups)]
         with no_grad(), np.errstate(all="ignore"):
@@ -340,6 +379,7 @@ class Optimizer(Groups):
         """
         for hook in list(self._optimizer_state_dict_pre_hooks.values()):
             hook(self)
+        self._settle()
         result = saved.pack(self)
         for hook in list(self._optimizer_state_dict_post_hooks.values()):
             changed = hook(self, result)
@@ -357,6 +397,7 @@ class Optimizer(Groups):
         """
         if isinstance(state_dict, dict):
             state_dict = dict(state_dict)
+        self._settle()
         for hook in list(self._optimizer_load_state_dict_pre_hooks.values()):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
@@ -381,6 +422,7 @@ class Optimizer(Groups):
         return saved.cast_known(p, saved_state, self._wanted(p, group))
 
     def __getstate__(self) -> dict[str, Any]:
+        self._settle()
         return {k: v for k, v in self.__dict__.items() if k not in _HOOKS}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

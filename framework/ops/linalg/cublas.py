@@ -16,8 +16,8 @@ from ..language.cuda import folded, strides_in
 
 _TYPES = {"f": 0, "d": 1, "e": 2, "E": 14}  # cudaDataType
 _IN_FLOAT32, _IN_FLOAT64, _IN_TF32, _DEFAULT = 68, 70, 77, -1  # cublasComputeType_t, and the choice of a way
-_ONES = {"f": np.ones(1, np.float32), "d": np.ones(1, np.float64)}
-_ZEROS = {"f": np.zeros(1, np.float32), "d": np.zeros(1, np.float64)}
+_ONES: dict[str, Any] = {"f": np.ones(1, np.float32), "d": np.ones(1, np.float64)}
+_ZEROS: dict[str, Any] = {"f": np.zeros(1, np.float32), "d": np.zeros(1, np.float64)}
 _MOST = 2**31 - 1  # sizes are 32 bits
 
 
