@@ -140,8 +140,8 @@ def test_derivatives_by_numbers(kind: str, sizes: tuple, reverse: bool) -> None:
 
     def function(*xs: Any) -> Any:
         return op.run(*xs, sizes=sizes, reverse=reverse, **settings)[:1 + states]
-    gradcheck(function, inputs)
-    gradgradcheck(function, inputs)
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
 
 
 @pytest.mark.parametrize("kind", ["RNN", "LSTM", "GRU"])
