@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 folder=$(realpath -m "${1:-build/arm}")
 shift || true
 tests=${*:-tests/test_quantization.py tests/test_float16.py tests/test_native_accuracy.py tests/test_native_bfloat16.py
-    tests/test_native_gemm.py tests/test_native_norm.py}
+    tests/test_native_gemm.py tests/test_native_norm.py tests/test_library.py tests/test_runtime.py}
 python=${PYTHON:-python}
 cross=aarch64-linux-gnu
 version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -71,6 +71,15 @@ $cross-gcc -O2 framework/_native/library/example.c -Iframework/_native/library -
     -o "$folder/example"
 qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib:$folder/native" "$folder/example" >"$folder/example.txt"
 "$python" tests/stress/arm_compare.py "$folder/example.txt"
+
+echo "== models exported here, by framework-run, beside what Python computes here"
+ninja -C "$folder/build" framework-run >>"$folder/ninja.log"
+rm -rf "$folder/models" && mkdir "$folder/models"
+for name in $("$python" tests/stress/arm_models.py write "$folder/models"); do
+    qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib" "$folder/build/framework-run" \
+        "$folder/models/$name.fwk" "$folder/models/$name.npy" --out "$folder/models/$name-there"
+done
+"$python" tests/stress/arm_models.py compare "$folder/models"
 
 echo "== tests"
 export PYTHONPATH=$PWD:$folder/site FRAMEWORK_NATIVE_PATH=$folder/native OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1

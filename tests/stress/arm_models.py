@@ -1,0 +1,48 @@
+"""Models of tests/test_runtime.py, exported here and run by framework-run on another processor.
+
+    python tests/stress/arm_models.py write FOLDER      models, inputs, and what Python computes here
+    python tests/stress/arm_models.py compare FOLDER    beside what framework-run wrote
+"""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
+
+from test_runtime import CASES, exported  # noqa: E402
+
+import framework as fw  # noqa: E402
+
+
+def write(folder):
+    for name in CASES:
+        model, _ = exported(name, folder / f"{name}.fwk")
+        fw.manual_seed(3)
+        x = CASES[name][1]()
+        made = model(x)
+        np.save(folder / f"{name}.npy", x.numpy())
+        for i, y in enumerate(made if isinstance(made, tuple) else [made]):
+            np.save(folder / f"{name}-here{i}.npy", np.ascontiguousarray(y.detach().numpy()))
+        print(name)
+
+
+def compare(folder):
+    far = []
+    for path in sorted(folder.glob("*-here*.npy")):
+        here, there = (np.load(p) for p in (path, path.with_name(path.name.replace("-here", "-there"))))
+        if here.shape != there.shape or here.dtype != there.dtype:
+            sys.exit(f"arm_models.py: {path.stem} is {there.dtype}{there.shape} there")
+        same, scale = np.count_nonzero(here == there), np.abs(here).max()
+        apart = np.abs(here - there).max() / scale
+        print(f"{path.stem.replace('-here', ' ')}: {same} of {here.size} numbers are the same bits, "
+              f"the others at most {apart:.1e} of the largest apart")
+        if not apart < (1e-5 if here.dtype == np.float32 else 1e-13):
+            far.append(path.stem)
+    if far:
+        sys.exit(f"arm_models.py: further apart than the order of sums explains: {far}")
+
+
+if __name__ == "__main__":
+    {"write": write, "compare": compare}[sys.argv[1]](Path(sys.argv[2]))
