@@ -27,7 +27,7 @@ class View(ctypes.Structure):
 def view(a, shape=None):
     shape = a.shape if shape is None else shape
     sizes = ctypes.c_int64 * max(a.ndim, 1)
-    kind = {"float32": 0, "float64": 1}.get(str(a.dtype), 7)
+    kind = {"float32": 0, "float64": 1, "int64": 3, "int32": 4, "bool": 5}.get(str(a.dtype), 7)
     made = View(a.ctypes.data, kind, a.ndim, sizes(*shape), sizes(*a.strides))
     made.array = a
     return ctypes.pointer(made)
@@ -56,21 +56,81 @@ class Numbers:
         return fw.from_numpy(made)
 
 
-def test_a_network_in_c_computes_the_bits_of_python(tmp_path):
+def said_in_c(source, tmp_path):
+    """What an example beside the header prints."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler")
     program = tmp_path / "example"
     linked = [f"-L{LIBRARY.parent}", "-lframework", f"-Wl,-rpath,{LIBRARY.parent}", "-o", program]
-    done = subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-std=c99", SOURCES / "example.c",
+    done = subprocess.run([compiler, "-Wall", "-Wextra", "-Werror", "-std=c99", SOURCES / source,
                            f"-I{SOURCES}", *linked], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    said = subprocess.run([program], capture_output=True, text=True, check=True).stdout.split("\n", 1)
+    return subprocess.run([program], capture_output=True, text=True, check=True).stdout
+
+
+def test_a_network_in_c_computes_the_bits_of_python(tmp_path):
+    said = said_in_c("example.c", tmp_path).split("\n", 1)
     assert said[0] == _native.isa
     numbers = Numbers()
     x, w1, b1, w2, b2 = (numbers(*shape) for shape in ((9, 50), (37, 50), (37,), (10, 37), (10,)))
     wanted = F.softmax(F.linear(F.relu(F.linear(x, w1, b1)), w2, b2), 1)
     assert [float.fromhex(word) for word in said[1].split()] == wanted.numpy().ravel().tolist()
+
+
+def lstm(x, h0, c0, *weights):
+    cells = fw.nn.LSTM(x.shape[2], h0.shape[1])
+    for own, given in zip(cells.parameters(), weights):
+        own.data.copy_(given)
+    with fw.no_grad():
+        y, (_, c) = cells(x, (h0[None], c0[None]))
+    return y, c
+
+
+def calls_in_python():
+    """The calls of ``kernels.c``."""
+    numbers = Numbers()
+    x, w, bias = numbers(2, 6, 9, 11), numbers(8, 3, 3, 3), numbers(8)
+    yield "conv", F.conv2d(x, w, bias, (1, 2), (1, 0), groups=2).relu()
+    yield "max_pool", F.max_pool2d(x, (2, 3), 2, (0, 1))
+    yield "mean_pool", F.avg_pool2d(x, (2, 3), 2, (0, 1), count_include_pad=False)
+    x, w, bias, mean, var = numbers(3, 5, 7), numbers(7), numbers(7), numbers(5), numbers(5) + 1.5
+    yield "layer_norm", F.layer_norm(x, (7,), w, bias)
+    yield "rms_norm", F.rms_norm(x, (7,), w, 1e-5)
+    yield "batch_norm", F.batch_norm(x, mean, var)
+    yield "softmax", F.softmax(x, 1)
+    q, k = numbers(2, 3, 6, 8), numbers(2, 3, 9, 8)
+    x, h0, c0 = numbers(4, 2, 5), numbers(2, 6), numbers(2, 6)
+    y, c = lstm(x, h0, c0, numbers(24, 5), numbers(24, 6), numbers(24), numbers(24))
+    yield "attention", F.scaled_dot_product_attention(q, k, k, scale=0.25)
+    yield "lstm", y
+    yield "cell", c
+    x, y = numbers(4, 6), numbers(6)
+    yield "program", x.sigmoid() * y + 0.5
+    yield "above", x > 0.25
+    x = numbers(4, 9)
+    values, places = x.sort(1)
+    yield "sort", values
+    yield "places", places
+    yield "gather", x.gather(1, places)
+    yield "topk", x.topk(3).values
+    yield "cumsum", x.cumsum(0)
+    yield "cummax", x.cummax(1).values
+    yield "sum", x.sum(0)
+    yield "rows", x[fw.tensor([3, -3])]
+    own = fw.Generator().manual_seed(5)
+    yield "uniform", fw.rand(20, generator=own)
+    yield "normal", fw.randn(20, generator=own, dtype=fw.float64)
+    yield "integers", fw.randint(-3, 997, (20,), generator=own)
+
+
+def test_every_kernel_from_c_computes_the_bits_of_python(tmp_path):
+    said = [line.split() for line in said_in_c("kernels.c", tmp_path).splitlines()]
+    wanted = list(calls_in_python())
+    assert [line[0] for line in said] == [name for name, _ in wanted]
+    for (name, *words), (_, tensor) in zip(said, wanted):
+        read = float.fromhex if tensor.is_floating_point() else int
+        assert [read(word) for word in words] == tensor.numpy().ravel().tolist(), name
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -96,7 +156,7 @@ def test_what_does_not_fit_is_a_status_and_changes_nothing(library):
     linear, matmul, softmax = library.fw_linear, library.fw_matmul, library.fw_softmax
     cases = [
         (INVALID, lambda: linear(None, view(w), None, 0, view(out))),
-        (INVALID, lambda: linear(view(x.astype(np.int64)), view(w), None, 0, view(out))),
+        (INVALID, lambda: linear(view(x.astype(np.int16)), view(w), None, 0, view(out))),
         (INVALID, lambda: linear(view(x, (-4, 5)), view(w), None, 0, view(out))),
         (INVALID, lambda: matmul(view(x, (2 ** 40, 2 ** 40)), view(w), view(out))),
         (INVALID, lambda: softmax(view(out), 2, 0, view(out))),
@@ -119,6 +179,65 @@ def test_what_does_not_fit_is_a_status_and_changes_nothing(library):
     assert len({library.fw_status_text(i) for i in range(5)}) == 5
     empty = zeros(0, 5)
     assert linear(view(empty), view(w), None, 0, view(zeros(0, 3))) == OK
+
+
+class Windows(ctypes.Structure):
+    _fields_ = [("dims", ctypes.c_int), *((name, ctypes.c_int64 * 3) for name in ("size", "stride", "padding", "dilation"))]
+
+
+def windows(size=(2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1), dims=2):
+    return ctypes.byref(Windows(dims, *((ctypes.c_int64 * 3)(*n) for n in (size, stride, padding, dilation))))
+
+
+def test_operands_and_results_lie_anyhow(library):
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((7, 5, 3)).astype(np.float32).T  # (3, 5, 7), columns first
+    out = np.zeros((5, 3, 7), np.float32).transpose(1, 0, 2)
+    eps = ctypes.c_double(1e-5)
+    assert library.fw_layer_norm(view(x), 1, None, None, eps, view(out)) == OK
+    assert np.array_equal(out, F.layer_norm(fw.from_numpy(x), (7,)).numpy())
+    assert library.fw_cumulate(0, view(x), 1, 1, view(out), None) == OK
+    assert np.array_equal(out, fw.from_numpy(x).flip(1).cumsum(1).flip(1).numpy())
+    kept = np.zeros((3, 1, 7), np.float32)
+    assert library.fw_fold(1, view(x), 2, view(kept)) == OK
+    assert np.array_equal(kept, fw.from_numpy(x).mean(1, keepdim=True).numpy())
+
+
+def test_calls_that_do_not_fit_are_a_status(library):
+    x, w, out = zeros(2, 3, 6, 6), zeros(4, 3, 3, 3), np.full((2, 4, 4, 4), 7, np.float32)
+    at, rows, flat = np.array([5, 0]), zeros(4, 5), np.full((4, 5), 7, np.float32)
+    conv, pool, eps = library.fw_conv, library.fw_max_pool, ctypes.c_double(1e-5)
+    cases = [
+        (OK, lambda: conv(view(x), view(w), None, windows(), 1, 0, view(np.empty_like(out)))),
+        (INVALID, lambda: conv(view(x), None, None, windows(), 1, 0, view(out))),
+        (INVALID, lambda: conv(view(x), view(w), None, windows(dims=4), 1, 0, view(out))),
+        (MISMATCH, lambda: conv(view(x), view(w), None, windows(), 2, 0, view(out))),
+        (MISMATCH, lambda: conv(view(x), view(w), None, windows((0, 0), (0, 1)), 1, 0, view(out))),
+        (MISMATCH, lambda: conv(view(x), view(w), None, windows(padding=(2 ** 61, 0)), 1, 0, view(out))),
+        (MISMATCH, lambda: conv(view(x), view(w), None, windows(), 1, 0, view(out[:, :3]))),
+        (MISMATCH, lambda: pool(view(x), windows(), view(zeros(2, 3, 9, 9)))),
+        (MISMATCH, lambda: pool(view(x), windows(), view(zeros(2)))),
+        (MISMATCH, lambda: library.fw_layer_norm(view(rows), 3, None, None, eps, view(flat))),
+        (MISMATCH, lambda: library.fw_layer_norm(view(rows), 1, view(zeros(4)), None, eps, view(flat))),
+        (MISMATCH, lambda: library.fw_attention(view(x), view(x), view(zeros(2, 3, 5, 6)), None, 0, eps, view(x))),
+        (MISMATCH, lambda: library.fw_fold(0, view(rows), 4, view(flat))),
+        (INVALID, lambda: library.fw_fold(7, view(rows), 1, view(flat))),
+        (INVALID, lambda: library.fw_take_rows(view(rows), view(at), view(flat[:2]))),
+        (MISMATCH, lambda: library.fw_take_rows(view(rows), view(rows), view(flat))),
+        (INVALID, lambda: library.fw_gather(view(rows[0]), view(at), 0, view(flat[0, :2]))),
+        (MISMATCH, lambda: library.fw_gather(view(rows), view(at), 0, view(flat))),
+        (MISMATCH, lambda: library.fw_sort(view(rows), 2, 0, view(flat), None)),
+        (MISMATCH, lambda: library.fw_topk(view(rows), 1, 1, view(zeros(4, 6)), None)),
+        (MISMATCH, lambda: library.fw_cumulate(1, view(rows), 0, 1, view(flat), None)),
+        (INVALID, lambda: library.fw_cumulate(5, view(rows), 0, 0, view(flat), None)),
+        (INVALID, lambda: library.fw_random_uniform(None, view(flat))),
+        (INVALID, lambda: library.fw_random_uniform(ctypes.byref((ctypes.c_uint64 * 13)(*[9] * 13)), view(flat))),
+        (INVALID, lambda: library.fw_sort(view(zeros(0, 5)), 1, 0, view(zeros(0, 5)), None)),
+        (INVALID, lambda: library.fw_run_program(None, None, None, view(flat))),
+    ]
+    for number, (wanted, call) in enumerate(cases):
+        assert call() == wanted, f"case {number}"
+    assert (out == 7).all() and (flat == 7).all()
 
 
 def test_memory_comes_from_the_caller(tmp_path):

@@ -1,7 +1,6 @@
 // What libframework shows: each call goes to the widest instruction set built in that the processor has.
-#include "library/table.h"
+#include "library/dispatch.h"
 
-#define FW_PUBLIC extern "C" __attribute__((visibility("default")))
 #define X(set) extern "C" const FwTable fw_table_##set;
 FW_TABLES
 #undef X
@@ -28,6 +27,8 @@ bool runs(const char* set) {
 #endif
 }
 
+}  // namespace
+
 const FwTable* chosen() {
     static const FwTable* const best = [] {
         const FwTable* found = nullptr;
@@ -37,8 +38,6 @@ const FwTable* chosen() {
     }();
     return best;
 }
-
-}  // namespace
 
 FW_PUBLIC int fw_version(void) { return FW_VERSION; }
 FW_PUBLIC const char* fw_instruction_set(void) { return chosen() ? chosen()->name : "none"; }

@@ -8,6 +8,7 @@
 #include "gemm/products.h"
 #include "base/scratch.h"
 #include "norm/softmax.h"
+#include "random/draws.h"
 
 namespace fw {
 namespace {
@@ -15,8 +16,8 @@ namespace {
 constexpr int MOST_THREADS = 1024;
 
 // False for what is no view of countable numbers.
-bool read(const fw_view* given, View& v) {
-    if (!given || given->ndim < 0 || given->ndim > FW_MOST_DIMS || given->type < FW_FLOAT32 || given->type > FW_BFLOAT16 ||
+bool read(const fw_view* given, View& v, fw_type last = FW_BFLOAT16) {
+    if (!given || given->ndim < 0 || given->ndim > FW_MOST_DIMS || given->type < FW_FLOAT32 || given->type > last ||
         (given->ndim && (!given->shape || !given->strides)))
         return false;
     int64_t count = 1;
@@ -87,6 +88,29 @@ fw_status softmax_of(const fw_view* x, int dim, int log, const fw_view* out) {
     });
 }
 
+fw_status draw(int how, fw_random* state, int64_t low, int64_t range, const fw_view* out) {
+    return guarded([=] {
+        View to;
+        if (!state || !random::is_state(state->words) || !read(out, to, FW_INT64) || range < 0) return FW_INVALID;
+        if (!to.contiguous()) return FW_UNSUPPORTED;
+        fw_random next = *state;
+        const int64_t n = to.size();
+        if (how == 2) {
+            if (to.type() != Type::int64) return FW_MISMATCH;
+            if (!random::takes_range(low, uint64_t(range), double(n))) return FW_UNSUPPORTED;
+            random::draw_integers(next.words, to.data<int64_t>(), n, low, uint64_t(range));
+        } else if (to.type() == Type::float32) {
+            (how ? random::draw_normal<float> : random::draw_uniform<float>)(next.words, to.data<float>(), n);
+        } else if (to.type() == Type::float64) {
+            (how ? random::draw_normal<double> : random::draw_uniform<double>)(next.words, to.data<double>(), n);
+        } else {
+            return FW_MISMATCH;
+        }
+        *state = next;
+        return FW_OK;
+    });
+}
+
 fw_status set_thread_count(int n) {
     return guarded([=] {
         if (n < 1) return FW_INVALID;
@@ -112,7 +136,7 @@ fw_status set_allocator(const fw_allocator* a) {
 extern "C" {
 extern const FwTable FW_TABLE(FW_SET);
 const FwTable FW_TABLE(FW_SET) = {FW_TEXT(FW_SET), fw::threads, fw::set_thread_count, fw::set_allocator,
-                                  fw::matmul, fw::linear, fw::softmax_of,
+                                  fw::matmul, fw::linear, fw::softmax_of, fw::draw, fw::run_alone,
                                   fw::models::load, fw::models::read, fw::models::drop, fw::models::inputs,
                                   fw::models::outputs, fw::models::input, fw::models::output, fw::models::new_request,
                                   fw::models::drop_request, fw::models::run};

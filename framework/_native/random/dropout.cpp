@@ -1,9 +1,9 @@
 // Dropout without a stored mask: which elements are kept is a pure function of a key, made anew in backward.
 #include <algorithm>
 
-#include "bind/array.h"
-#include "random/coins.h"
 #include "base/pool.h"
+#include "random/coins.h"
+#include "random/draws.h"
 
 namespace fw {
 namespace {
@@ -12,7 +12,11 @@ constexpr int64_t BATCH = 16;  // blocks that are made together
 constexpr int64_t MOST = BATCH * PER;
 constexpr int64_t GRAIN = 64;  // batches
 
-template <class T> void drop(const T* x, T* out, int64_t n, const Coins& coins, T scale) {
+}  // namespace
+
+template <class T> void random::drop(const T* x, T* out, int64_t n, double p, uint64_t key) {
+    const Coins coins(key, p);
+    const T scale = T(p < 1 ? 1 / (1 - p) : 1);
     parallel((n + MOST - 1) / MOST, GRAIN, [&](int64_t begin, int64_t end) {
         alignas(64) uint16_t drawn[MOST];
         for (int64_t number = begin; number < end; ++number) {
@@ -30,24 +34,7 @@ template <class T> void drop(const T* x, T* out, int64_t n, const Coins& coins, 
     });
 }
 
-nb::object dropout(Array x, double p, uint64_t key) {
-    if (!x.is_float() || !(p >= 0 && p <= 1)) return not_implemented();
-    nb::object rows = nb::steal(reinterpret_cast<PyObject*>(PyArray_GETCONTIGUOUS(x.p)));
-    if (!rows.is_valid()) throw nb::python_error();
-    Array from{reinterpret_cast<PyArrayObject*>(rows.ptr())};
-    NewArray out = new_array(from.ndim(), from.shape(), from.type());
-    Coins coins(key, p);
-    double scale = p < 1 ? 1 / (1 - p) : 1;
-    {
-        Release release(from.size() * 4);
-        if (from.is<float>()) drop(from.data<float>(), out.data<float>(), from.size(), coins, float(scale));
-        else drop(from.data<double>(), out.data<double>(), from.size(), coins, scale);
-    }
-    return give(out);
-}
-
-}  // namespace
-
-FW_BIND(m) { m.def("dropout", &dropout, nb::arg("x"), nb::kw_only(), nb::arg("p"), nb::arg("key")); }
+template void random::drop(const float*, float*, int64_t, double, uint64_t);
+template void random::drop(const double*, double*, int64_t, double, uint64_t);
 
 }  // namespace fw

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 
-#include "bind/array.h"
+#include "base/pool.h"
+#include "random/draws.h"
 #include "random/normal.h"
 #include "random/philox.h"
-#include "base/pool.h"
 
 namespace fw {
 namespace {
@@ -17,7 +17,6 @@ constexpr int64_t BATCH = 16;    // blocks whose words are made together, so tha
 // numpy.random.Philox: the counter of the last block, that block, how many of its words are used up, and the
 // upper half of a word whose lower half was drawn.
 struct State {
-    static constexpr int64_t WORDS = 13;
     PhiloxKey key;
     PhiloxCounter counter;
     uint64_t buffer[BLOCK];
@@ -158,60 +157,44 @@ void fill_integers(State& s, const Bounded& bounded, int64_t* out, int64_t n) {
     }
 }
 
-bool is_state(const Array& a) {
-    return a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == State::WORDS &&
-           a.data<uint64_t>()[10] <= BLOCK;
-}
-
-// An array that draw(state, data, size) fills. `words` are the state before and then after it.
-template <class T, class F> nb::object draw(Array& words, const std::vector<npy_intp>& shape, F&& fill_it) {
-    NewArray out = new_array(int(shape.size()), shape.data(), type_number<T>);
-    State s(words.data<uint64_t>());
-    {
-        Release release(out.size() * int64_t(sizeof(T)));
-        fill_it(s, out.data<T>(), out.size());
-    }
-    s.store(words.data<uint64_t>());
-    return give(out);
-}
-
-// float64 or float32 numbers uniform in [0, 1)
-nb::object philox_uniform(Array words, std::vector<npy_intp> shape, bool wide) {
-    if (!is_state(words)) return not_implemented();
-    auto fill_it = [](State& s, auto* out, int64_t n) {
-        fill(s, out, n, [](auto* bits, int64_t count, auto* to) { uniform(bits, count, to); });
-    };
-    return wide ? draw<double>(words, shape, fill_it) : draw<float>(words, shape, fill_it);
-}
-
-// float64 or float32 numbers, normal
-nb::object philox_normal(Array words, std::vector<npy_intp> shape, bool wide) {
-    if (!is_state(words)) return not_implemented();
-    auto wide_ones = [](State& s, double* out, int64_t n) { fill(s, out, n, gaussian<double>); };
-    auto narrow_ones = [](State& s, float* out, int64_t n) { fill(s, out, n, gaussian<float>); };
-    return wide ? draw<double>(words, shape, wide_ones) : draw<float>(words, shape, narrow_ones);
-}
-
-// int64 numbers uniform in [low, low + range).
-nb::object philox_integers(Array words, std::vector<npy_intp> shape, int64_t low, uint64_t range) {
-    constexpr double MOST_REJECTED = 8;
-    if (!is_state(words) || range < 2 || range >= 0x100000000u) return not_implemented();
-    if (low > INT64_MAX - int64_t(range)) return not_implemented();
-    Bounded bounded(low, range);
-    double n = 1;
-    for (npy_intp d : shape) n *= double(d);
-    if (n * bounded.threshold / 4294967296.0 > MOST_REJECTED) return not_implemented();
-    return draw<int64_t>(words, shape, [&](State& s, int64_t* out, int64_t size) {
-        fill_integers(s, bounded, out, size);
-    });
+// Draws with the state that the words are, and leaves there the one after it.
+template <class F> void draw(uint64_t* words, F&& fill_it) {
+    State s(words);
+    fill_it(s);
+    s.store(words);
 }
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("philox_uniform", &philox_uniform);
-    m.def("philox_normal", &philox_normal);
-    m.def("philox_integers", &philox_integers);
+namespace random {
+
+bool is_state(const uint64_t* words) { return words[10] <= BLOCK; }
+
+template <class T> void draw_uniform(uint64_t* words, T* out, int64_t n) {
+    draw(words, [=](State& s) {
+        fill(s, out, n, [](auto* bits, int64_t count, auto* to) { uniform(bits, count, to); });
+    });
 }
 
+template <class T> void draw_normal(uint64_t* words, T* out, int64_t n) {
+    draw(words, [=](State& s) { fill(s, out, n, gaussian<T>); });
+}
+
+bool takes_range(int64_t low, uint64_t range, double n) {
+    constexpr double MOST_REJECTED = 8;
+    if (range < 2 || range >= 0x100000000u || low > INT64_MAX - int64_t(range)) return false;
+    return n * Bounded(low, range).threshold / 4294967296.0 <= MOST_REJECTED;
+}
+
+void draw_integers(uint64_t* words, int64_t* out, int64_t n, int64_t low, uint64_t range) {
+    const Bounded bounded(low, range);
+    draw(words, [&](State& s) { fill_integers(s, bounded, out, n); });
+}
+
+template void draw_uniform(uint64_t*, float*, int64_t);
+template void draw_uniform(uint64_t*, double*, int64_t);
+template void draw_normal(uint64_t*, float*, int64_t);
+template void draw_normal(uint64_t*, double*, int64_t);
+
+}  // namespace random
 }  // namespace fw

@@ -2,6 +2,7 @@
 #include "reduce/scan.h"
 
 #include "base/vecmath.h"
+#include "reduce/cumulate.h"
 
 namespace fw {
 namespace {
@@ -11,7 +12,7 @@ template <class Number> struct Plain {
     struct State {
         Vec<T> v;
     };
-    static constexpr bool places = false;
+    static constexpr bool places = false, sums = false;
     static constexpr int cost = 1;
     static FW_INLINE State start(Vec<T> x, Mask<T>) { return {x}; }
     static FW_INLINE Vec<T> value(State s) { return s.v; }
@@ -22,6 +23,7 @@ template <class Number> struct Plain {
 
 template <class T> struct RunningSum : Plain<T> {
     using State = typename Plain<T>::State;
+    static constexpr bool sums = true;  // which run backwards, too
     static T fill() { return T(-0.0); }  // -0 + x = x, also for x = -0
     static FW_INLINE State neutral() { return {splat(fill())}; }
     static FW_INLINE State join(State a, State b) { return {a.v + b.v}; }
@@ -48,7 +50,7 @@ template <class Number, bool Largest> struct RunningExtreme {
         Vec<T> v;
         Mask<T> place;
     };
-    static constexpr bool places = true;
+    static constexpr bool places = true, sums = false;
     static constexpr int cost = 2;
     static T fill() {
         if (N::has_infinity) return Largest ? -N::infinity() : N::infinity();
@@ -76,7 +78,7 @@ template <class Number> struct RunningLogSum {
     struct State {
         Vec<T> top, sum;
     };
-    static constexpr bool places = false;
+    static constexpr bool places = false, sums = false;
     static constexpr int cost = 8;
     static T fill() { return -std::numeric_limits<T>::infinity(); }
     static FW_INLINE State neutral() { return {splat(fill()), Vec<T>{}}; }
@@ -97,45 +99,40 @@ template <class Number> struct RunningLogSum {
     }
 };
 
-template <class R> nb::object either_way(const Array& x, int dim, bool reverse) {
-    return reverse ? scan::run<R, true>(x, dim, x.type()) : scan::run<R>(x, dim, x.type());
-}
-
-nb::object cumsum(Array x, int dim, bool reverse) {
-    if (x.is<float>()) return either_way<RunningSum<float>>(x, dim, reverse);
-    if (x.is<double>()) return either_way<RunningSum<double>>(x, dim, reverse);
-    if (x.is<int64_t>()) return either_way<RunningSum<uint64_t>>(x, dim, reverse);  // overflow wraps
-    return not_implemented();
-}
-
-nb::object cumprod(Array x, int dim) {
-    if (x.is<float>()) return scan::run<RunningProduct<float>>(x, dim, x.type());
-    if (x.is<double>()) return scan::run<RunningProduct<double>>(x, dim, x.type());
-    return not_implemented();
-}
-
-template <bool Largest> nb::object extreme(Array x, int dim) {
-    if (x.is<float>()) return scan::run<RunningExtreme<float, Largest>>(x, dim, x.type());
-    if (x.is<double>()) return scan::run<RunningExtreme<double, Largest>>(x, dim, x.type());
-    if (x.is<int64_t>()) return scan::run<RunningExtreme<int64_t, Largest>>(x, dim, x.type());
-    return not_implemented();
-}
-
-nb::object logcumsumexp(Array x, int dim) {
-    if (x.is<float>()) return scan::run<RunningLogSum<float>>(x, dim, x.type());
-    if (x.is<double>()) return scan::run<RunningLogSum<double>>(x, dim, x.type());
-    return not_implemented();
+// Calls f with the running combination; false for a type that it does not have.
+template <class F> bool of_kind(Cumulate kind, Type type, F&& f) {
+    const bool narrow = type == Type::float32, whole = type == Type::int64;
+    if (!narrow && !whole && type != Type::float64) return false;
+    switch (kind) {
+        case Cumulate::sum:
+            return narrow ? f(RunningSum<float>()) : whole ? f(RunningSum<uint64_t>())  // overflow wraps
+                                                           : f(RunningSum<double>());
+        case Cumulate::product: return !whole && (narrow ? f(RunningProduct<float>()) : f(RunningProduct<double>()));
+        case Cumulate::largest:
+            return narrow ? f(RunningExtreme<float, true>()) : whole ? f(RunningExtreme<int64_t, true>())
+                                                                     : f(RunningExtreme<double, true>());
+        case Cumulate::smallest:
+            return narrow ? f(RunningExtreme<float, false>()) : whole ? f(RunningExtreme<int64_t, false>())
+                                                                      : f(RunningExtreme<double, false>());
+        case Cumulate::log_sum: return !whole && (narrow ? f(RunningLogSum<float>()) : f(RunningLogSum<double>()));
+    }
+    return false;
 }
 
 }  // namespace
 
-FW_BIND(m) {
-    nb::arg x("x"), dim("dim");
-    m.def("cumsum", &cumsum, x, dim, nb::arg("reverse"));
-    m.def("cumprod", &cumprod, x, dim);
-    m.def("cummax", &extreme<true>, x, dim);
-    m.def("cummin", &extreme<false>, x, dim);
-    m.def("logcumsumexp", &logcumsumexp, x, dim);
+bool cumulates(Cumulate kind, const View& x, int dim) {
+    return dim >= 0 && dim < x.ndim() && x.size() > 0 &&
+           of_kind(kind, x.type(), [&](auto r) { return scan::fits<decltype(r)>(x, dim); });
+}
+
+void cumulate(Cumulate kind, bool reverse, const View& x, int dim, void* out, int64_t* places) {
+    of_kind(kind, x.type(), [&](auto r) {
+        using R = decltype(r);
+        if constexpr (R::sums)
+            if (reverse) return scan::run<R, true>(x, dim, out, places), true;
+        return scan::run<R>(x, dim, out, places), true;
+    });
 }
 
 }  // namespace fw

@@ -8,9 +8,8 @@
 
 #include <algorithm>
 
-#include "bind/array.h"
-#include "bind/array.h"
 #include "base/pool.h"
+#include "base/view.h"
 #include "reduce/reduce_lanes.h"
 #include "base/rows.h"
 #include "base/scratch.h"
@@ -44,16 +43,17 @@ template <class R, bool Backward, int W = 1> FW_INLINE typename R::State within(
 }
 
 template <class T> FW_INLINE void store_places(int64_t* p, Mask<T> v, int64_t n) {
-    Int<T> a[lanes<T>];
-    std::memcpy(a, &v, sizeof v);
-    for (int64_t i = 0; i < n; ++i) p[i] = a[i];
+    typedef int64_t Wide __attribute__((vector_size(8 * lanes<T>)));
+    const Wide places = __builtin_convertvector(v, Wide);
+    if (n >= lanes<T>) std::memcpy(p, &places, sizeof places);
+    else std::memcpy(p, &places, size_t(n) * 8);
 }
 
 template <class R> FW_INLINE void emit(typename R::State s, typename R::T* out, int64_t* places, int64_t n) {
     using T = typename R::T;
     if (n >= lanes<T>) store<T>(out, R::value(s));
     else store_part<T>(out, R::value(s), n);
-    if constexpr (R::places) store_places<T>(places, s.place, std::min<int64_t>(n, lanes<T>));
+    if constexpr (R::places) store_places<T>(places, s.place, n);
 }
 
 template <class R, bool Backward>
@@ -101,35 +101,27 @@ void along_columns(const typename R::T* x, typename R::T* out, int64_t* places, 
 
 constexpr int64_t GRAIN = 16 << 10;
 
-template <class R, bool Backward = false> nb::object run(const Array& given, int dim, int type) {
+// x, row by row with elements, along a dimension whose size `fits`; so are the results.
+template <class R> bool fits(const View& x, int dim) {
+    return x.shape(dim) <= std::numeric_limits<Int<typename R::T>>::max();
+}
+
+template <class R, bool Backward = false> void run(const View& x, int dim, void* out, int64_t* places) {
     using T = typename R::T;
-    if (dim < 0 || dim >= given.ndim() || given.size() == 0) return not_implemented();
-    int64_t n = given.shape(dim), inner = 1;
-    if (n > std::numeric_limits<Int<T>>::max()) return not_implemented();
-    for (int d = dim + 1; d < given.ndim(); ++d) inner *= given.shape(d);
-    InRows rows(given);
-    Array x = rows.a;
-    NewArray out = new_array(x.ndim(), x.shape(), type), indices;
-    if (R::places) indices = new_array(x.ndim(), x.shape(), NPY_INT64);
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        const T* from = x.data<T>();
-        T* to = out.data<T>();
-        int64_t* places = R::places ? indices.data<int64_t>() : nullptr;
-        int64_t outer = x.size() / (n * inner), most = STRIP / int64_t(sizeof(T));
-        int64_t across = inner == 1 ? 1 : (inner + most - 1) / most;
-        int64_t each = n * std::min(inner, most) * R::cost;
-        parallel(outer * across, std::max<int64_t>(1, GRAIN / each), [&](int64_t begin, int64_t end) {
-            for (int64_t u = begin; u < end; ++u) {
-                int64_t j = u % across * most, width = std::min(most, inner - j);
-                int64_t at = u / across * n * inner + j;
-                if (inner == 1) along_row<R, Backward>(from + at, to + at, places + at, n);
-                else along_columns<R, Backward>(from + at, to + at, places + at, n, inner, width);
-            }
-        });
-    }
-    if (!R::places) return give(out);
-    return nb::make_tuple(give(out), give(indices));
+    const Around a(x, dim, dim);
+    const int64_t n = a.n, inner = a.inner;
+    const T* from = x.data<const T>();
+    T* to = static_cast<T*>(out);
+    const int64_t most = STRIP / int64_t(sizeof(T)), across = inner == 1 ? 1 : (inner + most - 1) / most;
+    const int64_t each = n * std::min(inner, most) * R::cost;
+    parallel(a.outer * across, std::max<int64_t>(1, GRAIN / each), [&](int64_t begin, int64_t end) {
+        for (int64_t u = begin; u < end; ++u) {
+            int64_t j = u % across * most, width = std::min(most, inner - j);
+            int64_t at = u / across * n * inner + j;
+            if (inner == 1) along_row<R, Backward>(from + at, to + at, places + at, n);
+            else along_columns<R, Backward>(from + at, to + at, places + at, n, inner, width);
+        }
+    });
 }
 
 }  // namespace scan

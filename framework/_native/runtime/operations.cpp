@@ -16,6 +16,7 @@ Prepare operation(const std::string& name) {
         {"layer_norm", layer_norm}, {"rms_norm", rms_norm}, {"attention", attention_of},
         {"sum", sum}, {"mean", mean}, {"amax", largest}, {"amin", smallest}, {"batch_norm", batch_norm}, {"cast", cast},
         {"embedding", embedding}, {"join", join}, {"contiguous", contiguous}, {"arange", arange},
+        {"sort", sorted}, {"topk", topk}, {"cumulate", cumulated}, {"gather", gathered},
     };
     for (const auto& o : all)
         if (name == o.name) return o.prepare;

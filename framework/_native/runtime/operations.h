@@ -15,5 +15,6 @@ void layer_norm(Call&), rms_norm(Call&), attention_of(Call&);
 void sum(Call&), mean(Call&), largest(Call&), smallest(Call&);               // statistics.cpp
 void batch_norm(Call&), cast(Call&);
 void embedding(Call&), join(Call&), contiguous(Call&), arange(Call&);        // moves.cpp
+void sorted(Call&), topk(Call&), cumulated(Call&), gathered(Call&);          // orders.cpp
 
 }  // namespace fw::runtime

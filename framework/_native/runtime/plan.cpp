@@ -57,6 +57,12 @@ void copy(const Tensor& from, char* to) {
     moving::copy_block(b, int(bytes_of(from.type)), from.data, to);
 }
 
+void copy(const Tensor& from, const Tensor& to) {
+    moving::Block b;
+    for (int d = 0; d < from.ndim; ++d) b.add(from.shape[d], from.strides[d], to.strides[d]);
+    moving::copy_block(b, int(bytes_of(from.type)), from.data, to.data);
+}
+
 // -- one step -------------------------------------------------------------------------------------
 
 void Call::must(bool good, const char* why) const {
@@ -144,12 +150,17 @@ const Tensor& Call::rows(size_t i) {
 
 // -- the plan -------------------------------------------------------------------------------------
 
-Plan::Plan(const Model& m, std::vector<int64_t> symbols) : model(m), of_symbols(std::move(symbols)) {
+Plan::Plan(const Model& m, std::vector<int64_t> symbols, const Outside* outside) : model(m), of_symbols(std::move(symbols)) {
     values.assign(m.values.size(), nullptr);
     for (size_t i = 0; i < m.values.size(); ++i) {
         const Value& v = m.values[i];
         if (v.kind == Kind::result) continue;
         Tensor& t = tensor();
+        values[i] = &t;
+        if (outside) {
+            t = outside->inputs[i];
+            continue;
+        }
         t.type = v.type, t.ndim = int(v.sizes.size());
         int64_t count = 1;
         for (int d = 0; d < t.ndim; ++d) {
@@ -160,7 +171,6 @@ Plan::Plan(const Model& m, std::vector<int64_t> symbols) : model(m), of_symbols(
         t.rows();
         if (v.kind == Kind::input) t.buffer = buffer(t.bytes(), -1, m.last_use[i]);
         else t.data = const_cast<char*>(m.constant(v));
-        values[i] = &t;
     }
     for (size_t i = 0; i < m.steps.size(); ++i) {
         Call call(*this, m.steps[i], int(i));
@@ -170,12 +180,30 @@ Plan::Plan(const Model& m, std::vector<int64_t> symbols) : model(m), of_symbols(
                 call.must(values[size_t(v)] && values[size_t(v)]->type == m.values[size_t(v)].type,
                           "it does not make all of its results, or of another type");
     }
+    if (outside) deliver(*outside);
     give_places();
     char* start = static_cast<char*>(memory.at_least(0));
     for (Tensor& t : tensors)
         if (t.buffer >= 0) t.data = start + buffers[size_t(t.buffer)].place + t.offset;
     for (Bind& bind : binds) runs.push_back(bind());
     binds.clear();
+}
+
+// Results go where they are wanted: at once if they lie so there, else by a copy.
+void Plan::deliver(const Outside& outside) {
+    for (size_t i = 0; i < model.outputs.size(); ++i) {
+        Tensor& made = *values[size_t(model.outputs[i].value)];
+        const Tensor& wanted = outside.outputs[i];
+        if (!made.same_shape(wanted)) refuse(FW_MISMATCH, "a result is " + shown(made) + ", wanted was " + shown(wanted));
+        bool alike = made.buffer >= 0;
+        for (int d = 0; d < made.ndim; ++d) alike = alike && (made.shape[d] == 1 || made.strides[d] == wanted.strides[d]);
+        if (alike) {
+            buffers[size_t(made.buffer)].bytes = 0;
+            made.buffer = -1, made.data = wanted.data;
+        } else {
+            binds.push_back([&made, wanted]() -> Run { return [&made, wanted] { copy(made, wanted); }; });
+        }
+    }
 }
 
 void Plan::run() {

@@ -35,9 +35,14 @@ struct Tensor {
 using Run = std::function<void()>;
 using Bind = std::function<Run()>;  // called when all places are known
 
+// Memory of the caller's, for a plan that runs once: operands where they are, and where results are wanted.
+struct Outside {
+    std::vector<Tensor> inputs, outputs;
+};
+
 class Plan {
   public:
-    Plan(const Model& model, std::vector<int64_t> symbols);
+    Plan(const Model& model, std::vector<int64_t> symbols, const Outside* outside = nullptr);
     Plan(const Plan&) = delete;
 
     void run();  // what is in `input` becomes what is in `output`
@@ -57,6 +62,7 @@ class Plan {
     Tensor& tensor() { return tensors.emplace_back(); }
     int buffer(int64_t bytes, int first, int last);
     void give_places();
+    void deliver(const Outside& outside);
 
     const Model& model;
     const std::vector<int64_t> of_symbols;
@@ -106,5 +112,6 @@ class Call {
 };
 
 void copy(const Tensor& from, char* to);  // row by row
+void copy(const Tensor& from, const Tensor& to);
 
 }  // namespace fw::runtime

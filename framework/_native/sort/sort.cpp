@@ -1,10 +1,8 @@
 // sort, topk.
 #include "sort/sort.h"
 
-namespace fw {
+namespace fw::sort {
 namespace {
-
-using namespace sort;
 
 // The first m entries of a row as values and places, `step` apart.
 template <class T> void write_row(const T* x, const EntryOf<T>* e, int64_t m, int64_t step, T* values,
@@ -38,63 +36,37 @@ template <class T> void best_entries(const T* x, int64_t n, int64_t k, bool larg
     std::sort(e, e + count);
 }
 
-template <class Fill> nb::object with_results(const Array& given, int dim, int64_t m, Fill&& fill) {
-    InRows rows(given);
-    Array x = rows.a;
-    npy_intp shape[NPY_MAXDIMS];
-    std::copy_n(x.shape(), x.ndim(), shape);
-    shape[dim] = m;
-    NewArray values = new_array(x.ndim(), shape, x.type()), places = new_array(x.ndim(), shape, NPY_INT64);
-    {
-        Release release(x.size() * PyArray_ITEMSIZE(x.p));
-        fill(x, values, places.data<int64_t>());
-    }
-    return nb::make_tuple(give(values), give(places));
-}
-
-nb::object sort_along(Array x, int dim, bool descending) {
-    if (!sortable(x, dim)) return not_implemented();
-    return by_type(x, [&](auto zero) {
-        using T = decltype(zero);
-        int64_t n = x.shape(dim);
-        return with_results(x, dim, n, [&](const Array& from, Array& values, int64_t* places) {
-            Rows rows(from, dim);
-            T* to = values.data<T>();
-            rows.go(from.data<T>(), n, 8, [&](const T* row, int64_t at) {
-                auto* e = scratch<EntryOf<T>>(1, 2 * n);
-                make_entries(row, n, descending, e);
-                write_row(row, sort_entries(e, e + n, n), n, rows.inner, to + at, places + at);
-            });
-        });
-    });
-}
-
-nb::object topk(Array x, int64_t k, int dim, bool largest) {
-    if (!sortable(x, dim) || k < 1 || k > x.shape(dim)) return not_implemented();
-    return by_type(x, [&](auto zero) {
-        using T = decltype(zero);
-        int64_t n = x.shape(dim);
-        bool all = 8 * k > n;
-        return with_results(x, dim, k, [&](const Array& from, Array& values, int64_t* places) {
-            Rows rows(from, dim);
-            T* to = values.data<T>();
-            rows.go(from.data<T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
-                auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);
-                auto* sorted = e;
-                if (all) make_entries(row, n, largest, e), sorted = sort_entries(e, e + n, n);
-                else best_entries(row, n, k, largest, e);
-                write_row(row, sorted, k, rows.inner, to + at, places + at);
-            });
-        });
-    });
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    nb::arg x("x"), dim("dim");
-    m.def("sort", &sort_along, x, dim, nb::arg("descending"));
-    m.def("topk", &topk, x, nb::arg("k"), dim, nb::arg("largest"));
+void sort_along(const View& x, int dim, bool descending, void* values, int64_t* places) {
+    by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        const int64_t n = x.shape(dim);
+        const Rows rows(x, dim);
+        T* to = static_cast<T*>(values);
+        rows.go(x.data<const T>(), n, 8, [&](const T* row, int64_t at) {
+            auto* e = scratch<EntryOf<T>>(1, 2 * n);
+            make_entries(row, n, descending, e);
+            write_row(row, sort_entries(e, e + n, n), n, rows.inner, to + at, places + at);
+        });
+    });
 }
 
-}  // namespace fw
+void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t* places) {
+    by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        const int64_t n = x.shape(dim);
+        const bool all = 8 * k > n;
+        const Rows rows(x, dim);
+        T* to = static_cast<T*>(values);
+        rows.go(x.data<const T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
+            auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);
+            auto* sorted = e;
+            if (all) make_entries(row, n, largest, e), sorted = sort_entries(e, e + n, n);
+            else best_entries(row, n, k, largest, e);
+            write_row(row, sorted, k, rows.inner, to + at, places + at);
+        });
+    });
+}
+
+}  // namespace fw::sort

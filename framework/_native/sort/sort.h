@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
 
-#include "bind/array.h"
-#include "bind/array.h"
 #include "base/pool.h"
 #include "base/rows.h"
 #include "base/scratch.h"
 #include "base/simd.h"
+#include "sort/sorting.h"
 
 namespace fw {
 namespace sort {
@@ -55,7 +55,6 @@ template <class T> void make_entries(const T* x, int64_t n, bool descending, Ent
     for (int64_t i = 0; i < n; ++i) e[i] = EntryOf<T>::of(key_of(x[i]) ^ flip, i);
 }
 
-constexpr int64_t MOST = std::numeric_limits<int32_t>::max();  // places fit into half a word
 constexpr int64_t FEW = 64;  // below, counting digits costs more than comparing
 constexpr int DIGIT = 8, VALUES = 1 << DIGIT;
 
@@ -89,7 +88,7 @@ constexpr int64_t TILE = 16;
 struct Rows {
     int64_t n, inner, outer, across;
 
-    Rows(const Array& x, int dim) : n(x.shape(dim)), inner(1) {
+    Rows(const View& x, int dim) : n(x.shape(dim)), inner(1) {
         for (int d = dim + 1; d < x.ndim(); ++d) inner *= x.shape(d);
         outer = n ? x.size() / (n * inner) : 0;
         across = (inner + TILE - 1) / TILE;
@@ -115,17 +114,14 @@ struct Rows {
     }
 };
 
-// Calls f(T()) for the type of x, or gives not_implemented().
-template <class F> nb::object by_type(const Array& x, F&& f) {
-    if (x.is<float>()) return f(float());
-    if (x.is<double>()) return f(double());
-    if (x.is<int64_t>()) return f(int64_t());
-    if (x.is<int32_t>()) return f(int32_t());
-    return not_implemented();
-}
-
-inline bool sortable(const Array& x, int dim) {
-    return x.usable() && dim >= 0 && dim < x.ndim() && x.size() > 0 && x.shape(dim) <= MOST;
+// Calls f(T()) for the type of x, one of those that `sortable` takes.
+template <class F> void by_type(const View& x, F&& f) {
+    switch (x.type()) {
+        case Type::float32: return f(float());
+        case Type::float64: return f(double());
+        case Type::int64: return f(int64_t());
+        default: return f(int32_t());
+    }
 }
 
 }  // namespace sort

@@ -1,10 +1,8 @@
 // kthvalue, median, searchsorted.
 #include "sort/sort.h"
 
-namespace fw {
+namespace fw::sort {
 namespace {
-
-using namespace sort;
 
 constexpr int64_t COUNTED = 512;  // elements: from there on, counting the first digits pays
 constexpr int FIRST_BITS = 11;
@@ -57,43 +55,6 @@ template <class T> int64_t place_of_kth(const T* x, int64_t n, int64_t k, bool n
     return select_place(x, n, k);
 }
 
-nb::object kthvalue(Array given, int dim, bool keepdim, int64_t k, bool nan_wins) {
-    if (!sortable(given, dim) || k < 0 || k >= given.shape(dim)) return not_implemented();
-    return by_type(given, [&](auto zero) {
-        using T = decltype(zero);
-        InRows rows(given);
-        Array x = rows.a;
-        npy_intp shape[NPY_MAXDIMS];
-        int ndim = 0;
-        for (int d = 0; d < x.ndim(); ++d)
-            if (d != dim || keepdim) shape[ndim++] = d == dim ? 1 : x.shape(d);
-        NewArray values = new_array(ndim, shape, x.type()), places = new_array(ndim, shape, NPY_INT64);
-        {
-            Release release(x.size() * int64_t(sizeof(T)));
-            T* to = values.data<T>();
-            int64_t *at = places.data<int64_t>(), n = x.shape(dim);
-            Rows(x, dim).go(x.data<T>(), 1, 4, [&](const T* row, int64_t r) {
-                at[r] = place_of_kth(row, n, k, nan_wins);
-                to[r] = row[at[r]];
-            });
-        }
-        return nb::object(nb::make_tuple(give(values), give(places)));
-    });
-}
-
-nb::object median(Array x) {
-    if (!x.usable() || !x.contiguous() || x.size() == 0 || x.size() > MOST) return not_implemented();
-    return by_type(x, [&](auto zero) {
-        using T = decltype(zero);
-        NewArray out = new_array(0, nullptr, x.type());
-        {
-            Release release(x.size() * int64_t(sizeof(T)));
-            *out.data<T>() = x.data<T>()[place_of_kth(x.data<T>(), x.size(), (x.size() - 1) / 2, true)];
-        }
-        return give(out);
-    });
-}
-
 constexpr int KEYS = 8;  // searched at once: each waits for memory at every step
 
 // How many of the n sorted elements, none nan, are before each of KEYS keys.
@@ -107,7 +68,7 @@ template <class T, bool Right> void count_before(const T* a, int64_t n, const T*
 
 // As in sorting, nan is the largest.
 template <class T, bool Right>
-void search(const T* a, int64_t n, const T* keys, int64_t count, int64_t* out) {
+void search_row(const T* a, int64_t n, const T* keys, int64_t count, int64_t* out) {
     int64_t numbers = std::partition_point(a, a + n, [](T v) { return v == v; }) - a;
     for (int64_t i = 0; i < count; i += KEYS) {
         int64_t some = std::min<int64_t>(KEYS, count - i), counts[KEYS];
@@ -119,40 +80,48 @@ void search(const T* a, int64_t n, const T* keys, int64_t count, int64_t* out) {
     }
 }
 
-nb::object searchsorted(Array a, Array x, bool right) {
-    if (!a.usable() || !x.usable() || a.type() != x.type() || !a.contiguous() || !x.contiguous() ||
-        a.ndim() == 0 || x.size() == 0)
-        return not_implemented();
-    if (a.ndim() > 1 && (a.ndim() != x.ndim() || !std::equal(a.shape(), a.shape() + a.ndim() - 1, x.shape())))
-        return not_implemented();
-    return by_type(x, [&](auto zero) {
+}  // namespace
+
+void kth(const View& x, int64_t k, int dim, bool nan_wins, void* values, int64_t* places) {
+    by_type(x, [&](auto zero) {
         using T = decltype(zero);
-        NewArray out = new_array(x.ndim(), x.shape(), NPY_INT64);
-        {
-            Release release(x.size() * 64);
-            int64_t n = a.shape(a.ndim() - 1), each = a.ndim() == 1 ? x.size() : x.shape(x.ndim() - 1);
-            const T *sequence = a.data<T>(), *keys = x.data<T>();
-            int64_t* to = out.data<int64_t>();
-            parallel(x.size(), 1024, [&](int64_t begin, int64_t end) {
-                while (begin < end) {
-                    int64_t row = begin / each, some = std::min(end, (row + 1) * each) - begin;
-                    (right ? search<T, true> : search<T, false>)(sequence + row * n, n, keys + begin, some,
-                                                                to + begin);
-                    begin += some;
-                }
-            });
-        }
-        return give(out);
+        T* to = static_cast<T*>(values);
+        const int64_t n = x.shape(dim);
+        Rows(x, dim).go(x.data<const T>(), 1, 4, [&](const T* row, int64_t r) {
+            places[r] = place_of_kth(row, n, k, nan_wins);
+            to[r] = row[places[r]];
+        });
     });
 }
 
-}  // namespace
-
-FW_BIND(m) {
-    nb::arg x("x"), dim("dim");
-    m.def("kthvalue", &kthvalue, x, dim, nb::arg("keepdim"), nb::arg("k"), nb::arg("nan_wins"));
-    m.def("median", &median, x);
-    m.def("searchsorted", &searchsorted, nb::arg("sorted_sequence"), nb::arg("input"), nb::arg("right"));
+void median(const View& x, void* value) {
+    by_type(x, [&](auto zero) {
+        using T = decltype(zero);
+        const T* from = x.data<const T>();
+        *static_cast<T*>(value) = from[place_of_kth(from, x.size(), (x.size() - 1) / 2, true)];
+    });
 }
 
-}  // namespace fw
+bool searchable(const View& a, const View& keys) {
+    if (a.type() != keys.type() || !sortable(a.type()) || !a.contiguous() || !keys.contiguous() || !a.ndim() || !keys.size())
+        return false;
+    return a.ndim() == 1 || (a.ndim() == keys.ndim() && std::equal(a.sizes, a.sizes + a.ndim() - 1, keys.sizes));
+}
+
+void search(const View& a, const View& keys, bool right, int64_t* counts) {
+    by_type(keys, [&](auto zero) {
+        using T = decltype(zero);
+        const int64_t n = a.shape(a.ndim() - 1), each = a.ndim() == 1 ? keys.size() : keys.shape(keys.ndim() - 1);
+        const T *sequence = a.data<const T>(), *wanted = keys.data<const T>();
+        parallel(keys.size(), 1024, [&](int64_t begin, int64_t end) {
+            while (begin < end) {
+                const int64_t row = begin / each, some = std::min(end, (row + 1) * each) - begin;
+                (right ? search_row<T, true> : search_row<T, false>)(sequence + row * n, n, wanted + begin, some,
+                                                                    counts + begin);
+                begin += some;
+            }
+        });
+    });
+}
+
+}  // namespace fw::sort

@@ -1,0 +1,225 @@
+// Elements of NumPy arrays by positions along a dimension and by masks: gather, scatter, masked_select, one_hot.
+#include <algorithm>
+
+#include "bind/bf16_array.h"
+#include "index/index.h"
+#include "move/copy.h"
+
+namespace fw::moving {
+namespace {
+
+const int64_t* sizes(const npy_intp* given) { return reinterpret_cast<const int64_t*>(given); }
+
+nb::object gather_op(Array x, Array index, int64_t dim) {
+    int bytes = item_bytes(x);
+    if (!bytes || !index.usable() || !x.size()) return not_implemented();
+    NewArray out = new_array(index.ndim(), index.shape(), x.type());
+    nb::object result = give(out);
+    const Elements p(view_of(index), x.ndim(), sizes(x.shape()), sizes(x.strides()), sizes(out.strides()), dim, bytes, false);
+    if (!p.good) return not_implemented();
+    bool good = false;
+    {
+        Release release(out.size() * bytes);
+        good = gather(p, bytes, x.data<char>(), out.data<char>());
+    }
+    return good ? result : not_implemented();
+}
+
+// -- scatter --------------------------------------------------------------------------------------
+
+// The strides of values in the index's shape: an array's, or all 0 for one number.
+struct Source {
+    const char* data = nullptr;
+    npy_intp strides[NPY_MAXDIMS] = {};
+    Pair bits{};
+
+    Source(nb::handle given, const Array& x, const Array& index) {
+        PyObject* o = given.ptr();
+        if (!PyArray_CheckExact(o) || !PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(o))) {
+            if (element(given, x, bits)) data = reinterpret_cast<const char*>(&bits);
+            return;
+        }
+        Array a;
+        a.p = reinterpret_cast<PyArrayObject*>(o);
+        if (a.type() != x.type() || (a.ndim() && !a.same_shape(index))) return;
+        data = a.data<char>();
+        std::copy(a.strides(), a.strides() + a.ndim(), strides);
+    }
+};
+
+// x with `src` combined into it by f(plan, src, out).
+template <class F> nb::object scattered(const Array& x, nb::handle src, const Array& index, int64_t dim, F&& f) {
+    int bytes = item_bytes(x);
+    if (!bytes || !index.usable() || !x.size()) return not_implemented();
+    Source source(src, x, index);
+    if (!source.data) return not_implemented();
+    NewArray out = like(x);
+    nb::object result = give(out);
+    const Elements p(view_of(index), x.ndim(), sizes(x.shape()), sizes(out.strides()), sizes(source.strides), dim, bytes, true);
+    if (!p.good) return not_implemented();
+    bool good = false;
+    {
+        Release release((x.size() + index.size()) * bytes);
+        copy_array(x, out.data<char>());
+        good = f(p, source.data, out.data<char>());
+    }
+    return good ? result : not_implemented();
+}
+
+nb::object scatter_op(Array x, nb::handle src, Array index, int64_t dim) {
+    return scattered(x, src, index, dim, [&](const Elements& p, const char* from, char* to) {
+        return scatter(p, item_bytes(x), from, to);
+    });
+}
+
+nb::object combined(Combine how, const Array& x, nb::handle src, const Array& index, int64_t dim) {
+    const Type type = x.usable() ? view_of(x).type() : Type::other;
+    return scattered(x, src, index, dim, [=](const Elements& p, const char* from, char* to) {
+        return scatter(how, type, p, from, to);
+    });
+}
+
+nb::object scatter_multiply(Array x, nb::handle src, Array index, int64_t dim) {
+    return combined(Combine::product, x, src, index, dim);
+}
+
+nb::object scatter_extreme(Array x, nb::handle src, Array index, int64_t dim, bool largest) {
+    return combined(largest ? Combine::largest : Combine::smallest, x, src, index, dim);
+}
+
+nb::object ungather(Array x, Array index, int64_t dim, nb::handle shape) {
+    Ints whole(shape);
+    if (!x.usable() || !index.usable() || !whole.is_shape() || !x.same_shape(index)) return not_implemented();
+    const Type type = view_of(x).type();
+    if (!by_number(type, [](auto) {})) return not_implemented();
+    npy_intp shape_of_it[NPY_MAXDIMS];
+    std::copy(whole.at, whole.at + whole.n, shape_of_it);
+    NewArray out = new_array(whole.n, shape_of_it, x.type());
+    nb::object result = give(out);
+    const int64_t bytes = bytes_of(type);
+    const Elements p(view_of(index), whole.n, whole.at, sizes(out.strides()), sizes(x.strides()), dim, int(bytes), true);
+    if (!p.good || !out.size()) return not_implemented();
+    bool good = false;
+    {
+        Release release((out.size() + x.size()) * bytes);
+        fill_bytes(out.data<char>(), out.size() * bytes, 0);
+        good = scatter(Combine::sum, type, p, x.data<char>(), out.data<char>());
+    }
+    return good ? result : not_implemented();
+}
+
+nb::object one_hot_op(Array classes, int64_t count) {
+    if (!classes.is<int64_t>() || !classes.size() || count < 1 || classes.ndim() + 1 > NPY_MAXDIMS)
+        return not_implemented();
+    InRows rows(classes);
+    npy_intp shape[NPY_MAXDIMS];
+    std::copy(classes.shape(), classes.shape() + classes.ndim(), shape);
+    shape[classes.ndim()] = count;
+    if (!countable(shape, classes.ndim() + 1)) return not_implemented();
+    NewArray out = new_array(classes.ndim() + 1, shape, NPY_INT64);
+    nb::object result = give(out);
+    bool good = false;
+    {
+        Release release(out.size() * 8);
+        good = one_hot(rows.a.data<int64_t>(), classes.size(), count, out.data<int64_t>());
+    }
+    return good ? result : not_implemented();
+}
+
+// -- masks ----------------------------------------------------------------------------------------
+
+// A mask over the leading dimensions of an array of that shape; false for anything else.
+bool read_mask(Chosen& chosen, const Array& mask, int ndim, const npy_intp* shape) {
+    if (!mask.is<bool>() || !mask.contiguous() || mask.ndim() > ndim || !mask.size() ||
+        !std::equal(shape, shape + mask.ndim(), mask.shape()))
+        return false;
+    chosen.mask = mask.data<uint8_t>(), chosen.n = mask.size();
+    chosen.inner = product(shape, mask.ndim(), ndim);
+    return chosen.inner > 0;
+}
+
+nb::object masked_select(Array x, Array mask, int64_t count) {
+    int bytes = item_bytes(x);
+    if (!bytes || !mask.usable()) return not_implemented();
+    Chosen chosen;
+    if (!read_mask(chosen, mask, x.ndim(), x.shape())) return not_implemented();
+    chosen.count();
+    if (chosen.total() != count) return not_implemented();
+    InRows rows(x);
+    npy_intp shape[NPY_MAXDIMS] = {npy_intp(count)};
+    int rest = x.ndim() - mask.ndim();
+    std::copy(x.shape() + mask.ndim(), x.shape() + x.ndim(), shape + 1);
+    NewArray out = new_array(1 + rest, shape, x.type());
+    nb::object result = give(out);
+    Release release(x.size() * bytes);
+    pick(chosen, bytes, rows.a.data<char>(), out.data<char>());
+    return result;
+}
+
+// (shape of the mask and the rest) = the rows of x where the mask holds, else those of `other`, or 0
+nb::object placed(const Array& x, const Array& mask, int ndim, const npy_intp* shape, const Array* other) {
+    int bytes = item_bytes(x);
+    if (!bytes || !mask.usable() || mask.ndim() > ndim || x.ndim() != 1 + ndim - mask.ndim() ||
+        !std::equal(shape + mask.ndim(), shape + ndim, x.shape() + 1))
+        return not_implemented();
+    Chosen chosen;
+    if (!read_mask(chosen, mask, ndim, shape)) return not_implemented();
+    chosen.count();
+    if (chosen.total() != x.shape(0)) return not_implemented();
+    InRows rows(x), old(other ? *other : x);
+    NewArray out = new_array(ndim, shape, x.type());
+    nb::object result = give(out);
+    Release release(out.size() * bytes);
+    place(chosen, bytes, rows.a.data<char>(), other ? old.a.data<char>() : nullptr, out.data<char>());
+    return result;
+}
+
+nb::object unmask(Array x, Array mask, nb::handle shape) {
+    Ints sizes(shape);
+    if (!x.usable() || !sizes.is_shape()) return not_implemented();
+    npy_intp whole[NPY_MAXDIMS];
+    std::copy(sizes.at, sizes.at + sizes.n, whole);
+    return placed(x, mask, sizes.n, whole, nullptr);
+}
+
+// x with one number where the mask holds
+nb::object filled(const Array& x, const Pair& number, const Array& mask) {
+    const int bytes = item_bytes(x);
+    Chosen chosen;
+    if (!read_mask(chosen, mask, x.ndim(), x.shape())) return not_implemented();
+    InRows rows(x);
+    NewArray out = like(x);
+    nb::object result = give(out);
+    Release release(x.size() * bytes);
+    fill(chosen, bytes, number, rows.a.data<char>(), out.data<char>());
+    return result;
+}
+
+nb::object mask_put(Array x, nb::handle value, Array mask, int64_t) {
+    if (!item_bytes(x) || !mask.usable()) return not_implemented();
+    PyObject* o = value.ptr();
+    Pair bits{};
+    if (!PyArray_CheckExact(o)) return element(value, x, bits) ? filled(x, bits, mask) : not_implemented();
+    Array a;
+    a.p = reinterpret_cast<PyArrayObject*>(o);
+    if (!PyArray_ISBEHAVED_RO(a.p) || a.type() != x.type() || !a.ndim()) return not_implemented();
+    return placed(a, mask, x.ndim(), x.shape(), &x);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("gather", &gather_op, nb::arg("x"), nb::arg("index"), nb::arg("dim"));
+    m.def("ungather", &ungather, nb::arg("x"), nb::arg("index"), nb::arg("dim"), nb::arg("shape"));
+    m.def("scatter", &scatter_op, nb::arg("x"), nb::arg("src").none(), nb::arg("index"), nb::arg("dim"));
+    m.def("scatter_multiply", &scatter_multiply, nb::arg("x"), nb::arg("src").none(), nb::arg("index"),
+          nb::arg("dim"));
+    m.def("scatter_extreme", &scatter_extreme, nb::arg("x"), nb::arg("src").none(), nb::arg("index"),
+          nb::arg("dim"), nb::arg("largest"));
+    m.def("one_hot", &one_hot_op, nb::arg("classes"), nb::arg("count"));
+    m.def("masked_select", &masked_select, nb::arg("x"), nb::arg("mask"), nb::arg("count"));
+    m.def("unmask", &unmask, nb::arg("x"), nb::arg("mask"), nb::arg("shape"));
+    m.def("mask_put", &mask_put, nb::arg("x"), nb::arg("value").none(), nb::arg("mask"), nb::arg("count"));
+}
+
+}  // namespace fw::moving

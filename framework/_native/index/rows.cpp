@@ -1,0 +1,211 @@
+// Whole rows by their positions, and the sums that are the derivatives of choosing them.
+#include <algorithm>
+#include <atomic>
+
+#include "index/index.h"
+
+namespace fw::moving {
+namespace {
+
+template <class I> bool read_one(const I* from, int64_t count, int64_t n, bool first, int64_t* to) {
+    std::atomic<bool> bad{false};
+    parallel(count, 16384, [&](int64_t begin, int64_t end) {
+        uint64_t wrong = 0;  // its highest bit
+        for (int64_t i = begin; i < end; ++i) {
+            int64_t p = from[i];
+            p += p < 0 ? n : 0;
+            wrong |= uint64_t(p) | (uint64_t(n - 1) - uint64_t(p));
+            to[i] = first ? p : to[i] * n + p;
+        }
+        if (wrong >> 63) bad = true;
+    });
+    return !bad;
+}
+
+}  // namespace
+
+Places read_places(const View& index, int dims, const int64_t* sizes) {
+    Places found;
+    const int64_t count = index.size() / dims;
+    found.at.resize(size_t(count));
+    for (int k = 0; k < dims; ++k) {
+        const bool good = index.type() == Type::int64
+                              ? read_one(index.data<int64_t>() + k * count, count, sizes[k], !k, found.at.data())
+                              : read_one(index.data<int32_t>() + k * count, count, sizes[k], !k, found.at.data());
+        if (!good) return found;
+    }
+    found.good = true;
+    return found;
+}
+
+namespace {
+
+constexpr int AHEAD = 8;  // rows that are asked for before they are needed
+
+FW_INLINE void prefetch(const char* p, int64_t bytes) {
+    for (int64_t b = 0; b < bytes; b += 64) __builtin_prefetch(p + b);
+}
+
+}  // namespace
+
+void take_rows(const Layout& l, const Places& places, int bytes, const char* from, char* to) {
+    int64_t m = places.count(), row = l.inner * bytes, near = std::min<int64_t>(row, 512);
+    const int64_t* at = places.begin();
+    parallel(l.outer * m, grain_of(row), [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+            int64_t o = begin / m, i = begin - o * m, stop = std::min(m, i + end - begin);
+            begin += stop - i;
+            const char* table = from + o * l.n * row;
+            char* out = to + o * m * row;
+            if (l.inner == 1) {
+                by_bytes(bytes, [&](auto x) {
+                    using T = decltype(x);
+                    for (; i < stop; ++i)
+                        reinterpret_cast<T*>(out)[i] = reinterpret_cast<const T*>(table)[at[i]];
+                });
+                continue;
+            }
+            for (; i < stop; ++i) {
+                if (i + AHEAD < m) prefetch(table + at[i + AHEAD] * row, near);
+                memcpy(out + i * row, table + at[i] * row, size_t(row));
+            }
+        }
+    });
+}
+
+namespace {
+
+// For each of n targets the sources that have it, in order: those of t are order[start[t] .. start[t + 1]].
+struct Sorted {
+    std::vector<uint32_t> start, order;
+
+    Sorted(const Places& places, int64_t n) : start(size_t(n) + 2), order(size_t(places.count())) {
+        uint32_t* next = start.data() + 1;  // shifted by one: after the second pass it is where each ends
+        for (int64_t p : places.at) ++start[size_t(p) + 2];
+        for (int64_t t = 0; t < n; ++t) next[t + 1] += next[t];
+        for (size_t i = 0; i < order.size(); ++i) order[next[places.at[i]]++] = uint32_t(i);
+    }
+};
+
+template <class T> void add_sorted(const Layout& l, const Places& places, const T* from, T* to) {
+    Sorted sorted(places, l.n);
+    int64_t m = places.count(), inner = l.inner;
+    const uint32_t *start = sorted.start.data(), *order = sorted.order.data();
+    parallel(l.outer * l.n, grain_of(inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            int64_t o = r / l.n, t = r - o * l.n;
+            const T* rows = from + o * m * inner;
+            T* sum = to + r * inner;
+            const uint32_t *i = order + start[t], *stop = order + start[t + 1];
+            if (i == stop) {
+                memset(sum, 0, size_t(inner) * sizeof(T));
+                continue;
+            }
+            if (stop + AHEAD < order + m)
+                prefetch(reinterpret_cast<const char*>(rows + stop[AHEAD / 2] * inner),
+                         std::min<int64_t>(inner * int64_t(sizeof(T)), 512));
+            const T* row = rows + *i * inner;
+            for (int64_t j = 0; j < inner; ++j) sum[j] = T(0) + row[j];
+            while (++i < stop) {
+                row = rows + *i * inner;
+                for (int64_t j = 0; j < inner; ++j) sum[j] = sum_of(sum[j], row[j]);
+            }
+        }
+    });
+}
+
+constexpr int64_t WIDE = 8;            // rows of fewer elements are not worth sorting
+constexpr int64_t SORTED_FROM = 8192;  // elements
+
+template <class T> void add_numbers(const Layout& l, const Places& places, const T* from, T* to) {
+    int64_t m = places.count(), inner = l.inner;
+    if (inner >= WIDE && l.outer * m * inner >= SORTED_FROM && std::max(m, l.n) < UINT32_MAX)
+        return add_sorted(l, places, from, to);
+    const int64_t* at = places.begin();
+    parallel(l.outer, grain_of((l.n + m) * inner * int64_t(sizeof(T))), [&](int64_t begin, int64_t end) {
+        for (int64_t o = begin; o < end; ++o) {
+            T* sums = to + o * l.n * inner;
+            const T* rows = from + o * m * inner;
+            memset(static_cast<void*>(sums), 0, size_t(l.n * inner) * sizeof(T));
+            if (inner == 1) {
+                for (int64_t i = 0; i < m; ++i) sums[at[i]] = sum_of(sums[at[i]], rows[i]);
+            } else {
+                for (int64_t i = 0; i < m; ++i)
+                    for (int64_t j = 0; j < inner; ++j) {
+                        T& sum = sums[at[i] * inner + j];
+                        sum = sum_of(sum, rows[i * inner + j]);
+                    }
+            }
+        }
+    });
+}
+
+}  // namespace
+
+bool add_rows(Type type, const Layout& l, const Places& places, const void* from, void* to) {
+    return by_number(type, [&](auto number) {
+        using T = decltype(number);
+        add_numbers(l, places, static_cast<const T*>(from), static_cast<T*>(to));
+    });
+}
+
+namespace {
+
+void fill_row(char* to, int64_t n, int bytes, const Pair& bits) {
+    by_bytes(bytes, [&](auto x) {
+        using T = decltype(x);
+        memcpy(&x, &bits, sizeof x);
+        std::fill_n(reinterpret_cast<T*>(to), n, x);
+    });
+}
+
+}  // namespace
+
+void put_rows(const Layout& l, const Places& places, int bytes, const char* rows, const Pair& number, char* to) {
+    int64_t m = places.count(), row = l.inner * bytes;
+    const int64_t* at = places.begin();
+    auto write = [&](int64_t o, int64_t i) {
+        char* p = to + (o * l.n + at[i]) * row;
+        if (rows)
+            memcpy(p, rows + (o * m + i) * row, size_t(row));
+        else
+            fill_row(p, l.inner, bytes, number);
+    };
+    if (l.outer > 1 || l.n * 4 > m * row || m * row < 4 * GRAIN_BYTES || m >= INT32_MAX) {
+        parallel(l.outer, grain_of(m * row), [&](int64_t begin, int64_t end) {
+            for (int64_t o = begin; o < end; ++o)
+                for (int64_t i = 0; i < m; ++i) write(o, i);
+        });
+        return;
+    }
+    std::vector<int32_t> last(size_t(l.n), -1);
+    for (int64_t i = 0; i < m; ++i) last[size_t(at[i])] = int32_t(i);
+    parallel(m, grain_of(row), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+            if (last[size_t(at[i])] == i) write(0, i);
+    });
+}
+
+void range_of(const int64_t* at, int64_t n, int64_t& smallest, int64_t& largest) {
+    std::atomic<int64_t> low{at[0]}, high{at[0]};
+    parallel(n, 16384, [&](int64_t begin, int64_t end) {
+        using V = Vec<int64_t>;
+        constexpr int L = lanes<int64_t>;
+        int64_t a = at[begin], b = a, i = begin;
+        V least[2] = {splat(a), splat(a)}, most[2] = {least[0], least[0]};
+        for (; i + 2 * L <= end; i += 2 * L) {
+            for (int k = 0; k < 2; ++k) {
+                V v = load(at + i + k * L);
+                least[k] = v < least[k] ? v : least[k];
+                most[k] = v > most[k] ? v : most[k];
+            }
+        }
+        for (int k = 0; k < 2 * L; ++k) a = std::min(a, least[k / L][k % L]), b = std::max(b, most[k / L][k % L]);
+        for (; i < end; ++i) a = std::min(a, at[i]), b = std::max(b, at[i]);
+        for (int64_t now = low; a < now && !low.compare_exchange_weak(now, a);) {}
+        for (int64_t now = high; b > now && !high.compare_exchange_weak(now, b);) {}
+    });
+    smallest = low, largest = high;
+}
+
+}  // namespace fw::moving

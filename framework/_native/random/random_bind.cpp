@@ -1,0 +1,68 @@
+// Random NumPy arrays, and dropout.
+#include <algorithm>
+
+#include "bind/array.h"
+#include "random/draws.h"
+
+namespace fw {
+namespace {
+
+// An array that draw(words, data, size) fills. The words are a copy, checked as such: others may write into the array.
+template <class T, class F> nb::object drawn(Array& state, const std::vector<npy_intp>& shape, F&& draw) {
+    if (!state.usable() || state.type() != NPY_UINT64 || !state.contiguous() || !state.writeable() ||
+        state.size() != random::STATE_WORDS)
+        return not_implemented();
+    uint64_t words[random::STATE_WORDS];
+    std::copy_n(state.data<uint64_t>(), random::STATE_WORDS, words);
+    if (!random::is_state(words)) return not_implemented();
+    NewArray out = new_array(int(shape.size()), shape.data(), type_number<T>);
+    {
+        Release release(out.size() * int64_t(sizeof(T)));
+        draw(words, out.data<T>(), out.size());
+    }
+    std::copy_n(words, random::STATE_WORDS, state.data<uint64_t>());
+    return give(out);
+}
+
+nb::object philox_uniform(Array state, std::vector<npy_intp> shape, bool wide) {
+    return wide ? drawn<double>(state, shape, random::draw_uniform<double>)
+                : drawn<float>(state, shape, random::draw_uniform<float>);
+}
+
+nb::object philox_normal(Array state, std::vector<npy_intp> shape, bool wide) {
+    return wide ? drawn<double>(state, shape, random::draw_normal<double>)
+                : drawn<float>(state, shape, random::draw_normal<float>);
+}
+
+// int64 numbers uniform in [low, low + range).
+nb::object philox_integers(Array state, std::vector<npy_intp> shape, int64_t low, uint64_t range) {
+    double n = 1;
+    for (npy_intp d : shape) n *= double(d);
+    if (!random::takes_range(low, range, n)) return not_implemented();
+    return drawn<int64_t>(state, shape, [&](uint64_t* words, int64_t* out, int64_t size) {
+        random::draw_integers(words, out, size, low, range);
+    });
+}
+
+nb::object dropout(Array x, double p, uint64_t key) {
+    if (!x.is_float() || !(p >= 0 && p <= 1)) return not_implemented();
+    InRows rows(x);
+    NewArray out = like(x);
+    {
+        Release release(x.size() * 4);
+        if (x.is<float>()) random::drop(rows.data<float>(), out.data<float>(), x.size(), p, key);
+        else random::drop(rows.data<double>(), out.data<double>(), x.size(), p, key);
+    }
+    return give(out);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("philox_uniform", &philox_uniform);
+    m.def("philox_normal", &philox_normal);
+    m.def("philox_integers", &philox_integers);
+    m.def("dropout", &dropout, nb::arg("x"), nb::kw_only(), nb::arg("p"), nb::arg("key"));
+}
+
+}  // namespace fw
