@@ -1,9 +1,9 @@
-"""Native kernels called by many Python threads at once, for the thread sanitizer: ``tests/stress/sanitize.sh thread``.
+"""Native kernels called by many Python threads at once: for ``tests/stress/sanitize.sh thread``.
 
-Each thread makes its own kind of calls, on operands that all of them share, and compares every result with the one
-from before the threads began. Meanwhile others change the number of threads, empty the cache, write into positions
-that are being read, and ask for the statistics; at the end long kernels are interrupted. Runs without a sanitizer,
-too: ``python tests/stress/races.py [SECONDS]``.
+Each thread makes its own kind of calls, on operands that all of them share, and compares every result with
+the one from before the threads began. Meanwhile others change the number of threads, empty the cache, write
+into positions that are being read, and ask for the statistics; at the end long kernels are interrupted. Runs
+without a sanitizer, too: ``python tests/stress/races.py [SECONDS]``.
 """
 
 import ctypes
@@ -74,9 +74,18 @@ def families():
     at = fw.randint(0, 257, (4000,), generator=r)
     mask = wide > 0
     lstm, gru = nn.LSTM(16, 24, 2), nn.GRU(16, 24)
-    net = nn.Sequential(nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16, track_running_stats=False), nn.ReLU(),
-                        nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1600, 9))
-    nets = [net, *(nn.Sequential(nn.Linear(96, 64), nn.LayerNorm(64), nn.Tanh(), nn.Linear(64, 3)) for _ in range(2))]
+    net = nn.Sequential(
+        nn.Conv2d(16, 16, 3, padding=1),
+        nn.BatchNorm2d(16, track_running_stats=False),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Flatten(),
+        nn.Linear(1600, 9),
+    )
+    nets = [
+        net,
+        *(nn.Sequential(nn.Linear(96, 64), nn.LayerNorm(64), nn.Tanh(), nn.Linear(64, 3)) for _ in range(2)),
+    ]
     classes = fw.randint(0, 300, (257,), generator=r)
     half = wide.to(fw.float16)
     program = fw.compile(lambda x: (x.exp() * 2 + x.tanh()).sum(1))
@@ -84,24 +93,61 @@ def families():
     return {
         "products": lambda: [m @ m, F.linear(m, m), fw.bmm(heads[0], heads[0].mT), wide.mv(wide[0])],
         "programs": lambda: [wide.exp() * 2 - wide.T.contiguous().T, long.sigmoid(), (wide + wide[0]).relu()],
-        "reductions": lambda: [wide.sum(0), wide.mean(1), wide.var(), wide.amax(0), wide.argmax(1), long.sum(),
-                               half.sum(1), half.mean(0)],
+        "reductions": lambda: [
+            wide.sum(0),
+            wide.mean(1),
+            wide.var(),
+            wide.amax(0),
+            wide.argmax(1),
+            long.sum(),
+            half.sum(1),
+            half.mean(0),
+        ],
         "scans": lambda: [wide.cumsum(0), wide.cumsum(1), wide.cummax(1).values, wide.logcumsumexp(0)],
-        "sorting": lambda: [*wide.sort(1), *wide.topk(7, 0), wide.median(), *wide.kthvalue(3, 1),
-                            fw.searchsorted(long.sort().values, wide)],
+        "sorting": lambda: [
+            *wide.sort(1),
+            *wide.topk(7, 0),
+            wide.median(),
+            *wide.kthvalue(3, 1),
+            fw.searchsorted(long.sort().values, wide),
+        ],
         "convolutions": lambda: grads(lambda x, w: F.conv2d(x, w, padding=1), images, kernels),
         "pooling": lambda: grads(lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), images),
-        "norms": lambda: [F.layer_norm(wide, (300,)), F.softmax(wide, 0), F.log_softmax(wide, 1),
-                          F.group_norm(images, 4), F.softmax(wide.T, 1)],
+        "norms": lambda: [
+            F.layer_norm(wide, (300,)),
+            F.softmax(wide, 0),
+            F.log_softmax(wide, 1),
+            F.group_norm(images, 4),
+            F.softmax(wide.T, 1),
+        ],
         "attention": lambda: grads(F.scaled_dot_product_attention, heads, heads, heads),
-        "recurrence": lambda: [lstm(images[0].reshape(20, 20, 16))[0].detach(), gru(images[1].reshape(20, 20, 16))[0].detach()],
-        "positions": lambda: [wide[at], fw.gather(wide, 0, at[:300].reshape(1, 300)), wide[mask],
-                              wide.masked_fill(mask, 0.0), fw.zeros(257, 300).index_add(0, at, wide[at]),
-                              F.one_hot(at, 257), F.embedding(at, wide)],
-        "copies": lambda: [wide.T.contiguous(), images.flip(2), fw.cat([wide, wide]), wide.roll(3, 1), wide.double(),
-                           images.permute(0, 2, 3, 1).contiguous(), half.float()],
-        "random": drawn(lambda g: fw.rand(30000, generator=g), lambda g: fw.randn(30000, generator=g),
-                        lambda g: fw.randint(0, 1000, (30000,), generator=g)),
+        "recurrence": lambda: [
+            lstm(images[0].reshape(20, 20, 16))[0].detach(),
+            gru(images[1].reshape(20, 20, 16))[0].detach(),
+        ],
+        "positions": lambda: [
+            wide[at],
+            fw.gather(wide, 0, at[:300].reshape(1, 300)),
+            wide[mask],
+            wide.masked_fill(mask, 0.0),
+            fw.zeros(257, 300).index_add(0, at, wide[at]),
+            F.one_hot(at, 257),
+            F.embedding(at, wide),
+        ],
+        "copies": lambda: [
+            wide.T.contiguous(),
+            images.flip(2),
+            fw.cat([wide, wide]),
+            wide.roll(3, 1),
+            wide.double(),
+            images.permute(0, 2, 3, 1).contiguous(),
+            half.float(),
+        ],
+        "random": drawn(
+            lambda g: fw.rand(30000, generator=g),
+            lambda g: fw.randn(30000, generator=g),
+            lambda g: fw.randint(0, 1000, (30000,), generator=g),
+        ),
         "losses": lambda: grads(lambda x: F.cross_entropy(x, classes), wide),
         "Adam": lambda: stepped(fw.optim.Adam)(long, long.flip(0)),
         "SGD": lambda: stepped(fw.optim.SGD, momentum=0.9)(long, long.flip(0)),
@@ -112,11 +158,13 @@ def families():
 
 
 def same(a, b):
-    return len(a) == len(b) and all(np.array_equal(x.numpy(), y.numpy(), equal_nan=True) for x, y in zip(a, b))
+    return len(a) == len(b) and all(
+        np.array_equal(x.numpy(), y.numpy(), equal_nan=True) for x, y in zip(a, b)
+    )
 
 
 def calls(name, function, wanted, until, wrong, counts):
-    """Calls until the time is over. Kernels give one result for a number of threads: `wanted` has them by number."""
+    """Calls until the time is over; kernels give one result for each number of threads, which `wanted` has."""
     try:
         while time.monotonic() < until:
             got = function()
@@ -142,9 +190,14 @@ def changed_meanwhile(until, wrong):
     thread = threading.Thread(target=spoil)
     thread.start()
     while time.monotonic() < until:
-        for call in (lambda: F.cross_entropy(x, positions), lambda: x[positions], lambda: F.one_hot(positions, 8),
-                     lambda: x.gather(0, positions.reshape(-1, 1)), lambda: F.embedding(positions, x[:9]),
-                     lambda: fw.bincount(positions, minlength=9)):
+        for call in (
+            lambda: F.cross_entropy(x, positions),
+            lambda: x[positions],
+            lambda: F.one_hot(positions, 8),
+            lambda: x.gather(0, positions.reshape(-1, 1)),
+            lambda: F.embedding(positions, x[:9]),
+            lambda: fw.bincount(positions, minlength=9),
+        ):
             try:
                 call()
             except (IndexError, ValueError, RuntimeError, MemoryError, OverflowError):
@@ -197,12 +250,16 @@ def interrupted(wrong):
     F.scaled_dot_product_attention(x, x, x)
     took = time.monotonic() - start
     x = fw.rand(1, int((1 << 10) * max(1.0, (5 / took) ** 0.5)), 64)  # some five seconds, whatever watches
-    others = [threading.Thread(target=lambda: [x[0, :64] @ x[0, :64].mT for _ in range(50)]) for _ in range(2)]
+    others = [
+        threading.Thread(target=lambda: [x[0, :64] @ x[0, :64].mT for _ in range(50)]) for _ in range(2)
+    ]
     for t in others:
         t.start()
     for number in (1, 2):
         fw.set_num_threads(number)
-        timer = threading.Timer(0.3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+        timer = threading.Timer(
+            0.3, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        )
         timer.start()
         try:
             F.scaled_dot_product_attention(x, x, x)
@@ -226,10 +283,18 @@ def main():
             wanted[name].append(function())
     print(f"{native.__file__}: {len(functions)} families")
     until = time.monotonic() + SECONDS
-    threads = [threading.Thread(target=calls, args=(name, function, wanted[name], until, wrong, counts))
-               for name, function in functions.items()]
-    threads += [threading.Thread(target=function, args=arguments) for function, arguments in
-                ((changed_meanwhile, (until, wrong)), (library_calls, (until, wrong)), (library_calls, (until, wrong)))]
+    threads = [
+        threading.Thread(target=calls, args=(name, function, wanted[name], until, wrong, counts))
+        for name, function in functions.items()
+    ]
+    threads += [
+        threading.Thread(target=function, args=arguments)
+        for function, arguments in (
+            (changed_meanwhile, (until, wrong)),
+            (library_calls, (until, wrong)),
+            (library_calls, (until, wrong)),
+        )
+    ]
     for thread in threads:
         thread.start()
     changes(until)
@@ -238,8 +303,10 @@ def main():
     interrupted(wrong)
     for text in wrong:
         print(text)
-    print(f"races: {sum(counts.values())} calls in {len(threads)} threads, the fewest of {min(counts, key=counts.get)} "
-          f"({min(counts.values())}), {len(wrong)} wrong")
+    print(
+        f"races: {sum(counts.values())} calls in {len(threads)} threads, the fewest of {min(counts, key=counts.get)} "
+        f"({min(counts.values())}), {len(wrong)} wrong"
+    )
     sys.exit(bool(wrong))
 
 
