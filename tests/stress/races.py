@@ -164,7 +164,7 @@ def same(a, b):
 
 
 def calls(name, function, wanted, until, wrong, counts):
-    """Calls until the time is over; kernels give one result for each number of threads, which `wanted` has."""
+    """Calls until the time is over; each number of threads has a result of its own, in `wanted`."""
     try:
         while time.monotonic() < until:
             got = function()
@@ -304,8 +304,8 @@ def main():
     for text in wrong:
         print(text)
     print(
-        f"races: {sum(counts.values())} calls in {len(threads)} threads, the fewest of {min(counts, key=counts.get)} "
-        f"({min(counts.values())}), {len(wrong)} wrong"
+        f"races: {sum(counts.values())} calls in {len(threads)} threads, the fewest of "
+        f"{min(counts, key=counts.get)} ({min(counts.values())}), {len(wrong)} wrong"
     )
     sys.exit(bool(wrong))
 
