@@ -88,6 +88,17 @@ def embedding(at, w):
     return [F.embedding(i, w), F.embedding(i[0], w, padding_idx=2)]
 
 
+@case((6, 4), (2, 3, 4, 5), kernels="take_at put_at")
+def places(at, x, y):
+    i, j = at(integers(6, 3, 5)), at(integers(3, 7))
+    i[0, 0] = -1
+    k = at(fw.tensor([[1, 0, -2], [0, 1, 1]]))
+    z = x * 1
+    z[at(fw.tensor([4, 0, -1]))] = x[:3] * 2
+    return [x[i], x[:, j], y[:, j, 1], y[:, k, k], y[..., k], y[k, :, k], z, x.take(i),
+            x.index_select(1, j % 4), (x > 0)[i], (x * 10).long()[i], x.double()[:, j]]
+
+
 @case((6, 4), kernels="take_rows add_rows_in_order")
 def embedding_in_order(at, w):
     try:
@@ -290,6 +301,32 @@ def test_indices_out_of_range_are_told_at_the_next_wait(raw, cupy):  # noqa: F81
         IndexError, match=r"cross_entropy: a target is class 4, but there are 4 classes \(0 to 3\)"
     ):
         fw.cuda.synchronize()
+
+
+def test_positions_outside_are_told_at_the_next_wait(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    x, y = fw.arange(12.0, device="cuda").reshape(3, 4), fw.ones(2, 3, 4, device="cuda")
+    counts.clear()
+    bad, good = fw.tensor([0, 3], device="cuda"), fw.tensor([1, 0], device="cuda")
+
+    def put(target, key):
+        target[key] = 7.0
+
+    for call, text in (
+        (lambda: x[bad], "index 3 is out of range for dimension 0 of size 3"),
+        (lambda: x[:, -bad - 2], "index -5 is out of range for dimension 1 of size 4"),
+        (lambda: y[:, good, bad + 2], "index 5 is out of range for dimension 2 of size 4, in a key of"),
+        (lambda: put(x, bad), "index 3 is out of range for dimension 0 of size 3"),
+        (lambda: x.index_select(0, bad), "index_select: index 3 is out of range"),
+        (lambda: x.gather(0, bad[:, None]), "gather: index 3 is out of range"),
+    ):
+        call()
+        assert not counts.waits  # nobody has waited to look
+        with pytest.raises(IndexError, match=text.replace("[", r"\[") + ".*found on cuda:0"):
+            fw.cuda.synchronize()
+        counts.clear()
+    fw.cuda.synchronize()  # told once
 
 
 OPTIMIZERS = [

@@ -9,6 +9,9 @@ import numpy as np
 from ...backends import cuda, device_code, device_flags, precision
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
+_PLACES = device_code.source(Path(__file__).with_name("places.cu"), dtypes="bhil")
+_LAID = np.dtype([("outer", "i8"), ("n", "i8"), ("inner", "i8"), ("dims", "i8"), ("size", "i8", (4,))])
+_BY_SIZE = {1: "b", 2: "h", 4: "i", 8: "l"}
 _INDEX = device_flags.site("embedding: input is {value}, but the table has {size} rows (0 to {last})")
 
 
@@ -67,3 +70,71 @@ def add_rows(x: Any, indices: Any, *, rows: int, padding: int = -1) -> Any:
         (device_code.blocks(x.size),), (device_code.THREADS,), (sums, x, indices, n, width, rows, padding)
     )
     return sums if sums.dtype == x.dtype else sums.astype(x.dtype)
+
+
+def _outside(dims: tuple[int, ...]) -> int:
+    """The number of the first of the messages of positions outside, one for each dimension, in a row."""
+    sites = [device_flags.site(f"index: index {{value}} is out of range for dimension {d} of size {{size}}, "
+                               f"in a key of dimensions {list(dims)}" if len(dims) > 1 else
+                               f"index: index {{value}} is out of range for dimension {d} of size {{size}}")
+             for d in dims]
+    assert sites == list(range(sites[0], sites[0] + len(sites)))
+    return sites[0]
+
+
+def _places(x: Any, index: Any, dims: tuple[int, ...]) -> tuple[str, Any] | None:
+    """(letter, how places lie) where the dimensions lie together, and the kernels take them."""
+    adjacent = dims[-1] - dims[0] == len(dims) - 1 and dims[-1] < x.ndim
+    char = _BY_SIZE.get(x.itemsize, "")
+    if not (device_code.enabled and char and adjacent and len(dims) <= 4 and x.size and index.size):
+        return None
+    plan: Any = np.zeros(1, _LAID)
+    plan["outer"], plan["n"] = math.prod(x.shape[: dims[0]]), math.prod(index.shape[1:])
+    plan["inner"], plan["dims"] = math.prod(x.shape[dims[-1] + 1 :]), len(dims)
+    plan["size"][0, : len(dims)] = [x.shape[d] for d in dims]
+    return char, plan
+
+
+def check_places(x: Any, index: Any, dims: tuple[int, ...]) -> None:
+    """Have positions checked where CuPy takes the choice, which wraps those outside around."""
+    for k, d in enumerate(dims):
+        if d < x.ndim:
+            device_flags.check(index[k], -x.shape[d], x.shape[d],
+                               f"index: index {{value}} is out of range for dimension {d} of size {{size}}")
+
+
+def take_at(x: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
+    """The device function of index: the elements at positions, which the kernel checks."""
+    found = _places(x, index, dims)
+    if found is None:
+        check_places(x, index, dims)
+        return NotImplemented
+    (char, plan), module = found, cuda.cupy()
+    out = module.empty((*x.shape[: dims[0]], *index.shape[1:], *x.shape[dims[-1] + 1 :]), x.dtype)
+    _PLACES.kernel("take_at", char)(
+        (device_code.blocks(out.size),),
+        (device_code.THREADS,),
+        (out, module.ascontiguousarray(x), _indices(index), plan, device_flags.memory(), _outside(dims)),
+    )
+    return out
+
+
+def put_at(x: Any, value: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
+    """The device function of index_put: a copy with values at positions."""
+    found = _places(x, index, dims)
+    if found is None or not device_code.is_device_array(value) or value.dtype != x.dtype:
+        check_places(x, index, dims)
+        return NotImplemented
+    (char, plan), module = found, cuda.cupy()
+    shape, one = (*x.shape[: dims[0]], *index.shape[1:], *x.shape[dims[-1] + 1 :]), value.size == 1
+    try:
+        value = value if one else module.ascontiguousarray(module.broadcast_to(value, shape))
+    except ValueError:  # told by the shape rule
+        return NotImplemented
+    out = module.array(x, copy=True, order="C")
+    _PLACES.kernel("put_at", char)(
+        (device_code.blocks(math.prod(shape)),),
+        (device_code.THREADS,),
+        (out, value, int(one), _indices(index), plan, device_flags.memory(), _outside(dims)),
+    )
+    return out

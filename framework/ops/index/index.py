@@ -37,6 +37,7 @@ from ..shape.broadcast import expand
 from ..shape.join import cat_op
 from ..shape.view import reshape_op
 from ..write.inplace import scalar_arg
+from . import cuda
 
 # -- by positions --------------------------------------------------------------------------------
 
@@ -193,7 +194,7 @@ def batch_mask(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 index_op = Op("index", "x index", onnx="indexed(x, index, dims)", real_indices=True,
               masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               batch=batch_index,
-              native="index",
+              native="index", device=cuda.take_at,
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
 unindex = Op("unindex", "x index", onnx="placed(zeros(shape, x), x, index, dims, 'add')",
              kernel=_unindex_kernel, jvp="linear", native="unindex",
@@ -212,7 +213,7 @@ index_put_op = Op("index_put", "x value index", onnx="placed(x, value, index, di
                   real_indices=True,
                   kernel=_index_put_kernel, jvp="linear",
                   batch=batch_index_put,
-                  native="index_put",
+                  native="index_put", device=cuda.put_at,
                   infer=lambda x, value, index, *, dims: x,
                   vjp={"x": lambda g, index, dims: index_put_op(g, 0.0, index, dims=dims),
                        "value": lambda g, index, dims: index_op(g, index, dims=dims)})
@@ -290,6 +291,9 @@ def extremes(array: Any) -> tuple[int, int]:
 def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, negative: bool = True) -> None:
     """Raise the IndexError that names the first position outside of the dimension."""
     if not array.size:
+        return
+    if device_flags.check(array, -size if negative else 0, size,
+                          f"{op}: {name} {{value}} is out of range for dimension {dim} of size {{size}}"):
         return
     low = -size if negative else 0
     least, most = extremes(array)

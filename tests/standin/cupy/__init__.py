@@ -278,7 +278,7 @@ class ndarray:
 
     def __getitem__(self, index: Any) -> "ndarray":
         with Device(self._device):
-            index = _unwrap(index)
+            index = _around(self._a.shape, _unwrap(index))
             part = self._a[index]
             if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
                 part = self._a[(*index, ...) if isinstance(index, tuple) else (index, ...)]
@@ -289,7 +289,7 @@ class ndarray:
         if isinstance(value, _np.ndarray) and value.size:
             raise TypeError("Unsupported type <class 'numpy.ndarray'>")
         with Device(self._device):
-            index = _unwrap(index)
+            index = _around(self._a.shape, _unwrap(index))
             _counts.gathered("setitem", index, False)
             self._a[index] = _unwrap(value)
 
@@ -338,6 +338,19 @@ class ndarray:
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self._device
+
+
+def _around(shape: tuple, index: Any) -> Any:
+    """Positions as CuPy takes them: those outside of a dimension begin again at its start."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not all(isinstance(p, (_np.ndarray, slice)) for p in parts) or len(parts) > len(shape):
+        return index
+    for d, p in enumerate(parts):
+        if isinstance(p, _np.ndarray) and p.dtype.kind == "b":
+            return index
+        if isinstance(p, _np.ndarray) and p.dtype.kind in "iu" and shape[d]:
+            parts[d] = p % shape[d]
+    return tuple(parts)
 
 
 def _operator(name: str) -> Any:
