@@ -93,9 +93,10 @@ def places(at, x, y):
     i, j = at(integers(6, 3, 5)), at(integers(3, 7))
     i[0, 0] = -1
     k = at(fw.tensor([[1, 0, -2], [0, 1, 1]]))
-    z = x * 1
-    z[at(fw.tensor([4, 0, -1]))] = x[:3] * 2
-    return [x[i], x[:, j], y[:, j, 1], y[:, k, k], y[..., k], y[k, :, k], z, x.take(i),
+    own = at(fw.tensor([4, 0, -1]))
+    z, v = x.index_put((own,), x[:3] * 2), y.index_put((slice(None), own % 3, own % 4), y.sum())
+    z[own] = z[:3] * 2
+    return [x[i], x[:, j], y[:, j, 1], y[:, k, k], y[..., k], y[k, :, k], z, v, x.take(i),
             x.index_select(1, j % 4), (x > 0)[i], (x * 10).long()[i], x.double()[:, j]]
 
 
