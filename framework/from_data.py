@@ -211,7 +211,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         return wrap(np.from_dlpack(ext_tensor, device="cpu", copy=copy))  # the producer copies, without CuPy
     try:
         result = wrap(cuda.cupy().from_dlpack(ext_tensor) if on_gpu else np.from_dlpack(ext_tensor))
-    except RuntimeError as error:
+    except (RuntimeError, BufferError) as error:  # the latter since NumPy 2.5
         if "dtype" not in str(error):
             raise
         found = None if on_gpu else read_bfloat16(ext_tensor)

@@ -57,6 +57,6 @@ def read_bfloat16(source: Any) -> np.ndarray | None:
     exporter = _AsUnsigned(source)
     try:
         array = np.from_dlpack(exporter)
-    except RuntimeError:
+    except (RuntimeError, BufferError):  # the latter since NumPy 2.5
         return None
     return array if exporter.relabelled else None
