@@ -54,7 +54,7 @@ class TraceError(FrameworkError, RuntimeError):
 
 
 class CompileError(FrameworkError, RuntimeError):
-    """What a strictly compiled function does and no plan covers."""
+    """A strictly compiled function did what no plan covers."""
 
 
 class AnomalyError(AutogradError, FloatingPointError):

@@ -68,7 +68,7 @@ class GraphOp:
     Records (``Op``) are the usual kind; others stand for a call of a user's ``Function``, of a checkpointed
     function, for the pieces of a tensor, and the like. name: for people. arguments: names of the inputs.
     differentiable: how many outputs carry a gradient; with more than one, ``pull`` gets a list of gradients,
-    with None for outputs that were not used. keeps_nothing: that backward may come by a node of it twice.
+    with None for outputs that were not used. keeps_nothing: whether backward may pass a node of it twice.
     has_vjp: whether there is a derivative. jvp, infer: as of a record, None where there is none.
     """
 

@@ -1,8 +1,9 @@
-"""Functions that objects do themselves: what PyTorch's programs ask about ``__torch_function__``.
+"""Objects that override functions: what PyTorch's programs ask about ``__torch_function__``.
 
 A class, a subclass of Tensor or not, with ``__torch_function__(cls, func, types, args=(), kwargs=None)`` is
 handed every function and method that gets one of its objects: ``func`` is the public function, ``types`` the
-classes that do functions. Results of functions on a subclass without one of its own are of the subclass.
+classes that override functions. Results of functions on a subclass without one of its own are of the
+subclass.
 Properties come as ``Tensor.shape.__get__``, as in PyTorch; those of plain tensors do not, also under a mode.
 """
 
@@ -49,7 +50,7 @@ def wrap_torch_function(dispatcher: Callable) -> Callable:
 
 
 def is_tensor_like(inp: Any) -> bool:
-    """Whether it is a tensor or an object that does functions itself.
+    """Whether it is a tensor or an object that overrides functions.
 
     >>> fw.overrides.is_tensor_like(fw.ones(1)), fw.overrides.is_tensor_like([1.0])
     (True, False)

@@ -1,7 +1,7 @@
 """Where kernels run: with NumPy's floating-point warnings off, since inf and nan are results here.
 
-Every kernel of a thread runs through its ``quiet.run``. It is None while somebody looks at all calls of the
-thread (``seam.py``), which then go there first.
+Every kernel of a thread runs through its ``quiet.run``. It is None while the thread has interceptors
+(``seam.py``), to whom each call then goes first.
 """
 
 import threading
@@ -41,7 +41,7 @@ class _Quiet(threading.local):
     """
 
     site: Callable | None = None  # what notes the line that changes a tensor in place, if somebody asks
-    stack: tuple = ()  # those who look at all calls, see ``seam.py``
+    stack: tuple = ()  # the interceptors, see ``seam.py``
     whole = True  # whether several ops may run as one
     newcomers: tuple = ()  # of them, those who look at threads that begin, too
     settle: Callable | None = None  # what runs the calls that a compiled function has put off
@@ -74,7 +74,7 @@ def readable(error: Exception, op: str) -> Exception:
 
 
 def is_interrupted(error: Exception) -> bool:
-    """Whether ``quiet.plain`` failed since a signal handler or finalizer runs within another one."""
+    """Whether ``quiet.plain`` failed because a signal handler or finalizer runs within another one."""
     return isinstance(error, RuntimeError) and "cannot enter context" in str(error)
 
 

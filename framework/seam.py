@@ -75,9 +75,10 @@ class intercept:
     shortcuts: whether it takes several ops that run as one kernel for one call, whose op is then named after
     all of them, and a result written straight into memory for one "write". Otherwise they fall apart.
     wholes: whether it takes a function of several records (``ops/record/whole.py``) for one call.
-    lean: that it computes nothing itself except by ``outside``, which saves those alone in a thread the
-    change of who looks. settle: what makes ready the tensors among some values, where an interceptor has put
-    calls off; those who look at the graph, or at arrays, without a call ask for that (``settled``).
+    lean: whether it computes nothing itself except by ``outside``; then the only interceptor of a thread
+    need not be taken out around each call. settle: computes the tensors among some values, for an
+    interceptor that puts calls off; whoever looks at the graph, or at arrays, without a call asks for that
+    (``settled``).
     newcomers: whether it also gets the calls of threads that begin inside the block; those that live longer
     let go of it at their next call.
     """
@@ -135,7 +136,7 @@ def outside(one: intercept, function: Callable, *args: Any, **settings: Any) -> 
 
 
 def settled(values: Any) -> None:
-    """Have the tensors among ``values`` made ready, if an interceptor of this thread has put calls off."""
+    """Have the tensors among ``values`` computed, if an interceptor of this thread has put calls off."""
     for one in quiet.stack:
         if one.settle is not None:
             one.settle(values)

@@ -1,4 +1,5 @@
-"""Attributes of classes that are others while somebody wants it, in any thread, and else their own.
+"""Attributes of classes that are replaced while somebody wants it, in any thread, and are their own
+otherwise.
 
 So what is rarely wanted (being told of every node, of every read) costs nothing the rest of the time.
 """

@@ -26,9 +26,9 @@ from .size import KNOWN, Size, known
 
 
 class More:
-    """What few tensors have: a stored gradient, the tensor they are a view of, views of them.
+    """What only few tensors have: a stored gradient, the tensor that they are a view of, views of them.
 
-    Every view gets one, which is made most quickly where what it does not have stands on the class.
+    Every view gets one; the defaults stand on the class, which makes it quickest to create.
     """
 
     grad: "Tensor | None" = None
@@ -252,7 +252,7 @@ class Tensor:
         self.grad = None
 
     def _warn_of_no_grad(self) -> None:
-        """A computed tensor gathers no gradient unless it was asked to: who reads one has mostly slipped."""
+        """A computed tensor gathers no gradient unless it was asked to: reading it is mostly a mistake."""
         node = self._node
         if type(node) is not Dual and not any(getattr(h, "retains", False) for h in node.hooks or ()):
             warnings.warn(f"grad: this tensor of shape {list(self.shape)} was computed (by {node.name()}) "
@@ -522,5 +522,5 @@ def bump(t: Tensor, name: str) -> None:
 def _rebuild(cls: type, array: np.ndarray, device: str, requires_grad: bool) -> Tensor:
     target = as_device(device)
     of_numpy(array.dtype)  # a fresh process does not know bfloat16 yet
-    # functions are to ask a class that does them itself, of which this may be the first tensor
+    # this may be the first tensor of a class that overrides functions: they have to ask from now on
     return wrap(move(array, target)).as_subclass(cls).requires_grad_(requires_grad)  # type: ignore[attr-defined]

@@ -15,9 +15,9 @@ from .node import Leaf, Node, Pick, PlainNode
 from .size import Size
 
 class More:
-    """What few tensors have: a stored gradient, the tensor they are a view of, views of them.
+    """What only few tensors have: a stored gradient, the tensor that they are a view of, views of them.
 
-    Every view gets one, which is made most quickly where what it does not have stands on the class.
+    Every view gets one; the defaults stand on the class, which makes it quickest to create.
     """
     grad: 'Tensor | None' = None
     leaf: Leaf | None = None

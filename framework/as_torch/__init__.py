@@ -7,7 +7,7 @@ torch`` is PyTorch's, or fails.
 
 ``torch.nn`` *is* ``framework.nn``, and so on down; only ``torch`` itself is a module of its own, which has
 the names of ``framework`` and PyTorch's version. A name that is not there raises, and says what stands
-closest and why it lacks.
+closest and why it is missing.
 """
 
 from .finder import install as install

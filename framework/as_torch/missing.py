@@ -1,4 +1,5 @@
-"""What is said of a name that PyTorch has and this package has not: what stands closest, and why it lacks."""
+"""What is said of a name that PyTorch has and this package has not: what stands closest, and why it is
+missing."""
 
 import difflib
 import sys

@@ -1,4 +1,4 @@
-"""What few nodes have, put around their op, so that the others pay nothing for it.
+"""Hooks that only few nodes have, put around their op so that all others pay nothing for them.
 
 ``around(node)`` gives the node an op that stands in for its own: before the derivative it opens what hooks
 on saved tensors have packed, and it calls the hooks of the node.

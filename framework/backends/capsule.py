@@ -19,7 +19,7 @@ _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 
 def _relabel(capsule: Any, old: int, new: int) -> bool:
-    """Say of 16-bit elements of kind ``old`` that they are of another; whether they were."""
+    """Relabel 16-bit elements of kind ``old``; gives whether they were of that kind."""
     name = _name(capsule)
     address = _pointer(capsule, name) + _OFFSETS[name]
     code = ctypes.c_uint8.from_address(address)

@@ -169,7 +169,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
         return cupy().empty(shape, dtype)
 
 
-at_waits: list[Callable[[], None]] = []  # who wants to know that the host waits
+at_waits: list[Callable[[], None]] = []  # called whenever the host is about to wait
 
 
 def waits(what: str) -> None:

@@ -11,8 +11,8 @@ _deterministic, _warns = False, False
 def set_float32_matmul_precision(precision: str) -> None:
     """Say how exact products of float32 tensors must be: "highest", or less for speed: "high", "medium".
 
-    Less is a permission, of which this package makes no use: products are always in float32. Raises
-    ValueError for another word.
+    Less is a permission: on GPUs, products of float32 may then be rounded to TF32. On the CPU they never are.
+    Raises ValueError for another word.
 
     >>> fw.set_float32_matmul_precision("high"); fw.get_float32_matmul_precision()
     'high'

@@ -1,4 +1,4 @@
-"""Named ranges in the time line of NVIDIA's profilers. RuntimeError without a GPU, as nobody looks."""
+"""Named ranges in the time line of NVIDIA's profilers. RuntimeError without a GPU: no profiler could look."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

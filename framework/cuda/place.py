@@ -55,7 +55,8 @@ _MODES = {0: "default", 1: "warn", 2: "error"}
 
 
 def set_sync_debug_mode(debug_mode: int | str) -> None:
-    """Have who waits for a device be named: "default" (0) nobody, "warn" (1), "error" (2) which raises.
+    """Name the places where the program waits for a device: "default" (0) none, "warn" (1) by a warning,
+    "error" (2) by raising.
 
     Named are reads by the program: ``item``, ``bool``, ``tolist``, copies to the host, ``synchronize``. Not
     named are operations that read values themselves, because the size of the result depends on them

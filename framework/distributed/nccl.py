@@ -2,9 +2,8 @@
 host.
 
 All ranks are on one machine, a GPU each. Every call first meets on the board, where calls are compared and
-deadlines
-and deaths are noticed, and only then is put on the stream of the device. A group that fails aborts its
-communicator, the only way out of a kernel that waits for a rank that is gone.
+deadlines and deaths are noticed, and only then is put on the stream of the device. A group that fails aborts
+its communicator, the only way out of a kernel that waits for a rank that is gone.
 """
 
 from typing import Any

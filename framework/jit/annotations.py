@@ -1,4 +1,5 @@
-"""PyTorch's words for arguments where one value stands for several: nothing is compiled, they only read."""
+"""PyTorch's words for arguments where one value stands for several: nothing is compiled, they are only to be
+read."""
 
 from typing import Any
 

@@ -1,8 +1,8 @@
 """Nested tensors: sequences of different lengths in one tensor, without padding (PyTorch's jagged layout).
 
 Their shape is (batch, j, ...), where j is ragged. Elementwise functions, linear layers, embeddings, norms,
-softmax, attention, reductions, ``cat``, ``split`` and losses take them; what does not says so, and names the
-way. ``framework.nn.utils.ragged`` has conversions and recurrent layers. See docs/batches.md.
+softmax, attention, reductions, ``cat``, ``split`` and losses take them; any other function says so, and
+names a way. ``framework.nn.utils.ragged`` has conversions and recurrent layers. See docs/batches.md.
 """
 
 from ..config.listing import listing as _listing

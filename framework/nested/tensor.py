@@ -308,7 +308,7 @@ class NestedTensor(Tensor):
 
 
 class _Handlers:
-    """What does functions on nested tensors; ``functions.py`` fills it."""
+    """The forms of functions for nested tensors; ``functions.py`` fills it."""
 
     call: Any
     padded: Any

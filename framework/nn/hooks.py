@@ -23,8 +23,7 @@ _next_key = count().__next__
 class Hooks:
     """The hooks of one module around its calls, by number, in the order of their calls.
 
-    What else is known of one stands under its number in a dict of its own, so that the first ones hold
-    functions only.
+    What else is known of a hook stands under its number in further dicts, so that these hold functions only.
     """
 
     def __init__(self) -> None:
@@ -55,7 +54,7 @@ class StateHooks:
 
 
 class _Everywhere(Hooks):
-    """The hooks of all modules; ``begin`` is called when one is added, and makes them be looked at."""
+    """The hooks of all modules; ``begin``, called when one is added, makes calls look at them."""
 
     begin: Callable[[], None]
     on = False  # whether they are looked at
@@ -141,7 +140,7 @@ def _before(module: Any, hook: Callable, with_kwargs: bool, args: tuple, kwargs:
 
 
 class _Relay:
-    """What stands as the op of a hook's node: passes gradients on, through a function."""
+    """The op of a hook's node: passes gradients on, through a function."""
 
     name = "module_hook"
 

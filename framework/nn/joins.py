@@ -1,7 +1,7 @@
 """What a Sequential hands to one native call: a layer with the norm and the activation right behind it.
 
-Joined are only modules that are exactly of these classes, that nothing is hooked to, while the methods and
-functions that they would call are this package's own: who replaces one (``nn.Linear.forward``, ``F.relu``,
+Only modules of exactly these classes are joined, without hooks, and only while the methods and functions
+that they would call are this package's own: whoever replaces one (``nn.Linear.forward``, ``F.relu``,
 ``nn.Module.__call__``) gets it called. The bits are those of the modules one by one, but for a batch norm
 behind a convolution, in evaluation where nothing is recorded: that is folded into the weights, and the last
 bits differ.
@@ -41,7 +41,7 @@ def _follows(items: list, at: int, kind: Any) -> bool:
 
 
 def _is_plain(input: Any) -> bool:
-    """Whether it is a tensor whose class does no functions itself."""
+    """Whether it is a tensor whose class overrides no functions."""
     return type(input) is Tensor and not modes_open[0]
 
 

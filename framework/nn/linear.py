@@ -68,7 +68,8 @@ class Linear(Module):
 
 
 class NonDynamicallyQuantizableLinear(Linear):
-    """A `Linear` that dynamic quantisation leaves alone: PyTorch's attention has one at its end."""
+    """A `Linear` that dynamic quantisation leaves alone: the output projection of PyTorch's attention is
+    one."""
 
 
 class Bilinear(Module):

@@ -341,7 +341,7 @@ class CTCLoss(_Loss):
 
 
 class MultiMarginLoss(_WeightedLoss):
-    """The mean over classes i but t of ``weight[t] * max(0, margin - input[t] + input[i])^p``.
+    """The mean over all classes i other than t of ``weight[t] * max(0, margin - input[t] + input[i])^p``.
 
     >>> fw.nn.MultiMarginLoss()(fw.tensor([[0.0, 0.5]]), fw.tensor([0]))
     tensor(0.7500)

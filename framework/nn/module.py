@@ -46,7 +46,7 @@ class Module(Hookable, Tree):
 
     training: bool
     call_super_init = False  # whether __init__ goes on to the next class of a multiple inheritance
-    _version = 1  # of the layout of the state, for _load_from_state_dict of later ones
+    _version = 1  # of the format of the state, for _load_from_state_dict of later versions
     _parameters: Registry = owned("_parameters")
     _buffers: Registry = owned("_buffers")
     _modules: Registry = owned("_modules")
@@ -141,7 +141,7 @@ class Module(Hookable, Tree):
             self.__dict__.setdefault(name, value)
         for name in REGISTRIES.values():
             self.__dict__.setdefault(name, Registry())
-            getattr(self, name)  # takes it over
+            getattr(self, name)  # the property takes it over
 
     def __dir__(self) -> list[str]:
         return sorted(n for n in super().__dir__() if not n[:1].isdigit())
@@ -419,7 +419,7 @@ _hooks.EVERYWHERE.begin = _watch_all
 
 
 def _of(module: Module, name: str) -> str | None:
-    """As what a name is registered."""
+    """The kind of value that is registered under a name, or None."""
     d = module.__dict__
     return PARAMETER if name in d["_parameters"] else MODULE if name in d["_modules"] else \
         BUFFER if name in d["_buffers"] else None

@@ -351,8 +351,7 @@ class SyncBatchNorm(_BatchNorm):
 
     Alone it is BatchNorm over x (N, C, ...). With several workers ``all_reduce`` is set to a function
     ``all_reduce(tensor, process_group)`` that gives the sum of the tensor over all of them and can be
-    differentiated: the sums of x and of its squared
-    distance from the mean go through it.
+    differentiated: the sums of x and of its squared distance from the mean go through it.
 
     >>> fw.nn.SyncBatchNorm(2)(fw.ones(3, 2)).shape
     (3, 2)

@@ -32,7 +32,8 @@ def _copies(layer: Module, number: int) -> ModuleList:
 
 
 def _is_causal(mask: Tensor | None, said: bool | None) -> bool:
-    """What the caller said; if nothing, whether the mask forbids exactly what lies above the diagonal."""
+    """What the caller said or, if that is None, whether the mask forbids exactly what lies above the
+    diagonal."""
     if said is not None or mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1]:
         return bool(said)
     size, kind = mask.shape[0], mask.dtype

@@ -1,7 +1,7 @@
 """Sizes that differ from call to call: what the same step was given in runs at several sizes, as one.
 
 A dynamic axis is known by running the function at several lengths of it. A number that was the same in all
-runs is that number; one that differed is a ``Extent``, the vector of what it was in each, which must be
+runs is that number; one that differed is an ``Extent``, the vector of what it was in each, which must be
 explained as a dimension of an earlier value (times, plus or divided by a constant) or it is refused: nothing
 is baked.
 """
@@ -84,7 +84,7 @@ class Varies:
 
 
 def size_of(numbers: Sequence[int]) -> Any:
-    """One number, if it was the same in all runs, else a Extent."""
+    """One number, if it was the same in all runs, else an Extent."""
     return int(numbers[0]) if all(n == numbers[0] for n in numbers) else Extent(numbers)
 
 
@@ -139,7 +139,7 @@ def same_array(a: Any, b: Any) -> bool:
 
 
 def joined(traces: list[Trace], sizes: list[str]) -> Trace:
-    """The first trace, in which numbers that differ in the others have become Sizes."""
+    """The first trace, in which numbers that differ in the others have become Extents."""
     first = traces[0]
     for other, at in zip(traces[1:], sizes[1:]):
         for mine, its in zip(first.steps, other.steps):

@@ -2,7 +2,7 @@
 
 ``python -m framework.ops.stub`` writes them into ``record/short_roads.py``; a test compares. Each is ``road``
 of ``record/road.py`` with other arguments, and with expressions replaced by what they are there. Tests with
-a known answer go.
+a known answer are left out.
 """
 
 import ast

@@ -103,7 +103,7 @@ class Space:
         packet = self._made.get(name)
         if packet is None:
             self._made[name] = Packet(self.name, name, function)
-        else:  # who holds it calls the new one
+        else:  # whoever holds it calls the new function
             packet._function = function
 
     def __getattr__(self, name: str) -> Packet:

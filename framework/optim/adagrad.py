@@ -45,7 +45,7 @@ class Adagrad(Optimizer):
         return {"sum": array_module(p).full_like(p, group["initial_accumulator_value"])}
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Take further parameters, whose sums are there from now on, as in PyTorch: libraries read them."""
+        """Take further parameters; their sums exist from now on, as in PyTorch, since libraries read them."""
         super().add_param_group(param_group)
         group = self.param_groups[-1]
         for p in group["params"]:

@@ -25,7 +25,7 @@ class Fused(NamedTuple):
 
 
 def gradients_fit(params: list[Tensor], grads: list[Tensor]) -> bool:
-    """Whether all gradients surely fit their parameters; False where it takes a closer look."""
+    """Whether all gradients surely fit their parameters; False where a closer look is needed."""
     check = getattr(_native.module, "gradients_fit", None)
     return check is not None and check([p._array for p in params], [g._array for g in grads])
 

@@ -1,4 +1,4 @@
-"""Groups of parameters and their options: what an optimizer is made of, and what it refuses.
+"""Groups of parameters and their options: how they are made, and what is refused.
 
 ``limits`` of an optimizer says which values options may take; ``LIMITS`` are those that most of them share.
 """
@@ -42,7 +42,7 @@ class Groups:
     _foreach_takes_tensors = True  # as options beside foreach=True
 
     def numbers_of(self, group: dict[str, Any]) -> dict[str, Any]:
-        """The group with numbers where an option is a tensor of one element, or holds such."""
+        """The group with numbers in place of tensors of one element, also in pairs of options."""
         changed = {}
         for name in self.limits:
             value = group.get(name)
@@ -84,7 +84,8 @@ class Groups:
         return value.item()
 
     def _check_choices(self, group: dict[str, Any]) -> None:
-        """Of PyTorch's choices among its implementations, those that would have to change something."""
+        """Raise for those of PyTorch's choices among its implementations that would have to change
+        something."""
         kind = type(self).__name__
         if group.get("foreach") and group.get("fused"):
             raise RuntimeError(f"{kind}: foreach=True and fused=True are two forms; choose one")

@@ -346,7 +346,7 @@ class _Step:
 
 
 class _MinFuncStep(_Step):
-    """The iteration that PyTorch has from Schmidt's minFunc, and its names of state."""
+    """The iteration of Schmidt's minFunc as PyTorch has it, with its names of state."""
 
     def fresh(self) -> dict[str, Any]:
         """The state before the first step.

@@ -146,7 +146,7 @@ def strong_wolfe(phi: Callable[[float], Point], start: Point, t: float, *, c1: f
 
 def minfunc(phi: Callable[[float], Point], start: Point, t: float, scale: float, *, c1: float = 1e-4,
             c2: float = 0.9, tolerance: float = 1e-9, max_trials: int = 25) -> Point:
-    """The trials of Schmidt's minFunc (2005), which PyTorch makes, too: the same points in the same order.
+    """The search of Schmidt's minFunc (2005) as PyTorch does it: the same trials in the same order.
 
     phi, start, c1, c2: as for ``strong_wolfe``. scale: the largest change per unit of ``t``; brackets in
     which nothing changes by ``tolerance`` are not searched. Gives the best point when ``max_trials``

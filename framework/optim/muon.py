@@ -38,7 +38,7 @@ class Muon(Optimizer):
             [2.8966, 3.9353]])
     """
 
-    _unsaved = ("step",)  # which PyTorch does not count
+    _unsaved = ("step",)  # PyTorch's optimizer does not count steps
     limits = {**LIMITS, "ns_steps": (lambda v: 0 <= v < 100, "in [0, 100)")}
 
     def __init__(self, params: ParamsT, lr: float = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95,

@@ -294,13 +294,12 @@ class Optimizer(Groups):
         kind = type(self).__name__
         if not hasattr(self, "update_where"):
             raise LayoutError(f"{kind}.step: the gradient of {label} is sparse, which SparseAdam, SGD and "
-                              f"Adagrad "
-                              f"take and {kind} does not; use one of them for it, or sparse=False in its "
-                              f"layer")
+                              f"Adagrad take and {kind} does not; use one of them for it, or sparse=False "
+                              f"in its layer")
         if group.get("weight_decay"):
             raise ValueError(f"{kind}.step: weight_decay={group['weight_decay']} would change all rows of "
-                             f"{label}, "
-                             f"whose gradient is sparse; set it to 0, or use sparse=False in its layer")
+                             f"{label}, whose gradient is sparse; set it to 0, or use sparse=False in its "
+                             f"layer")
         if p.shape != g.shape or p.dtype is not g.dtype or p.device != g.device or not g.is_sparse:
             self._misfit(p, g, label)
 

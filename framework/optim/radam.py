@@ -1,4 +1,4 @@
-"""RAdam: Adam whose first steps are not scaled, as long as the mean of squares is known too badly."""
+"""RAdam: Adam whose first steps are not scaled: the mean of squares rests on too few gradients then."""
 
 from typing import Any
 

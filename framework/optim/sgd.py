@@ -30,7 +30,7 @@ class SGD(Optimizer):
     tensor([0., 0.])
     """
 
-    _unsaved = ("step",)  # which PyTorch does not count
+    _unsaved = ("step",)  # PyTorch's optimizer does not count steps
     limits = {**LIMITS, "dampening": AT_LEAST_ZERO}
 
     def __init__(self, params: ParamsT, lr: float = 1e-3, momentum: float = 0, dampening: float = 0,

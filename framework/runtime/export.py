@@ -83,18 +83,18 @@ def export(
 ) -> ExportedModel:
     """Write a model, or any function of tensors, as a file that libframework runs without Python.
 
-        The arguments are those of ``onnx.export``. args, kwargs: an example of its arguments, whose tensors
-    are the model's inputs. f: a path (written as a whole or not at all) or a binary file; None only gives the
+    The arguments are those of ``onnx.export``. args, kwargs: an example of its arguments, whose tensors are
+    the model's inputs. f: a path (written as a whole or not at all) or a binary file; None only gives the
     model. dynamic_axes, dynamic_shapes: which sizes each run may choose, by name. The model is put in
     evaluation mode meanwhile.
 
-        The file is written only if libframework gives the model's own bits with it, at batches of 1, 2 and 5
+    The file is written only if libframework gives the model's own bits with it, at batches of 1, 2 and 5
     and at two lengths of each further axis. Raises ExportError for operations that the library does not have
     (all of them, with their lines), for results that differ, and OnnxError for what no trace can follow.
 
-        >>> model = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.ReLU())
-        >>> fw.runtime.export(model, fw.randn(2, 3), dynamic_axes={"input": {0: "batch"}})  # doctest: +SKIP
-        <ExportedModel of 1 steps, 640 bytes, the model's bits at 3 sizes>
+    >>> model = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.ReLU())
+    >>> fw.runtime.export(model, fw.randn(2, 3), dynamic_axes={"input": {0: "batch"}})  # doctest: +SKIP
+    <ExportedModel of 1 steps, 640 bytes, the model's bits at 3 sizes>
     """
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     call = _Model(model, args, kwargs or {}, input_names, output_names, None)

@@ -18,8 +18,8 @@ from .tensor import SparseTensor, sparse
 
 def of_rows(g: Any, indices: Any, shape: tuple[int, ...], dtype: Any, padding: int | None,
             by_frequency: bool) -> SparseTensor:
-    """The gradient of a table whose rows ``indices`` (any shape S) were taken, from that of the rows (S, "
-      "D)."""
+    """The gradient of a table whose rows ``indices`` (any shape S) were taken, from that of the rows
+    (S, D)."""
     indices = indices._array if isinstance(indices, Tensor) else indices
     if by_frequency:
         g = g * factor(indices, dtype=dtype, padding=padding, by_frequency=True)

@@ -22,8 +22,8 @@ _FLIP = {"row": "column", "column": "row"}
 
 
 def transpose(self: SparseTensor, dim0: int, dim1: int) -> SparseTensor:
-    """Two dimensions swapped; of CSR and CSC the other one over the same memory, of COO the rows of "
-      "indices."""
+    """Two dimensions swapped: of CSR the CSC matrix over the same memory and the other way round, of COO the
+    rows of the indices."""
     a, b = (one_dim(d, self.ndim, "transpose") for d in (dim0, dim1))
     p, size = self._pattern, list(self._size)
     if a == b:

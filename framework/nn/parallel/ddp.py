@@ -32,9 +32,8 @@ class DistributedDataParallel(Module, Joinable):
     one.
 
     average: "mean" over the ranks, or "sum", for losses that are divided by a number of tokens of all ranks.
-    process_group: the ranks (default: all). init_sync: whether parameters are sent at the start.
-    The other arguments of PyTorch's are taken; what they switch on is always so here
-    (``find_unused_parameters``,
+    process_group: the ranks (default: all). init_sync: whether parameters are sent at the start. The other
+    arguments of PyTorch's are taken; what they switch on is always so here (``find_unused_parameters``,
     ``gradient_as_bucket_view``), or needs no switch (``static_graph``, ``device_ids``).
 
     ``state_dict`` has PyTorch's keys, with the prefix "module."; ``load_state_dict`` also takes them without.
@@ -232,7 +231,7 @@ class DistributedDataParallel(Module, Joinable):
 
 
 class _Shadow(JoinHook):
-    """Answers for a rank without inputs: the buffers, and zeros for gradients."""
+    """Takes the part of a rank without inputs: sends the buffers, and zeros as gradients."""
 
     def __init__(self, ddp: DistributedDataParallel) -> None:
         self._ddp = ddp
@@ -248,7 +247,7 @@ class _Shadow(JoinHook):
             ddp.reducer.shadow()
 
     def post_hook(self, is_last_joiner: bool) -> None:
-        """The model of a rank that was among the last to all."""
+        """Send the model of a rank that was among the last to all others."""
         ddp = self._ddp
         lasts: list[Any] = [None] * ddp.process_group.size()
         all_gather_object(lasts, is_last_joiner, ddp.process_group)

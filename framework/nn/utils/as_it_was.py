@@ -13,7 +13,7 @@ from ..parameter import is_lazy
 def as_it_was(model: Module) -> Iterator[None]:
     """A block in which ``model`` may be called: in evaluation mode and not recorded.
 
-    Afterwards modes, buffers (also those that a forward of the user's counts in) and random generators are
+    Afterwards modes, buffers (also those in which the user's ``forward`` counts) and random generators are
     what they were.
     """
     modes = [(module, module.training) for module in model.modules()]

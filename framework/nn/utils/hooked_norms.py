@@ -86,8 +86,7 @@ def _removed(op: str, module: Module, name: str, kind: Any) -> Any:
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
     """The old form of ``parametrizations.weight_norm``, with a FutureWarning: ``name_g`` and ``name_v``
-    take the
-    place of the parameter. Returns the module.
+    take the place of the parameter. Returns the module.
 
     Raises RuntimeError where it is there already, ValueError for a name that is no parameter.
     """

@@ -99,9 +99,8 @@ class _SpectralNorm(Module):
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12,
                   dim: int | None = None) -> Module:
     """``w / sigma`` with sigma the largest singular value of w as a matrix (``dim``, all the rest), which
-    each use
-    in training approaches by ``n_power_iterations`` steps. dim: 0, of transposed convolutions 1.
-    T. Miyato et al., "Spectral normalization for generative adversarial networks", 2018. Returns the module.
+    each use in training approaches by ``n_power_iterations`` steps. dim: 0, of transposed convolutions 1. T.
+    Miyato et al., "Spectral normalization for generative adversarial networks", 2018. Returns the module.
 
     >>> layer = fw.nn.utils.parametrizations.spectral_norm(fw.nn.Linear(4, 4))
     >>> round(fw.linalg.matrix_norm(layer.weight, 2).item(), 1)

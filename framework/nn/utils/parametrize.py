@@ -204,9 +204,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     """Make a parameter or buffer of ``module`` the output of ``parametrization``; further ones come after
     those that are there. Returns the module.
 
-    ``parametrization.right_inverse(value)``, if there is one, gives what to start from. unsafe: do not
-    check that
-    shape and dtype stay. Raises ValueError for a name that is none of its tensors, and for what changes them.
+    ``parametrization.right_inverse(value)``, if there is one, gives what to start from. unsafe: do not check
+    that shape and dtype stay. Raises ValueError for a name that is none of its tensors, and for what changes
+    them.
 
     >>> class Symmetric(fw.nn.Module):
     ...     def forward(self, x):

@@ -102,7 +102,7 @@ def _known(t: Tensor) -> Iterator[Tensor]:
 def _add_strangers(families: list[_Family]) -> None:
     """Find the aliases that nothing leads to (``detach()``, ``.data``), where reference counts tell of some.
 
-    Tensors keep no list of them: looking through all objects costs only who shares such memory.
+    Tensors keep no list of them: looking through all objects costs only those who share such memory.
     """
     by_owner = {id(family.owner): family.members for family in families}
     for t in gc.get_objects():

@@ -209,7 +209,7 @@ _whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, p
 
 
 def _has_kernel(input: Tensor, grid: Tensor) -> bool:
-    """Whether the call is one kernel: on the CPU, with nobody looking, no batch and no forward mode."""
+    """Whether the call is one kernel: on the CPU, without interceptors, batch and forward mode."""
     return (_native.module is not None and quiet.run is not None and type(state.enabled) is bool
             and type(input._array) is np.ndarray and type(grid._array) is np.ndarray)
 

@@ -27,7 +27,7 @@ def _add_rows(xp: Any, x: Any, indices: Any, *, rows: int) -> Any:
 
 
 def _factor_kernel(xp: Any, indices: Any, *, dtype: Any, padding: int | None, by_frequency: bool) -> Any:
-    """What the gradient of each looked-up row counts: 0 for padding, one over the index's frequency."""
+    """The factor of each looked-up row's gradient: 0 for padding, one over the index's frequency."""
     factor = xp.ones(indices.shape, dtype)
     if by_frequency and indices.size:
         factor /= xp.bincount(indices.reshape(-1))[indices].astype(dtype)

@@ -260,7 +260,7 @@ def _together(tensors: list[Tensor]) -> Tensor:
         shape = broadcast_shape([t.shape for t in tensors], "index")
     except ShapeError as error:
         raise IndexError(str(error)) from None
-    if quiet.run is None:  # those who look at all calls see where the positions come from
+    if quiet.run is None:  # interceptors see where the positions come from
         return stack_op.run(*[expand.run(t, size=shape) for t in tensors], dim=0)
     xp = array_module(tensors[0]._array)
     return wrap(xp.stack([xp.broadcast_to(t._array, shape) for t in tensors]))

@@ -304,7 +304,7 @@ def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, nega
 
 def one_index(index: Tensor) -> Tensor:
     """An index tensor with the leading dimension that the records want."""
-    if quiet.run is None:  # those who look at all calls see where the positions come from
+    if quiet.run is None:  # interceptors see where the positions come from
         return reshape_op.run(index, shape=(1, *index.shape))
     out = wrap(index._array[None])
     out._counter = counter_of(index)

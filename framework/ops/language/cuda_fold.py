@@ -1,8 +1,7 @@
 """Folds on GPUs: the sum, mean, greatest or least of a scalar expression over any dimensions, in one kernel.
 
 No element of the expression is stored. The order of a sum depends on shapes only, so that two runs give the
-same
-bits: where few results are made of many elements, several blocks share each, and the one that ends last
+same bits: where few results are made of many elements, several blocks share each, and the one that ends last
 adds up what the others have left.
 """
 

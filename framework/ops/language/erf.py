@@ -1,4 +1,4 @@
-"""erf, erfc and what gelu is made of, for the array modules, neither of which has them, to double precision.
+"""erf, erfc and the parts of gelu to double precision, for the array modules, which do not have them.
 
 Rational approximations on three ranges of |x| (W. J. Cody, "Rational Chebyshev approximations for the
 error function", Mathematics of Computation 23, 1969).

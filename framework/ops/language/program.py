@@ -17,7 +17,7 @@ from ... import _native
 from ..record.rounded import by_float32
 from .words import NUMBERS, OPERATORS, WORDS, Word
 
-# operations that are one instruction with that which made an operand: (that, {place of the operand: both})
+# {operation: (the one that made its operand, {place of that operand: the one instruction for both})}
 _PAIRS: dict[str, tuple[str, dict[int, str]]] = {
     "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
     "mul": ("mul", {1: "mul_mul", 0: "mul_mul"}), "minimum": ("maximum", {0: "limit"}),

@@ -100,7 +100,7 @@ _divide = native_kernel("x / size", ("x", "size"), np.divide)
 
 
 def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
-    """The kernel, which comes by the memory of large arrays once."""
+    """The kernel, in one pass over the memory of large arrays."""
     def size(x: Any, dim: int) -> Any:
         return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
     dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"

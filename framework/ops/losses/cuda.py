@@ -1,4 +1,5 @@
-"""Cross entropy on GPUs (``kernels.cu``): one kernel forward, one or two backward, and nobody waits.
+"""Cross entropy on GPUs (``kernels.cu``): one kernel forward, one or two backward, and no wait for the
+device.
 
 A class that is out of range is told at the next wait for the device (``backends/device_flags.py``).
 """

@@ -30,7 +30,7 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     array = draw()
     if quiet.run is None or x._node is not None or x._more is not None or type(x._array) is not np.ndarray:
         return write(x, wrap(array), name)
-    store(x, Ellipsis, array, name)  # nobody looks, and there is no graph
+    store(x, Ellipsis, array, name)  # no interceptor, and no graph
     return x
 
 

@@ -21,12 +21,13 @@ _OPERANDS = (Tensor, bool, int, float, complex, np.generic, np.ndarray)
 
 
 def is_foreign(*operands: Any) -> bool:
-    """Whether one of an operator's operands is none that tensors know: Python asks the other one then."""
+    """Whether an operand of an operator is of a kind unknown to tensors; Python then asks the other
+    operand."""
     return not all(isinstance(x, _OPERANDS) for x in operands)
 
 
 def real_arg(x: Any, op: str, name: str = "input") -> Tensor:
-    """``tensor_arg``, and a DTypeError for complex tensors: what needs an order means nothing for them."""
+    """``tensor_arg``, with a DTypeError for complex tensors, for ops that need an order of the numbers."""
     if tensor_arg(x, op, name)._array.dtype.kind == "c":
         raise DTypeError(f"{op}: argument '{name}' must be real, got {x.dtype}; for complex numbers {op} "
                          f"is not defined")
@@ -45,7 +46,7 @@ def number_arg(x: Any, op: str, name: str) -> Any:
 
 def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     """A dimension as a number in [0, ndim); a 0-dim tensor counts as one dimension."""
-    if type(dim) is int:  # nearly always, and quicker to know
+    if type(dim) is int:  # the usual case, and the cheapest test
         if 0 <= dim < ndim:
             return dim
         if -ndim <= dim < 0:

@@ -2,10 +2,10 @@
 
 A function asks nobody while no tensor of a class with ``__torch_function__`` was ever made: the first one
 arms the functions of the package. Each keeps its identity (programs compare ``func is torch.add``, and hold
-functions in tables) and gets another code, which looks at the classes of its arguments and then goes on as
-before. So a program of plain tensors pays nothing, not even a test.
+functions in tables) and gets another code object, which looks at the classes of its arguments and then goes
+on as before. So a program of plain tensors pays nothing, not even a test.
 
-Why another code, where autocast and those who look at calls need none? What is to be asked is the *public*
+Why another code object, where autocast and interceptors need none? What is to be asked is the *public*
 function with the arguments as they came, so neither the road of a call nor a record can do it: ``F.linear``
 must be seen, and not the product in it, and what a function does before it comes to a record (other
 operands computed, numbers drawn) must not have happened. And what is held anywhere must be what asks. There
@@ -22,7 +22,7 @@ it has; functions are armed one by one before the first such tensor is handed ou
 earlier. It costs a call of plain tensors a quarter of a microsecond from then on, and is never taken back:
 who holds such a tensor is not known.
 
-Properties (``x.shape``, ``x.grad``) are looked up on the class, so a subclass that does functions itself
+Properties (``x.shape``, ``x.grad``) are looked up on the class, so a subclass that overrides functions
 gets ones of its own, which hand over ``Tensor.shape.__get__``; those of plain tensors stay as they are,
 also under a mode.
 """
@@ -123,7 +123,7 @@ at_first.append(arm)
 
 
 def arm_for(cls: type) -> None:
-    """``arm`` if tensors of this class do functions themselves, and let its properties ask."""
+    """``arm`` if this class overrides functions, and let its properties ask."""
     own = getattr(cls, "__torch_function__", disabled)
     if own is disabled:
         return

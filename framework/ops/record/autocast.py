@@ -3,7 +3,7 @@
 ``public(autocast=...)`` says how an operation behaves in a block of autocast, as in PyTorch. "lower": in the
 block's dtype (products, which sum up in float32 whatever they are given). "float32": in that (sums of many
 small terms, and what has no short floating form). "widest": in that of its tensors' dtypes. Or a function of
-the arguments that gives one of these. What says nothing runs in the dtypes that it gets.
+the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets.
 ``tests/test_amp.py`` compares with PyTorch.
 
 While no block was ever opened, a call pays for one test of a global; then for one look at its thread.
@@ -47,7 +47,8 @@ def choosing(function: Callable, policy: Policy) -> Callable:
 
 
 def without_choosing(function: Callable) -> Callable:
-    """What ``choosing`` asks around, to be called while ``used`` is false; or the function itself."""
+    """The function inside of ``choosing``, to be called while ``used`` is false; any other function
+    itself."""
     plain = getattr(function, "plain", None)  # ``wraps`` hands it on: only the outermost layer may go
     return plain if plain is not None and function.__wrapped__ is plain else function  # type: ignore
 

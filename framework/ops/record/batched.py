@@ -36,7 +36,7 @@ _view = ndarray.view
 
 
 class DataDependentError(FrameworkError, RuntimeError):
-    """A function under vmap asked for a value, which each example has its own of."""
+    """A function under vmap asked for a value that differs from example to example."""
 
 
 class Batched(ndarray):
@@ -161,7 +161,7 @@ _count = 0  # levels, and others who have calls look at what arrays they get, at
 
 
 def look_at_arrays(more: int) -> None:
-    """Count one more (1) or less (-1) who has calls look at what kinds of arrays they get."""
+    """Count one more (1) or one fewer (-1) for whom calls must look at the kinds of their arrays."""
     global _count
     with _lock:
         _count += more
@@ -199,7 +199,7 @@ def leave(x: Any, level: "Level") -> Any:
 
 
 def check_holds(memory: Any, value: Any, name: str) -> None:
-    """Raise where values of which each example has its own are written into what all examples share."""
+    """Raise if values that differ from example to example would be written into what all examples share."""
     while type(value) is Batched:
         if not is_of(memory, value.level):
             raise value.asked(f"{name} into a tensor that all examples share (made outside of the function, "
@@ -208,7 +208,7 @@ def check_holds(memory: Any, value: Any, name: str) -> None:
 
 
 def is_of(x: Any, level: "Level") -> bool:
-    """Whether each example of the level has its own."""
+    """Whether the array differs from example to example of this level."""
     while type(x) is Batched:
         if x.level is level:
             return True
@@ -221,7 +221,7 @@ class Level:
 
     def __init__(self, size: int, randomness: str = "error", warns: bool = True) -> None:
         self.size = size
-        self.warns = warns  # where a record has no rule
+        self.warns = warns  # of records without a rule, which are called once per example
         self.randomness = randomness
         self.start = next_seq()
 
@@ -231,7 +231,7 @@ class Level:
         return self
 
     def drawn(self, draw: Callable, shape: tuple[int, ...]) -> Any:
-        """Random numbers of a shape, ``draw(shape)``: of each example its own, or the same for all."""
+        """Random numbers ``draw(shape)``: others for each example, or the same for all."""
         if self.randomness != "different":
             return self.outside(lambda: draw(shape))
         return enter(self.outside(lambda: draw((self.size, *shape))), self)

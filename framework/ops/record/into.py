@@ -63,7 +63,7 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
         return False
     if run is None:
         run = quiet.run
-        if run is None:  # who looks at results may refuse one before it is written
+        if run is None:  # an interceptor may refuse a result before it is written
             return quiet.whole and intercepted(Event(WRITE, op, inputs, settings, x),
                                                partial(_written, op, x, name)) is x
     memory = x._array
@@ -78,7 +78,7 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
 
 
 def _written(op: Any, x: Tensor, name: str, *inputs: Any, **settings: Any) -> Tensor:
-    """The result of a call that those who look at all calls have seen, in the memory of ``x``."""
+    """The result of a call that the interceptors have seen, in the memory of ``x``."""
     if not computed_into(x, (op, inputs, settings), name, quiet.plain):
         quietly(memory_of(x, name).__setitem__, Ellipsis, op.passed(*inputs, **settings)._array)
         bump(x, name)

@@ -88,7 +88,7 @@ class Op(GraphOp):
     loose_from: from how many dimensions on a result of the kernel may lie in another order than row-major,
         into which it is brought then. Default: 2, since NumPy's reductions lie as their inputs do, and NEVER
         for records that move elements; to be given where the order is meant (images, say).
-    bare: that the kernel's result is the call's as it comes: neither a view nor to be brought into rows.
+    bare: whether the kernel's result is the call's as it comes: no view, and not to be made row-major.
     rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
         must end in such records, too; then the CPU needs no float32 to compute in.
     cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
@@ -107,7 +107,7 @@ class Op(GraphOp):
     arguments: what the public function calls the inputs, for messages ("input other" for "x y").
     """
 
-    # what calls and backward ask for: with more than 30 attributes in a dict CPython is slower to find each
+    # what calls and backward read: CPython reads attributes more slowly where an object's dict has over 30
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
                  "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing",
                  "variadic", "__dict__")
@@ -216,7 +216,7 @@ class Op(GraphOp):
         return road(self, inputs, arrays, settings, recorded)
 
     def passed(self, *inputs: Any, **settings: Any) -> Any:
-        """``run`` for a call that those who look at all calls have seen."""
+        """``run`` for a call that the interceptors have seen."""
         arrays = [x._array if isinstance(x, Tensor) else x for x in inputs]
         recorded = any(isinstance(x, Tensor) and x._node is not None for x in inputs)
         return road(self, inputs, arrays, settings, recorded, quiet.plain)
@@ -407,7 +407,7 @@ def _describe(value: Any) -> str:
 def _are_plain(arrays: Iterable, moves: bool) -> bool:
     """Whether all are exactly NumPy's arrays (of bfloat16 only for what ``moves``), or Python's numbers.
 
-    This is asked for every call once a program has used bfloat16, a GPU or a batch: it is to be quick.
+    This is asked for every call once a program has used bfloat16, a GPU or a batch, so it has to be quick.
     """
     for a in arrays:
         if type(a) is ndarray:

@@ -46,17 +46,16 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
            asks: bool = True, deferred: Deferred = False) -> Callable:
     """Register a function under ``namespace``; with ``method``, also as a method of Tensor.
 
-    method: True for the function's own name, or a string of names ("add __add__"). alias: further
-    names in the namespace. inplace: also the method ``name_``. namespace "": only the methods.
-    out: the function gets an argument ``out=`` (its methods have none, as in PyTorch); "exact": it must have
-    the result's own dtype. also: further
-    keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one. numpy: whether
-    NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in nn.functional).
-    call: a function of the same arguments that answers with the one `Call` of an elementwise record which
-    computes the result, or None; in-place forms and ``out=`` then let it write straight into memory.
-    autocast: how it chooses its dtype in a block of autocast, see ``autocast.py``. asks: whether that is
-    asked around the function, which otherwise does so itself. deferred: whether a compiled function may put a
-    call off, see ``deferred.py``.
+    method: True for the function's own name, or a string of names ("add __add__"). alias: further names in
+    the namespace. inplace: also the method ``name_``. namespace "": only the methods. out: the function gets
+    an argument ``out=`` (its methods have none, as in PyTorch); "exact": it must have the result's own dtype.
+    also: further keywords for arguments, "axis0=dim0 axis1=dim1", where PyTorch has several names for one.
+    numpy: whether NumPy's ``axis=`` and ``keepdims=`` stand for ``dim=`` and ``keepdim=`` (default: but in
+    nn.functional). call: a function of the same arguments that answers with the one `Call` of an elementwise
+    record which computes the result, or None; in-place forms and ``out=`` then let it write straight into
+    memory. autocast: how it chooses its dtype in a block of autocast, see ``autocast.py``. asks: whether that
+    is asked around the function, which otherwise does so itself. deferred: whether a compiled function may
+    put a call off, see ``deferred.py``.
     """
     takes_numpy = namespace != "nn.functional" if numpy is None else numpy
 
@@ -157,7 +156,7 @@ def _arguments(function: Callable) -> tuple[list[str], list[str], str]:
 def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) -> Callable[..., T]:
     """Let ``f(x, 2, 3)`` with ``*size`` be called as ``f(x, size=(2, 3))``; accept the ``also`` names too.
 
-    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. Makers of tensors (they have
+    numpy: also ``axis`` for ``dim`` and ``keepdims`` for ``keepdim``. Factory functions (they have
     ``requires_grad``) take the hints ``layout=``, which must be strided, and ``pin_memory=``. A function that
     needs none of it, or can do so already, is returned as it is. The names are looked at only after Python
     refused them, so that other calls do not pay for them.
@@ -204,7 +203,7 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
 
 
 def hinted(result: Tensor, op: str, layout: Any = None, pin_memory: Any = False) -> Tensor:
-    """A tensor just made, where the hints of its maker want it."""
+    """A new tensor as the hints given to its factory function want it."""
     if layout not in (None, strided):
         raise ValueError(f"{op}: layout must be {strided!r}, got {layout!r}; make the tensor, then convert "
                          f"it, e.g. by to_sparse()")

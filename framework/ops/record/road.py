@@ -39,7 +39,7 @@ def road(op: Any, inputs: tuple, arrays: Any, settings: dict, recorded: bool,
     """The tensor, or the tuple of them, that ``op`` makes of ``inputs``, whose arrays are ``arrays``.
 
     recorded: whether an input is in a graph; then the result gets a node, if the thread records. given: what
-    runs the kernel, for calls that those who look at all calls have seen already.
+    runs the kernel of a call that the interceptors have seen already.
     """
     run = given or quiet.run
     if run is None:
@@ -91,9 +91,10 @@ def _finish_many(op: Any, inputs: tuple, arrays: Any, outs: Iterable, settings: 
 
 
 def after(error: Exception, op: Any, inputs: tuple, arrays: Any, settings: dict, as_it_is: Any = ()) -> Any:
-    """What the kernel gives where it was only called within another one; else raise what was wrong.
+    """After a failure: the kernel's result, if all that was wrong is that another kernel was interrupted for
+    this call; otherwise raise what was wrong.
 
-    as_it_is: the kinds of errors that the caller knows what to do about.
+    as_it_is: kinds of errors that are raised as they are, since the caller handles them.
     """
     try:
         if isinstance(error, as_it_is):

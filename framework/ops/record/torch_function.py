@@ -1,4 +1,4 @@
-"""``__torch_function__``: functions handed to the class of an argument that wants to do them itself.
+"""``__torch_function__``: calls handed over to the class of an argument that overrides functions.
 
 Who is asked, and in which order. That functions ask at all is in ``arming.py``.
 """
@@ -75,7 +75,7 @@ class DisableTorchFunction(DisableTorchFunctionSubclass):
 
 
 def overrides(x: Any) -> bool:
-    """Whether the class of ``x`` does functions itself."""
+    """Whether the class of ``x`` overrides functions."""
     kind = type(x)
     return kind not in PLAIN and getattr(kind, "__torch_function__", disabled) is not disabled \
         and not _of_pytorch(kind)
@@ -88,7 +88,7 @@ def _of_pytorch(kind: type) -> bool:
 
 
 def overriding(args: Any) -> list:
-    """One argument of each class that does functions itself, subclasses before their bases."""
+    """One argument of each class that overrides functions, subclasses before their bases."""
     found: list = []
     for x in _flat(args):
         if overrides(x) and type(x) not in map(type, found):
@@ -161,7 +161,8 @@ def of_class(result: Any, cls: type) -> Any:
 
 
 def asked_late(function: Callable, args: tuple, settings: dict) -> Any:
-    """``ask`` for a call that failed, before functions ask: objects that are no tensors may do functions.
+    """``ask`` for a call that failed while functions did not ask yet: other objects may override functions,
+    too.
 
     NotImplemented if there are none. From here on functions ask first.
     """
@@ -174,7 +175,7 @@ def asked_late(function: Callable, args: tuple, settings: dict) -> Any:
 
 
 def has_torch_function(relevant_args: Any) -> bool:
-    """Whether a mode is open, or one of the arguments is of a class that does functions itself.
+    """Whether a mode is open, or one of the arguments is of a class that overrides functions.
 
     >>> fw.overrides.has_torch_function((fw.ones(1), 2))
     False

@@ -74,7 +74,7 @@ def grown(x: Tensor, more: list[int]) -> Tensor:
 
 
 def take_slice(x: Tensor, key: tuple) -> Tensor:
-    """``slice_op.run(x, key=key)`` with less ado: slices are the most frequent of all calls."""
+    """``slice_op.run(x, key=key)`` by a shorter way: slices are the most frequent of all calls."""
     array = x._array
     if type(array) is not np.ndarray or quiet.run is None:
         return slice_op.run(x, key=key)

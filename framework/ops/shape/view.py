@@ -110,7 +110,7 @@ def _reshaped(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 
 def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """``reshape_op.run(x, shape=shape)`` with less ado, for arrays that need no copy."""
+    """``reshape_op.run(x, shape=shape)`` by a shorter way, for arrays that need no copy."""
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None and array.flags.c_contiguous:
@@ -123,7 +123,7 @@ def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 
 def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
-    """``permute_op.run(x, dims=dims)`` with less ado."""
+    """``permute_op.run(x, dims=dims)`` by a shorter way."""
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None:

@@ -341,7 +341,8 @@ def zero_(input: Tensor) -> Tensor:
 
 
 def _filled(x: Tensor, value: Any, name: str) -> bool:
-    """Whether every element of ``x`` was set to a number: not where that is another's to see or to record."""
+    """Set every element of ``x`` to a number at once; False, and nothing done, where this is to be recorded,
+    say."""
     try:
         memory = x._array
         if x._node is not None or x._base is not None or quiet.run is None or type(memory) is not np.ndarray \

@@ -10,7 +10,7 @@ from ..arrays import number
 from ..optimizer import Optimizer
 
 _TRANSIENT = ("_is_initial", "_get_lr_called_within_step")  # PyTorch saves them, too
-_LATER = {"use_beta1", "default_min_lr", "mode_worse"}  # which not every version of it has
+_LATER = {"use_beta1", "default_min_lr", "mode_worse"}  # not every version of PyTorch has it
 
 
 class LRScheduler:
@@ -21,7 +21,7 @@ class LRScheduler:
     place; the rates are computed as Python's numbers.
     """
 
-    _is_initial = False  # during the first step, which is none onwards
+    _is_initial = False  # during the first step, which does not go on to the next epoch
     _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
@@ -38,7 +38,8 @@ class LRScheduler:
         self._begin()
 
     def _begin(self) -> None:
-        """The first step: it sets the rates of the epoch at hand, and none is a step onwards."""
+        """The first step, made by the constructor: it sets the rates of the current epoch and does not go on
+        to the next."""
         self._step_count = 0
         self._is_initial = True
         try:
@@ -135,7 +136,7 @@ def check_keys(scheduler: Any, ours: set, theirs: dict) -> None:
 
 
 def warn_if_first(optimizer: Optimizer, kind: str) -> None:
-    # A step() that was hung on the object itself does not tell whether it ran.
+    # a step() that was assigned to the object itself does not tell whether it ran
     if "step" not in vars(optimizer) and not optimizer._opt_called:
         warnings.warn(f"{kind}.step() was called before optimizer.step(): the first rate of the schedule is "
                       f"skipped; call optimizer.step() first", UserWarning, stacklevel=4)
