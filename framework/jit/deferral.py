@@ -42,8 +42,7 @@ MOST_CALLS, MOST_IN_ALL = 10_000, 256  # calls that are recorded, and plans, of 
 class Data:
     """What is known of a recorded call: its steps, its results' names, and the plans that end with it."""
 
-    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "refused", "grad",
-                 "positions")
+    __slots__ = ("steps", "results", "shapes", "fixed", "forward", "backward", "grad", "positions")
 
     def __init__(self) -> None:
         self.steps: list = []
@@ -53,7 +52,6 @@ class Data:
         self.grad: list[bool] = []  # results that require gradients
         self.forward: dict[tuple, Any] = {}
         self.backward: dict[tuple, Any] = {}
-        self.refused: str | None = None
         self.positions: Positions | None = None
 
 
@@ -236,34 +234,33 @@ class Session:
         path = tape.path()
         if not path:
             self.book = Book()
-        if len(path) > tape.settled:
-            self.one_by_one("an operation that is new here")
-            tape.all_settled()
-        tape.recording = True
-        self.owner.wide = True
+        pending = len(path) > tape.settled
         try:
             call = tape.find(door, args, settings)
-            if call is None and self.owner.recorded < MOST_CALLS:
+            new = call is None
+            if new and self.owner.recorded < MOST_CALLS:
                 call = tape.extend(door, args, settings)
-            if call is None:
+            if call is None or call.refused:
+                if pending:
+                    self.force(tape, "an operation that is not put off")
                 tape.forget()
                 return door.original(*args, **settings)
-            if call.data is not None and call.data.refused:
-                tape.forget()
-                return door.original(*args, **settings)
+            if pending:
+                self.one_by_one("an operation that is new here")
+                tape.all_settled()
+            tape.recording = True
+            self.owner.wide |= new
             self._name_externals()
             result, log = listened(door.original, *args, **settings)
         except BaseException:
             tape.forget()
             raise
-        data = call.data
-        new = data is None
         try:
             data = self._data(call, door, args, settings, result, log)
-        except Unknown as why:
+        except Unknown:
+            tape.refuse(call)
             tape.forget()
-            call.data = Data()
-            call.data.refused = str(why)
+            self.owner.recorded += new
             return result
         if new:
             self.owner.recorded += 1
@@ -457,6 +454,7 @@ class Session:
                 self.one_by_one("a backward of another kind")
                 tape.all_settled()
             tape.forget()
+            self._weigh()
             return door.original(*args, **settings)
         pending = len(path) > tape.settled
         owner.segments += 1

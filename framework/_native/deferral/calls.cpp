@@ -56,6 +56,7 @@ PyMemberDef call_members[] = {{"door", T_OBJECT, offsetof(Call, door), READONLY,
                               {"results", T_PYSSIZET, offsetof(Call, results), READONLY, nullptr},
                               {"externals", T_PYSSIZET, offsetof(Call, externals), READONLY, nullptr},
                               {"ready", T_BOOL, offsetof(Call, ready), 0, nullptr},
+                              {"refused", T_BOOL, offsetof(Call, refused), READONLY, nullptr},
                               {"views", T_BOOL, offsetof(Call, views), 0, nullptr},
                               {"depth", T_PYSSIZET, offsetof(Call, depth), READONLY, nullptr},
                               {nullptr, 0, 0, 0, nullptr}};
@@ -103,7 +104,7 @@ PyObject* new_call(Call* parent) {
     c->first = parent ? parent->first + (parent->container ? parent->results : parent->parent ? 1 : 0) : 0;
     c->results = c->externals = 0;
     c->depth = parent ? parent->depth + 1 : 0;
-    c->container = c->ready = c->views = 0;
+    c->container = c->ready = c->refused = c->views = 0;
     return reinterpret_cast<PyObject*>(c);
 }
 

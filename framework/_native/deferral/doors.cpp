@@ -110,6 +110,11 @@ PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
             if (good) return answer(t, c);
         }
         if (c) t->externals->resize(size_t(c->parent->externals));
+        if (c && c->refused) {  // what was put off before it is not new
+            if (run_pending(t, "an operation that is not put off") < 0) return nullptr;
+            forget(t);
+            return PyObject_Call(d->original, args, keywords);
+        }
     }
     t->busy = true;
     t->busy_thread = PyThread_get_thread_ident();

@@ -61,6 +61,7 @@ struct Call {
     Py_ssize_t first, results, externals, depth;
     char container;  // 0: one tensor, 't' or 'l'
     char ready;      // whether it may be put off
+    char refused;    // whether it is known that it may not
     char views;      // whether a result is a view of what it takes
 };
 

@@ -165,6 +165,18 @@ PyObject* tape_advance(PyObject* self, PyObject* args) {
     Py_RETURN_TRUE;
 }
 
+// refuse(call): what was recorded here cannot be put off, which is not found out again.
+PyObject* tape_refuse(PyObject* self, PyObject* call) {
+    auto* c = reinterpret_cast<Call*>(call);
+    auto& children = *tape(self)->cursor->children;
+    c->refused = true;
+    if (c->parent == tape(self)->cursor && std::find(children.begin(), children.end(), c) == children.end()) {
+        Py_INCREF(c);
+        children.push_back(c);
+    }
+    return none();
+}
+
 PyObject* tape_arguments(PyObject* self, PyObject* number) {
     Tape* t = tape(self);
     const Call* c = (*t->path)[PyLong_AsSsize_t(number)];
@@ -315,6 +327,7 @@ PyMethodDef tape_methods[] = {{"enter", tape_enter, METH_NOARGS, nullptr},
                               {"find", tape_find, METH_VARARGS, nullptr},
                               {"extend", tape_extend, METH_VARARGS, nullptr},
                               {"advance", tape_advance, METH_VARARGS, nullptr},
+                              {"refuse", tape_refuse, METH_O, nullptr},
                               {"arguments", tape_arguments, METH_O, nullptr},
                               {"adopt", tape_adopt, METH_VARARGS, nullptr},
                               {"settle", tape_settle, METH_VARARGS, nullptr},
