@@ -179,6 +179,21 @@ def test_whole_sums_wrap_as_numpys_do():
         assert_like_plain("sum", x, dims=dims, keepdim=False)
 
 
+@pytest.mark.parametrize("shape", [(), (7,), (3, 5), (40, 300), (2, 1500), (70000,), (300, 4, 9)])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "var"])
+def test_halves_are_folded_as_float32_and_rounded_once(name, shape):
+    rng = np.random.default_rng(len(shape))
+    x = rng.standard_normal(shape[::-1]).astype(np.float16).T  # at any strides
+    more = {"correction": 1.0} if name == "var" else {}
+    for dims in {tuple(range(len(shape))), tuple(range(len(shape)))[:1], tuple(range(len(shape)))[-1:]}:
+        out = np.asarray(getattr(module, name)(x, dims=dims, keepdim=False, **more))
+        with np.errstate(all="ignore"):
+            wide = np.asarray(getattr(module, name)(x.astype(np.float64, "C"), dims=dims, keepdim=False, **more))
+            steps = np.spacing(np.abs(wide).astype(np.float16)).astype(np.float64)
+        assert out.dtype == np.float16 and out.shape == wide.shape
+        assert (np.isnan(out) & np.isnan(wide) | (np.abs(out - wide) <= 0.501 * steps)).all()
+
+
 def test_minus_zero_stays():
     x = np.full((3, 5), -0.0, np.float32)
     for dims in [(0,), (1,), (0, 1)]:
@@ -188,7 +203,7 @@ def test_minus_zero_stays():
 
 @pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "logsumexp"])
 @pytest.mark.parametrize("x", [np.zeros((0, 3), np.float32), np.zeros((2, 3), np.complex64),
-                               np.zeros(2, np.float16), np.float32(1), np.zeros((2, 3), ">f4")],
+                               np.zeros(2, np.int16), np.float32(1), np.zeros((2, 3), ">f4")],
                          ids=lambda x: f"{x.dtype}{x.shape}")
 def test_other_arrays_are_left_to_the_formula(name, x):
     assert not taken(name, x, dims=tuple(range(np.ndim(x))), keepdim=False)

@@ -1,6 +1,7 @@
 // Sums, means, norms, products, extremes and truth over any dimensions.
 #include <cmath>
 
+#include "program/program_fold.h"
 #include "reduce/reduce_arrays.h"
 #include "reduce/reduce_tasks.h"
 #include "reduce/totals.h"
@@ -49,7 +50,7 @@ template <class T> nb::object total_of(const Array& x, nb::handle dims, bool kee
 nb::object total(const Array& x, nb::handle dims, bool keepdim, bool divided) {
     if (x.is<float>()) return total_of<float>(x, dims, keepdim, divided);
     if (x.is<double>()) return total_of<double>(x, dims, keepdim, divided);
-    return not_implemented();
+    return fold_halves(x, dims, {divided ? "mean" : "sum", 0, keepdim, 0});
 }
 
 nb::object sum(Array x, nb::handle dims, bool keepdim) {
@@ -81,7 +82,7 @@ template <template <class> class F, bool IsLargest> nb::object extreme(Array x, 
     if (x.is<int32_t>()) return fold<F, int32_t>(x, dims, keepdim);
     if (x.is<float>()) return extreme_of<float>(x, dims, keepdim, IsLargest);
     if (x.is<double>()) return extreme_of<double>(x, dims, keepdim, IsLargest);
-    return not_implemented();
+    return fold_halves(x, dims, {IsLargest ? "amax" : "amin", 0, keepdim, 0});
 }
 
 template <class T> struct Some : Largest<T> {

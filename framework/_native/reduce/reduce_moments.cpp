@@ -1,6 +1,7 @@
 // Variance, standard deviation, log-sum-exp: sums of what the first fold shifts, over any dimensions.
 #include <cmath>
 
+#include "program/program_fold.h"
 #include "reduce/reduce_arrays.h"
 #include "reduce/reduce_tasks.h"
 
@@ -22,7 +23,7 @@ template <class Number> struct LogSumExp : TwoFolds {
 template <bool Rooted> nb::object spread(Array x, nb::handle dims, double correction, bool keepdim) {
     if (x.is<float>()) return run(x, dims, keepdim, Variance<float>(correction, Rooted));
     if (x.is<double>()) return run(x, dims, keepdim, Variance<double>(correction, Rooted));
-    return not_implemented();
+    return Rooted ? not_implemented() : fold_halves(x, dims, {"var", 0, keepdim, correction});
 }
 
 nb::object logsumexp(Array x, nb::handle dims, bool keepdim) {

@@ -67,8 +67,8 @@ def _same(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
 
 
 sum_op = Op("sum", "x", onnx="total(x, dims, keepdim)", runtime="folded('sum', x, dims, keepdim)",
-            batch=along("dims"), jvp="linear", native="sum", kernel=_sum_kernel, infer=_same,
-            device=cuda.folded("sum"),
+            batch=along("dims"), jvp="linear", native="sum", rounds="sum", kernel=_sum_kernel,
+            infer=_same, device=cuda.folded("sum"),
             vjp={"x": lambda g, x_shape, dims: spread(g, x_shape, dims)})
 mean_op = Op("mean", "x", onnx="reduced('ReduceMean', x, dims, keepdim)",
              runtime="folded('mean', x, dims, keepdim)", batch=along("dims"),
