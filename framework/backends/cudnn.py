@@ -1,8 +1,12 @@
-"""cuDNN. It is not used by this package yet, so its settings are kept and change nothing."""
+"""cuDNN's settings. It computes convolutions and attention where NVIDIA's frontend is installed
+(``cudnn_graphs.py``); ``benchmark`` is kept and changes nothing: the first plan that fits is taken."""
 
 from contextlib import AbstractContextManager
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+from . import cuda
 from .flags import checking, set_for
 
 KINDS = {"enabled": bool, "benchmark": bool, "deterministic": bool, "allow_tf32": bool}
@@ -14,18 +18,18 @@ allow_tf32 = True
 
 
 def is_available() -> bool:
-    """Whether convolutions may go to cuDNN: False."""
-    return False
+    """Whether convolutions may go to cuDNN: there is a GPU, and ``nvidia-cudnn-frontend`` is installed."""
+    return find_spec("cudnn") is not None and cuda.is_available()
 
 
 def version() -> int | None:
-    """The version in use: None."""
-    return None
+    """The version in use, 92801 say; None without it."""
+    return int(import_module("cudnn").backend_version()) if is_available() else None
 
 
 def is_acceptable(tensor: Any) -> bool:
-    """Whether cuDNN would take this tensor: False."""
-    return False
+    """Whether cuDNN would take this tensor: one of 16 bits or float32 on a GPU."""
+    return is_available() and tensor.is_cuda and tensor.is_floating_point() and tensor.element_size() < 8
 
 
 def flags(enabled: bool | None = None, benchmark: bool | None = None, benchmark_limit: int | None = None,

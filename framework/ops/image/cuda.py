@@ -1,4 +1,5 @@
-"""Convolutions and pooling on GPUs, one kernel each (``conv.cu``, ``pool.cu``), in any memory format."""
+"""Convolutions and pooling on GPUs, in any memory format: one kernel each (``conv.cu``, ``pool.cu``), or
+cuDNN's where it is installed and has a plan (``backends/cudnn_graphs.py``)."""
 
 import math
 from pathlib import Path
@@ -6,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
-from ...memory_formats import laid_as
+from ...backends import cuda, cudnn_graphs, device_code
+from ...memory_formats import back, format_of, laid_as, order
 from ..language.cuda_fold import fold_of_elements
 
 _CONV = device_code.source(Path(__file__).with_name("conv.cu"))
@@ -67,6 +68,19 @@ def _grid(groups: int, m: int, n: int) -> int:
     return min(groups * -(-m // _TILE) * -(-n // _TILE), 1 << 30)
 
 
+def _new(shape: tuple[int, ...], *sources: Any) -> Any:
+    """Memory that lies as ``laid_as`` would have it, channels last where one of the sources has them so."""
+    ndim, empty = len(shape), cuda.cupy().empty
+    if not any(format_of(s).ndim == ndim for s in sources):
+        return empty(shape, sources[0].dtype)
+    return empty(tuple([shape[d] for d in order(ndim)]), sources[0].dtype).transpose(back(ndim))
+
+
+def _plain(*arrays: Any) -> list[Any]:
+    """The arrays as cuDNN takes them: in rows or with channels last."""
+    return [a if format_of(a).ndim == a.ndim else cuda.cupy().ascontiguousarray(a) for a in arrays]
+
+
 def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
     """The device function of conv."""
     char = device_code.char_of(*[a for a in (x, w, b) if a is not None])
@@ -74,6 +88,10 @@ def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tup
     if char not in device_code.FLOATS or found is None:
         return NotImplemented
     (out, plan), module = found, cuda.cupy()
+    if cudnn_graphs.frontend() is not None:
+        y = _new((x.shape[0], w.shape[0], *out), x, w)
+        if cudnn_graphs.convolve(char, "fprop", *_plain(x, w), y, b, (padding, stride, dilation)):
+            return y
     y = module.empty((x.shape[0], w.shape[0], *out), x.dtype)
     rows = module.ascontiguousarray
     _CONV.kernel("conv", char)(
@@ -93,6 +111,10 @@ def conv_input_grad(
     if char not in device_code.FLOATS or found is None or found[0] != y.shape[2:]:
         return NotImplemented
     module = cuda.cupy()
+    if cudnn_graphs.frontend() is not None:
+        x = _new(x_shape, y, w)
+        if cudnn_graphs.convolve(char, "dgrad", *_plain(y, w), x, None, (padding, stride, dilation)):
+            return x
     x = module.empty(x_shape, y.dtype)
     _CONV.kernel("conv_input_grad", char)(
         (_grid(groups, w.shape[1], x_shape[0] * math.prod(x_shape[2:])),),
@@ -111,6 +133,10 @@ def conv_weight_grad(
     if char not in device_code.FLOATS or found is None or found[0] != y.shape[2:]:
         return NotImplemented
     (out, plan), module = found, cuda.cupy()
+    if cudnn_graphs.frontend() is not None:
+        w = _new(w_shape, x, y)
+        if cudnn_graphs.convolve(char, "wgrad", *_plain(x, y), w, None, (padding, stride, dilation)):
+            return w
     grid = _grid(groups, w_shape[0] // groups, math.prod(w_shape[1:]))
     shares = max(1, min(_BUSY // grid, x.shape[0] * math.prod(out) // 256, _MOST_SHARES))
     wide = np.dtype(np.float64 if char == "d" else np.float32)

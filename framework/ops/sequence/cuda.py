@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
+from ...backends import cuda, cudnn_graphs, device_code, sdp
 from ..language.cuda import strides_in
 from ..random.cuda import coins, factor
 from ..shape.broadcast import sum_to
@@ -44,6 +44,13 @@ def _fits(q: Any, k: Any, v: Any, mask: Any, own: int) -> str:
     if len(_lead(q, k, v, mask)) > _DIMS or _shared(char, q.shape[-1], v.shape[-1], own) > _SHARED:
         return ""
     return char
+
+
+def takes_half(q: Any, k: Any, v: Any, mask: Any, *, p: float, **settings: Any) -> bool:
+    """Whether the kernels take operands of 16 bits as they are, forward and backward."""
+    if not device_code.is_device_array(q) or p == 1 or (mask is not None and mask._array.dtype != bool):
+        return False
+    return bool(_fits(q, k, v, None if mask is None else mask._array, v.shape[-1]))
 
 
 def _lead(q: Any, k: Any, v: Any, mask: Any) -> tuple[int, ...]:
@@ -96,6 +103,11 @@ def _new(lead: tuple[int, ...], rows: int, columns: int, dtype: Any) -> Any:
     return module.moveaxis(module.empty((lead[0], rows, *lead[1:], columns), dtype), 1, -2)
 
 
+def _for_cudnn(mask: Any, p: float) -> bool:
+    """Whether attention is of the kind that cuDNN is asked for."""
+    return mask is None and not p and sdp.WAYS["cudnn"]
+
+
 def _grid(plan: Any, rows: int) -> tuple[int]:
     return (min(int(plan["lead"][0]) * -(-rows // _WARPS), 1 << 30),)
 
@@ -108,6 +120,8 @@ def attention(q: Any, k: Any, v: Any, mask: Any, *, causal: bool, scale: float, 
     lead, module = _lead(q, k, v, mask), cuda.cupy()
     out = _new(lead, q.shape[-2], v.shape[-1], q.dtype)
     lse = module.empty((*lead, q.shape[-2]), np.float64 if char == "d" else np.float32)
+    if _for_cudnn(mask, p) and cudnn_graphs.attend(char, (q, k, v, out, lse[..., None]), causal, scale):
+        return out, lse
     plan = _plan(q, k, v, mask, causal, scale, p, out=out)
     _SOURCE.kernel("attention", char)(
         _grid(plan, q.shape[-2]),
@@ -148,6 +162,10 @@ def attention_grad(
     dq, dk, dv = [
         _new(lead, x.shape[-2], x.shape[-1], q.dtype) if want else None for x, want in zip((q, k, v), wanted)
     ]
+    if all(wanted[:3]) and _for_cudnn(mask, p):
+        lse = module.ascontiguousarray(lse)
+        if cudnn_graphs.attend(char, (q, k, v, out, lse[..., None], g, dq, dk, dv), causal, scale):
+            return dq, dk, dv, module.empty(0, q.dtype)
     delta = module.empty(lse.shape, lse.dtype)
     plan = _plan(q, k, v, mask, causal, scale, p, g=g, out=out, dq=dq, dk=dk, dv=dv)
     lse, drawn = module.ascontiguousarray(lse), coins(key, p)
