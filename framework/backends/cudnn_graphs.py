@@ -163,7 +163,8 @@ def _run(key: tuple, make: Any, arrays: tuple) -> bool:
     if (key, device) not in _plans:
         asked = key[0]
         try:
-            _plans[key, device] = planned(module, *make(module, {"handle": handle}), asked)
+            graph, operands = make(module, {"handle": handle})
+            _plans[key, device] = planned(module, graph, operands, asked)
         except Exception as error:
             _plans[key, device] = None
             if not isinstance(error, module.cudnnGraphNotSupportedError):
@@ -185,7 +186,7 @@ def convolve(char: str, kind: str, first: Any, second: Any, out: Any, bias: Any,
     """
     if char not in _IO or frontend() is None:
         return False
-    how = tuple(map(laid, (first, second, out)))
+    how = laid(first), laid(second), laid(out)
     key = (exactness(char), kind, char, how, bias is not None, windows)
 
     def make(module: Any, place: dict) -> tuple[Any, tuple]:

@@ -76,9 +76,9 @@ def _new(shape: tuple[int, ...], *sources: Any) -> Any:
     return empty(tuple([shape[d] for d in order(ndim)]), sources[0].dtype).transpose(back(ndim))
 
 
-def _plain(*arrays: Any) -> list[Any]:
-    """The arrays as cuDNN takes them: in rows or with channels last."""
-    return [a if format_of(a).ndim == a.ndim else cuda.cupy().ascontiguousarray(a) for a in arrays]
+def _plain(a: Any) -> Any:
+    """The array as cuDNN takes it: in rows or with channels last."""
+    return a if format_of(a).ndim == a.ndim else cuda.cupy().ascontiguousarray(a)
 
 
 def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
@@ -90,7 +90,7 @@ def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tup
     (out, plan), module = found, cuda.cupy()
     if cudnn_graphs.frontend() is not None:
         y = _new((x.shape[0], w.shape[0], *out), x, w)
-        if cudnn_graphs.convolve(char, "fprop", *_plain(x, w), y, b, (padding, stride, dilation)):
+        if cudnn_graphs.convolve(char, "fprop", _plain(x), _plain(w), y, b, (padding, stride, dilation)):
             return y
     y = module.empty((x.shape[0], w.shape[0], *out), x.dtype)
     rows = module.ascontiguousarray
@@ -113,7 +113,7 @@ def conv_input_grad(
     module = cuda.cupy()
     if cudnn_graphs.frontend() is not None:
         x = _new(x_shape, y, w)
-        if cudnn_graphs.convolve(char, "dgrad", *_plain(y, w), x, None, (padding, stride, dilation)):
+        if cudnn_graphs.convolve(char, "dgrad", _plain(y), _plain(w), x, None, (padding, stride, dilation)):
             return x
     x = module.empty(x_shape, y.dtype)
     _CONV.kernel("conv_input_grad", char)(
@@ -135,7 +135,7 @@ def conv_weight_grad(
     (out, plan), module = found, cuda.cupy()
     if cudnn_graphs.frontend() is not None:
         w = _new(w_shape, x, y)
-        if cudnn_graphs.convolve(char, "wgrad", *_plain(x, y), w, None, (padding, stride, dilation)):
+        if cudnn_graphs.convolve(char, "wgrad", _plain(x), _plain(y), w, None, (padding, stride, dilation)):
             return w
     grid = _grid(groups, w_shape[0] // groups, math.prod(w_shape[1:]))
     shares = max(1, min(_BUSY // grid, x.shape[0] * math.prod(out) // 256, _MOST_SHARES))

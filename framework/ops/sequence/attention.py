@@ -222,7 +222,7 @@ def attend(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict)
                            f"FLASH_ATTENTION")
     if dtype.category == COMPLEX or sdp.composite:
         return _composite(query, key, value, mask, **settings)
-    if dtype.itemsize > 2 or cuda.takes_half(*[x._array for x in (query, key, value)], mask, **settings):
+    if dtype.itemsize > 2 or cuda.takes_half(query._array, key._array, value._array, mask, **settings):
         return attention.run(query, key, value, mask, **settings)[0]
     if mask is not None and mask.dtype.category == FLOAT:
         mask = cast.run(mask, dtype=float32)
