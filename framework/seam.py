@@ -74,7 +74,8 @@ class intercept:
 
     shortcuts: whether it takes several ops that run as one kernel for one call, whose op is then named after
     all of them, and a result written straight into memory for one "write". Otherwise they fall apart.
-    wholes: whether it takes a function of several records (``ops/record/whole.py``) for one call.
+    wholes: whether it takes a function of several records (``ops/record/whole.py``) for one call; the name of
+    an attribute: those functions that have it.
     lean: whether it computes nothing itself except by ``outside``; then the only interceptor of a thread
     need not be taken out around each call. settle: computes the tensors among some values, for an
     interceptor that puts calls off; whoever looks at the graph, or at arrays, without a call asks for that
@@ -83,7 +84,7 @@ class intercept:
     let go of it at their next call.
     """
 
-    def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool = False,
+    def __init__(self, interceptor: Callable, shortcuts: bool = False, wholes: bool | str = False,
                  lean: bool = False, settle: Callable | None = None, newcomers: bool = False) -> None:
         self.interceptor = interceptor
         self.shortcuts = shortcuts

@@ -107,8 +107,7 @@ def _parameters(model: Any, count: int) -> list[str]:
 def _tensors(value: Any, path: str, found: list) -> None:
     if isinstance(value, Tensor):
         if value.layout is not strided:
-            raise OnnxError(f"export: {path} is a sparse tensor, which ONNX's operators do not take; use "
-                            f"to_dense()")
+            raise OnnxError(f"export: {path} is a sparse tensor, which no graph takes; use to_dense()")
         found.append((path, value))
     elif isinstance(value, dict):
         for k, v in value.items():

@@ -8,7 +8,8 @@ then runs in libframework beside the model.
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,10 @@ import numpy as np
 from ..errors import FrameworkError
 from ..onnx.calls import Call, symbols_of
 from ..onnx.points import Points, shown
-from ..onnx.trace import INPUT, Trace
+from ..onnx.trace import INPUT, OnnxError, Trace
 from ..seam import intercept
 from ..tensor import Tensor
-from .library import CompiledModel
+from .library import CompiledModel, RuntimeModelError
 from .lowering.traces import lowered
 
 
@@ -31,7 +32,7 @@ class _Kernels(Trace):
     """The kernels that Python runs: joint ones stay together."""
 
     def look(self) -> intercept:
-        return intercept(self, shortcuts=True)
+        return intercept(self, shortcuts=True, wholes="runtime")
 
 
 class _Model(Call):
@@ -90,16 +91,17 @@ def export(
 
     The file is written only if libframework gives the model's own bits with it, at batches of 1, 2 and 5
     and at two lengths of each further axis. Raises ExportError for operations that the library does not have
-    (all of them, with their lines), for results that differ, and OnnxError for what no trace can follow.
+    (all of them, with their lines), for results that differ, and for what no trace can follow.
 
     >>> model = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.ReLU())
     >>> fw.runtime.export(model, fw.randn(2, 3), dynamic_axes={"input": {0: "batch"}})  # doctest: +SKIP
     <ExportedModel of 1 steps, 640 bytes, the model's bits at 3 sizes>
     """
     args = (args,) if isinstance(args, Tensor) else tuple(args)
-    call = _Model(model, args, kwargs or {}, input_names, output_names, None)
-    symbols = symbols_of(call, dynamic_axes, dynamic_shapes)
-    with call:
+    with _traced():
+        call = _Model(model, args, kwargs or {}, input_names, output_names, None)
+        symbols = symbols_of(call, dynamic_axes, dynamic_shapes)
+    with _traced(), call:
         points = Points(call, symbols)
         trace = points.unified()
         model_file, lacking = lowered(trace, points)
@@ -117,14 +119,31 @@ def export(
     return exported
 
 
+@contextmanager
+def _traced() -> Iterator[None]:
+    """What tracing refuses, under the name of the function that was called."""
+    try:
+        yield
+    except OnnxError as error:
+        raise ExportError(str(error).replace("export: ", "runtime.export: ", 1)) from None
+    except ValueError as error:
+        if not str(error).startswith("export: "):
+            raise
+        raise ValueError(f"runtime.{error}") from None
+
+
 def _checked(call: Call, points: Points, data: bytes, names: list[str]) -> list[dict[str, int]]:
     """Compare with eager, bit by bit; raise where a number differs."""
     compiled = CompiledModel(data)
     found = []
     for sizes in points.checks():
         inputs = points.inputs(sizes)
-        expected = call.run(inputs)
-        given = compiled.run(*[inputs[n]._array for n in names])
+        try:
+            given = compiled.run(*[inputs[n]._array for n in names])
+        except RuntimeModelError as error:
+            raise ExportError(f"runtime.export: at {shown(sizes)} the library refuses the model "
+                              f"({error}); nothing was written") from None
+        expected = call.run(inputs)  # afterwards, as it may write into them
         for (name, _, _), a, b in zip(compiled.outputs, expected, given):
             if a.shape != b.shape or a.dtype != b.dtype:
                 raise ExportError(

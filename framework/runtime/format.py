@@ -13,7 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 MAGIC, VERSION = b"FWMODEL\n", 1
-TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "int64": 3, "int32": 4, "bool": 5, "uint8": 6}
+TYPES = {"float32": 0, "float64": 1, "bfloat16": 2, "int64": 3, "int32": 4, "bool": 5, "uint8": 6,
+         "int8": 7}
+MOST_SYMBOLS = 31
 INPUT, CONSTANT, RESULT = range(3)
 
 

@@ -2,6 +2,7 @@
 eager."""
 
 import ctypes
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from ..tensor import Tensor, wrap
 from .format import TYPES
 
 _NAMES = {number: name for name, number in TYPES.items()}
+_DTYPES = {number: np.dtype(BY_NAME[name].numpy) for name, number in TYPES.items()}
+_TYPES = {dtype: number for number, dtype in _DTYPES.items()}
+_MOST_AXES = 12
 _FILE = {"darwin": "libframework.dylib", "win32": "framework.dll"}.get(sys.platform, "libframework.so")
 
 
@@ -33,8 +37,22 @@ class _Port(ctypes.Structure):
         ("name", ctypes.c_char_p),
         ("type", ctypes.c_int),
         ("ndim", ctypes.c_int),
-        ("shape", ctypes.c_int64 * 12),
+        ("shape", ctypes.c_int64 * _MOST_AXES),
     ]
+
+
+class _Request:
+    """A request of the library, and the memory in which calls say what they are given and get."""
+
+    def __init__(self, pointer: Any, inputs: int, outputs: int) -> None:
+        self.pointer = pointer
+        self.why = ctypes.create_string_buffer(480)
+        self.given, self.wanted = (_View * inputs)(), (_View * outputs)()
+        numbers = ctypes.c_int64 * _MOST_AXES
+        self.sizes = [(numbers(), numbers()) for _ in range(inputs)]
+        for view, sizes in zip(self.given, self.sizes):
+            view.shape, view.strides = sizes
+        self.call = (pointer, self.given, inputs, self.wanted, outputs, self.why)
 
 
 class RuntimeModelError(FrameworkError, RuntimeError):
@@ -69,6 +87,7 @@ def _library() -> Any:
         "fw_version",
     ):
         getattr(found, name).restype = ctypes.c_int
+    found.framework_model_bytes.restype = ctypes.c_int64
     found.framework_model_free.restype = found.framework_request_free.restype = None
     _opened.append(found)
     return found
@@ -119,20 +138,24 @@ class CompiledModel:
             )
         request = self._free.pop() if self._free else self._request()
         try:
-            given = (_View * max(len(arrays), 1))(*[_view(a) for a in arrays])
-            wanted = (_View * max(len(self.outputs), 1))()
-            why = ctypes.create_string_buffer(480)
-            if self._lib.framework_model_run(request, given, len(arrays), wanted, len(self.outputs), why):
-                raise RuntimeModelError(f"runtime: {why.value.decode(errors='replace')}")
-            return [_array(v) for v in wanted[: len(self.outputs)]]
+            for view, sizes, a in zip(request.given, request.sizes, arrays):
+                _show(view, sizes, a)
+            if self._lib.framework_model_run(*request.call):
+                raise RuntimeModelError(f"runtime: {request.why.value.decode(errors='replace')}")
+            return [_array(v) for v in request.wanted]
         finally:
             self._free.append(request)
 
-    def _request(self) -> Any:
+    def _request(self) -> "_Request":
         made = ctypes.c_void_p()
         if self._lib.framework_request_new(self._model, ctypes.byref(made)):
             raise MemoryError("runtime: no memory for a request")
-        return made
+        return _Request(made, len(self.inputs), len(self.outputs))
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the model holds, weights that kernels packed included; results lie elsewhere."""
+        return self._lib.framework_model_bytes(self._model)
 
     def __call__(self, *inputs: Tensor) -> Any:
         """A tensor, or a list of them if the model has several outputs.
@@ -149,7 +172,7 @@ class CompiledModel:
     def __del__(self) -> None:
         if getattr(self, "_model", None):
             for request in self._free:
-                self._lib.framework_request_free(request)
+                self._lib.framework_request_free(request.pointer)
             self._lib.framework_model_free(self._model)
             self._model = None  # type: ignore[assignment]
 
@@ -176,15 +199,25 @@ def set_threads(n: int) -> None:
     _library().fw_set_threads(n)
 
 
-def _view(a: np.ndarray) -> _View:
-    sizes = ctypes.c_int64 * max(a.ndim, 1)
-    return _View(a.ctypes.data, TYPES.get(a.dtype.name, 7), a.ndim, sizes(*a.shape), sizes(*a.strides))
+def _show(view: _View, sizes: tuple, a: np.ndarray) -> None:
+    ndim = a.ndim
+    view.data, view.type, view.ndim = a.ctypes.data, _TYPES.get(a.dtype, -1), ndim
+    if ndim <= _MOST_AXES:  # the library refuses more before it looks at them
+        shape, strides = sizes
+        shape[:ndim], strides[:ndim] = a.shape, a.strides
 
 
 def _array(v: _View) -> np.ndarray:
-    shape, strides = v.shape[: v.ndim], v.strides[: v.ndim]
-    dtype = np.dtype(BY_NAME[_NAMES[v.type]].numpy)
+    shape, strides = tuple(v.shape[: v.ndim]), tuple(v.strides[: v.ndim])
+    dtype = _DTYPES[v.type]
+    size = dtype.itemsize * math.prod(shape)
+    rows, step = True, size
+    for n, s in zip(shape, strides):
+        step //= n
+        rows = rows and (s == step or n == 1)
+    if rows:
+        return np.ndarray(shape, dtype, (ctypes.c_char * size).from_address(v.data)).copy()
     reach = sum((n - 1) * s for n, s in zip(shape, strides) if s > 0) + dtype.itemsize
     low = sum((n - 1) * s for n, s in zip(shape, strides) if s < 0)
     raw = (ctypes.c_char * (reach - low)).from_address(v.data + low)
-    return np.array(np.ndarray(tuple(shape), dtype, raw, -low, tuple(strides)))
+    return np.array(np.ndarray(shape, dtype, raw, -low, strides))

@@ -18,9 +18,9 @@ template <class S> bool countable(const S* sizes, int n) {
     return product < int64_t(1) << 56;
 }
 
-enum class Type : int { float32, float64, bfloat16, int64, int32, boolean, uint8, other };
+enum class Type : int { float32, float64, bfloat16, int64, int32, boolean, uint8, int8, other };
 inline int64_t bytes_of(Type t) {
-    constexpr int64_t bytes[] = {4, 8, 2, 8, 4, 1, 1, 1};
+    constexpr int64_t bytes[] = {4, 8, 2, 8, 4, 1, 1, 1, 1};
     return bytes[int(t)];
 }
 

@@ -28,61 +28,100 @@ Planes input_planes(const ConvShape& s) {
     return planes;
 }
 
-template <class T>
-void forward(const ConvShape& s, const T* from, const T* weights, const Epilogue<T>& end, T* to) {
-    Planes planes = input_planes(s);
-    const bool own = own_chunks<T>(planes, s.n, s.channels);
-    PixelProduct<T> product;
-    product.planes = &planes;
-    product.k = s.k();
-    product.groups = s.groups;
-    product.rows = s.group_rows();
-    product.group_from = s.group_channels() * planes.channel;
-    product.epilogue = end;
-    product.to_row = s.pixels();
-    PixelGrid& grid = product.grid;
-    int64_t step = 1;
-    for (int d = conv_dims - 1; d >= 0; --d) {
-        grid.count[d] = s.axis[d].out;
-        grid.from[d] = planes.place[d];
-        grid.to[d] = step;
-        step *= s.axis[d].out;
-    }
-    grid.from_image = planes.image;
-    grid.to_image = s.rows * s.pixels();
-    grid.to_start = 0;
-    grid.merge();
-    for (int64_t c = 0; c < s.group_channels(); ++c) {
-        for (int64_t t = 0; t < s.taps(); ++t) {
-            int64_t at[conv_dims];
-            s.tap(t, at);
-            product.offset.push_back(c * planes.channel + planes.offset(at));
-        }
-    }
-    product.choose();
-    // with few pixels, packing weights costs more than reading them row by row
-    product.packed_a = s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
-    Buffer<T> a(product.packed_a ? s.rows * s.k() : 0), copy(own ? 0 : planes.size);
-    product.a = product.packed_a ? a.data : weights;
-    const int64_t k = s.k(), rows = s.group_rows();
-    if (product.packed_a)
-        pack_weights(a.data, s.groups, rows, k, product.tile_rows, k,
-                     [=](int64_t g, int64_t p) { return weights + g * rows * k + p; });
-    each_chunk(planes, from, s.n, own ? nullptr : copy.data, [&](const T* chunk, int64_t first, int64_t count) {
-        product.run(chunk, to + first * product.grid.to_image, count);
-    });
-}
-
 }  // namespace
 
-template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
-    if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 32)) return winograd(s, x, kernels_of(s, w), end, y);
-        if (depthwise_suits(s)) return depthwise(s, x, w, end, y);
+template <class T> struct Convolution<T>::Product {
+    const ConvShape& s;
+    Planes planes;
+    bool own;  // each thread has its own chunks of the images
+    PixelProduct<T> of;
+
+    explicit Product(const ConvShape& shape) : s(shape), planes(input_planes(shape)) {
+        own = own_chunks<T>(planes, s.n, s.channels);
+        of.planes = &planes;
+        of.k = s.k();
+        of.groups = s.groups;
+        of.rows = s.group_rows();
+        of.group_from = s.group_channels() * planes.channel;
+        of.to_row = s.pixels();
+        PixelGrid& grid = of.grid;
+        int64_t step = 1;
+        for (int d = conv_dims - 1; d >= 0; --d) {
+            grid.count[d] = s.axis[d].out;
+            grid.from[d] = planes.place[d];
+            grid.to[d] = step;
+            step *= s.axis[d].out;
+        }
+        grid.from_image = planes.image;
+        grid.to_image = s.rows * s.pixels();
+        grid.to_start = 0;
+        grid.merge();
+        for (int64_t c = 0; c < s.group_channels(); ++c) {
+            for (int64_t t = 0; t < s.taps(); ++t) {
+                int64_t at[conv_dims];
+                s.tap(t, at);
+                of.offset.push_back(c * planes.channel + planes.offset(at));
+            }
+        }
+        of.choose();
+        // with few pixels, packing weights costs more than reading them row by row
+        of.packed_a = s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
     }
-    forward(s, x, w, end, y);
+
+    void run(const T* x, const T* w, const Epilogue<T>& end, T* y) {
+        of.a = w, of.epilogue = end;
+        Buffer<T> copy(own ? 0 : planes.size);
+        each_chunk(planes, x, s.n, own ? nullptr : copy.data, [&](const T* chunk, int64_t first, int64_t count) {
+            of.run(chunk, y + first * of.grid.to_image, count);
+        });
+    }
+};
+
+template <class T> Convolution<T>::Convolution(const ConvShape& shape) : s(shape), way(Way::product) {
+    if constexpr (sizeof(T) == 4) {
+        if (winograd_suits(s, 32)) way = Way::winograd;
+        else if (depthwise_suits(s)) way = Way::depthwise;
+    }
+    if (way == Way::product) product.reset(new Product(s));
 }
 
+template <class T> Convolution<T>::~Convolution() = default;
+
+template <class T> int64_t Convolution<T>::packed_numbers() const {
+    if (way == Way::winograd) return winograd_packed(s);
+    return way == Way::product && product->of.packed_a ? s.rows * s.k() : 0;
+}
+
+template <class T> std::vector<int64_t> Convolution<T>::packed_form() const {
+    return {int64_t(way), int64_t(sizeof(T)), s.rows, s.groups, s.k(), product ? product->of.tile_rows : 0};
+}
+
+template <class T> void Convolution<T>::pack(const T* w, T* to) const {
+    if constexpr (sizeof(T) == 4)
+        if (way == Way::winograd) return winograd_pack(s, kernels_of(s, w), to);
+    const int64_t k = s.k(), rows = s.group_rows();
+    pack_weights(to, s.groups, rows, k, product->of.tile_rows, k,
+                 [=](int64_t g, int64_t p) { return w + g * rows * k + p; });
+}
+
+template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilogue<T>& end, T* y) {
+    if constexpr (sizeof(T) == 4) {
+        if (way == Way::winograd) return winograd(s, x, w, end, y);
+        if (way == Way::depthwise) return depthwise(s, x, w, end, y);
+    }
+    product->run(x, w, end, y);
+}
+
+template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {
+    Convolution<T> c(s);
+    const int64_t packed = c.packed_numbers();
+    Buffer<T> a(packed);
+    if (packed) c.pack(w, a.data);
+    c.run(x, packed ? a.data : w, end, y);
+}
+
+template class Convolution<float>;
+template class Convolution<double>;
 template void conv_forward(const ConvShape&, const float*, const float*, const Epilogue<float>&, float*);
 template void conv_forward(const ConvShape&, const double*, const double*, const Epilogue<double>&, double*);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <memory>
 
 #include "conv/conv_shape.h"
 
@@ -9,6 +10,23 @@ namespace fw::windows {
 
 // Runs on the pool; called without Python's lock.
 template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y);
+
+// The same for many calls: where windows are read is found out once, and the kernels may be packed before.
+template <class T> class Convolution {
+  public:
+    explicit Convolution(const ConvShape& s);
+    ~Convolution();
+    int64_t packed_numbers() const;           // 0: kernels are read as they lie
+    std::vector<int64_t> packed_form() const; // what the packed kernels depend on, besides them
+    void pack(const T* w, T* to) const;
+    void run(const T* x, const T* w, const Epilogue<T>& end, T* y);  // w: packed, where they are
+
+  private:
+    const ConvShape s;
+    enum class Way { winograd, depthwise, product } way;
+    struct Product;
+    std::unique_ptr<Product> product;
+};
 
 // What a normalisation in evaluation and an activation make of the sums: (y + b - mean) * scale + shift.
 template <class T> struct Ending {

@@ -56,8 +56,8 @@ Tiling<2> output_tiling(const ConvShape& s) {
 
 template <int M> class Forward {
   public:
-    Forward(const ConvShape& shape, const Kernels& w, const Epilogue<float>& end)
-        : s(shape), w(w), end(end), tiling(input_tiling<M>(shape)) {
+    explicit Forward(const ConvShape& shape)
+        : s(shape), tiling(input_tiling<M>(shape)) {
         const int64_t heights = (s.rows + tile_rows - 1) / tile_rows;
         row_tile = (s.rows + heights - 1) / heights;
         const int64_t each = 4 * threads(), unit = tile_cols<float>;
@@ -69,8 +69,7 @@ template <int M> class Forward {
     int64_t weights() const { return places<M> * s.rows * s.channels; }
 
     // For every tile of rows and every place its weights, channel by channel.
-    void take_weights(float* to) {
-        packed = to;
+    void pack(const Kernels& w, float* to) const {
         constexpr int64_t block = 16;
         const int64_t count = (s.rows + row_tile - 1) / row_tile, blocks = (s.channels + block - 1) / block;
         parallel(count * blocks, 4, [&](int64_t begin, int64_t end) {
@@ -79,13 +78,14 @@ template <int M> class Forward {
                 const int64_t first = i % blocks * block, last = std::min(first + block, s.channels);
                 for (int64_t c = first; c < last; ++c)
                     for (int64_t r = 0; r < height; r += n_lanes)
-                        pack(to + row * places<M> * s.channels + c * height + r, s.channels * height, row + r, c,
+                        pack(w, to + row * places<M> * s.channels + c * height + r, s.channels * height, row + r, c,
                              std::min<int64_t>(n_lanes, height - r));
             }
         });
     }
 
-    template <class T> void run(const T* from, T* to) const {
+    template <class T> void run(const float* weights, const Epilogue<float>& then, const T* from, T* to) {
+        packed = weights, end = then;
         const int64_t all = s.n * tiling.each();
         parallel((all + width - 1) / width, 1, [&](int64_t begin, int64_t end) {
             std::vector<Piece<M>> pieces;
@@ -100,13 +100,12 @@ template <int M> class Forward {
   private:
     static constexpr int64_t cache = 512 << 10;  // bytes of a block's tiles of x
     const ConvShape& s;
-    Kernels w;
     Epilogue<float> end;
     Tiling<M> tiling;
     int64_t row_tile, width, step;
     const float* packed = nullptr;
 
-    void pack(float* to, int64_t to_step, int64_t row, int64_t c, int64_t count) const {
+    void pack(const Kernels& w, float* to, int64_t to_step, int64_t row, int64_t c, int64_t count) const {
         float aside[9][n_lanes] = {};
         for (int64_t i = 0; i < count; ++i) {
             const float* from = w.data + (row + i) * w.row + c * w.channel;
@@ -207,10 +206,16 @@ ConvShape gradient_shape(const ConvShape& s) {
 
 template <class T>
 void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<float>& end, T* y) {
-    Forward<side<T>> forward(s, w, end);
+    Forward<side<T>> forward(s);
     Buffer<float> weights(forward.weights());
-    forward.take_weights(weights.data);
-    forward.run(x, y);
+    forward.pack(w, weights.data);
+    forward.run(weights.data, end, x, y);
+}
+
+int64_t winograd_packed(const ConvShape& s) { return Forward<2>(s).weights(); }
+void winograd_pack(const ConvShape& s, const Kernels& w, float* to) { Forward<2>(s).pack(w, to); }
+void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y) {
+    Forward<2>(s).run(packed, end, x, y);
 }
 
 template void winograd(const ConvShape&, const float*, const Kernels&, const Epilogue<float>&, float*);

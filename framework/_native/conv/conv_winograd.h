@@ -35,6 +35,10 @@ bool use_winograd(bool on);  // for tests; what was said before
 // Both run on the pool; they are called without Python's lock.
 template <class T>
 void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<float>& end, T* y);
+// In two steps: the kernels as tiles, for many images (of float).
+int64_t winograd_packed(const ConvShape& s);  // how many numbers
+void winograd_pack(const ConvShape& s, const Kernels& w, float* to);
+void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y);
 void winograd_weights(const ConvShape& s, const float* x, const float* y, float* w);
 
 }  // namespace fw::windows

@@ -21,6 +21,7 @@ template <class T> class Block {
     Block(const Gemm<T>& g, bool direct_a, bool direct_b) : g(g), direct_a(direct_a), direct_b(direct_b) {}
 
     void take_b() {
+        if (g.panels) return;
         int64_t first = direct_b ? g.n / lanes<T> * lanes<T> / tile_cols<T> * tile_cols<T> : 0;
         if (direct_b && g.n % lanes<T> == 0) return;
         T* to = panels_b = scratch<T>(0, (g.n - first + tile_cols<T>) * g.k);
@@ -71,7 +72,9 @@ template <class T> class Block {
     }
 
     void set_b(Tile<T>& t, int64_t j) {
-        if (direct_b && t.cols % lanes<T> == 0) {
+        if (g.panels) {
+            t.b = g.panels + (g.col + j) * g.panel_steps, t.b_step = tile_cols<T>;  // parts begin at panels
+        } else if (direct_b && t.cols % lanes<T> == 0) {
             t.b = g.b + j, t.b_step = g.b_row;
         } else {
             t.b = panels_b + (direct_b ? 0 : j * g.k), t.b_step = tile_cols<T>;
@@ -104,6 +107,7 @@ template <class T> void multiply(const Gemm<T>& whole) {
             Gemm<T> g = part(whole, 0, whole.m, col, std::min(columns, whole.n - col));
             g.a += step * g.a_col;
             g.b += step * g.b_row;
+            if (g.panels) g.panels += step * tile_cols<T>;
             g.k = std::min(steps, whole.k - step);
             g.add = whole.add || step > 0;
             Block<T> block(g, direct_a, direct_b);
@@ -129,7 +133,9 @@ template <class T> void multiply_tiny(const Gemm<T>& g) {
     for (int64_t col = 0; col < g.n; col += tile_cols<T>) {
         int cols = int(std::min<int64_t>(g.n - col, tile_cols<T>));
         Tile<T> t{g.a, g.a_row, g.a_col, g.b + col * g.b_col, g.b_row, g.c + col, g.c_row, g.k, cols, g.add};
-        if (g.b_col != 1 || cols % lanes<T> != 0) {
+        if (g.panels) {
+            t.b = g.panels + col * g.panel_steps, t.b_step = tile_cols<T>;
+        } else if (g.b_col != 1 || cols % lanes<T> != 0) {
             int width = int(ceil_div(cols, lanes<T>)) * lanes<T>;
             pack_panel(panel, width, t.b, cols, g.b_col, g.b_row, g.k);
             t.b = panel, t.b_step = width;
@@ -153,6 +159,29 @@ template <class T> void one(const Gemm<T>& g) {
 }
 
 }  // namespace
+
+template <class T> bool packs_b(const Gemm<T>& g) {
+    if (g.m <= 1 || g.n <= 1 || g.k < 1 || sums_rows(g)) return false;
+    return g.b_col != 1 || !(is_tiny(g) || may_read_b_in_place(g));
+}
+
+template <class T> int64_t panels_size(const Gemm<T>& g) { return ceil_div(g.n, tile_cols<T>) * tile_cols<T> * g.k; }
+
+template <class T> void pack_panels(const Gemm<T>& g, T* to) {
+    parallel(ceil_div(g.n, tile_cols<T>), 1 + (1 << 14) / (g.k * tile_cols<T>), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t first = i * tile_cols<T>, cols = std::min<int64_t>(tile_cols<T>, g.n - first);
+            pack_panel(to + first * g.k, tile_cols<T>, g.b + first * g.b_col, int(cols), g.b_col, g.b_row, g.k);
+        }
+    });
+}
+
+template bool packs_b(const Gemm<float>&);
+template bool packs_b(const Gemm<double>&);
+template int64_t panels_size(const Gemm<float>&);
+template int64_t panels_size(const Gemm<double>&);
+template void pack_panels(const Gemm<float>&, float*);
+template void pack_panels(const Gemm<double>&, double*);
 
 void gemm(const Gemm<float>& g, const Batch& batch) { share_batch(g, batch, one<float>); }
 void gemm(const Gemm<double>& g, const Batch& batch) { share_batch(g, batch, one<double>); }

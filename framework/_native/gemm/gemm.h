@@ -34,6 +34,10 @@ template <class T> struct Gemm {
     bool add = false;
     Finish<T> finish = {};
     int64_t row = 0, col = 0;  // where this part of C begins in the whole
+    // B once more as `pack_panels` writes it, or nullptr; of the whole product, from this part's first step on. It saves
+    // packing, and changes no number.
+    const T* panels = nullptr;
+    int64_t panel_steps = 0;   // of the whole product
 };
 
 // A product for every place of `shape`; the strides say how far the operands move (0: broadcast).
@@ -48,6 +52,12 @@ struct Batch {
         return n;
     }
 };
+
+// Whether a product of these sizes packs its B at every call; how many numbers the panels of B are; and the panels, for
+// many products with one B.
+template <class T> bool packs_b(const Gemm<T>& g);
+template <class T> int64_t panels_size(const Gemm<T>& g);  // which can be counted if 16 times B can
+template <class T> void pack_panels(const Gemm<T>& g, T* to);
 
 void gemm(const Gemm<float>& g, const Batch& batch = {});
 void gemm(const Gemm<double>& g, const Batch& batch = {});

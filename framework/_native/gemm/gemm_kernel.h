@@ -53,10 +53,14 @@ template <class T> FW_INLINE void store_first(T* p, Vec<T> v, int64_t n) {
     for (int i = 0; i < lanes<T>; ++i)
         if (i < n) p[i] = v[i];
 }
-#if defined(FW_AVX2)  // a store under a mask takes longer than one of all numbers, also where it stores them all
+#if defined(FW_AVX2)  // a store under a mask takes three times as long as several stores on some processors
 FW_INLINE Vec<float> load_first(const float* p, int64_t n) { return load_part(p, n); }
 FW_INLINE void store_first(float* p, Vec<float> v, int64_t n) {
-    n == lanes<float> ? store(p, v) : store_part<float>(p, v, n);
+    if (n == lanes<float>) return store(p, v);
+    __m128 low = _mm256_castps256_ps128((__m256)v);
+    if (n & 4) _mm_storeu_ps(p, low), low = _mm256_extractf128_ps((__m256)v, 1), p += 4;
+    if (n & 2) _mm_storel_pi(reinterpret_cast<__m64*>(p), low), low = _mm_movehl_ps(low, low), p += 2;
+    if (n & 1) _mm_store_ss(p, low);
 }
 #endif
 #endif
@@ -80,6 +84,9 @@ template <class T> struct Tile {
 
 // Any tile of 1 to tile_rows rows and 1 to tile_cols columns. All of them take seconds to compile: once, in tiles.cpp.
 template <class T> void run_tile(int rows, const Tile<T>& t);
+
+// The same of 3 or 4 tiles of one row and whole vectors, with one A: alone each would wait for its own sums.
+template <class T> void run_rows(int count, const Tile<T>* t);
 
 // -- packing --------------------------------------------------------------------------------------
 

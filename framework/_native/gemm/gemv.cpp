@@ -220,6 +220,12 @@ template <class T> bool matrix_times_vector(const Gemm<T>& g) {  // n == 1
     return true;
 }
 
+// Few rows or columns, of so many steps that summing up is cheaper than packing.
+template <class T> bool is_thin(const Gemm<T>& g) {
+    const int64_t few = std::min(g.m, g.n);
+    return few <= MOST && few * STEPS_PER_ROW <= g.k && few * g.k <= NEAR;
+}
+
 template <class T> bool choose(const Gemm<T>& g) {
     if (g.k == 0) return false;
     bool side_a = g.a_col == 1 || g.k == 1, side_b = g.b_row == 1 || g.k == 1;
@@ -229,8 +235,7 @@ template <class T> bool choose(const Gemm<T>& g) {
     }
     if (g.m == 1) return vector_times_matrix(g);
     if (g.n == 1) return matrix_times_vector(g);
-    int64_t few = std::min(g.m, g.n);
-    if (few > MOST || few * STEPS_PER_ROW > g.k || few * g.k > NEAR) return false;
+    if (!is_thin(g)) return false;
     int64_t row = g.k;  // of the gathered matrix
     if (g.m <= g.n && side_b) {
         const T* a = side_a ? (row = g.a_row, g.a) : gathered(g.a, g.a_col, g.k, g.a_row, g.m);
@@ -249,5 +254,7 @@ template <class T> bool choose(const Gemm<T>& g) {
 
 bool try_gemv(const Gemm<float>& g) { return choose(g); }
 bool try_gemv(const Gemm<double>& g) { return choose(g); }
+bool sums_rows(const Gemm<float>& g) { return is_thin(g); }
+bool sums_rows(const Gemm<double>& g) { return is_thin(g); }
 
 }  // namespace fw

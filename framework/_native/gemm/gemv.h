@@ -9,4 +9,8 @@ namespace fw {
 bool try_gemv(const Gemm<float>& g);
 bool try_gemv(const Gemm<double>& g);
 
+// Whether `try_gemv` would sum up row by row, if operands lie so.
+bool sums_rows(const Gemm<float>& g);
+bool sums_rows(const Gemm<double>& g);
+
 }  // namespace fw

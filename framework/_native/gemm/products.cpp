@@ -124,8 +124,29 @@ int64_t Product::size() const {
     return all;
 }
 
-template <class T> void Product::run_as(T* out) const {
+template <class T> Gemm<T> Product::gemm_of(T* out) const {
     Gemm<T> g{m, n, k, static_cast<const T*>(a), a_row, a_col, static_cast<const T*>(b), b_row, b_col, out, n};
+    g.panels = static_cast<const T*>(packed), g.panel_steps = k;
+    return g;
+}
+
+int64_t Product::packed_bytes() const {
+    for (int d = 0; d < batch.ndim; ++d)
+        if (batch.b[d]) return 0;
+    const bool countable = double(n) * double(k) < 1e15;
+    if (!countable || !size()) return 0;
+    if (type == Type::float32) return packs_b(gemm_of<float>(nullptr)) ? panels_size(gemm_of<float>(nullptr)) * 4 : 0;
+    if (type == Type::float64) return packs_b(gemm_of<double>(nullptr)) ? panels_size(gemm_of<double>(nullptr)) * 8 : 0;
+    return 0;
+}
+
+void Product::pack(void* to) const {
+    if (type == Type::float32) pack_panels(gemm_of<float>(nullptr), static_cast<float*>(to));
+    else pack_panels(gemm_of<double>(nullptr), static_cast<double*>(to));
+}
+
+template <class T> void Product::run_as(T* out) const {
+    Gemm<T> g = gemm_of(out);
     std::vector<T> room;
     if (bias) g.finish.col_bias = spread<T>(*bias, n, room);
     if constexpr (!std::is_same<T, Bf16>::value) {

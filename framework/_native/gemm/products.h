@@ -24,6 +24,13 @@ class Product {
     double multiplications() const { return double(m) * double(n) * double(k) * double(batch.size()); }
     void run(void* out) const;    // row by row without gaps
 
+    // The right operand in the order in which it is read, where it is one matrix for all of the batch that many products
+    // share: how many bytes that takes (0: it is read as it lies), writing it, and where it is from then on.
+    int64_t packed_bytes() const;
+    std::vector<int64_t> packed_form() const { return {int64_t(type), n, k, b_row, b_col}; }  // what it depends on
+    void pack(void* to) const;
+    const void* packed = nullptr;
+
   private:
     int64_t m = 0, n = 0, k = 0;  // of each of the batch
     const void *a, *b;
@@ -33,6 +40,7 @@ class Product {
     Batch batch;
 
     bool set(const View& x, const View& y, bool turned, bool drop_row, bool drop_col);
+    template <class T> Gemm<T> gemm_of(T* out) const;
     template <class T> void run_as(T* out) const;
 };
 

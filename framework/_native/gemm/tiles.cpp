@@ -76,6 +76,33 @@ template <class T> void run_tile(int rows, const Tile<T>& t) {
     tiles<T>.at[t.a_row == 1][rows - 1][(t.cols - 1) / lanes<T>](t);
 }
 
+template <class T, int N> void row_of_each(const Tile<T>* t) {
+    constexpr int V = tile_vectors;
+    Vec<T> sum[N][1][V];
+    const T* b[N];
+#pragma GCC unroll 4
+    for (int g = 0; g < N; ++g) {
+        b[g] = t[g].b;
+#pragma GCC unroll 8
+        for (int j = 0; j < V; ++j) sum[g][0][j] = Vec<T>{};
+    }
+    const T* a = t->a;
+    for (int64_t p = t->k; p > 0; --p, a += t->a_step) {
+        const Vec<T> va = splat(*a);
+#pragma GCC unroll 4
+        for (int g = 0; g < N; ++g) {
+#pragma GCC unroll 8
+            for (int j = 0; j < V; ++j) sum[g][0][j] = fma<T>(va, load(b[g] + j * lanes<T>), sum[g][0][j]);
+            b[g] += t[g].b_step;
+        }
+    }
+    for (int g = 0; g < N; ++g) store_tile<T, 1, V>(t[g], sum[g]);
+}
+
+template <class T> void run_rows(int count, const Tile<T>* t) {
+    count == 3 ? row_of_each<T, 3>(t) : row_of_each<T, 4>(t);
+}
+
 // -- packing --------------------------------------------------------------------------------------
 
 // lanes rows of `src` (those from `rows` on count as 0), `steps` numbers of each, transposed to `to`.
@@ -122,6 +149,8 @@ void pack_panel(T* to, int width, const T* src, int rows, int64_t row, int64_t s
 
 template void run_tile(int, const Tile<float>&);
 template void run_tile(int, const Tile<double>&);
+template void run_rows(int, const Tile<float>*);
+template void run_rows(int, const Tile<double>*);
 template void pack_panel(float*, int, const float*, int, int64_t, int64_t, int64_t);
 template void pack_panel(double*, int, const double*, int, int64_t, int64_t, int64_t);
 

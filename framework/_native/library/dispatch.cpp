@@ -70,6 +70,7 @@ FW_PUBLIC fw_status framework_model_read(const void* bytes, size_t count, framew
 FW_PUBLIC void framework_model_free(framework_model* model) {
     if (chosen()) chosen()->model_free(model);
 }
+FW_PUBLIC int64_t framework_model_bytes(const framework_model* model) { return chosen() ? chosen()->model_bytes(model) : 0; }
 FW_PUBLIC int framework_model_inputs(const framework_model* model) { return chosen() ? chosen()->model_inputs(model) : 0; }
 FW_PUBLIC int framework_model_outputs(const framework_model* model) {
     return chosen() ? chosen()->model_outputs(model) : 0;

@@ -28,7 +28,7 @@ typedef enum {
 
 typedef enum {
     FW_FLOAT32 = 0, FW_FLOAT64 = 1, FW_BFLOAT16 = 2, /* of kernels; models have the others, too */
-    FW_INT64 = 3, FW_INT32 = 4, FW_BOOL = 5, FW_UINT8 = 6
+    FW_INT64 = 3, FW_INT32 = 4, FW_BOOL = 5, FW_UINT8 = 6, FW_INT8 = 7
 } fw_type;
 
 typedef struct {
@@ -167,6 +167,9 @@ typedef struct {
 fw_status framework_model_load(const char* path, framework_model** model, framework_message* why);
 fw_status framework_model_read(const void* bytes, size_t count, framework_model** model, framework_message* why);
 void framework_model_free(framework_model* model); /* after its requests; NULL is no model and fine */
+/* Bytes that the model holds: its constants, and weights in the order in which kernels read them, which the first run at
+ * sizes that want them so makes, once for all requests. Results lie in the requests. */
+int64_t framework_model_bytes(const framework_model* model);
 int framework_model_inputs(const framework_model* model);
 int framework_model_outputs(const framework_model* model);
 fw_status framework_model_input(const framework_model* model, int i, framework_port* port);

@@ -1,10 +1,11 @@
 // Text from a GPT of characters, without Python.
 //
 //     c++ -std=c++17 generate.cpp -I. -L.. -lframework -Wl,-rpath,.. -o generate
-//     ./generate gpt.fwk characters.txt "To be" 200
+//     ./generate gpt.fwk characters.txt "To be" 200 [LENGTH]
 //
 // The model takes (1, length) positions in the alphabet, whose characters stand in characters.txt one after another, and
-// gives (1, length, characters) scores. The most likely character comes next, and so on.
+// gives (1, length, characters) scores. The most likely character comes next, and so on. LENGTH: how many characters it looks
+// back on at most, 128 unless the model has one length.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -22,7 +23,7 @@
 }
 
 int main(int argc, char** argv) {
-    if (argc != 5) fail("usage: generate gpt.fwk characters.txt PROMPT COUNT");
+    if (argc != 5 && argc != 6) fail("usage: generate gpt.fwk characters.txt PROMPT COUNT [LENGTH]");
     framework_message why;
     framework_model* loaded = nullptr;
     if (framework_model_load(argv[1], &loaded, &why) != FW_OK) fail(why.text);
@@ -43,7 +44,9 @@ int main(int argc, char** argv) {
         text.push_back(int64_t(at));
     }
     if (text.empty()) fail("the prompt is empty");
-    const size_t longest = port.shape[1] < 0 ? 128 : size_t(port.shape[1]);  // what the model sees at once
+    const int given = argc > 5 ? std::atoi(argv[5]) : 128;
+    if (given < 1) fail("a length of 1 at least");
+    const size_t longest = size_t(port.shape[1] < 0 ? given : port.shape[1]);  // what the model sees at once
     for (int left = std::atoi(argv[4]); left > 0; --left) {
         const size_t length = std::min(text.size(), longest);
         const int64_t shape[] = {1, int64_t(length)}, strides[] = {int64_t(8 * length), 8};

@@ -121,6 +121,7 @@ fw_status read(const void* bytes, size_t count, framework_model** model, framewo
 }
 
 void drop(framework_model* model) { delete model; }
+int64_t bytes(const framework_model* model) { return model ? model->model->data_bytes + model->model->packed.bytes() : 0; }
 int inputs(const framework_model* model) { return model ? int(model->model->inputs.size()) : 0; }
 int outputs(const framework_model* model) { return model ? int(model->model->outputs.size()) : 0; }
 

@@ -25,7 +25,7 @@ struct Kind {
     int64_t bytes;
 };
 const Kind kinds[] = {{"<f4", FW_FLOAT32, 4}, {"<f8", FW_FLOAT64, 8}, {"<i8", FW_INT64, 8}, {"<i4", FW_INT32, 4},
-                      {"|b1", FW_BOOL, 1}, {"|u1", FW_UINT8, 1}};
+                      {"|b1", FW_BOOL, 1}, {"|u1", FW_UINT8, 1}, {"|i1", FW_INT8, 1}};
 
 struct Array {
     std::vector<char> data;

@@ -137,7 +137,7 @@ extern "C" {
 extern const FwTable FW_TABLE(FW_SET);
 const FwTable FW_TABLE(FW_SET) = {FW_TEXT(FW_SET), fw::threads, fw::set_thread_count, fw::set_allocator,
                                   fw::matmul, fw::linear, fw::softmax_of, fw::draw, fw::run_alone,
-                                  fw::models::load, fw::models::read, fw::models::drop, fw::models::inputs,
+                                  fw::models::load, fw::models::read, fw::models::drop, fw::models::bytes, fw::models::inputs,
                                   fw::models::outputs, fw::models::input, fw::models::output, fw::models::new_request,
                                   fw::models::drop_request, fw::models::run};
 }

@@ -27,6 +27,7 @@ struct FwTable {
     fw_status (*model_load)(const char* path, framework_model** model, framework_message* why);
     fw_status (*model_read)(const void* bytes, size_t count, framework_model** model, framework_message* why);
     void (*model_free)(framework_model* model);
+    int64_t (*model_bytes)(const framework_model* model);
     int (*model_inputs)(const framework_model* model);
     int (*model_outputs)(const framework_model* model);
     fw_status (*model_input)(const framework_model* model, int i, framework_port* port);
@@ -45,6 +46,7 @@ namespace fw::models {  // model.cpp
 fw_status load(const char* path, framework_model** model, framework_message* why);
 fw_status read(const void* bytes, size_t count, framework_model** model, framework_message* why);
 void drop(framework_model* model);
+int64_t bytes(const framework_model* model);
 int inputs(const framework_model* model);
 int outputs(const framework_model* model);
 fw_status input(const framework_model* model, int i, framework_port* port);

@@ -1,58 +1,11 @@
-// group_norm and instance_norm: each row is a group of channels of one sample. With R rows of n numbers, row r
-// holds `each` channels of `length` numbers, the first of which is channel (r % groups) * each.
+// group_norm and instance_norm of NumPy arrays, and their backward.
 #include <memory>
 
+#include "norm/group_forward.h"
 #include "norm/norm_bind.h"
 
 namespace fw {
 namespace {
-
-struct GroupForm {
-    int64_t rows, n, groups, each, length;
-    double eps;
-
-    int64_t statistics() const { return rows; }
-    int64_t weights() const { return channels(); }
-    int64_t channels() const { return groups * each; }
-    int64_t channel(int64_t r) const { return r % groups * each; }
-};
-
-// -- forward --------------------------------------------------------------------------------------
-
-template <class T> struct GroupForward {
-    const T *x, *weight, *bias;
-    T *y, *mean, *var;
-    GroupForm form;
-
-    template <bool Past> void row(int64_t r) const {
-        const T* from = x + r * form.n;
-        Moments m = moments<true>(from, form.n);
-        mean[r] = T(m.mean);
-        var[r] = T(m.var);
-        T rstd = rstd_of<T>(m.var, form.eps);
-        for (int64_t k = 0; k < form.each; ++k) {
-            const int64_t c = form.channel(r) + k;
-            segment<Past>(from + k * form.length, y + r * form.n + k * form.length, mean[r],
-                    weight ? rstd * weight[c] : rstd, bias ? bias[c] : T(0));
-        }
-    }
-
-    template <bool Past> FW_INLINE void segment(const T* from, T* to, T centre, T scale, T shift) const {
-        Vec<T> c = splat(centre), k = splat(scale), s = splat(shift);
-        vectors<T>(0, form.length, [&](int64_t i, auto part, int) {
-            put_as<Past>(to + i, fma<T>(take(from + i, part) - c, k, s), part);
-        });
-    }
-
-    void run() const {
-        choosing_caches(y, form.rows * form.n, form.length, [&](auto past) {
-            parallel(form.rows, grain_of(form.n), [&](int64_t begin, int64_t end) {
-                for (int64_t r = begin; r < end; ++r) row<past.value>(r);
-                if (past.value) settle();
-            });
-        });
-    }
-};
 
 // -- backward -------------------------------------------------------------------------------------
 //
@@ -124,7 +77,7 @@ template <class T> struct GroupBackward {
 struct GroupNorm {
     static constexpr bool centred = true;
     using Form = GroupForm;
-    template <class T> using Forward = GroupForward<T>;
+    template <class T> using Forward = fw::GroupForward<T>;
     template <class T> using Backward = GroupBackward<T>;
 
     // `per` is the shape that the weights broadcast from: 1 for the samples, the groups, their channels, 1 ...

@@ -1,40 +1,21 @@
-// Images (n, c, h, w) and volumes (n, c, d, h, w) read at given places, and both gradients. The formulas without the
-// extension are in framework/ops/image/grid_sample.py.
+#include "pooling/grid_sample.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "base/pool.h"
-#include "bind/array.h"
 
 namespace fw::sampling {
 namespace {
 
-enum class Mode { linear, nearest, cubic };
-enum class Padding { zeros, border, reflection };
-
 constexpr int64_t BLOCK = 64;  // places whose neighbours are found together
-constexpr int MOST_DIMS = 3, MOST_TAPS = 16;
+constexpr int MOST_TAPS = 16;
 constexpr int64_t CHANNELS = 8;  // that share the neighbours on the way back
 
 // The neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
 template <class T> struct Line {
     int64_t at[4];
     T weight[4], slope[4];
-};
-
-struct Shape {
-    int64_t n = 1, channels = 1, plane = 1, count = 1, size[MOST_DIMS] = {1, 1, 1};
-    int dims = 2;
-    Mode mode = Mode::linear;
-    Padding padding = Padding::zeros;
-    bool align = false;
-
-    int along() const { return mode == Mode::linear ? 2 : mode == Mode::nearest ? 1 : 4; }
-    int taps() const {
-        int t = 1;
-        for (int d = 0; d < dims; ++d) t *= along();
-        return t;
-    }
 };
 
 // The coordinate folded back into the image, and its slope there.
@@ -169,7 +150,9 @@ template <class T> void read_plane(const Taps<T>& t, int taps, const T* x, T* y,
     std::copy(sum, sum + n, y);
 }
 
-template <class T> void read(const Shape& s, const T* x, const T* grid, T* y) {
+}  // namespace
+
+template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* grid, T* y) {
     const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
     const int taps = s.taps();
     parallel(s.n * blocks, std::max<int64_t>(1, 4096 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
@@ -184,7 +167,7 @@ template <class T> void read(const Shape& s, const T* x, const T* grid, T* y) {
 }
 
 // To the image: planes are written by one thread each.
-template <class T> void spread(const Shape& s, const T* g, const T* grid, T* gx) {
+template <class T> void Sampling<T>::spread(const Shape& s, const T* g, const T* grid, T* gx) {
     const int64_t groups = (s.channels + CHANNELS - 1) / CHANNELS;
     const int taps = s.taps();
     parallel(s.n * groups, 1, [&](int64_t begin, int64_t end) {
@@ -210,7 +193,7 @@ template <class T> void spread(const Shape& s, const T* g, const T* grid, T* gx)
 }
 
 // To the places: a sum over channels for each neighbour, then over neighbours.
-template <class T> void turn(const Shape& s, const T* g, const T* x, const T* grid, T* out) {
+template <class T> void Sampling<T>::turn(const Shape& s, const T* g, const T* x, const T* grid, T* out) {
     const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
     const int taps = s.taps();
     parallel(s.n * blocks, std::max<int64_t>(1, 2048 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
@@ -236,82 +219,28 @@ template <class T> void turn(const Shape& s, const T* g, const T* x, const T* gr
     });
 }
 
-bool read_shape(Shape& s, const Array& x, const Array& grid, const std::string& mode, const std::string& padding,
-                bool align) {
-    if (!x.is_float() || !grid.usable() || grid.type() != x.type()) return false;
-    const int d = x.ndim();
-    if ((d != 4 && d != 5) || grid.ndim() != d || !x.size() || !grid.size()) return false;
-    s.dims = d - 2, s.n = x.shape(0), s.channels = x.shape(1), s.align = align;
-    if (grid.shape(0) != s.n || grid.shape(d - 1) != s.dims) return false;
-    for (int k = 0; k < s.dims; ++k) {
-        s.plane *= s.size[k] = x.shape(k + 2);
-        s.count *= grid.shape(k + 1);
+template struct Sampling<float>;
+template struct Sampling<double>;
+
+bool Shape::read(int ndim, const int64_t* x, const int64_t* grid, const std::string& mode_name,
+                 const std::string& padding_name, bool align_corners) {
+    if ((ndim != 4 && ndim != 5) || !countable(x, ndim) || !countable(grid, ndim)) return false;
+    dims = ndim - 2, n = x[0], channels = x[1], align = align_corners;
+    if (grid[0] != n || grid[ndim - 1] != dims || n < 1 || channels < 1) return false;
+    for (int k = 0; k < dims; ++k) {
+        if (x[k + 2] < 1 || grid[k + 1] < 1) return false;
+        plane *= size[k] = x[k + 2];
+        count *= grid[k + 1];
     }
-    if (mode == "bilinear") s.mode = Mode::linear;
-    else if (mode == "nearest") s.mode = Mode::nearest;
-    else if (mode == "bicubic" && d == 4) s.mode = Mode::cubic;
+    if (mode_name == "bilinear") mode = Mode::linear;
+    else if (mode_name == "nearest") mode = Mode::nearest;
+    else if (mode_name == "bicubic" && ndim == 4) mode = Mode::cubic;
     else return false;
-    if (padding == "zeros") s.padding = Padding::zeros;
-    else if (padding == "border") s.padding = Padding::border;
-    else if (padding == "reflection") s.padding = Padding::reflection;
+    if (padding_name == "zeros") padding = Padding::zeros;
+    else if (padding_name == "border") padding = Padding::border;
+    else if (padding_name == "reflection") padding = Padding::reflection;
     else return false;
     return true;
 }
 
-std::vector<npy_intp> result_shape(const Array& x, const Array& grid) {
-    std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
-    for (int d = 2; d < x.ndim(); ++d) shape[size_t(d)] = grid.shape(d - 1);
-    return shape;
-}
-
-template <class F> void by_type(const Array& x, F&& f) {
-    if (x.is<float>()) f(float{});
-    else f(double{});
-}
-
-nb::object grid_sample(Array x, Array grid, const std::string& mode, const std::string& padding, bool align) {
-    Shape s;
-    if (!read_shape(s, x, grid, mode, padding, align)) return not_implemented();
-    InRows image(x), places(grid);
-    NewArray out = new_array(x.ndim(), result_shape(x, grid).data(), x.type());
-    {
-        Release release(out.size() * 8);
-        by_type(x, [&](auto t) {
-            using T = decltype(t);
-            read(s, image.data<T>(), places.data<T>(), out.data<T>());
-        });
-    }
-    return give(out);
-}
-
-// The gradients of image and places; of what is not wanted an empty array.
-nb::object grid_sample_grad(Array g, Array x, Array grid, const std::string& mode, const std::string& padding,
-                            bool align, const std::vector<bool>& wanted) {
-    Shape s;
-    if (wanted.size() != 2 || !read_shape(s, x, grid, mode, padding, align) || !g.usable() || g.type() != x.type()) return not_implemented();
-    const std::vector<npy_intp> shape = result_shape(x, grid);
-    if (g.ndim() != x.ndim() || !std::equal(shape.begin(), shape.end(), g.shape())) return not_implemented();
-    InRows image(x), places(grid), given(g);
-    const npy_intp none = 0;
-    NewArray gx = wanted[0] ? like(x) : new_array(1, &none, x.type());
-    NewArray gp = wanted[1] ? like(grid) : new_array(1, &none, x.type());
-    {
-        Release release(g.size() * 8);
-        by_type(x, [&](auto t) {
-            using T = decltype(t);
-            if (wanted[0]) spread(s, given.data<T>(), places.data<T>(), gx.data<T>());
-            if (wanted[1]) turn(s, given.data<T>(), image.data<T>(), places.data<T>(), gp.data<T>());
-        });
-    }
-    return nb::make_tuple(give(gx), give(gp));
-}
-
-FW_BIND(m) {
-    m.def("grid_sample", &grid_sample, nb::arg("x"), nb::arg("grid"), nb::arg("mode"), nb::arg("padding"),
-          nb::arg("align"));
-    m.def("grid_sample_grad", &grid_sample_grad, nb::arg("g"), nb::arg("x"), nb::arg("grid"), nb::arg("mode"),
-          nb::arg("padding"), nb::arg("align"), nb::arg("wanted"));
-}
-
-}  // namespace
 }  // namespace fw::sampling

@@ -54,14 +54,14 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
     return load(v);
 }
 
-template <class T> struct Best {
+template <class T, bool Places> struct Best {
     Vec<T> value;
     Mask<T> place;
 
     FW_INLINE void look(Vec<T> v, Int<T> k) {
-        Mask<T> better = (v > value) | ((v != v) & (value == value));
+        const Mask<T> better = ~(v <= value) & (value == value);
         value = better ? v : value;
-        place = better ? Mask<T>{} + k : place;
+        if (Places) place = better ? Mask<T>{} + k : place;
     }
 };
 
@@ -72,7 +72,7 @@ template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, in
 }
 
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
-template <class T, class P, int K>
+template <class T, class P, int K, bool Places>
 void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest, P* where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     const int64_t kernel = K ? K : z.kernel;
@@ -81,7 +81,7 @@ void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest,
     for (int64_t p = 0; p < z.out; p += lanes<T>) {
         const int64_t n = std::min<int64_t>(lanes<T>, z.out - p), begin = at + p * z.stride;
         const bool whole = begin + last <= from.readable;
-        Best<T> best{spaced(from.data + begin, z.stride, n, whole), Mask<T>{}};
+        Best<T, Places> best{spaced(from.data + begin, z.stride, n, whole), Mask<T>{}};
         Int<T> k = 0;
         for (int64_t i = 0; i < x.kernel; ++i) {
             for (int64_t j = 0; j < y.kernel; ++j) {
@@ -93,12 +93,16 @@ void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest,
         }
         if (n == lanes<T>) {
             if (largest) store(largest + p, best.value);
-            if (where) store_places<T>(where + p, best.place, lanes<T>);
+            if (Places) store_places<T>(where + p, best.place, lanes<T>);
         } else {
             if (largest) store_first(largest + p, best.value, n);
-            if (where) store_places<T>(where + p, best.place, n);
+            if (Places) store_places<T>(where + p, best.place, n);
         }
     }
+}
+
+template <class T, class P, bool Places> auto line_of(int64_t kernel) {
+    return kernel == 2 ? max_line<T, P, 2, Places> : kernel == 3 ? max_line<T, P, 3, Places> : max_line<T, P, 0, Places>;
 }
 
 }  // namespace
@@ -106,7 +110,7 @@ void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest,
 template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where) {
     const bool copies = s.overhangs();
     const PoolAxis& z = s.axis[2];
-    auto line = z.kernel == 2 ? max_line<T, P, 2> : z.kernel == 3 ? max_line<T, P, 3> : max_line<T, P, 0>;
+    auto line = where ? line_of<T, P, true>(z.kernel) : line_of<T, P, false>(z.kernel);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* in = x + plane * s.in_size();

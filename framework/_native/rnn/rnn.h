@@ -45,10 +45,18 @@ struct Steps {
 template <class T> class Panels {
   public:
     Panels(const T* w, int64_t groups, int64_t width, int64_t k, int64_t row, int64_t step)
-        : k(k), width(width), blocks((width + tile_cols<T> - 1) / tile_cols<T>) {
+        : Panels(nullptr, width, k) {
         static thread_local ThreadScratch memory;
-        T* to = static_cast<T*>(memory.at_least(size_t(groups * blocks * k) * tile_cols<T> * sizeof(T)));
+        T* to = static_cast<T*>(memory.at_least(size_t(numbers(groups)) * sizeof(T)));
+        pack(to, w, groups, row, step);
         panels = to;
+    }
+    // Those that `pack` wrote before.
+    Panels(const T* ready, int64_t width, int64_t k)
+        : k(k), width(width), blocks((width + tile_cols<T> - 1) / tile_cols<T>), panels(ready) {}
+
+    int64_t numbers(int64_t groups) const { return groups * blocks * k * tile_cols<T>; }
+    void pack(T* to, const T* w, int64_t groups, int64_t row, int64_t step) const {
         parallel(groups * blocks, std::max<int64_t>(1, PIECE / (k * tile_cols<T>)), [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 int64_t group = i / blocks, block = i % blocks;
@@ -63,10 +71,8 @@ template <class T> class Panels {
     // c = a B (+ c) in the columns of one block; c points to the first of them.
     void multiply(int64_t group, int64_t block, const T* a, int64_t a_row, int64_t rows, T* c, int64_t c_row,
                   bool add) const {
-        Tile<T> t;
-        t.b = panels + (group * blocks + block) * k * tile_cols<T>;
-        t.b_step = tile_cols<T>, t.a_row = a_row, t.a_step = 1, t.c_row = c_row;
-        t.k = k, t.cols = columns(block), t.add = add;
+        Tile<T> t = tile(group, block, c_row, add);
+        t.a_row = a_row;
         for (int64_t left = (rows + tile_rows - 1) / tile_rows, done = 0; left > 0; --left) {
             int high = int((rows - done) / left);
             t.a = a + done * a_row, t.c = c + done * c_row;
@@ -75,9 +81,27 @@ template <class T> class Panels {
         }
     }
 
+    // One row with the panels of all gates at once, of which each would wait for its own sums.
+    template <class Cell> void multiply_row(int64_t block, const T* a, T* c, int64_t c_row) const {
+        Tile<T> t[Cell::gates];
+        for (int g = 0; g < Cell::gates; ++g) {
+            t[g] = tile(g, block, c_row, Cell::adds(g));
+            t[g].a = a, t[g].a_row = 1, t[g].c = c + Cell::place(g) * width;
+        }
+        run_rows(Cell::gates, t);
+    }
+
     const int64_t k, width, blocks;
 
   private:
+    Tile<T> tile(int64_t group, int64_t block, int64_t c_row, bool add) const {
+        Tile<T> t;
+        t.b = panels + (group * blocks + block) * k * tile_cols<T>;
+        t.b_step = tile_cols<T>, t.a_step = 1, t.c_row = c_row;
+        t.k = k, t.cols = columns(block), t.add = add;
+        return t;
+    }
+
     const T* panels;
 };
 
@@ -99,7 +123,12 @@ void forward(const Steps& steps, const Panels<T>& w, const Cell& cell, const T* 
         T* gates = cell.a + steps.start[s] * row;
         each_block(w, steps.size[s] * w.k * width * Cell::gates, [&](int64_t block) {
             int64_t j = block * tile_cols<T>;
-            for (int g = 0; g < Cell::gates; ++g) {
+            bool several = false;
+            if constexpr (Cell::gates > 2) {
+                several = steps.size[s] == 1 && w.columns(block) == tile_cols<T>;
+                if (several) w.template multiply_row<Cell>(block, known ? y + steps.start[s - 1] * width : h0, gates + j, row);
+            }
+            for (int g = 0; g < Cell::gates && !several; ++g) {
                 T* c = gates + Cell::place(g) * width + j;
                 bool add = Cell::adds(g);
                 const T* left = known ? y + steps.start[s - 1] * width : nullptr;

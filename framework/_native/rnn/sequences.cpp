@@ -18,17 +18,24 @@ template <class T> struct Bias {
 };
 
 // What the gates of all steps get from the inputs, in rows of `row` numbers.
-template <class T> void from_inputs(const Sequence<T>& s, int64_t gates, const T* bias, T* to, int64_t row) {
+template <class T> Gemm<T> of_inputs(const Sequence<T>& s, int64_t gates) {
     Gemm<T> g = {};
     g.m = s.steps.rows, g.n = gates * s.width, g.k = s.in;
     g.a = s.x, g.a_row = s.in, g.a_col = 1;
     g.b = s.w_ih, g.b_row = 1, g.b_col = s.in;
+    if (s.packed) g.panels = s.packed + Panels<T>(nullptr, s.width, s.width).numbers(gates), g.panel_steps = s.in;
+    return g;
+}
+
+template <class T> void from_inputs(const Sequence<T>& s, int64_t gates, const T* bias, T* to, int64_t row) {
+    Gemm<T> g = of_inputs(s, gates);
     g.c = to, g.c_row = row;
     if (bias) g.finish = finish<T, Identity>(nullptr, bias);
     gemm(g);
 }
 
 template <class T> Panels<T> state_weights(const Sequence<T>& s, int64_t gates) {
+    if (s.packed) return Panels<T>(s.packed, s.width, s.width);
     return Panels<T>(s.w_hh, gates, s.width, s.width, s.width, 1);
 }
 
@@ -39,6 +46,16 @@ template <bool Rectified, class T> void plain(const Sequence<T>& s, T* y, T* h) 
 }
 
 }  // namespace
+
+template <class T> int64_t Sequence<T>::packed_numbers(int64_t gates) const {
+    return Panels<T>(nullptr, width, width).numbers(gates) + panels_size(of_inputs(*this, gates));
+}
+
+template <class T> void Sequence<T>::pack(int64_t gates, T* to) const {
+    const Panels<T> state(nullptr, width, width);
+    state.pack(to, w_hh, gates, width, 1);
+    pack_panels(of_inputs(*this, gates), to + state.numbers(gates));
+}
 
 template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, T* h) {
     rectified ? plain<true>(s, y, h) : plain<false>(s, y, h);
@@ -59,6 +76,7 @@ template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates) 
 }
 
 #define FW_OF(T)                                                             \
+    template struct Sequence<T>;                                             \
     template void rnn_forward(const Sequence<T>&, bool, T*, T*);             \
     template void lstm_forward(const Sequence<T>&, T*, T*, T*, T*, T*);      \
     template void gru_forward(const Sequence<T>&, T*, T*, T*);

@@ -12,6 +12,10 @@ template <class T> struct Sequence {
     const Steps& steps;
     const T *x, *h0, *w_ih, *w_hh, *b_ih, *b_hh;
     int64_t in, width;
+    const T* packed = nullptr;  // the weights as `pack` writes them, for many sequences
+
+    int64_t packed_numbers(int64_t gates) const;
+    void pack(int64_t gates, T* to) const;
 };
 
 // y: rows of all steps; h: the last states. gates: 4 width numbers of each row, for backward; cells: width. c: the first cell

@@ -1,5 +1,6 @@
 // Convolutions and pooling.
 #include "conv/conv_forward.h"
+#include "conv/conv_transposed.h"
 #include "pooling/pool2d.h"
 #include "runtime/operations.h"
 
@@ -15,30 +16,56 @@ bool is_float(const Tensor& t) { return t.type == Type::float32 || t.type == Typ
 // body(a number of the tensor's type), which is float or double
 template <class F> auto by_float(const Tensor& t, F&& body) { return t.type == Type::float32 ? body(float{}) : body(double{}); }
 
-struct Convolution {
+struct Layer {
     windows::ConvShape shape;
     const Tensor *x, *w, *bias, *norm[4], *y;
     double eps;
     bool relu;
 };
 
-template <class T> Run convolve(const Convolution& c) {
+// The kernels as they are read; as they lie, where they are no constants.
+template <class T> const T* packed_kernels(Packed& packed, const Layer& c, const windows::Convolution<T>& conv) {
+    const T* w = c.w->at<T>();
+    const int64_t n = conv.packed_numbers();
+    if (!n || !c.w->constant()) return nullptr;
+    return static_cast<const T*>(packed.of(w, conv.packed_form(), n * int64_t(sizeof(T)),
+                                           [&](void* to) { conv.pack(w, static_cast<T*>(to)); }));
+}
+
+template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolution<T>> conv, const T* kernels) {
     struct Ready {
-        std::vector<T> room;
+        std::vector<T> room, packed;
         windows::Epilogue<T> end;
     };
     auto ready = std::make_shared<Ready>();
     auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
     const windows::Ending<T> ending{numbers(c.norm[0]), numbers(c.norm[1]), numbers(c.norm[2]), numbers(c.norm[3]),
                                     c.eps, c.relu};
-    const bool fixed = !c.norm[0] || (c.norm[0]->buffer < 0 && c.norm[1]->buffer < 0);
+    const bool fixed = !c.norm[0] || (c.norm[0]->constant() && c.norm[1]->constant());
     auto set = [=] { ready->end = ending.epilogue(numbers(c.bias), c.shape.rows, ready->room); };
     if (fixed) set();
-    return [c, ready, fixed, set] {
+    const bool packs = !kernels && conv->packed_numbers();
+    if (packs) ready->packed.resize(size_t(conv->packed_numbers()));
+    const T* w = packs ? ready->packed.data() : kernels ? kernels : c.w->at<T>();
+    return [=] {
         if (!fixed) set();
-        windows::conv_forward<T>(c.shape, c.x->at<T>(), c.w->at<T>(), ready->end, c.y->at<T>());
+        if (packs) conv->pack(c.w->at<T>(), ready->packed.data());
+        conv->run(c.x->at<T>(), w, ready->end, c.y->at<T>());
     };
 }
+
+template <class T> Bind convolution(Packed& packed, const Layer& c) {
+    auto conv = std::make_shared<windows::Convolution<T>>(c.shape);
+    const T* kernels = packed_kernels(packed, c, *conv);
+    return [=]() -> Run { return convolve<T>(c, conv, kernels); };
+}
+
+// stride, padding and dilation of n dimensions, from number `at` on
+struct Moves {
+    Sizes stride, padding, dilation;
+    Moves(const Call& c, size_t at, size_t n)
+        : stride(c.numbers(at, at + n)), padding(c.numbers(at + n, at + 2 * n)), dilation(c.numbers(at + 2 * n, at + 3 * n)) {}
+};
 
 }  // namespace
 
@@ -48,12 +75,12 @@ void conv(Call& c) {
     const int64_t d = c.number(0);
     c.must(d >= 1 && d <= windows::conv_dims, "another number of dimensions");
     c.expect(7, size_t(3 * d + 3), 1, 1);
-    Convolution v{};
+    Layer v{};
     v.x = &c.rows(0), v.w = &c.rows(1), v.bias = c.rows_or_none(2);
     const size_t n = size_t(d);
     c.must(is_float(*v.x) && v.w->type == v.x->type, "another type");
-    c.must(windows::conv_shape(v.shape, sizes(*v.x), sizes(*v.w), c.numbers(1, 1 + n), c.numbers(1 + n, 1 + 2 * n),
-                               c.numbers(1 + 2 * n, 1 + 3 * n), c.number(1 + 3 * n)),
+    const Moves m(c, 1, n);
+    c.must(windows::conv_shape(v.shape, sizes(*v.x), sizes(*v.w), m.stride, m.padding, m.dilation, c.number(1 + 3 * n)),
            "shapes that do not fit");
     auto takes = [&](const Tensor* t) {
         c.must(!t || (t->type == v.x->type && t->ndim == 1 && t->shape[0] == v.shape.rows), "a bias or norm that does not fit");
@@ -65,21 +92,74 @@ void conv(Call& c) {
     Sizes out = {v.shape.n, v.shape.rows};
     for (int64_t i = windows::conv_dims - d; i < windows::conv_dims; ++i) out.push_back(v.shape.axis[i].out);
     v.y = &c.make(0, v.x->type, int(out.size()), out.data());
-    c.then([v]() -> Run { return v.x->type == Type::float32 ? convolve<float>(v) : convolve<double>(v); });
+    c.then(v.x->type == Type::float32 ? convolution<float>(c.packed(), v) : convolution<double>(c.packed(), v));
+}
+
+constexpr int64_t MOST_STRIDE = 4096;  // each place between two windows is looked at on its own
+
+// operands: results of a convolution, its kernels. numbers: the number of dimensions, stride, padding and dilation of each,
+// groups, and the sizes of the images that are wanted, which a convolution by these kernels makes of that shape
+void transposed(Call& c) {
+    const int64_t d = c.number(0);
+    c.must(d >= 1 && d <= windows::conv_dims, "another number of dimensions");
+    const size_t n = size_t(d);
+    c.expect(2, 4 * n + 2, 0, 1);
+    const Tensor &y = c.rows(0), &w = c.rows(1);
+    c.must(is_float(y) && w.type == y.type && w.ndim == d + 2 && y.ndim == d + 2, "another type or number of dimensions");
+    const Moves m(c, 1, n);
+    const int64_t groups = c.number(1 + 3 * n);
+    Sizes images = c.numbers(2 + 3 * n, 2 + 4 * n);
+    int64_t channels = 0;
+    c.must(groups > 0 && !__builtin_mul_overflow(groups, w.shape[1], &channels), "groups that do not fit");
+    images.insert(images.begin(), {y.shape[0], channels});
+    for (size_t i = 0; i < n; ++i) c.must(m.stride[i] <= MOST_STRIDE, "a stride that large");
+    windows::ConvShape shape;
+    c.must(windows::conv_shape(shape, images, sizes(w), m.stride, m.padding, m.dilation, groups) && shape.rows == y.shape[1],
+           "shapes that do not fit");
+    for (size_t i = 0; i < n; ++i)
+        c.must(shape.axis[windows::conv_dims - n + i].out == y.shape[i + 2], "results of another size");
+    const Tensor& x = c.make(0, y.type, int(images.size()), images.data());
+    c.then([shape, &y, &w, &x]() -> Run {
+        return [shape, &y, &w, &x] {
+            by_float(y, [&](auto t) {
+                using T = decltype(t);
+                windows::conv_transposed<T>(shape, y.at<T>(), w.at<T>(), x.at<T>());
+            });
+        };
+    });
 }
 
 namespace {
 
-// numbers: how many dimensions windows have; their size, stride, padding, dilation, and how many there are, in each
+// How many windows: as many as there are wholly inside, or (ceil_mode) one more if it begins inside.
+constexpr int64_t INSIDE = -1, BEGINNING = -2;
+
+int64_t count_of(int64_t given, int64_t in, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+    if (given != INSIDE && given != BEGINNING) return given;
+    int64_t reach, room = in + 2 * std::min(padding, MOST_NUMBERS);
+    if (kernel < 1 || stride < 1 || stride > MOST_NUMBERS || padding < 0 || dilation < 1 ||
+        __builtin_mul_overflow(kernel - 1, dilation, &reach) || reach >= room)
+        return 0;
+    room -= reach + 1;
+    if (given == INSIDE) return room / stride + 1;
+    const int64_t count = room / stride + (room % stride != 0) + 1;
+    return (count - 1) >= (in + padding + stride - 1) / stride ? count - 1 : count;
+}
+
+// numbers: how many dimensions windows have; their size, stride, padding, dilation, and how many there are (or one of the
+// above), in each
 windows::PoolShape windows_of(Call& c, const Tensor& x, Sizes& out) {
     const int64_t d = c.number(0);
     c.must(d >= 1 && d <= windows::conv_dims && x.ndim >= d, "another number of dimensions");
     const size_t n = size_t(d);
     c.must(c.step.numbers.size() >= 1 + 5 * n, "windows without sizes");
     windows::PoolShape shape;
+    const Sizes kernel = c.numbers(1, 1 + n);
+    const Moves m(c, 1 + n, n);
     out = c.numbers(1 + 4 * n, 1 + 5 * n);
-    c.must(is_float(x) && windows::pool_shape(shape, sizes(x), c.numbers(1, 1 + n), c.numbers(1 + n, 1 + 2 * n),
-                                              c.numbers(1 + 2 * n, 1 + 3 * n), c.numbers(1 + 3 * n, 1 + 4 * n), out),
+    for (size_t i = 0; i < n; ++i)
+        out[i] = count_of(out[i], x.shape[x.ndim - int(n - i)], kernel[i], m.stride[i], m.padding[i], m.dilation[i]);
+    c.must(is_float(x) && windows::pool_shape(shape, sizes(x), kernel, m.stride, m.padding, m.dilation, out),
            "windows that do not fit");
     out = windows::pooled(sizes(x), out);
     return shape;

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/scratch.h"
 #include "base/view.h"
 #include "library/framework.h"
 
@@ -58,6 +62,22 @@ struct Output {
     std::string name;
 };
 
+// What kernels make of constants once, for all plans and requests: weights in the order in which they are read.
+class Packed {
+  public:
+    // `bytes` bytes that `make` wrote, by now or before, from the constant at `numbers`. form: all that they depend on.
+    const void* of(const void* numbers, std::vector<int64_t> form, int64_t bytes, const std::function<void(void*)>& make);
+    int64_t bytes() const;
+
+  private:
+    struct Piece {
+        Scratch memory;  // from the allocator that the caller may choose
+        int64_t bytes = 0;
+    };
+    mutable std::mutex busy;
+    std::map<std::pair<const void*, std::vector<int64_t>>, Piece> pieces;
+};
+
 struct Model {
     std::vector<std::string> symbols;
     std::vector<Size> sizes;
@@ -67,6 +87,9 @@ struct Model {
     std::vector<Output> outputs;
     std::vector<int> last_use;  // of each value: the last step that reads it, the number of steps for outputs
     std::unique_ptr<char, void (*)(void*)> data{nullptr, nullptr};  // of constants, at a multiple of 64
+    int64_t data_bytes = 0;
+
+    mutable Packed packed;
 
     const char* constant(const Value& v) const { return data.get() + v.place; }
 };

@@ -63,6 +63,26 @@ void copy(const Tensor& from, const Tensor& to) {
     moving::copy_block(b, int(bytes_of(from.type)), from.data, to.data);
 }
 
+const void* Packed::of(const void* numbers, std::vector<int64_t> form, int64_t bytes,
+                       const std::function<void(void*)>& make) {
+    if (bytes > MOST_ROOM) refuse(FW_NO_MEMORY, "weights of " + std::to_string(bytes) + " bytes");
+    std::lock_guard<std::mutex> lock(busy);
+    form.push_back(bytes);
+    Piece& piece = pieces[{numbers, std::move(form)}];
+    if (piece.bytes != bytes) {
+        make(piece.memory.at_least(size_t(bytes)));
+        piece.bytes = bytes;
+    }
+    return piece.memory.at_least(0);
+}
+
+int64_t Packed::bytes() const {
+    std::lock_guard<std::mutex> lock(busy);
+    int64_t sum = 0;
+    for (const auto& one : pieces) sum += one.second.bytes;
+    return sum;
+}
+
 // -- one step -------------------------------------------------------------------------------------
 
 void Call::must(bool good, const char* why) const {
@@ -92,6 +112,12 @@ std::vector<int64_t> Call::numbers(size_t begin, size_t end) const {
     std::vector<int64_t> found;
     for (size_t i = begin; i < end; ++i) found.push_back(number(i));
     return found;
+}
+
+bool Call::name_size(int64_t symbol, int64_t size) {
+    if (symbol < 0 || symbol >= int64_t(plan.of_symbols.size()) || plan.given[size_t(symbol)]) return false;
+    plan.of_symbols[size_t(symbol)] = size;
+    return true;
 }
 
 Tensor& Call::own(Type type, int ndim, const int64_t* shape, int last) {
@@ -150,7 +176,8 @@ const Tensor& Call::rows(size_t i) {
 
 // -- the plan -------------------------------------------------------------------------------------
 
-Plan::Plan(const Model& m, std::vector<int64_t> symbols, const Outside* outside) : model(m), of_symbols(std::move(symbols)) {
+Plan::Plan(const Model& m, std::vector<int64_t> symbols, const Outside* outside)
+    : model(m), given(std::move(symbols)), of_symbols(given) {
     values.assign(m.values.size(), nullptr);
     for (size_t i = 0; i < m.values.size(); ++i) {
         const Value& v = m.values[i];

@@ -26,6 +26,7 @@ struct Tensor {
     int64_t size() const;
     int64_t bytes() const { return size() * bytes_of(type); }
     bool in_rows() const { return view().contiguous(); }
+    bool constant() const { return buffer < 0; }
     void like(const Tensor& o);  // without gaps, the dimensions in the order in which those of `o` lie
     void rows();            // sets the strides to those of an array row by row
     template <class T> T* at() const { return reinterpret_cast<T*>(data); }
@@ -48,7 +49,7 @@ class Plan {
     void run();  // what is in `input` becomes what is in `output`
     Tensor& input(size_t i) { return *values[size_t(model.inputs[i])]; }
     const Tensor& output(size_t i) const { return *values[size_t(model.outputs[i].value)]; }
-    const std::vector<int64_t>& symbols() const { return of_symbols; }
+    const std::vector<int64_t>& symbols() const { return given; }  // of the inputs
     int64_t bytes() const { return room; }
 
   private:
@@ -65,7 +66,8 @@ class Plan {
     void deliver(const Outside& outside);
 
     const Model& model;
-    const std::vector<int64_t> of_symbols;
+    const std::vector<int64_t> given;
+    std::vector<int64_t> of_symbols;  // and those of results that were measured
     std::deque<Tensor> tensors;
     std::vector<Tensor*> values;
     std::vector<Buffer> buffers;
@@ -98,6 +100,9 @@ class Call {
     // Result i as a part of an operand's memory, with shape and strides to be set; `checked` when they are.
     Tensor& part_of(size_t i, const Tensor& whole);
     Tensor& room(int64_t bytes);        // for the step's own use
+    // A symbol that no input gives becomes a size; false where there is none, or where it is another one already.
+    bool name_size(int64_t symbol, int64_t size);
+    Packed& packed() const { return plan.model.packed; }
     void then(Bind bind) { plan.binds.push_back(std::move(bind)); }
 
     // Copies a tensor's elements into one row by row, before what is said next.

@@ -12,11 +12,16 @@ void check_size(const Call& c, const Tensor& a, const Tensor& b) {
     c.must(double(a.size()) * double(b.size()) < double(int64_t(1) << 62), "a result of too many elements");
 }
 
-void multiply(Call& c, Product& product, std::function<void(Product&)> again) {
+// y: the right operand, whose constants are packed once for all products with as many steps and columns.
+void multiply(Call& c, Product& product, const Tensor& y, std::function<void(Product&)> again) {
     const Tensor& out = c.make(0, product.type, product.ndim, product.shape);
-    c.then([&out, again = std::move(again)]() -> Run {
+    const int64_t bytes = y.constant() ? product.packed_bytes() : 0;
+    const void* packed = nullptr;
+    if (bytes) packed = c.packed().of(y.data, product.packed_form(), bytes, [&](void* to) { product.pack(to); });
+    c.then([&out, packed, again = std::move(again)]() -> Run {
         auto ready = std::make_shared<Product>();
         again(*ready);
+        ready->packed = packed;
         return [ready, again, &out] { ready->run(out.data); };  // `again` has what the product points to
     });
 }
@@ -29,7 +34,7 @@ void matmul(Call& c) {
     check_size(c, a, b);
     Product product;
     c.must(product.matmul(a.view(), b.view()), "shapes that do not fit");
-    multiply(c, product, [&a, &b](Product& p) { p.matmul(a.view(), b.view()); });
+    multiply(c, product, b, [&a, &b](Product& p) { p.matmul(a.view(), b.view()); });
 }
 
 // numbers: whether relu follows
@@ -47,7 +52,7 @@ void linear(Call& c) {
     };
     Product product;
     c.must(set(product), "shapes that do not fit");
-    multiply(c, product, set);
+    multiply(c, product, w, set);
 }
 
 // numbers: the dimension, whether its logarithm is wanted

@@ -127,7 +127,7 @@ void read_values(Cursor& c, Model& m, uint64_t data) {
     for (int64_t n = c.count(); n > 0; --n) {
         Value v;
         v.kind = Kind(c.word(0, 2, "the kind of a value"));
-        v.type = Type(c.word(0, FW_UINT8, "the type of a value"));
+        v.type = Type(c.word(0, FW_INT8, "the type of a value"));
         v.name = c.text();
         if (v.kind != Kind::result) {
             for (int64_t d = c.word(0, MOST_AXES, "a number of dimensions"); d > 0; --d)
@@ -219,6 +219,7 @@ std::unique_ptr<Model> read_model(const void* given, size_t count) {
     read_steps(c, *m);
     if (!c.done() || m->outputs.empty()) damaged("what follows its outputs");
     m->data = {static_cast<char*>(aligned(count - h.data)), std::free};
+    m->data_bytes = int64_t(count - h.data);
     std::memcpy(m->data.get(), bytes + h.data, count - h.data);
     return m;
 }

@@ -25,11 +25,22 @@ struct Recurrent {
     std::shared_ptr<rnn::Steps> steps;
 };
 
-template <class T> Run recurrent_as(const Recurrent& r) {
-    return [r] {
-        auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
-        const rnn::Sequence<T> s{*r.steps, r.x->at<T>(), r.h0->at<T>(), r.w_ih->at<T>(), r.w_hh->at<T>(),
-                                 numbers(r.b_ih), numbers(r.b_hh), r.in, r.width};
+template <class T> rnn::Sequence<T> sequence(const Recurrent& r, const void* packed) {
+    auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
+    return {*r.steps, r.x->at<T>(), r.h0->at<T>(), r.w_ih->at<T>(), r.w_hh->at<T>(), numbers(r.b_ih), numbers(r.b_hh),
+            r.in, r.width, static_cast<const T*>(packed)};
+}
+
+template <class T> const void* packed_weights(Packed& packed, const Recurrent& r) {
+    if (!r.w_ih->constant() || !r.w_hh->constant()) return nullptr;
+    const rnn::Sequence<T> s = sequence<T>(r, nullptr);
+    return packed.of(s.w_ih, {int64_t(r.x->type), r.gates, r.width, r.in, intptr_t(s.w_hh)},
+                     s.packed_numbers(r.gates) * int64_t(sizeof(T)), [&](void* to) { s.pack(r.gates, static_cast<T*>(to)); });
+}
+
+template <class T> Run recurrent_as(const Recurrent& r, const void* packed) {
+    return [r, packed] {
+        const rnn::Sequence<T> s = sequence<T>(r, packed);
         switch (r.layer) {
             case Layer::lstm:
                 std::memcpy(r.c->data, r.c0->data, size_t(r.c0->bytes()));
@@ -71,7 +82,10 @@ void recurrent(Call& c, Layer layer) {
     if (cell) r.c = &c.make(2, r.x->type, 2, r.h0->shape);
     if (cell || layer == Layer::gru) r.kept = &c.room(wide[0] * wide[1] * item);
     if (cell) r.cells = &c.room(of_y[0] * of_y[1] * item);
-    c.then([r]() -> Run { return r.x->type == Type::float32 ? recurrent_as<float>(r) : recurrent_as<double>(r); });
+    const void* packed = item == 4 ? packed_weights<float>(c.packed(), r) : packed_weights<double>(c.packed(), r);
+    c.then([r, packed]() -> Run {
+        return r.x->type == Type::float32 ? recurrent_as<float>(r, packed) : recurrent_as<double>(r, packed);
+    });
 }
 
 template <class T, bool Centred>

@@ -1,5 +1,9 @@
 // Sums, means and extremes over dimensions; batch norms with given statistics; conversions.
+#include <limits>
+#include <type_traits>
+
 #include "norm/batch.h"
+#include "norm/group_forward.h"
 #include "reduce/totals.h"
 #include "runtime/operations.h"
 
@@ -48,12 +52,32 @@ template <class T> Run normed(const BatchForm& f, const Tensor* const (&t)[5], c
             to = y.at<T>()] { batch_fixed<T>(f, x, mean, var, w, b, to); };
 }
 
+template <class T>
+Run group_normed(const GroupForm& form, const Tensor& x, const Tensor* w, const Tensor* b, const Tensor& y, const Tensor& mean,
+                 const Tensor& var) {
+    auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
+    const GroupForward<T> ready{x.at<T>(), numbers(w), numbers(b), y.at<T>(), mean.at<T>(), var.at<T>(), form};
+    return [ready] { ready.run(); };
+}
+
+// What no whole number is becomes what processors make of it: the lowest one of 4 or 8 bytes, and of that the last byte.
+template <class To, class From> To converted(From v) {
+    if constexpr (std::is_same<To, bool>::value) return v != 0;
+    else if constexpr (std::is_floating_point<From>::value && std::is_integral<To>::value) {
+        using Wide = std::conditional_t<sizeof(To) == 8, int64_t, int32_t>;
+        constexpr From most = sizeof(To) == 8 ? From(9223372036854775808.0) : From(2147483648.0);
+        return To(v >= -most && v < most ? Wide(v) : std::numeric_limits<Wide>::min());
+    } else {
+        return To(v);
+    }
+}
+
 template <class From, class To> void convert(const Tensor& x, const Tensor& y) {
     const int64_t n = y.size();
     const From* from = x.at<From>();
     To* to = y.at<To>();
     parallel(n, 1 << 14, [=](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) to[i] = To(from[i]);
+        for (int64_t i = begin; i < end; ++i) to[i] = converted<To>(from[i]);
     });
 }
 
@@ -63,6 +87,7 @@ template <class To> void convert_to(const Tensor& x, const Tensor& y) {
         case Type::float64: return convert<double, To>(x, y);
         case Type::int64: return convert<int64_t, To>(x, y);
         case Type::int32: return convert<int32_t, To>(x, y);
+        case Type::int8: return convert<int8_t, To>(x, y);
         default: return convert<uint8_t, To>(x, y);
     }
 }
@@ -90,16 +115,43 @@ void batch_norm(Call& c) {
     });
 }
 
-// numbers: the type, float32 or float64
+// operands: x (N, groups, ...), weight, bias, of the channels. numbers: how many channels a group has; reals: eps
+void group_norm(Call& c) {
+    c.expect(3, 1, 1, 1);
+    const Tensor &x = c.rows(0), *w = c.rows_or_none(1), *b = c.rows_or_none(2);
+    const int64_t each = c.number(0);
+    c.must((x.type == Type::float32 || x.type == Type::float64) && x.ndim >= 3, "another type, or no groups");
+    GroupForm form{x.shape[0] * x.shape[1], 0, x.shape[1], each, 0, c.step.reals[0]};
+    form.n = x.size() / form.rows;
+    c.must(each > 0 && form.n % each == 0, "channels that do not fit");
+    form.length = form.n / each;
+    for (const Tensor* t : {w, b})
+        c.must(!t || (t->type == x.type && t->size() == form.channels()), "weights that do not fit");
+    const Tensor& y = c.make(0, x.type, x.ndim, x.shape);
+    const Tensor &mean = c.room(form.rows * bytes_of(x.type)), &var = c.room(form.rows * bytes_of(x.type));
+    c.then([=, &x, &y, &mean, &var]() -> Run {
+        if (x.type == Type::float32) return group_normed<float>(form, x, w, b, y, mean, var);
+        return group_normed<double>(form, x, w, b, y, mean, var);
+    });
+}
+
+// numbers: the type
 void cast(Call& c) {
     c.expect(1, 1, 0, 1);
     const Tensor& x = c.rows(0);
     const int64_t type = c.number(0);
-    c.must(x.type != Type::bfloat16 && (type == FW_FLOAT32 || type == FW_FLOAT64), "another type");
+    c.must(x.type != Type::bfloat16 && type >= 0 && type < int64_t(Type::other) && type != FW_BFLOAT16, "another type");
     const Tensor& y = c.make(0, Type(type), x.ndim, x.shape);
     c.then([&x, &y]() -> Run {
-        if (y.type == Type::float32) return [&x, &y] { convert_to<float>(x, y); };
-        return [&x, &y] { convert_to<double>(x, y); };
+        switch (y.type) {
+            case Type::float32: return [&x, &y] { convert_to<float>(x, y); };
+            case Type::float64: return [&x, &y] { convert_to<double>(x, y); };
+            case Type::int64: return [&x, &y] { convert_to<int64_t>(x, y); };
+            case Type::int32: return [&x, &y] { convert_to<int32_t>(x, y); };
+            case Type::boolean: return [&x, &y] { convert_to<bool>(x, y); };
+            case Type::int8: return [&x, &y] { convert_to<int8_t>(x, y); };
+            default: return [&x, &y] { convert_to<uint8_t>(x, y); };
+        }
     });
 }
 

@@ -43,15 +43,20 @@ bool strides_of(const Tensor& x, int ndim, const int64_t* shape, int64_t* stride
 
 }  // namespace
 
-// numbers: the new shape
+// numbers: the new shape; one size may be -1, which follows from the others
 void reshape(Call& c) {
     c.must(c.step.inputs.size() == 1 && c.step.outputs.size() == 1, "another number of operands");
     const Tensor& x = c.in(0);
-    const std::vector<int64_t> shape = c.numbers(0, c.step.numbers.size());
+    std::vector<int64_t> shape = c.numbers(0, c.step.numbers.size());
     c.must(shape.size() <= size_t(MOST_AXES), "too many dimensions");
     int64_t count = 1;
     bool good = true;
-    for (int64_t n : shape) good = good && n > 0 && !__builtin_mul_overflow(count, n, &count);
+    int64_t* open = nullptr;
+    for (int64_t& n : shape) {
+        if (n == -1 && !open) open = &n;
+        else good = good && n > 0 && !__builtin_mul_overflow(count, n, &count);
+    }
+    if (open && good && x.size() % count == 0) count *= *open = x.size() / count;
     c.must(good && count == x.size(), "a shape of another number of elements");
     int64_t strides[MOST_AXES];
     if (strides_of(x, int(shape.size()), shape.data(), strides)) {
@@ -98,6 +103,25 @@ void slice(Call& c) {
         if (given == -1) continue;
         y.shape[y.ndim] = count, y.strides[y.ndim++] = step * x.strides[d];
     }
+}
+
+// numbers: a dimension; the size of windows along it, the step between them, and between their elements. A dimension of the
+// windows' elements comes last
+void windows(Call& c) {
+    c.expect(1, 4, 0, 1);
+    const Tensor& x = c.in(0);
+    const int64_t dim = c.number(0), size = c.number(1), step = c.number(2), within = c.number(3);
+    c.must(dim >= 0 && dim < x.ndim && x.ndim < MOST_AXES, "no such dimension");
+    const int64_t n = x.shape[dim];
+    int64_t reach;
+    c.must(size > 0 && step > 0 && step <= MOST_NUMBERS && within > 0 && !__builtin_mul_overflow(size - 1, within, &reach) && reach < n,
+           "windows that do not fit");
+    Tensor& y = c.part_of(0, x);
+    y.shape[dim] = (n - reach - 1) / step + 1, y.strides[dim] = x.strides[dim] * step;
+    y.shape[y.ndim] = size, y.strides[y.ndim++] = x.strides[dim] * within;
+    int64_t count = 1;
+    for (int d = 0; d < y.ndim; ++d)
+        c.must(!__builtin_mul_overflow(count, y.shape[d], &count) && count <= MOST_NUMBERS, "windows of too many elements");
 }
 
 // numbers: the new shape; dimensions of one element are repeated, new ones come first

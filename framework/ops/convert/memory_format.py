@@ -32,7 +32,7 @@ def batch_copy(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 
 # a copy with the channels side by side
-channels_last_op = Op("channels_last", "x", onnx="x",
+channels_last_op = Op("channels_last", "x", onnx="x", runtime="channels_last(x)",
                       kernel=_last_kernel, infer=lambda x: x, jvp="linear", moves=True,
                       batch=batch_copy,
                       vjp={"x": lambda g: g})
@@ -46,7 +46,8 @@ def _preserved_kernel(xp: Any, x: Any) -> Any:
 
 
 # a copy with its dimensions in the same order in memory
-preserved_op = Op("preserved", "x", kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
+preserved_op = Op("preserved", "x", runtime="contiguous(x)",
+                  kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
                   batch=batch_copy, vjp={"x": lambda g: g})
 
 

@@ -149,7 +149,7 @@ def _places_and_maxima(x: Tensor, d: int, out: tuple) -> tuple[Tensor, Tensor]:
 
 
 _whole = Whole("adaptive_max_pool", "x", lambda x, *, d, out: _places_and_maxima(x, d, out)[0],
-               onnx="adaptive_max(x, d, out)")
+               onnx="adaptive_max(x, d, out)", runtime="adaptive_max(x, out)")
 
 
 @public("nn.functional")

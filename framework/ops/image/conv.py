@@ -257,6 +257,7 @@ conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, g
 gives_gradients_a_place(conv)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
+                     runtime="transposed(y, w, x_shape, stride, padding, dilation, groups)",
                      kernel=_input_grad_kernel, native="conv_input_grad", device=cuda.conv_input_grad,
                      batch=batch_conv_input_grad,
                      rounds="conv_input_grad_bf16",

@@ -50,6 +50,7 @@ def _unfold_infer(x: Meta, *, kernel: tuple, stride: tuple, padding: tuple, dila
 
 
 unfold_op = Op("nn_unfold", "x", onnx="columns(x, kernel, stride, padding, dilation)",
+               runtime="columns(x, kernel, stride, padding, dilation)",
                batch=merged(), kernel=_unfold_kernel, native="unfold", infer=_unfold_infer, jvp="linear",
                vjp={"x": lambda g, x_shape, kernel, stride, padding, dilation: fold_op(
                    g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})

@@ -205,7 +205,8 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
     return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)
 
 
-_whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, padding, align)")
+_whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, padding, align)",
+               runtime="sampled(x, grid, mode, padding, align)")
 
 
 def _has_kernel(input: Tensor, grid: Tensor) -> bool:

@@ -57,6 +57,7 @@ int8_conv = Op(
     "x w scale b",
     arguments="input weight weight_scale bias",
     onnx="convolution_of_int8(x, w, scale, b, stride, padding, dilation, groups, input_scale, input_zero)",
+    runtime="int8_conv(x, w, scale, b, stride, padding, dilation, groups, input_scale, input_zero)",
     native="int8_conv",
     kernel=_kernel,
     infer=_infer,

@@ -181,6 +181,6 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
     return Meta(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
 
 
-resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)",
+resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)", runtime="resampled(x, dim, plan, back)",
               batch=merged(), kernel=_resample_kernel, cpu=_resample_cpu, infer=_resample_infer, jvp="linear",
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

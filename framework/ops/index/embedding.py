@@ -199,7 +199,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     return one_hot_op.run(input, count=num_classes)
 
 
-one_hot_op = Op("one_hot", "x", onnx="one_hot(x, count)",
+one_hot_op = Op("one_hot", "x", onnx="one_hot(x, count)", runtime="one_hot(x, count)",
                 native="one_hot", infer=lambda x, *, count: Meta((*x.shape, count), int64),
                 batch=leading,
                 kernel=lambda xp, x, *, count: (x[..., None] == xp.arange(count)).astype(int64.numpy,

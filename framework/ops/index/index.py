@@ -192,6 +192,7 @@ def batch_mask(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 
 index_op = Op("index", "x index", onnx="indexed(x, index, dims)", real_indices=True,
+              runtime="indexed(x, index, dims)",
               masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               batch=batch_index,
               native="index", device=cuda.take_at,

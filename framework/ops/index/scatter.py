@@ -51,6 +51,7 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
 
 
 gather_op = Op("gather", "x index", onnx="GatherElements(x, index, axis=dim)",
+               runtime="gathered(x, index, dim)",
                batch=along("dim"), masks=True, jvp="linear", native="gather",
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
@@ -62,6 +63,7 @@ ungather = Op("ungather", "x index",
               infer=lambda x, index, *, dim, shape: Meta(shape, x.dtype),
               vjp={"x": lambda g, index, dim: gather_op(g, index, dim=dim)})
 scatter_op = Op("scatter", "x src index", onnx="scattered(x, index, src, dim)",
+                runtime="scattered(x, src, index, dim)",
                 masks=True, kernel=_scatter_kernel, jvp="linear",
                 batch=along("dim"),
                 native="scatter",

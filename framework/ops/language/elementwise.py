@@ -55,6 +55,7 @@ class Elementwise(Op):
     complex: whether complex numbers are taken; without it they are refused, as NumPy orders them, say,
         where mathematics does not.
     onnx: an ONNX operator that computes it, where that is shorter than the expression in ONNX's operators.
+    runtime: what it is in a model file, where the program of its expression does not do.
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
     """
@@ -63,7 +64,8 @@ class Elementwise(Op):
                  ufunc: str | None = None, vjp: dict[str, str] | str | None = None, jvp: str | None = None,
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  arguments: str | None = None, writes: str | None = None,
-                 onnx: str | None = None, of_anything: bool = False) -> None:
+                 onnx: str | None = None, runtime: str | None = None,
+                 of_anything: bool = False) -> None:
         self.expr = expr
         self.result = result
         self.complex = complex
@@ -81,6 +83,7 @@ class Elementwise(Op):
         self._device_kernel: DeviceKernel | None = None
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments, onnx=onnx,
+                         runtime=runtime,
                          loose_from=NEVER, bare=True, batch=by_element,  # the result lies as the inputs do
                          cpu=self._first_cpu, rounded=None if _native.module is None else self._rounded,
                          device=self._on_device)

@@ -89,6 +89,7 @@ int8_linear = Op(
     "x w scale b",
     arguments="input weight weight_scale bias",
     onnx="linear_of_int8(x, w, scale, b, input_scale, input_zero)",
+    runtime="int8_linear(x, w, scale, b, input_scale, input_zero)",
     native="int8_linear",
     kernel=_kernel,
     infer=_infer,

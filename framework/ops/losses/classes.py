@@ -54,7 +54,8 @@ def _put_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None, classes: in
     return out.reshape(target.shape[0], classes, *target.shape[1:])
 
 
-pick_class = Op("pick_class", "x target", onnx="picked(x, target, ignore)", batch=merged(),
+pick_class = Op("pick_class", "x target", onnx="picked(x, target, ignore)",
+                runtime="picked(x, target, ignore)", batch=merged(),
                 kernel=_pick_kernel,
                 infer=lambda x, target, *, ignore: Meta(target.shape, x.dtype),
                 vjp={"x": lambda g, x_shape, target, ignore: put_class(

@@ -261,7 +261,7 @@ def _normalizing(name: str, onnx: str | None = None, runtime: str | None = None)
 
 _NORMED = "normed(x, weight, bias, dims, per, eps)"
 layer_norm_op = _normalizing("layer_norm", _NORMED, "layer_norm(x, weight, bias, dims, eps)")
-group_norm_op = _normalizing("group_norm", _NORMED)
+group_norm_op = _normalizing("group_norm", _NORMED, "group_norm(x, weight, bias, per, eps)")
 batch_norm_op = _normalizing("batch_norm", _NORMED)  # of the batch; with given averages: ``batch_norm_eval``
 rms_norm_grad = Op("rms_norm_grad", "g x weight var", outputs="gx gw", kernel=_rms_grad_kernel,
                    batch=batch_norm_grad,

@@ -32,10 +32,12 @@ ge = _compare("ge", ">=", "greater_equal", "__ge__", "greater_equal", "[False,  
 def _logic(name: str, line: str, shown: str, inputs: str = "x y") -> Any:
     call = ("fw.tensor([True, True]), fw.tensor([True, False])" if " " in inputs
             else "fw.tensor([True, False])")
-    return elementwise(name, inputs, f"{name}({inputs.replace(' ', ', ')})", f"""{line}
+    given = inputs.replace(" ", ", ")
+    return elementwise(name, inputs, f"{name}({given})", f"""{line}
     >>> fw.{name}({call})
     tensor({shown})
-    """, ufunc=name, result="bool", inplace=True, complex=True)
+    """, ufunc=name, result="bool", inplace=True, complex=True,
+        runtime=f"truth('{name.partition('_')[2]}', {given})")
 
 
 logical_and = _logic("logical_and", "Whether both are true (not 0).", "[ True, False]")
@@ -46,19 +48,23 @@ logical_not = _logic("logical_not", "Whether it is false (0).", "[False,  True]"
 bitwise_and = elementwise("bitwise_and", "x y", "x & y", """Bits set in both; logical and for bools.
     >>> fw.bitwise_and(fw.tensor([6, 3]), 2)
     tensor([2, 2])
-    """, ufunc="bitwise_and", result="integer", method="__and__ __rand__")
+    """, ufunc="bitwise_and", result="integer", method="__and__ __rand__",
+    runtime="truth('and', x, y)")
 bitwise_or = elementwise("bitwise_or", "x y", "x | y", """Bits set in either; logical or for bools.
     >>> fw.bitwise_or(fw.tensor([4, 1]), 2)
     tensor([6, 3])
-    """, ufunc="bitwise_or", result="integer", method="__or__ __ror__")
+    """, ufunc="bitwise_or", result="integer", method="__or__ __ror__",
+    runtime="truth('or', x, y)")
 bitwise_xor = elementwise("bitwise_xor", "x y", "x ^ y", """Bits set in exactly one of the two.
     >>> fw.bitwise_xor(fw.tensor([6, 3]), 2)
     tensor([4, 1])
-    """, ufunc="bitwise_xor", result="integer", method="__xor__ __rxor__")
+    """, ufunc="bitwise_xor", result="integer", method="__xor__ __rxor__",
+    runtime="truth('xor', x, y)")
 bitwise_not = elementwise("bitwise_not", "x", "~x", """Every bit flipped; logical not for bools.
     >>> fw.bitwise_not(fw.tensor([0, 5]))
     tensor([-1, -6])
-    """, ufunc="invert", result="integer", method="__invert__")
+    """, ufunc="invert", result="integer", method="__invert__",
+    runtime="truth('not', x)")
 
 
 def _test(name: str, ufunc: str, line: str, shown: str, complex: bool = True) -> Any:

@@ -40,6 +40,7 @@ def _put_kernel(xp: Any, x: Any, indices: Any, *, dim: int, shape: tuple[int, ..
 
 # unique: no place is named twice, so putting need not add
 take_along = Op("take_along", "x indices", onnx="GatherElements(x, indices, axis=dim)",
+                runtime="gathered(x, indices, dim)",
                 batch=along("dim"), masks=True, kernel=_take_kernel, jvp="linear",
                 infer=lambda x, indices, *, dim, unique: Meta(indices.shape, x.dtype),
                 vjp={"x": lambda g, indices, x_shape, dim, unique: put_along(

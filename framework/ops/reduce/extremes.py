@@ -130,11 +130,11 @@ def chosen_vjp(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return to_chosen(g, indices, x_shape, dim)
 
 
-max_op = Op("max", "x", onnx="best(x, dim, keepdim, True)",
+max_op = Op("max", "x", onnx="best(x, dim, keepdim, True)", runtime="best('max', x, dim, keepdim)",
             masks=True, native="max", kernel=best_kernel("argmax"), infer=chosen_infer("max"),
             batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})
-min_op = Op("min", "x", onnx="best(x, dim, keepdim, False)",
+min_op = Op("min", "x", onnx="best(x, dim, keepdim, False)", runtime="best('min', x, dim, keepdim)",
             masks=True, native="min", kernel=best_kernel("argmin"), infer=chosen_infer("min"),
             batch=along("dim"),
             outputs="values indices", differentiable=1, vjp={"x": chosen_vjp})

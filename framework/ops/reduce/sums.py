@@ -226,11 +226,11 @@ def _truth_infer(x: Meta, *, dims: tuple[int, ...], keepdim: bool) -> Meta:
     return reduced(x, dims, keepdim, _truth(x))
 
 
-all_op = Op("all", "x", onnx="every(x, dims, keepdim, False)",
+all_op = Op("all", "x", onnx="every(x, dims, keepdim, False)", runtime="every('amin', x, dims, keepdim)",
             batch=along("dims"),
             native="all", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).all(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
-any_op = Op("any", "x", onnx="every(x, dims, keepdim, True)",
+any_op = Op("any", "x", onnx="every(x, dims, keepdim, True)", runtime="every('amax', x, dims, keepdim)",
             batch=along("dims"),
             native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))

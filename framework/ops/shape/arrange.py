@@ -15,7 +15,7 @@ from .view import permute_op, reshape_op
 
 # -- flips and rolls -----------------------------------------------------------------------------
 
-flip_op = Op("flip", "x", onnx="flipped(x, dims)",
+flip_op = Op("flip", "x", onnx="flipped(x, dims)", runtime="flipped(x, dims)",
              kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
              batch=along("dims"),
              native="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
@@ -30,7 +30,7 @@ def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return along("dims")(op, size, arrays, batched, settings)
 
 
-roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)",
+roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shifts, dims)",
              kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
              batch=batch_roll,
              jvp="linear", native="roll", vjp={"x": lambda g, shifts, dims: roll_op(
@@ -137,7 +137,7 @@ def batch_tile(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, x.reshape((size, *(1,) * lead, *x.shape[1:])), reps=(1, *reps))
 
 
-tile_op = Op("tile", "x", onnx="tiled(x, reps)",
+tile_op = Op("tile", "x", onnx="tiled(x, reps)", runtime="tiled(x, reps)",
              kernel=lambda xp, x, *, reps: xp.tile(x, reps) if reps else x.copy(),
              batch=batch_tile,
              jvp="linear", native="tile", vjp={"x": _tile_vjp},

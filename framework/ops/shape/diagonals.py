@@ -77,11 +77,11 @@ def _same(x: Meta, **settings: Any) -> Meta:
     return x
 
 
-tril_op = Op("tril", "x", onnx="triangle(x, k, 0)",
+tril_op = Op("tril", "x", onnx="triangle(x, k, 0)", runtime="triangle(x, k, 0)",
              masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
              batch=leading,
              native="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
-triu_op = Op("triu", "x", onnx="triangle(x, k, 1)",
+triu_op = Op("triu", "x", onnx="triangle(x, k, 1)", runtime="triangle(x, k, 1)",
              masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
              batch=leading,
              native="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})

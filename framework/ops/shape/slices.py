@@ -60,7 +60,8 @@ slice_op = Op("slice", "x", onnx="sliced(x, key)", runtime="sliced(x, key)",
               masks=True, kernel=_slice_kernel, view=True, jvp="linear",
               infer=_slice_infer, batch=batch_slice,
               vjp={"x": lambda g, x_shape, key: put_slice(g, key=key, shape=x_shape)})
-put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", kernel=_put_slice_kernel, jvp="linear",
+put_slice = Op("put_slice", "x", onnx="put_slice(x, key, shape)", runtime="put_slice(x, key, shape)",
+               kernel=_put_slice_kernel, jvp="linear",
                batch=batch_slice,
                infer=lambda x, *, key, shape: Meta(shape, x.dtype),
                vjp={"x": lambda g, key: slice_op(g, key=key)})

@@ -69,7 +69,7 @@ def _fold_kernel(xp: Any, x: Any, *, shape: tuple[int, ...], dim: int, step: int
     return out
 
 
-unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)",
+unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)", runtime="windows(x, dim, size, step)",
                kernel=_unfold_kernel, view=True, infer=_unfold_infer, jvp="linear",
                batch=batch_windows,
                vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})

@@ -227,12 +227,12 @@ def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, x, *aligned([value, x], (batched[1], True))[:1])
 
 
-zero_op = Op("zero", "x", onnx="filled(x, 0)",
+zero_op = Op("zero", "x", onnx="filled(x, 0)", runtime="filled(x, 0)",
              kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
              batch=leading,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
-fill_op = Op("fill", "x value", onnx="filled(x, value)",
+fill_op = Op("fill", "x value", onnx="filled(x, value)", runtime="filled(x, value)",
              masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
              batch=batch_fill,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ...onnx.sizes import Extent, Varies
 from .model import Model, Unsupported
 
 
@@ -15,11 +16,98 @@ def conv(to: Model, x: Any, w: Any, b: Any, stride: Any, padding: Any, dilation:
 
 
 def max_pool(to: Model, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> None:
-    to.give("max_pool", [to.value(x)], [len(kernel), *kernel, *stride, *padding, *dilation, *out])
+    counts = _windows(to, x, kernel, stride, padding, dilation, out)
+    to.give("max_pool", [to.value(x)], [len(kernel), *kernel, *stride, *padding, *dilation, *counts])
 
 
 def mean_pool(to: Model, x: Any, kernel: Any, stride: Any, padding: Any, out: Any, include: bool,
               divisor: int | None) -> None:
     dilation = [1] * len(kernel)
+    counts = _windows(to, x, kernel, stride, padding, dilation, out)
     to.give("mean_pool", [to.value(x)],
-            [len(kernel), *kernel, *stride, *padding, *dilation, *out, int(include), divisor or 0])
+            [len(kernel), *kernel, *stride, *padding, *dilation, *counts, int(include), divisor or 0])
+
+
+def _windows(to: Model, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, out: Any) -> list:
+    """How many windows there are, or the rule that gives it (INSIDE, BEGINNING in ``images.cpp``)."""
+    counts: list = []
+    for size, k, s, p, d, n in zip(to.shape(x)[-len(kernel):], kernel, stride, padding, dilation, out):
+        if isinstance(n, Extent) and all(isinstance(given, int) for given in (k, s, p, d)):
+            room = [a + 2 * p - d * (k - 1) - 1 for a in getattr(size, "at", [size] * len(n.at))]
+            n = -1 if n.at == tuple(r // s + 1 for r in room) else -2  # the model is run and compared later
+        counts.append(n)
+    return counts
+
+
+def transposed(to: Model, y: Any, w: Any, x_shape: Any, stride: Any, padding: Any, dilation: Any,
+               groups: int) -> None:
+    to.give("transposed", to.values(y, w),
+            [len(stride), *stride, *padding, *dilation, groups, *to.result().shape[2:]])
+
+
+def padded(to: Model, x: Any, pads: Any, value: Any) -> None:
+    sizes = [n for sides, size in zip(pads, to.result().shape) for n in (sides[0], size)]
+    to.give("pad", [to.value(x)], sizes, [float(value)])
+
+
+def columns(to: Model, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> None:
+    """The elements of every window, one channel after another: (n, channels * kernel, windows)."""
+    value, dtype = to.value(x), to.dtype(x)
+    sizes = [n for p, size in zip(padding, to.shape(x)[2:]) for n in (p, size + 2 * p)]
+    value = to.add("pad", [value], [0, to.shape(x)[0], 0, to.shape(x)[1], *sizes], [0.0], dtype=dtype)
+    for dim, (k, s, d) in enumerate(zip(kernel, stride, dilation), 2):
+        value = to.add("windows", [value], [dim, k, s, d], dtype=dtype)
+    value = to.add("permute", [value], [0, 1, 4, 5, 2, 3], dtype=dtype)
+    to.give("reshape", [value], to.sizes(to.result().shape))
+
+
+def resampled(to: Model, x: Any, dim: int, plan: Any, back: bool) -> None:
+    """Resizing, or padding with elements, along a dimension."""
+    if back:
+        raise Unsupported("the gradient of resampling")
+    how, step = 0, plan.step
+    if isinstance(step, Varies):
+        sizes = [getattr(n, "at", [n] * len(step.values)) for n in (plan.size, plan.out)]
+        if all(v == a / max(b, 1) for v, a, b in zip(step.values, *sizes)):
+            how, step = 1, 0.0
+        elif all(v == (a - 1) / max(b - 1, 1) for v, a, b in zip(step.values, *sizes)):
+            how, step = 2, 0.0
+        else:
+            raise Unsupported("a scale that differs with the sizes in a way that is not followed")
+    to.give("resample", [to.value(x)], [dim, plan.out, plan.offset, how], [float(step)], [plan.kind])
+
+
+def sampled(to: Model, x: Any, grid: Any, mode: str, padding: str, align: bool) -> None:
+    to.give("grid_sample", to.values(x, grid), [int(align)], (), [mode, padding])
+
+
+def adaptive_max(to: Model, x: Any, out: Any) -> None:
+    to.give("adaptive_max", [to.value(x)], out)
+
+
+def channels_last(to: Model, x: Any) -> None:
+    """A copy with the channels side by side."""
+    n = len(to.shape(x))
+    dtype = to.dtype(x)
+    turned = to.add("permute", [to.value(x)], [0, *range(2, n), 1], dtype=dtype)
+    to.give("permute", [to.add("contiguous", [turned], dtype=dtype)], [0, n - 1, *range(1, n - 1)])
+
+
+def int8_conv(to: Model, x: Any, w: Any, scale: Any, b: Any, stride: Any, padding: Any, dilation: Any,
+              groups: int, input_scale: float | None, input_zero: int) -> None:
+    _of_float32(to, x)
+    n = len(stride) + 2
+    kernels = to.add("permute", [to.value(w)], [0, *range(2, n), 1], dtype="int8")
+    to.give("int8_conv", [to.value(x), kernels, *to.values(scale, b)],
+            [n - 2, *stride, *padding, *dilation, groups, input_zero], [input_scale or 0.0])
+
+
+def int8_linear(to: Model, x: Any, w: Any, scale: Any, b: Any, input_scale: float | None,
+                input_zero: int) -> None:
+    _of_float32(to, x)
+    to.give("int8_linear", to.values(x, w, scale, b), [input_zero], [input_scale or 0.0])
+
+
+def _of_float32(to: Model, x: Any) -> None:
+    if to.dtype(x) != "float32":
+        raise Unsupported(f"activations of {to.dtype(x)}")

@@ -1,6 +1,7 @@
 """Products, attention, recurrent layers, normalisation and embedding as steps (see ``shapes.py`` for what the
 functions take)."""
 
+import math
 from typing import Any
 
 from ...onnx.sizes import Extent, Repeated, Varies
@@ -27,6 +28,10 @@ def attention(to: Model, q: Any, k: Any, v: Any, mask: Any, causal: bool, scale:
 
 def layer_norm(to: Model, x: Any, weight: Any, bias: Any, dims: Any, eps: float) -> None:
     to.give("layer_norm", to.values(x, weight, bias), [len(dims)], [float(eps)])
+
+
+def group_norm(to: Model, x: Any, weight: Any, bias: Any, per: Any, eps: float) -> None:
+    to.give("group_norm", to.values(x, weight, bias), [math.prod(per[2:])], [float(eps)])
 
 
 def rms_norm(to: Model, x: Any, weight: Any, dims: Any, eps: float) -> None:

@@ -31,6 +31,7 @@ class Model:
         self.points = points.all
         self.writer = Writer(self.labels)
         self.numbers: dict[Ref, int] = {}  # of values in the file
+        self.symbols: dict[Extent, int] = {}  # of sizes that are measured
         self.step: Traced  # the operation that is lowered now
         self.wanted = set(trace.outputs)
         for step in trace.steps:
@@ -79,6 +80,8 @@ class Model:
 
     def size(self, n: Any) -> "int | Size":
         """A number that may depend on the dynamic axes."""
+        if isinstance(n, Size):
+            return n
         if isinstance(n, (bool, int, np.integer)) and not isinstance(n, Ref):
             return int(n)
         if not isinstance(n, Extent):
@@ -89,7 +92,42 @@ class Model:
                 found = _line(products, n.at)
                 if found is not None:
                     return Size(*found, sum(1 << i for i in chosen))
+        return self._measured(n)
+
+    def _measured(self, n: Extent) -> Size:
+        """A number that follows from a size of a value that is in the file: that becomes a symbol."""
+        for same in (True, False):
+            for ref, number in reversed(self.numbers.items()):
+                for dim, size in enumerate(self.trace.values[ref].shape):
+                    found = None
+                    if isinstance(size, Extent):
+                        found = (1, 0, 1) if size == n else None if same else _line(list(size.at), n.at)
+                    if found is not None:
+                        return Size(*found, 1 << self._symbol(size, number, dim))
         raise Unsupported(f"a number that follows from the sizes in no simple way {n.at}")
+
+    def _symbol(self, size: Extent, number: int, dim: int) -> int:
+        """The symbol of a size of a value, which is measured here if it was not before."""
+        if size not in self.symbols:
+            symbols = self.writer.symbols
+            if len(symbols) >= file.MOST_SYMBOLS:
+                raise Unsupported("so many sizes that depend on each other")
+            self.symbols[size] = len(symbols)
+            symbols.append(f"size {len(symbols)}")
+            self.writer.steps.append(Step("measure", [number], [dim, self.symbols[size]], (), (), []))
+        return self.symbols[size]
+
+    def sizes(self, shape: Sequence) -> list:
+        """The numbers of a shape; -1 for one that has to follow from the others."""
+        found: list = []
+        for n in shape:
+            try:
+                found.append(self.size(n))
+            except Unsupported:
+                if -1 in found:
+                    raise
+                found.append(-1)
+        return found
 
     def result(self, i: int = 0) -> TracedValue:
         """What is known of a result of the operation."""
@@ -113,13 +151,13 @@ class Model:
     def give(self, name: str, inputs: Sequence[int], numbers: Any = (), reals: Any = (), words: Any = (),
              results: int = 1) -> None:
         """The step whose results are the first ones of the operation."""
-        outputs = []
+        outputs, sizes = [], [self.size(n) for n in numbers]  # which may be measured, before the step
         for i in range(results):
             wanted = i < len(self.step.outputs) and self.step.outputs[i] in self.wanted
             outputs.append(self.new_value(file.RESULT, self.result(i).dtype.name) if wanted else -1)
             if wanted:
                 self.numbers[self.step.outputs[i]] = outputs[-1]
-        self.writer.steps.append(Step(name, inputs, [self.size(n) for n in numbers], reals, words, outputs))
+        self.writer.steps.append(Step(name, inputs, sizes, reals, words, outputs))
 
     def same(self, number: int) -> None:
         """The operation gives a value that is in the file already."""

@@ -1,6 +1,8 @@
 """Elementwise records: their expression becomes a program (``ops/language/program.py``), the very one that
 Python's kernels run."""
 
+from typing import Any
+
 import numpy as np
 
 from ...onnx.trace import Ref, Step
@@ -32,3 +34,11 @@ def elementwise(to: Model, step: Step) -> None:
         numbers += [s.result, *(s.operands * 3)[:3]]
     to.give("program", inputs, numbers, [float(len(program.constants)), *program.constants, *reals],
             [s.name for s in program.steps])
+
+
+def truth(to: Model, word: str, *operands: Any) -> None:
+    """Of truth values, which programs do not compute with, a step of their own; of numbers the program."""
+    if not all(isinstance(x, Ref) and to.dtype(x) == "bool" for x in operands):
+        return elementwise(to, to.step)
+    wide = [to.add("expand", [to.value(x)], to.result().shape, dtype="bool") for x in operands]
+    to.give("logic", wide, words=[word])

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .. import format as file
 from .model import Model, Unsupported
 
 
@@ -13,3 +14,20 @@ def folded(to: Model, step: str, x: Any, dims: Any, keepdim: bool) -> None:
 
 def softmax(to: Model, x: Any, dim: int, logarithm: bool = False) -> None:
     to.give("softmax", [to.value(x)], [dim % len(to.shape(x)), int(logarithm)])
+
+
+def best(to: Model, step: str, x: Any, dim: int, keepdim: bool) -> None:
+    """The largest or smallest element along a dimension, and its position."""
+    if not to.shape(x):
+        raise Unsupported("of a tensor without dimensions")
+    to.give(step, [to.value(x)], [dim % len(to.shape(x)), int(keepdim)], results=2)
+
+
+def every(to: Model, step: str, x: Any, dims: Any, keepdim: bool) -> None:
+    """Whether all elements, or any, are other than 0: the least, or the largest, of their truth values."""
+    if not dims or to.result().dtype.name != "bool":
+        raise Unsupported(f"of {to.dtype(x)}")
+    truth = to.add("cast", [to.value(x)], [file.TYPES["bool"]], dtype="bool")
+    numbers = to.add("cast", [truth], [file.TYPES["float32"]])
+    folded = to.add(step, [numbers], [sum(1 << d % len(to.shape(x)) for d in dims), int(keepdim)])
+    to.give("cast", [folded], [file.TYPES["bool"]])

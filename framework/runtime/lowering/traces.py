@@ -1,22 +1,25 @@
 """The steps of a trace one by one, each by what its record says."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 import numpy as np
 
+from ...dtypes import int64
 from ...onnx.lowering.traces import live
 from ...onnx.points import Points
 from ...onnx.sizes import Extent
-from ...onnx.trace import INPUT, MAKE, Ref, Step, Trace
+from ...onnx.trace import INPUT, MAKE, STEP, Ref, Step, Trace, Value
 from ...ops.language.elementwise import Elementwise
 from .. import format as file
-from . import images, layers, reductions, shapes
+from . import images, layers, programs, reductions, shapes
 from .model import Model, Unsupported
 from .programs import elementwise
 
 FUNCTIONS: dict[str, Callable] = {  # what a record's ``runtime`` may name
-    name: function for part in (shapes, reductions, layers, images) for name, function in vars(part).items()
+    name: function for part in (shapes, reductions, layers, images, programs)
+    for name, function in vars(part).items()
     if getattr(function, "__module__", "") == part.__name__ and not name.startswith("_")}
 
 
@@ -59,7 +62,7 @@ def _lower(to: Model, step: Step) -> None:
     if step.kind == MAKE:
         return _made(to, step)
     if step.kind != "op":
-        raise Unsupported("writing into a part of a tensor")
+        return _written(to, step)
     text = getattr(step.op, "runtime", None)
     if text is not None:
         inputs = (step.inputs,) if step.op.variadic else step.inputs
@@ -69,6 +72,31 @@ def _lower(to: Model, step: Step) -> None:
         elementwise(to, step)
     else:
         raise Unsupported("the library has no such operation")
+
+
+def _written(to: Model, step: Step) -> None:
+    """A tensor with another value in the part that a view shows: at its places among those of the tensor."""
+    base, value, *others = step.inputs
+    cut = step.settings["cut"]
+    shape, dtype, item = to.shape(base), to.dtype(base), to.trace.values[value]
+    if item.dtype.name != dtype:
+        raise Unsupported(f"writing {item.dtype.name} into {dtype}")
+    count = math.prod(n for n in shape) if all(isinstance(n, int) for n in shape) else None
+    if count is None:
+        raise Unsupported("writing into a part of a tensor of a dynamic size")
+    places = to.constant(np.arange(count).reshape(shape))
+    to.trace.values += [Value(STEP, "", shape, int64), Value(STEP, "", item.shape, int64)]
+    here, part = Ref(len(to.trace.values) - 2), Ref(len(to.trace.values) - 1)
+    view = Step("op", cut.op, (here, *others), cut.settings, step.where, step.scope)
+    view.outputs = [part]
+    to.numbers[here] = places
+    to.wanted.add(part)
+    _lower(to, view)
+    to.step = step
+    flat = to.add("reshape", [to.value(base)], [count], dtype=dtype)
+    values = to.add("reshape", [to.value(value)], [-1], dtype=dtype)
+    index = to.add("reshape", [to.numbers[part]], [-1], dtype="int64")
+    to.give("reshape", [to.add("scatter", [flat, values, index], [0], dtype=dtype)], shape)
 
 
 def _made(to: Model, step: Step) -> None:

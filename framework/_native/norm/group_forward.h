@@ -1,0 +1,28 @@
+// group_norm and instance_norm: each row is a group of channels of one sample. With R rows of n numbers, row r
+// holds `each` channels of `length` numbers, the first of which is channel (r % groups) * each.
+#pragma once
+
+#include <cstdint>
+
+namespace fw {
+
+struct GroupForm {
+    int64_t rows, n, groups, each, length;
+    double eps;
+
+    int64_t statistics() const { return rows; }
+    int64_t weights() const { return channels(); }
+    int64_t channels() const { return groups * each; }
+    int64_t channel(int64_t r) const { return r % groups * each; }
+};
+
+// weight and bias, of the channels, may be missing.
+template <class T> struct GroupForward {
+    const T *x, *weight, *bias;
+    T *y, *mean, *var;
+    GroupForm form;
+
+    void run() const;
+};
+
+}  // namespace fw

@@ -1,0 +1,44 @@
+// Resampling of NumPy arrays.
+#include "bind/array.h"
+#include "pooling/resample.h"
+
+namespace fw::sampling {
+namespace {
+
+template <class T> nb::object run(const Array& x, int dim, const Array& starts, const Array& index, const Array& weight) {
+    const int64_t size = x.shape(dim);
+    Lists<T> lists;  // copies: nobody changes them while they are read
+    lists.starts.assign(starts.data<int64_t>(), starts.data<int64_t>() + starts.size());
+    lists.index.assign(index.data<int64_t>(), index.data<int64_t>() + index.size());
+    lists.weight.assign(weight.data<double>(), weight.data<double>() + weight.size());
+    if (!lists.settle(size)) return not_implemented();
+    int64_t outer = 1, inner = 1;
+    for (int d = 0; d < dim; ++d) outer *= x.shape(d);
+    for (int d = dim + 1; d < x.ndim(); ++d) inner *= x.shape(d);
+    std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
+    shape[size_t(dim)] = lists.out();
+    if (!countable(shape.data(), x.ndim())) return not_implemented();
+    InRows rows(x);
+    NewArray y = new_array(x.ndim(), shape.data(), x.type());
+    {
+        Release release((x.size() + y.size()) * int64_t(sizeof(T)));
+        resample(lists, rows.data<T>(), y.data<T>(), outer, size, inner);
+    }
+    return give(y);
+}
+
+nb::object resample_by(Array x, int dim, Array starts, Array index, Array weight) {
+    if (!x.is_float() || dim < 0 || dim >= x.ndim() || !x.size() || !starts.is<int64_t>() || !index.is<int64_t>() ||
+        !weight.is<double>() || starts.ndim() != 1 || index.ndim() != 1 || weight.ndim() != 1 ||
+        !starts.contiguous() || !index.contiguous() || !weight.contiguous() || index.size() != weight.size() ||
+        starts.size() < 2)
+        return not_implemented();
+    return x.is<float>() ? run<float>(x, dim, starts, index, weight) : run<double>(x, dim, starts, index, weight);
+}
+
+FW_BIND(m) {
+    m.def("resample", &resample_by, nb::arg("x"), nb::arg("dim"), nb::arg("starts"), nb::arg("index"), nb::arg("weight"));
+}
+
+}  // namespace
+}  // namespace fw::sampling
