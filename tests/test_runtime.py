@@ -12,6 +12,7 @@ import pytest
 import framework as fw
 import framework.nn.functional as F
 from framework import _native, nn
+from framework.ao import quantization
 from framework.errors import CheckpointError
 
 SOURCES = Path(_native.__file__).with_name("library")
@@ -124,6 +125,61 @@ class Plain(nn.Module):
 CASES["plain"] = (Plain, lambda: fw.randint(0, 256, (2, 1, 12, 12), dtype=fw.uint8), BATCH)
 
 
+class Images(nn.Module):
+    """Images in other sizes, which go down to halves and come back to those of the input."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(3, 6, 3, stride=2, padding=1, padding_mode="reflect")
+        self.norm, self.pool = nn.GroupNorm(2, 6), nn.MaxPool2d(3, 2, 1, ceil_mode=True)
+        self.up = nn.ConvTranspose2d(6, 3, 2, stride=2)
+
+    def forward(self, x):
+        y = self.norm(self.down(F.pad(x, (1, 0, 2, 1), value=0.5)))
+        y = F.interpolate(self.pool(y), size=y.shape[2:], mode="bilinear", align_corners=True)
+        back = self.up(F.interpolate(y, scale_factor=0.75, mode="bicubic"))
+        back = F.pad(back, (0, x.shape[3] - back.shape[3], x.shape[2] - back.shape[2], 0))
+        places = fw.stack([back[:, 0], x[:, 1]], -1).tanh()
+        seen = F.grid_sample(x, places, padding_mode="reflection", align_corners=False)
+        small = F.adaptive_avg_pool2d(seen, (5, 3)) + F.adaptive_max_pool2d(back, (5, 3))
+        return seen.flatten(2), small, F.unfold(back, 2, stride=2), F.avg_pool2d(y, 2)
+
+
+class Places(nn.Module):
+    """Whatever chooses, counts and moves elements."""
+
+    def forward(self, x):
+        n, t = x.shape[:2]
+        best, at = x.max(1, keepdim=True)
+        later = fw.triu(fw.ones(t, t), 1) > 0
+        some = (x > 0.5) & ~(x > 1) | (best == x)
+        y = x.gather(1, at.expand_as(x)) + x[:, fw.tensor([2, 0, 1])].mean(1, keepdim=True)
+        y = fw.zeros_like(x).scatter(1, at, 3.0) + F.one_hot(x.argmin(2), 4) * y
+        z = x.roll(1, 1).flip(2).repeat(1, 1, 2)[:, None, ..., 1:]
+        z.clamp_(-0.5)
+        return y, some.any(2), later.tril(2), z.to(fw.int32), (x > 0).all(1).logical_not(), x.bool()
+
+
+def small(kind):
+    """A network of 8-bit numbers: activations by averages that were watched, or by each batch."""
+    fw.manual_seed(3)
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, groups=2), nn.Flatten(),
+        nn.Linear(200, 24), nn.ReLU(), nn.Linear(24, 5, bias=False)).eval()
+    if kind == "dynamic":
+        return quantization.quantize_dynamic(model, {nn.Linear})
+    model.qconfig = quantization.get_default_qconfig()
+    ready = quantization.prepare(model)
+    ready(fw.randn(8, 3, 12, 12))
+    return quantization.convert(ready)
+
+
+CASES["images"] = (Images, lambda: fw.randn(2, 3, 12, 15), {"x": {0: "batch", 2: "height", 3: "width"}})
+CASES["places"] = (Places, lambda: fw.randn(2, 5, 4), BOTH)
+CASES["int8"] = (lambda: small("static"), lambda: fw.randn(2, 3, 12, 12), BATCH)
+CASES["int8 by batch"] = (lambda: small("dynamic"), lambda: fw.randn(2, 3, 12, 12), BATCH)
+
+
 def exported(name, f=None):
     fw.manual_seed(7)
     make, example, axes = CASES[name]
@@ -178,6 +234,25 @@ def test_inputs_may_lie_anyhow_and_must_fit(tmp_path):
             ready(*wrong)
     with pytest.raises(TypeError, match="input 0 must be a Tensor, got .*ndarray"):
         ready(x.numpy())
+
+
+def test_what_no_trace_follows_is_an_error_of_export():
+    with pytest.raises(fw.runtime.ExportError, match=r"^runtime\.export: bool\(\), a condition reads"):
+        fw.runtime.export(lambda x: x if x.sum() > 0 else -x, fw.randn(3))
+    with pytest.raises(ValueError, match=r"^runtime\.export: dynamic_axes names 'y'"):
+        fw.runtime.export(lambda x: x, fw.randn(3), dynamic_axes={"y": {0: "n"}})
+
+
+def test_weights_are_packed_once_for_all_requests():
+    model, made = exported("mlp")
+    ready = fw.runtime.CompiledModel(made.data)
+    constants = ready.nbytes
+    assert constants >= sum(p.numel() * 4 for p in model.parameters())
+    ready(fw.randn(64, 9))
+    packed = ready.nbytes
+    assert constants < packed <= 20 * constants
+    ready(fw.randn(65, 9))
+    assert ready.nbytes == packed
 
 
 def test_positions_behind_a_table_are_an_error():

@@ -111,15 +111,20 @@ template <class T> Run resampled(const Tensor& x, const Tensor& y, int64_t dim, 
 
 }  // namespace
 
-// numbers: the dimension, its size afterwards, how many elements padding puts in front, and what the step is: reals[0] (0),
-// sizes divided by each other (1), or those less one (2). words: the kind
+// numbers: the dimension, its size afterwards (-1: its size times reals[1]), how many elements padding puts in front, and what
+// the step is: reals[0] (0), sizes divided by each other (1), or those less one (2). words: the kind
 void resample(Call& c) {
-    c.expect(1, 4, 1, 1);
+    c.expect(1, 4, 2, 1);
     const Tensor& x = c.rows(0);
-    const int64_t dim = c.number(0), out = c.number(1), offset = c.number(2), how = c.number(3);
+    const int64_t dim = c.number(0), offset = c.number(2), how = c.number(3);
+    int64_t out = c.number(1);
     c.must(c.step.words.size() == 1 && dim >= 0 && dim < x.ndim && (x.type == Type::float32 || x.type == Type::float64),
            "another type or dimension");
     const int64_t size = x.shape[dim];
+    if (out == -1) {
+        const double wanted = std::floor(double(size) * c.step.reals[1]);
+        out = wanted >= 1 && wanted <= double(MOST_TERMS) ? int64_t(wanted) : 0;
+    }
     c.must(out > 0 && out <= MOST_TERMS && size <= MOST_TERMS && offset >= 0 && offset <= MOST_TERMS, "too many elements");
     const double step = how == 1 ? double(size) / double(out) : how != 2 ? c.step.reals[0]
                         : out > 1 ? double(size - 1) / double(out - 1) : 0;

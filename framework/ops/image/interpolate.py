@@ -47,24 +47,24 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     out, steps = _target(input, d, size, scale_factor, recompute_scale_factor)
     if out == input.shape[2:] and all(step == 1.0 for step in steps):
         return input
+    kind += "-smooth" if antialias else "-corners" if align_corners else ""
+    if align_corners:
+        steps = tuple([(n - 1) / (m - 1) if m > 1 else 0.0 for n, m in zip(input.shape[2:], out)])
+    plans = tuple([Plan(kind, n, m, step) for n, m, step in zip(input.shape[2:], out, steps)])
     return _whole(input, size=size, scale_factor=scale_factor, mode=mode, align_corners=align_corners,
-                  recompute=recompute_scale_factor, antialias=antialias, out=out, steps=steps)
+                  recompute=recompute_scale_factor, antialias=antialias, out=out, plans=plans)
 
 
-def _resized(input: Tensor, *, mode: str, align_corners: bool | None, antialias: bool, out: tuple,
-             steps: tuple, **given: Any) -> Tensor:
-    kind = _MODES[mode][0]
-    for i in range(len(out)):
-        n, m = input.shape[2 + i], out[i]
-        step = steps[i] if not align_corners else (n - 1) / (m - 1) if m > 1 else 0.0
-        plan = Plan(kind + ("-smooth" if antialias else "-corners" if align_corners else ""), n, m, step)
-        if n != m or plan.step != 1.0:
+def _resized(input: Tensor, *, plans: tuple, **given: Any) -> Tensor:
+    for i, plan in enumerate(plans):
+        if plan.size != plan.out or plan.step != 1.0:
             input = resample.run(input, dim=2 + i, plan=plan, back=False)
     return input
 
 
 _whole = Whole("interpolate", "x", _resized,
-               onnx="interpolated(x, size, scale_factor, mode, align_corners, recompute, antialias, out)")
+               onnx="interpolated(x, size, scale_factor, mode, align_corners, recompute, antialias, out)",
+               runtime="interpolated(x, scale_factor, plans)")
 
 
 def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) -> tuple[tuple, tuple]:

@@ -65,7 +65,26 @@ def resampled(to: Model, x: Any, dim: int, plan: Any, back: bool) -> None:
     """Resizing, or padding with elements, along a dimension."""
     if back:
         raise Unsupported("the gradient of resampling")
-    how, step = 0, plan.step
+    to.give("resample", [to.value(x)], *_resampling(to, dim, plan, None))
+
+
+def interpolated(to: Model, x: Any, scale_factor: Any, plans: Any) -> None:
+    """Resizing along one dimension after another, by factors where these were given."""
+    scales = scale_factor if isinstance(scale_factor, (tuple, list)) else [scale_factor] * len(plans)
+    wanted = [(dim, plan, scale) for dim, (plan, scale) in enumerate(zip(plans, scales), 2)
+              if plan.size != plan.out or plan.step != 1.0]
+    value = to.value(x)
+    for dim, plan, scale in wanted[:-1]:
+        value = to.add("resample", [value], *_resampling(to, dim, plan, scale), dtype=to.dtype(x))
+    if wanted:
+        to.give("resample", [value], *_resampling(to, *wanted[-1]))
+    else:
+        to.same(value)
+
+
+def _resampling(to: Model, dim: int, plan: Any, scale: Any) -> tuple[list, list, list]:
+    """The numbers, reals and words of a step; scale: the factor of sizes that follow in no simpler way."""
+    how, step, out = 0, plan.step, plan.out
     if isinstance(step, Varies):
         sizes = [getattr(n, "at", [n] * len(step.values)) for n in (plan.size, plan.out)]
         if all(v == a / max(b, 1) for v, a, b in zip(step.values, *sizes)):
@@ -74,7 +93,11 @@ def resampled(to: Model, x: Any, dim: int, plan: Any, back: bool) -> None:
             how, step = 2, 0.0
         else:
             raise Unsupported("a scale that differs with the sizes in a way that is not followed")
-    to.give("resample", [to.value(x)], [dim, plan.out, plan.offset, how], [float(step)], [plan.kind])
+    if isinstance(out, Extent) and isinstance(scale, (int, float)):
+        out = -1
+    else:
+        scale = 0.0
+    return [dim, out, plan.offset, how], [float(step), float(scale)], [plan.kind]
 
 
 def sampled(to: Model, x: Any, grid: Any, mode: str, padding: str, align: bool) -> None:
