@@ -138,10 +138,11 @@ class Images(nn.Module):
         y = self.norm(self.down(F.pad(x, (1, 0, 2, 1), value=0.5)))
         y = F.interpolate(self.pool(y), size=y.shape[2:], mode="bilinear", align_corners=True)
         back = self.up(F.interpolate(y, scale_factor=0.75, mode="bicubic"))
-        back = F.pad(back, (0, x.shape[3] - back.shape[3], x.shape[2] - back.shape[2], 0))
+        wide, high = x.shape[3] - back.shape[3], x.shape[2] - back.shape[2]
+        back = F.pad(back, (wide // 2, wide - wide // 2, high, 0))
         places = fw.stack([back[:, 0], x[:, 1]], -1).tanh()
         seen = F.grid_sample(x, places, padding_mode="reflection", align_corners=False)
-        small = F.adaptive_avg_pool2d(seen, (5, 3)) + F.adaptive_max_pool2d(back, (5, 3))
+        small = F.adaptive_avg_pool2d(seen, (7, 11)) + F.adaptive_max_pool2d(back, (7, 11))
         return seen.flatten(2), small, F.unfold(back, 2, stride=2), F.avg_pool2d(y, 2)
 
 

@@ -142,7 +142,8 @@ void put(const Tensor& part, char* start, const int64_t* strides) {
 
 }  // namespace
 
-// numbers: for each dimension how many elements come before, and its size afterwards. reals: which
+// numbers: for each dimension how many elements come before (-1: all that are added, -2: half of them, -3: the other half, which
+// is the larger one if one is), and its size afterwards. reals: which
 void pad(Call& c) {
     const Tensor& x = c.in(0);
     c.expect(1, 2 * size_t(x.ndim), 1, 1);
@@ -151,8 +152,12 @@ void pad(Call& c) {
     c.must(x.type != Type::bfloat16 && whole, "a number that the type does not have");
     int64_t shape[MOST_AXES], first[MOST_AXES];
     for (int d = 0; d < x.ndim; ++d) {
-        first[d] = c.number(size_t(2 * d)), shape[d] = c.number(size_t(2 * d + 1));
-        c.must(first[d] >= 0 && first[d] <= MOST_NUMBERS && shape[d] >= first[d] + x.shape[d], "a negative number of elements");
+        const int64_t given = c.number(size_t(2 * d));
+        shape[d] = c.number(size_t(2 * d + 1));
+        c.must(given >= -3 && given <= MOST_NUMBERS && shape[d] >= x.shape[d], "a negative number of elements");
+        const int64_t more = shape[d] - x.shape[d];
+        first[d] = given == -1 ? more : given == -2 ? more / 2 : given == -3 ? more - more / 2 : given;
+        c.must(first[d] <= more, "a negative number of elements");
     }
     const Tensor& y = c.make(0, x.type, x.ndim, shape);
     int64_t begin = 0;

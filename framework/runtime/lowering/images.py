@@ -46,8 +46,20 @@ def transposed(to: Model, y: Any, w: Any, x_shape: Any, stride: Any, padding: An
 
 
 def padded(to: Model, x: Any, pads: Any, value: Any) -> None:
-    sizes = [n for sides, size in zip(pads, to.result().shape) for n in (sides[0], size)]
-    to.give("pad", [to.value(x)], sizes, [float(value)])
+    numbers: list = []
+    for sides, n, size in zip(pads, to.shape(x), to.result().shape):
+        numbers += [_before(sides[0], n, size), size]
+    to.give("pad", [to.value(x)], numbers, [float(value)])
+
+
+def _before(first: Any, n: Any, size: Any) -> Any:
+    """How many elements come before, or the part of those that are added (see ``elements.cpp``)."""
+    if isinstance(first, Extent):
+        more = [b - a for a, b in zip(*[getattr(s, "at", [s] * len(first.at)) for s in (n, size)])]
+        for code, part in ((-1, more), (-2, [m // 2 for m in more]), (-3, [m - m // 2 for m in more])):
+            if first.at == tuple(part):
+                return code
+    return first
 
 
 def columns(to: Model, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> None:
