@@ -48,7 +48,8 @@ QUICK = {
 # where the short run is told by another number than the full one
 PATTERNS = {"modular": r"right ([\d.]+)%, one deeper", "transfer": r"accuracy ([\d.]+)% on the photos"}
 # tested elsewhere: digits and its pictures, those of several processes, what shows interfaces
-ELSEWHERE = {"digits", "pictures", "hogwild", "data_parallel", "gpt_parallel", "array_api", "gcn"}
+ELSEWHERE = {"digits", "pictures", "hogwild", "data_parallel", "gpt_parallel", "array_api", "gcn",
+             "without_python"}
 NEEDS = {"sklearn": "scikit-learn", "scipy": "SciPy", "PIL": "pillow", "pictures": "pillow"}
 
 

@@ -35,7 +35,7 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
     return in_dtype(xp.cumsum(x, axis=dim, dtype=dtype), x.dtype)
 
 
-cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)",
+cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)", runtime="cumulated(0, x, dim, reverse)",
                batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
                infer=lambda x, *, dim, reverse: x,
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
@@ -89,7 +89,8 @@ def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
     return _from_last(sum_op(gate(wide, slopes), dims=(at + 1,), keepdim=False), dim)
 
 
-cumprod_op = Op("cumprod", "x", native="cumprod", infer=lambda x, *, dim: x, vjp={"x": _cumprod_vjp},
+cumprod_op = Op("cumprod", "x", runtime="cumulated(1, x, dim)", native="cumprod",
+                infer=lambda x, *, dim: x, vjp={"x": _cumprod_vjp},
                 batch=along("dim"),
                 kernel=lambda xp, x, *, dim: xp.cumprod(x, axis=dim, dtype=x.dtype))
 

@@ -39,7 +39,7 @@ def _put_back(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
     return put_along(g, indices, dim=dim, shape=x_shape, unique=True)
 
 
-sort_op = Op("sort", "x", onnx="ordered(x, dim, descending)",
+sort_op = Op("sort", "x", onnx="ordered(x, dim, descending)", runtime="ordered(x, dim, descending)",
              native="sort", kernel=_sort_kernel, outputs="values indices", differentiable=1,
              batch=along("dim"),
              infer=lambda x, *, dim, descending: (x, Meta(x.shape, dtypes.int64)),
@@ -107,7 +107,7 @@ def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta
     return Meta(shape, x.dtype), Meta(shape, dtypes.int64)
 
 
-topk_op = Op("topk", "x", onnx="top(x, k, dim, largest)",
+topk_op = Op("topk", "x", onnx="top(x, k, dim, largest)", runtime="top(x, k, dim, largest)",
              masks=True, native="topk", kernel=_topk_kernel, infer=_topk_infer,
              batch=along("dim"),
              outputs="values indices", differentiable=1, vjp={"x": _put_back})

@@ -31,3 +31,22 @@ def every(to: Model, step: str, x: Any, dims: Any, keepdim: bool) -> None:
     numbers = to.add("cast", [truth], [file.TYPES["float32"]])
     folded = to.add(step, [numbers], [sum(1 << d % len(to.shape(x)) for d in dims), int(keepdim)])
     to.give("cast", [folded], [file.TYPES["bool"]])
+
+
+def cumulated(to: Model, what: int, x: Any, dim: int, reverse: bool = False) -> None:
+    """What runs along a dimension: sums (0), products (1)."""
+    _along(to, "cumulate", x, [what, dim % max(len(to.shape(x)), 1), int(reverse)], 1)
+
+
+def ordered(to: Model, x: Any, dim: int, descending: bool) -> None:
+    _along(to, "sort", x, [dim % max(len(to.shape(x)), 1), int(descending)], 2)
+
+
+def top(to: Model, x: Any, k: int, dim: int, largest: bool) -> None:
+    _along(to, "topk", x, [k, dim % max(len(to.shape(x)), 1), int(largest)], 2)
+
+
+def _along(to: Model, step: str, x: Any, numbers: list, results: int) -> None:
+    if not to.shape(x) or to.dtype(x) not in ("float32", "float64", "int64"):
+        raise Unsupported(f"of {to.dtype(x)}" if to.shape(x) else "of a tensor without dimensions")
+    to.give(step, [to.value(x)], numbers, results=results)
