@@ -1,15 +1,11 @@
 """The door between op records and the native kernels of ``framework._native``."""
 
 from collections.abc import Callable
-from functools import update_wrapper
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from .. import _native
-
-asked: Any = WeakKeyDictionary()  # by what ``native_or`` gave: the native function that it asks first
 
 
 def native_or(name: str | None, plain: Callable) -> Callable:
@@ -18,14 +14,12 @@ def native_or(name: str | None, plain: Callable) -> Callable:
     It takes the same arguments and returns NotImplemented for cases that it leaves to ``plain``.
     """
     native: Any = None if name is None else getattr(_native.module, name, None)
-    if native is None:
-        return plain
+    return plain if native is None else _native.module.preferring(native, plain)
 
-    def kernel(*arrays: Any, **settings: Any) -> Any:
-        out = native(*arrays, **settings)
-        return plain(*arrays, **settings) if out is NotImplemented else out
-    asked[kernel] = native
-    return update_wrapper(kernel, plain) if hasattr(plain, "__name__") else kernel
+
+def asked(kernel: Any) -> Any:
+    """The native function that ``kernel``, which ``native_or`` gave, asks first; None of others."""
+    return kernel.native if type(kernel).__name__ == "Preferred" else None
 
 
 def use_winograd(on: bool) -> bool:

@@ -5,7 +5,6 @@ order of the engine's walk. What nobody needs is left out (kernels have no effec
 fused.
 """
 
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -98,7 +97,7 @@ def unshared(steps: list[Step], outputs: list[str], shapes: dict) -> tuple[list[
 
 def _done(kernel: Any, other: Any) -> tuple[Any, Any]:
     """What is called for a step, and what where that does not apply: a native function is asked directly."""
-    native = asked.get(kernel) if type(kernel) is FunctionType and other is None else None
+    native = asked(kernel) if other is None else None
     return (kernel, other) if native is None else (native, kernel)
 
 

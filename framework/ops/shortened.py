@@ -43,7 +43,7 @@ FORMS = (
               "PlainNode(op, (input._node, None if b is other else other._node)) "
               "if op.keeps_nothing and (b is other or a.shape == b.shape) "
               "else op.node((input, other), (a, b), (result,), {})"}),
-    Form("def road_into(op: Any, inputs: tuple, arrays: list, memory: Any, settings: dict, run: Any) -> None",
+    Form("def road_into(op: Any, inputs: tuple, arrays: Any, memory: Any, settings: dict, run: Any) -> None",
          "``road`` where the kernel writes into ``memory``, and nothing is recorded.\n\n"
          "    A TypeError, of a kernel that has no such argument, is raised as it is.\n    ",
          {"run is None": "False", "run = given or quiet.run": "pass",

@@ -136,6 +136,8 @@ def type_as(input: Tensor, other: Tensor) -> Tensor:
 
 def _caster(name: str, dtype: dtypes.DType) -> None:
     def convert(x: Tensor, memory_format: MemoryFormat | None = None) -> Tensor:
+        if memory_format is None and (own := x.dtype).category != dtypes.COMPLEX:
+            return x if own is dtype else cast.run(x, dtype=dtype)
         return to(x, dtype) if memory_format is None else to(x, dtype, memory_format=memory_format)
     convert.__name__ = convert.__qualname__ = name
     convert.__doc__ = f"The tensor as {dtype}; itself if it is that already."
@@ -157,6 +159,8 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
     >>> fw.clone(fw.tensor([1.0]))
     tensor([1.])
     """
+    if memory_format is None and tensor_arg(input, "clone")._array.flags.c_contiguous:
+        return clone_op.run(input)
     copy = copy_in(tensor_arg(input, "clone"), checked(memory_format, "clone"), "clone")
     return clone_op.run(input) if copy is None else copy
 

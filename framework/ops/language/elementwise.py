@@ -192,6 +192,10 @@ class Elementwise(Op):
 
     def run(self, *inputs: Any, **settings: Any) -> Tensor:
         try:
+            if len(inputs) == 1 and cuda._cupy is None and isinstance(inputs[0], Tensor):
+                x = inputs[0]
+                if x._array.dtype.kind in self.kinds:  # nothing to promote
+                    return road(self, inputs, (x._array,), settings, x._node is not None)
             ready = inputs if self._are_ready(inputs) else self.promote(inputs)
         except LayoutError:  # a sparse tensor, which has no array
             return sparse().dispatch(self, inputs, settings)

@@ -60,10 +60,15 @@ def one_dim(dim: Any, ndim: int, op: str, name: str = "dim") -> int:
     return dim % reach
 
 
+_ALL_DIMS = tuple([tuple(range(ndim)) for ndim in range(8)])
+
+
 def many_dims(dim: Any, ndim: int, op: str, name: str = "dim") -> tuple[int, ...]:
     """Dimensions as a sorted tuple: all for None (and, as in PyTorch, for an empty tuple)."""
+    if type(dim) is int and -ndim <= dim < ndim:  # nearly always one of these two, and quicker to know
+        return (dim if dim >= 0 else dim + ndim,)
     if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return tuple(range(ndim))
+        return _ALL_DIMS[ndim] if ndim < len(_ALL_DIMS) else tuple(range(ndim))
     if not isinstance(dim, (tuple, list)):
         at = one_dim(dim, ndim, op, name)
         return (at,) if ndim else ()

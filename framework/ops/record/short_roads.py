@@ -67,7 +67,7 @@ def pair(op: Any, input: Any, other: Any, a: Any, b: Any, recorded: bool) -> Any
     return result
 
 
-def road_into(op: Any, inputs: tuple, arrays: list, memory: Any, settings: dict, run: Any) -> None:
+def road_into(op: Any, inputs: tuple, arrays: Any, memory: Any, settings: dict, run: Any) -> None:
     """``road`` where the kernel writes into ``memory``, and nothing is recorded.
 
     A TypeError, of a kernel that has no such argument, is raised as it is.

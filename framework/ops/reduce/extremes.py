@@ -60,8 +60,10 @@ amin_op = Op("amin", "x", onnx="reduced('ReduceMin', x, dims, keepdim)",
 
 
 def _extreme(op: Op, x: Any, dim: Any, keepdim: bool, name: str) -> Tensor:
-    dims = many_dims(dim, real_arg(x, name).ndim, name)
-    need_elements(x, dims, name)
+    array = real_arg(x, name)._array
+    dims = many_dims(dim, array.ndim, name)
+    if not array.size:
+        need_elements(x, dims, name)
     return op.run(x, dims=dims, keepdim=keepdim)
 
 
@@ -181,8 +183,10 @@ def min(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Tensor 
 
 
 def _best(op: Op, x: Any, dim: Any, keepdim: bool) -> tuple:
-    at = one_dim(dim, real_arg(x, op.name).ndim, op.name)
-    need_elements(x, (at,) if x.ndim else (), op.name)
+    array = real_arg(x, op.name)._array
+    at = one_dim(dim, array.ndim, op.name)
+    if not array.size:
+        need_elements(x, (at,) if x.ndim else (), op.name)
     return op.run(x, dim=at, keepdim=keepdim)
 
 
@@ -211,12 +215,16 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
 
 
 def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
-    x = real_arg(x, name).detach()
+    array = real_arg(x, name)._array
+    if x._node is not None:
+        x = x.detach()
+    ndim = array.ndim
     if dim is not None:
-        at = one_dim(dim, x.ndim, name)
-        need_elements(x, (at,) if x.ndim else (), name)
+        at = one_dim(dim, ndim, name)
+        if not array.size:
+            need_elements(x, (at,) if ndim else (), name)
         return op.run(x, dim=at, keepdim=keepdim)[1]
-    if not x.numel():
-        need_elements(x, tuple(range(x.ndim)), name)
-    indices = op.run(x if x.ndim == 1 else take_shape(x, (x.numel(),)), dim=0, keepdim=False)[1]
+    if not array.size:
+        need_elements(x, tuple(range(ndim)), name)
+    indices = op.run(x if ndim == 1 else take_shape(x, (array.size,)), dim=0, keepdim=False)[1]
     return reshape_op.run(indices, shape=(1,) * x.ndim) if keepdim else indices

@@ -16,7 +16,7 @@ from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..shape.broadcast import expand
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import permute_op, reshape_op, take_shape
 from . import cuda
 from .along import kept_shape
 
@@ -200,7 +200,7 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
     """
     input = as_summed(input, dtype, "prod")
     if dim is None:
-        return prod_op.run(reshape_op.run(input, shape=(input.numel(),)))
+        return prod_op.run(input if input.ndim == 1 else take_shape(input, (input.numel(),)))
     at = one_dim(dim, input.ndim, "prod")
     if not input.ndim:
         return prod_op.run(reshape_op.run(input, shape=(1,)))

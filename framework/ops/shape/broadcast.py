@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -12,7 +10,6 @@ from ..record.args import size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from .view import lies_plainly, seen_in
 
 
 def broadcast_shape(shapes: Any, op: str) -> tuple[int, ...]:
@@ -42,17 +39,7 @@ def _expand_infer(x: Meta, *, size: tuple[int, ...]) -> Meta:
 def _expand_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
     if x.size == math.prod(size) and size[len(size) - x.ndim:] == x.shape:
         return x.reshape(size)  # nothing is repeated, so unlike broadcast_to's it may be written to
-    if xp is not np or not lies_plainly(x):
-        return xp.broadcast_to(x, size)
-    extra = len(size) - x.ndim
-    strides = [0] * extra
-    for old, new, stride in zip(x.shape, size[extra:], x.strides):
-        if old != new and old != 1:
-            return xp.broadcast_to(x, size)  # which says what was wrong
-        strides.append(stride if old == new else 0)
-    out = seen_in(x, size, strides)
-    out.setflags(write=False)
-    return out
+    return xp.broadcast_to(x, size)
 
 
 def _sum_to_kernel(xp: Any, x: Any, *, size: tuple[int, ...]) -> Any:
@@ -84,7 +71,7 @@ def batch_size(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 sum_to = Op("sum_to_size", "x", native="sum_to_size", kernel=_sum_to_kernel, infer=_sum_to_infer,
             batch=batch_size, jvp="linear", vjp={"x": lambda g, x_shape: expand(g, size=x_shape)})
-expand = Op("expand", "x", onnx="expanded(x, size)", runtime="expanded(x)",
+expand = Op("expand", "x", onnx="expanded(x, size)", runtime="expanded(x)", native="expand",
             kernel=_expand_kernel, infer=_expand_infer, jvp="linear", view=True,
             batch=batch_size, vjp={"x": lambda g, x_shape: sum_to(g, size=x_shape)})
 

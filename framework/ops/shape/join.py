@@ -4,7 +4,7 @@ from typing import Any
 
 from ...backends import array_module
 from ...dtypes import promote_types
-from ...errors import ShapeError, kind_of
+from ...errors import LayoutError, ShapeError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record.args import one_dim
@@ -80,6 +80,15 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
     for i, x in enumerate(found):
         if not isinstance(x, Tensor):
             raise TypeError(f"{op}: tensors[{i}] must be a Tensor, got {kind_of(x)}")
+    try:
+        own = found[0]._array.dtype
+        for x in found:
+            if x._array.dtype is not own:
+                break
+        else:
+            return found
+    except LayoutError:  # a sparse tensor, which has no array
+        pass
     dtypes = [x.dtype for x in found]
     dtype = dtypes[0]
     if dtypes.count(dtype) == len(dtypes):
@@ -101,7 +110,10 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [0., 0.]])
     """
     xs = _list_of(tensors, "cat")
-    shapes = [x.shape for x in xs]
+    try:
+        shapes: list = [x._array.shape for x in xs]
+    except LayoutError:  # a sparse tensor, which has no array
+        shapes = [x.shape for x in xs]
     if () in shapes:
         raise ShapeError("cat: tensors of 0 dimensions cannot be joined along one; use stack()")
     if (0,) in shapes:

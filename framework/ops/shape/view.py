@@ -1,10 +1,12 @@
 """Other shapes and orders of dimensions: reshape, permute and what is written with them."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...dtypes import DType
 from ...errors import LayoutError, ShapeError
 from ...quiet import quiet
@@ -31,17 +33,14 @@ def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
 
 
-# NumPy's functions for views by strides take five to ten times as long as its class
+def _strided(x: np.ndarray, shape: Any, strides: Any, offset: int, writeable: bool) -> Any:
+    if offset:
+        return NotImplemented
+    return np.lib.stride_tricks.as_strided(x, shape, strides, writeable=writeable)
 
 
-def lies_plainly(x: np.ndarray) -> bool:
-    """Whether ``seen_in`` takes it: memory without gaps, of a dtype that has a name among C's."""
-    return x.flags.c_contiguous and x.size > 0 and x.dtype.kind in "fiubc"
-
-
-def seen_in(x: np.ndarray, shape: Any, strides: Any) -> np.ndarray:
-    """The memory of ``x`` in another shape, with these strides in bytes."""
-    return np.ndarray(shape, x.dtype, x, 0, strides)
+# the memory of an array in another shape: (x, shape, strides, offset, whether it may be written to), in bytes
+seen_in: Callable = native_or("seen", _strided)
 
 
 def _reshape_infer(x: Meta, *, shape: tuple[int, ...]) -> Meta:
@@ -145,17 +144,17 @@ def view(input: Tensor, *size: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    if len(size) == 1 and size[0] is input.dtype:
-        size = input.shape  # the graph goes on
     if len(size) == 1 and isinstance(size[0], DType):
-        out = wrap(input._array.view(size[0].numpy))
-        out._counter = counter_of(input)
-        return out
+        if size[0] is not input.dtype:
+            out = wrap(input._array.view(size[0].numpy))
+            out._counter = counter_of(input)
+            return out
+        size = input.shape  # the graph goes on
     try:
         out = _reshaped(input, size_args(size, "view"))
     except ShapeError as error:
         raise ShapeError(str(error).replace("reshape:", "view:", 1)) from None
-    if out._base is None and out._array.size:
+    if out._more is None and out._array.size:
         raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides "
                          f"{list(input.stride())} cannot be seen as {list(out.shape)} without a copy; "
                          f"use reshape()")

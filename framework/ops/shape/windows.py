@@ -10,7 +10,7 @@ from ..record.args import one_dim
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from .view import lies_plainly, seen_in
+from .view import seen_in
 
 
 @on_tensors()
@@ -39,11 +39,9 @@ def _unfold_kernel(xp: Any, x: Any, *, dim: int, size: int, step: int) -> Any:
     shape = x.shape[:dim] + (count,) + x.shape[dim + 1:] + (size,)
     stride = x.strides[dim]
     strides = x.strides[:dim] + (stride * step,) + x.strides[dim + 1:] + (stride,)
-    plainly = xp is np and lies_plainly(x)
-    out = seen_in(x, shape, strides) if plainly else xp.lib.stride_tricks.as_strided(x, shape, strides)
-    if xp is np and step < size:
-        out.flags.writeable = False  # windows overlap: to write into one is to write into another
-    return out
+    if xp is np:  # where windows overlap, to write into one is to write into another
+        return seen_in(x, shape, strides, 0, step >= size)
+    return xp.lib.stride_tricks.as_strided(x, shape, strides)
 
 
 def _unfold_infer(x: Meta, *, dim: int, size: int, step: int) -> Meta:

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms, by the array module's own FFT.
+"""Discrete Fourier transforms: natively, or by the array module's own FFT.
 
 The record transforms all of its dimensions as they are; cutting and padding to the sizes asked for comes
 before it. A transform is linear, so its gradient is its adjoint, which is the opposite transform with the
@@ -64,7 +64,8 @@ def _vjp(g: Any, x_dtype: Any, kind: str, dims: tuple[int, ...], size: int, norm
 
 
 # size: that of the last of dims, which a half spectrum does not tell
-fft_op = Op("fft", "x", batch=along("dims"), kernel=_kernel, infer=_infer, jvp="linear", vjp={"x": _vjp})
+fft_op = Op("fft", "x", batch=along("dims"), native="fft", kernel=_kernel, infer=_infer, jvp="linear",
+            vjp={"x": _vjp})
 
 
 def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Tensor:

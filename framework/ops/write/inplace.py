@@ -35,6 +35,7 @@ from ..record.constants import like, raw
 from ..record.into import Call, computed_into, guard, memory_of
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.short_roads import road_into
 from ..shape.broadcast import broadcast_shape, sum_to
 
 
@@ -368,6 +369,28 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- the derived forms ---------------------------------------------------------------------------
 
 
+def _of_one_operand(op: Elementwise | None, name: str, form: Callable) -> Callable:
+    """``form`` of a function of one operand, with less ado where a kernel can write straight into it."""
+    writes = op.writes  # type: ignore[union-attr]
+
+    @wraps(form)
+    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if args or kwargs or not isinstance(x, Tensor) or x._node is not None or x._more is not None:
+            return form(x, *args, **kwargs)
+        run = quiet.run
+        try:
+            memory = x._array
+            if run is None or type(memory) is not np.ndarray or memory.dtype.kind not in writes \
+                    or not memory.flags.writeable:
+                return form(x)
+            road_into(op, (x,), (memory,), memory, {}, run)
+        except (LayoutError, TypeError):  # a sparse tensor, or a kernel without ``out``
+            return form(x)
+        bump(x, name)
+        return x
+    return short
+
+
 def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
@@ -405,6 +428,8 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         result = function(source, *args, **kwargs)
         return result if result is NotImplemented else write(x, result, method)
 
+    if plan is not None and call is None and len(own.inputs) == 1 and not narrows:  # type: ignore[union-attr]
+        form = _of_one_operand(own, method, form)
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form

@@ -1,12 +1,14 @@
 """Views named by their strides, and copies of a tensor with the part seen by a view replaced."""
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...autograd.mode import no_grad
 from ...backends import array_module
+from ...backends.native import native_or
 from ...backends.segments import owner_of
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
@@ -17,6 +19,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.diagonals import diagonal_op
 from ..shape.slices import slice_op
+from ..shape.view import seen_in
 from .inplace import put_view
 
 # -- as_strided ----------------------------------------------------------------------------------
@@ -27,7 +30,8 @@ from .inplace import put_view
 
 
 def _strides(x: Any) -> tuple[int, ...]:
-    return tuple(s // x.itemsize for s in x.strides)
+    size = x.itemsize
+    return tuple([s // size for s in x.strides])
 
 
 def _span(shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> int:
@@ -43,20 +47,35 @@ def _positions(xp: Any, shape: tuple[int, ...], strides: tuple[int, ...], offset
 
 
 def _as_strided_kernel(xp: Any, x: Any, *, size: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
+    steps = tuple([s * x.itemsize for s in stride])
+    if xp is np and x.size and _strides(x) == layout:
+        alone = not _meets_itself(x.itemsize, size, steps)
+        out = seen_in(np.asarray(x), size, steps, offset * x.itemsize, alone)
+        if out is not NotImplemented:
+            return out
     if _strides(x) != layout or not _reaches(xp, x, size, stride, offset):
         low = min(offset, 0)
         memory = xp.zeros(max(_span(x.shape, layout), _span(size, stride, offset)) - low, x.dtype)
         memory[_positions(xp, x.shape, layout, -low)] = x
         return memory[_positions(xp, size, stride, offset - low)]
-    steps = tuple(s * x.itemsize for s in stride)
     if xp is not np:
         return xp.ndarray(size, x.dtype, memptr=x.data + offset * x.itemsize, strides=steps)
-    # as_strided starts at the first element; a negative or far offset is reached through an address
     x = np.asarray(x)  # the memory of a NumPy scalar does not stay
+    # as_strided starts at the first element; a negative or far offset is reached through an address
     out = np.asarray(_Memory(x, size, steps, offset * x.itemsize)).view(x.dtype)
     if out.flags.writeable and overlaps_itself(out):
         out.flags.writeable = False
     return out
+
+
+def _meets_itself(extent: int, size: tuple, steps: tuple) -> bool:
+    """``overlaps_itself`` of what is not there yet."""
+    for step, n in sorted(zip(map(abs, steps), size)):
+        if n > 1:
+            if step < extent:
+                return True
+            extent += step * (n - 1)
+    return False
 
 
 def _reaches(xp: Any, x: Any, size: tuple, stride: tuple, offset: int) -> bool:
@@ -96,9 +115,12 @@ unstride = Op("unstride", "x", kernel=_unstride_kernel, jvp="linear",
                   g, size=x_shape, stride=stride, offset=offset, layout=layout)})
 
 
+_native_memory: Callable = native_or("memory_around", lambda array: NotImplemented)
+
+
 def _storage(x: Tensor) -> tuple[int, int]:
     """Elements of the underlying memory before the first of ``x``, and in all."""
-    if x.device.type == "meta":  # no memory, so any size of it
+    if type(x._array) is not np.ndarray and x.device.type == "meta":  # no memory, so any size of it
         return 0, sys.maxsize
     return _memory_around(array_module(x._array), x._array)
 
@@ -108,6 +130,9 @@ def _memory_around(xp: Any, array: Any) -> tuple[int, int]:
         memory = array.data.mem
         return int(array.data.ptr - memory.ptr) // array.itemsize, memory.size // array.itemsize
     array = np.asarray(array)
+    found = _native_memory(array)
+    if found is not NotImplemented:
+        return found[0] // array.itemsize, found[1] // array.itemsize
     owner = owner_of(array)
     start = owner.__array_interface__["data"][0]
     return (array.__array_interface__["data"][0] - start) // array.itemsize, owner.nbytes // array.itemsize
@@ -137,7 +162,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     """
     tensor_arg(input, "as_strided")
     sizes, steps = size_args((size,), "as_strided"), size_args((stride,), "as_strided", "stride")
-    if len(sizes) != len(steps) or any(s < 0 for s in (*sizes, *steps)):
+    if len(sizes) != len(steps) or min(*sizes, *steps, 0, 0) < 0:
         raise ShapeError(f"as_strided: size {list(sizes)} and stride {list(steps)} must be equally many "
                          f"numbers, none negative")
     layout, (here, total) = _strides(input._array), _storage(input)

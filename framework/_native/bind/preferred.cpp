@@ -1,0 +1,83 @@
+// A function that is asked first, and one for what it leaves alone: as one object, which costs a call nothing.
+#include <cstddef>
+
+#include "bind/array.h"
+#include <structmember.h>
+
+namespace fw {
+
+namespace {
+
+struct Preferred {
+    PyObject_HEAD
+    vectorcallfunc call;
+    PyObject* native;
+    PyObject* plain;
+};
+
+PyObject* preferred_call(PyObject* self, PyObject* const* args, size_t given, PyObject* keywords) {
+    auto* p = reinterpret_cast<Preferred*>(self);
+    PyObject* result = PyObject_Vectorcall(p->native, args, given, keywords);
+    if (result != Py_NotImplemented) return result;
+    Py_DECREF(result);
+    return PyObject_Vectorcall(p->plain, args, given, keywords);
+}
+
+int preferred_traverse(PyObject* self, visitproc visit, void* arg) {
+    auto* p = reinterpret_cast<Preferred*>(self);
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(p->native);
+    Py_VISIT(p->plain);
+    return 0;
+}
+
+int preferred_clear(PyObject* self) {
+    Py_CLEAR(reinterpret_cast<Preferred*>(self)->native);
+    Py_CLEAR(reinterpret_cast<Preferred*>(self)->plain);
+    return 0;
+}
+
+void preferred_free(PyObject* self) {
+    PyObject_GC_UnTrack(self);
+    PyTypeObject* type = Py_TYPE(self);
+    preferred_clear(self);
+    PyObject_GC_Del(self);
+    Py_DECREF(type);
+}
+
+PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Preferred, call), READONLY, nullptr},
+                         {"native", T_OBJECT, offsetof(Preferred, native), READONLY, nullptr},
+                         {"plain", T_OBJECT, offsetof(Preferred, plain), READONLY, nullptr},
+                         {nullptr, 0, 0, 0, nullptr}};
+
+PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                       {Py_tp_traverse, reinterpret_cast<void*>(preferred_traverse)},
+                       {Py_tp_clear, reinterpret_cast<void*>(preferred_clear)},
+                       {Py_tp_dealloc, reinterpret_cast<void*>(preferred_free)},
+                       {Py_tp_members, members},
+                       {0, nullptr}};
+
+PyType_Spec spec = {"framework._native.Preferred", sizeof(Preferred), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+PyTypeObject* preferred_type = nullptr;
+
+nb::object preferring(nb::object native, nb::object plain) {
+    auto* p = PyObject_GC_New(Preferred, preferred_type);
+    if (!p) throw nb::python_error();
+    p->call = preferred_call;
+    p->native = native.release().ptr();
+    p->plain = plain.release().ptr();
+    PyObject_GC_Track(reinterpret_cast<PyObject*>(p));
+    return nb::steal(reinterpret_cast<PyObject*>(p));
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    preferred_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    if (!preferred_type) throw nb::python_error();
+    m.def("preferring", &preferring, nb::arg("native"), nb::arg("plain"));
+}
+
+}  // namespace fw

@@ -1,0 +1,95 @@
+// Views: the memory of an array in another shape, with other strides. NumPy's functions for them are written in Python.
+#include <algorithm>
+
+#include "bind/array.h"
+
+namespace fw::moving {
+namespace {
+
+NewArray view_of(Array x, int ndim, const npy_intp* shape, const npy_intp* strides, char* start, bool writeable) {
+    PyArray_Descr* descr = PyArray_DESCR(x.p);
+    Py_INCREF(descr);
+    const int flags = writeable && x.writeable() ? NPY_ARRAY_WRITEABLE : 0;
+    PyObject* made = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, const_cast<npy_intp*>(shape),
+                                          const_cast<npy_intp*>(strides), start, flags, nullptr);
+    if (!made) throw nb::python_error();
+    NewArray out(made);
+    Py_INCREF(x.p);
+    if (PyArray_SetBaseObject(out.p, reinterpret_cast<PyObject*>(x.p)) < 0) throw nb::python_error();
+    return out;
+}
+
+// A tuple of whole numbers; -1 where it is none, or longer than an array's shape.
+int numbers(nb::handle given, npy_intp* to) {
+    if (!PyTuple_Check(given.ptr()) || PyTuple_GET_SIZE(given.ptr()) > NPY_MAXDIMS) return -1;
+    const int n = int(PyTuple_GET_SIZE(given.ptr()));
+    for (int i = 0; i < n; ++i) {
+        PyObject* item = PyTuple_GET_ITEM(given.ptr(), i);
+        if (!PyLong_Check(item)) return -1;
+        to[i] = PyLong_AsSsize_t(item);
+        if (to[i] == -1 && PyErr_Occurred()) return PyErr_Clear(), -1;
+    }
+    return n;
+}
+
+// Repeated along dimensions of size 1, and along new ones in front: not to be written to, unless nothing is repeated.
+nb::object expand(Array x, nb::handle size) {
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    const int ndim = x.usable() ? numbers(size, shape) : -1, extra = ndim - (ndim < 0 ? 0 : x.ndim());
+    if (ndim < 0 || extra < 0 || !x.size()) return not_implemented();
+    bool repeated = false;
+    npy_intp step = PyArray_ITEMSIZE(x.p);
+    for (int d = ndim; d-- > 0;) {
+        const npy_intp had = d < extra ? 1 : x.shape(d - extra);
+        if (shape[d] < 1 || (had != 1 && had != shape[d])) return not_implemented();
+        strides[d] = had == shape[d] ? (d < extra ? step : x.stride(d - extra)) : 0;
+        repeated = repeated || had != shape[d];
+        if (had == shape[d]) step = strides[d] * had;
+    }
+    return give(view_of(x, ndim, shape, strides, x.data<char>(), !repeated));
+}
+
+// The array that has the memory which `x` is a view of.
+Array owner_of(Array x) {
+    while (PyObject* base = PyArray_BASE(x.p)) {
+        nb::object inner = nb::borrow(base);
+        if (!PyArray_Check(base)) inner = nb::getattr(base, "base", nb::none());  // what as_strided puts between
+        if (!PyArray_Check(inner.ptr())) break;
+        x.p = reinterpret_cast<PyArrayObject*>(inner.ptr());
+    }
+    return x;
+}
+
+// (bytes of its memory before the first element, bytes of it in all)
+nb::object memory_around(Array x) {
+    if (!x.usable()) return not_implemented();
+    const Array owner = owner_of(x);
+    return nb::make_tuple(x.data<char>() - owner.data<char>(), PyArray_NBYTES(owner.p));
+}
+
+// strides and offset in bytes; NotImplemented where it would reach out of the memory of x's owner.
+nb::object seen(Array x, nb::handle size, nb::handle steps, int64_t offset, bool writeable) {
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS];
+    if (!x.usable() || !x.size()) return not_implemented();
+    const int ndim = numbers(size, shape);
+    if (ndim < 0 || numbers(steps, strides) != ndim) return not_implemented();
+    const Array owner = owner_of(x);
+    if (!PyArray_IS_C_CONTIGUOUS(owner.p) && !PyArray_IS_F_CONTIGUOUS(owner.p)) return not_implemented();
+    npy_intp low = x.data<char>() - owner.data<char>() + offset, high = low + PyArray_ITEMSIZE(x.p), reach;
+    for (int d = 0; d < ndim; ++d) {
+        if (shape[d] < 1 || __builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return not_implemented();
+        if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) return not_implemented();
+    }
+    if (low < 0 || high > npy_intp(PyArray_NBYTES(owner.p))) return not_implemented();
+    return give(view_of(x, ndim, shape, strides, x.data<char>() + offset, writeable));
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("expand", &expand, nb::arg("x"), nb::arg("size"));
+    m.def("memory_around", &memory_around, nb::arg("x"));
+    m.def("seen", &seen, nb::arg("x"), nb::arg("size"), nb::arg("steps"), nb::arg("offset"), nb::arg("writeable"));
+}
+
+}  // namespace fw::moving
