@@ -91,7 +91,7 @@ def _ldl_kernel(xp: Any, A: Any, *, hermitian: bool) -> tuple:
 
 
 ldl_op = Op("ldl_factor", "A", batch=leading, outputs="LD pivots info", differentiable=1, vjp="undefined",
-            kernel=_ldl_kernel,
+            kernel=_ldl_kernel, native="ldl_factor",
             infer=lambda A, *, hermitian: (A, Meta(A.shape[:-1], int32), Meta(A.shape[:-2], int32)))
 
 
@@ -129,7 +129,7 @@ def _ldl_solve_kernel(xp: Any, LD: Any, pivots: Any, B: Any, *, hermitian: bool)
     return out.reshape(*batch, n, k)
 
 
-ldl_solve_op = Op("ldl_solve", "LD pivots B", vjp="undefined",
+ldl_solve_op = Op("ldl_solve", "LD pivots B", vjp="undefined", native="ldl_solve",
                   kernel=checked("ldl_solve: D has a block of zeros, so the matrix is singular")(
                       _ldl_solve_kernel),
                   infer=lambda LD, pivots, B, *, hermitian: Meta(

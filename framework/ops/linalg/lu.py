@@ -151,16 +151,23 @@ def _count(order: Any, m: int) -> Any:
     return column(order.new_ones((m,)).cumsum(0) - 1)
 
 
+def _order_kernel(xp: Any, pivots: Any, *, n: int) -> Any:
+    order = xp.broadcast_to(xp.arange(n), (*pivots.shape[:-1], n)).astype("int64")
+    for i in range(pivots.shape[-1]):
+        p = pivots[..., i:i + 1].astype("int64") - 1
+        moved = xp.take_along_axis(order, p, -1)
+        xp.put_along_axis(order, p, order[..., i:i + 1], -1)
+        order[..., i:i + 1] = moved
+    return order
+
+
+# the order of n rows that exchanges give
+order_op = Op("lu_order", "pivots", batch=leading, kernel=_order_kernel, native="lu_order",
+              infer=lambda pivots, *, n: Meta((*pivots.shape[:-1], n), int64))
+
+
 def _undo(pivots: Any, n: int) -> Any:
-    """The order of rows that the exchanges give."""
-    rows = pivots.to(int64) - 1
-    start = _count(rows, n).squeeze(-1).expand(*rows.shape[:-1], n).contiguous()
-    for i in range(rows.shape[-1]):
-        p = rows[..., i:i + 1]
-        moved = start.gather(-1, p)
-        start = start.scatter(-1, p, start[..., i:i + 1])
-        start = cat([start[..., :i], moved, start[..., i + 1:]], -1)
-    return start
+    return order_op.run(pivots, n=n)
 
 
 @public(out=True)
