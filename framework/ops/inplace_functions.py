@@ -105,7 +105,9 @@ def _function(name: str, rest: str = "", make: str = "fw.tensor([0.5, 0.25])") -
 
     @wraps(method)
     def form(input: Tensor, *args: Any, **settings: Any) -> Tensor:
-        return method(tensor_arg(input, name), *args, **settings)
+        if not isinstance(input, Tensor):
+            tensor_arg(input, name)
+        return method(input, *args, **settings)
     form.__name__ = form.__qualname__ = name
     form.__module__ = __name__
     form.__doc__ = (f"``input.{name}(...)``: writes into ``input`` and returns it."

@@ -195,7 +195,8 @@ class Formulas:
                 continue
             if a.dtype.kind not in "fc":
                 return f"result {k} is {a.tolist()}, wanted {b.tolist()}"
-            bound = 1e-3 if min(a.itemsize, b.itemsize) < 8 else 1e-9
+            single = min(a.real.itemsize, b.real.itemsize) < 8
+            bound = 1e-3 if single else 1e-9
             if not (np.isfinite(b).all() and distance(a, b) <= bound):
                 if exact is None:
                     with np.errstate(all="ignore"):

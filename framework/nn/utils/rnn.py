@@ -12,7 +12,7 @@ from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...ops.convert.cast import from_array
 from ...ops.index.index import index_copy, index_select
 from ...ops.shape.join import cat, stack
-from ...ops.shape.view import reshape_op
+from ...ops.shape.view import take_shape
 from ...tensor import Tensor, wrap
 
 
@@ -112,7 +112,7 @@ def _places(sizes: np.ndarray, order: np.ndarray, steps: int, batch_first: bool)
 
 
 def _rows(x: Tensor) -> Tensor:
-    return reshape_op.run(x, shape=(x.shape[0] * x.shape[1], *x.shape[2:]))
+    return take_shape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
 def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
@@ -173,7 +173,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
     padded = index_copy(padding, 0, places, data)
     lengths = np.empty(n, np.int64)
     lengths[order] = (sizes[None] > np.arange(n)[:, None]).sum(1)
-    return reshape_op.run(padded, shape=((n, steps) if batch_first else (steps, n)) + rest), wrap(lengths)
+    return take_shape(padded, ((n, steps) if batch_first else (steps, n)) + rest), wrap(lengths)
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:

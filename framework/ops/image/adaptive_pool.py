@@ -15,7 +15,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
 from ..record.whole import Whole
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .conv import batched
 from .pool import avg_pool
 from .resample import Plan, resample
@@ -48,7 +48,7 @@ def _average(d: int, x: Tensor, output_size: Any) -> Tensor:
         for i, (s, o) in enumerate(zip(size, out)):
             if s != o:
                 x = resample.run(x, dim=2 + i, plan=Plan("area", s, o, s / max(o, 1)), back=False)
-    return reshape_op.run(x, shape=x.shape[1:]) if alone else x
+    return take_shape(x, x.shape[1:]) if alone else x
 
 
 @public("nn.functional")
@@ -139,7 +139,7 @@ def _largest(d: int, x: Tensor, output_size: Any, return_indices: bool) -> Any:
     out = _target(op, x, d, output_size)
     y, index = _places_and_maxima(x, d, out) if return_indices else (_whole(x, d=d, out=out), None)
     if alone:
-        y, index = (t if t is None else reshape_op.run(t, shape=t.shape[1:]) for t in (y, index))
+        y, index = (t if t is None else take_shape(t, t.shape[1:]) for t in (y, index))
     return (y, index) if return_indices else y
 
 

@@ -27,7 +27,7 @@ from ..record.public import public
 from ..record.road import NEVER
 from ..reduce.sums import sum_op
 from ..shape.slices import grown
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from . import cuda
 from .windows import Columns, gradient_columns, inner, out_sizes, piece, result_view, strided, windows
 
@@ -290,7 +290,7 @@ def _groups(groups: Any, op: str) -> int:
 def batched(x: Tensor, d: int, op: str) -> tuple[Tensor, bool]:
     """``x`` with a batch dimension, and whether it was added; x has ``d`` spatial dimensions."""
     if tensor_arg(x, op).ndim == d + 1:
-        return reshape_op.run(x, shape=(1, *x.shape)), True
+        return take_shape(x, (1, *x.shape)), True
     if x.ndim != d + 2:
         raise ShapeError(f"{op}: wanted input of {d + 2} dimensions (batch, channels, {d} sizes), or {d + 1} "
                          f"without the batch, got shape {list(x.shape)}")
@@ -324,7 +324,7 @@ def _convolve(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, paddi
     _conv_infer(Meta(x.shape, x.dtype), Meta(w.shape, w.dtype),
                 None if b is None else Meta(b.shape, b.dtype), **settings)
     out = conv.run(x, w, b, **settings)
-    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+    return take_shape(out, out.shape[1:]) if alone else out
 
 
 def _operands(op: str, x: Tensor, w: Tensor, b: Tensor | None) -> tuple:
@@ -410,8 +410,8 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
                               **_settings(stride, padding, dilation, groups))
     if b is not None:
-        out = out + reshape_op.run(b, shape=(channels, *(1,) * d))  # type: ignore[operator]
-    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+        out = out + take_shape(b, (channels, *(1,) * d))  # type: ignore[operator]
+    return take_shape(out, out.shape[1:]) if alone else out
 
 
 @public("nn.functional", op=conv_input_grad, autocast="lower")

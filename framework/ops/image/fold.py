@@ -9,7 +9,7 @@ from ..record.args import pair, tensor_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .conv import at_least, batched
 from .windows import column_view, inner, out_sizes, strided, windows
 
@@ -81,7 +81,7 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     settings = _window_settings("unfold", kernel_size, dilation, padding, stride)
     _unfold_infer(Meta(input.shape, input.dtype), **settings)
     out = unfold_op.run(input, **settings)
-    return reshape_op.run(out, shape=out.shape[1:]) if alone else out
+    return take_shape(out, out.shape[1:]) if alone else out
 
 
 @public("nn.functional", op=fold_op)
@@ -98,7 +98,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     settings = _window_settings("fold", kernel_size, dilation, padding, stride)
     alone = tensor_arg(input, "fold").ndim == 2
     if alone:
-        input = reshape_op.run(input, shape=(1, *input.shape))
+        input = take_shape(input, (1, *input.shape))
     each = math.prod(settings["kernel"])
     out = out_sizes(size, settings["kernel"], settings["stride"], settings["padding"],
                     settings["dilation"])
@@ -106,4 +106,4 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
         raise ShapeError(f"fold: input of shape {list(input.shape)} does not fit: wanted (n, c * {each}, "
                          f"{math.prod(out)}) for output_size {list(size)}, {list(out)} windows")
     image = fold_op.run(input, x_shape=(input.shape[0], input.shape[1] // each, *size), **settings)
-    return reshape_op.run(image, shape=image.shape[1:]) if alone else image
+    return take_shape(image, image.shape[1:]) if alone else image

@@ -14,7 +14,7 @@ from ..index.scatter import gather
 from ..record.args import pair, real_arg
 from ..record.public import public
 from ..reduce.extremes import max as maximum_along
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .conv import batched
 
 
@@ -75,14 +75,14 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
         index = index * size[i] + places.reshape(shape)
     index = index.reshape(n, c, -1)
     places = wrap(move(index, x.device))
-    flat: Any = reshape_op.run(x, shape=(n, c, math.prod(size)))
+    flat: Any = take_shape(x, (n, c, math.prod(size)))
     windows = gather(flat, 2, places)
-    windows = reshape_op.run(windows, shape=(n, c, math.prod(out), math.prod(kernel)))
+    windows = take_shape(windows, (n, c, math.prod(out), math.prod(kernel)))
     values, at = maximum_along(windows, 3)
-    places = reshape_op.run(places, shape=(n, c, math.prod(out), math.prod(kernel)))
+    places = take_shape(places, (n, c, math.prod(out), math.prod(kernel)))
     found = gather(places, 3, at.unsqueeze(3))
     final = (c, *out) if alone else (n, c, *out)
-    return reshape_op.run(values, shape=final), reshape_op.run(found, shape=final)
+    return take_shape(values, final), take_shape(found, final)
 
 
 @public("nn.functional")

@@ -31,7 +31,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.whole import Whole
 from ..shape.broadcast import expand
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 from ..write.inplace import zero_op
 from ..write.twice import twice
 
@@ -188,10 +188,10 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
     n, c, *size = x.shape
     out = grid.shape[1:-1]
     count = math.prod(out)
-    pixels = reshape_op.run(x, shape=(n, c, math.prod(size)))
+    pixels = take_shape(x, (n, c, math.prod(size)))
     taps = []
     for i, s in enumerate(size):
-        at = reshape_op.run(places.select(-1, len(size) - 1 - i), shape=(n, count))
+        at = take_shape(places.select(-1, len(size) - 1 - i), (n, count))
         taps.append(_along(_pixels(at, s, align), s, mode, padding, align))
     total: Any = None
     for corner in itertools.product(*taps):
@@ -199,10 +199,10 @@ def _sampled(input: Tensor, grid: Tensor, *, mode: str, padding: str, align: boo
         for s, (p, i, w) in zip(size[1:], corner[1:]):
             position, inside, weight = position * s + p, inside & i, weight * w
         weight = where_op.run(inside, weight, 0.0)
-        index: Any = expand.run(reshape_op.run(position, shape=(n, 1, count)), size=(n, c, count))
-        part = gather(pixels, 2, index) * reshape_op.run(weight, shape=(n, 1, count))  # type: ignore[operator]
+        index: Any = expand.run(take_shape(position, (n, 1, count)), size=(n, c, count))
+        part = gather(pixels, 2, index) * take_shape(weight, (n, 1, count))  # type: ignore[operator]
         total = part if total is None else total + part
-    return to(reshape_op.run(total, shape=(n, c, *out)), input.dtype)
+    return to(take_shape(total, (n, c, *out)), input.dtype)
 
 
 _whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, padding, align)",
@@ -290,5 +290,5 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         raise ShapeError(f"affine_grid: theta must be ({n}, {d}, {d + 1}) for size {list(size)}, got shape "
                          f"{list(theta.shape)}")
     places = from_array(_places(tuple(inner), bool(align_corners), theta.dtype.numpy), theta)
-    grid = matmul(places, permute_op.run(theta, dims=(0, 2, 1)))
-    return reshape_op.run(grid, shape=(n, *inner, d))
+    grid = matmul(places, take_order(theta, (0, 2, 1)))
+    return take_shape(grid, (n, *inner, d))

@@ -23,7 +23,7 @@ from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from . import cuda
 from .conv import at_least, batched
 
@@ -346,7 +346,7 @@ def _settings_of(op: str, size: tuple[int, ...], d: int, kernel: Any, stride: An
 
 
 def _drop(x: Tensor, alone: bool) -> Tensor:
-    return reshape_op.run(x, shape=x.shape[1:]) if alone else x
+    return take_shape(x, x.shape[1:]) if alone else x
 
 
 def _max(d: int, x: Tensor, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: bool,

@@ -9,7 +9,7 @@ from ..index.scatter import scatter
 from ..pointwise.choose import where
 from ..record.args import pair, real_arg, tensor_arg
 from ..record.public import public
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .conv import batched
 from .pool import avg_pool1d, avg_pool2d, avg_pool3d
 
@@ -85,14 +85,14 @@ def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: An
         raise ShapeError(f"{op}: output_size {list(size)} must be less than the stride {list(step)} away "
                          f"from {usual}")
     total = math.prod(size)
-    flat: Any = reshape_op.run(x, shape=(*x.shape[:2], math.prod(x.shape[2:])))
-    index: Any = reshape_op.run(indices, shape=flat.shape)
+    flat: Any = take_shape(x, (*x.shape[:2], math.prod(x.shape[2:])))
+    index: Any = take_shape(indices, flat.shape)
     found = index._array
     if found.size and not 0 <= int(found.min()) <= int(found.max()) < total:
         raise IndexError(f"{op}: indices must lie in [0, {total - 1}], the places of an image of size "
                          f"{list(size)}; they go from {int(found.min())} to {int(found.max())}")
     y = scatter(flat.new_zeros((*x.shape[:2], total)), 2, index.long(), flat)
-    return reshape_op.run(y, shape=((*x.shape[1:2], *size) if alone else (*x.shape[:2], *size)))
+    return take_shape(y, (*x.shape[1:2], *size) if alone else (*x.shape[:2], *size))
 
 
 @public("nn.functional", autocast="float32")

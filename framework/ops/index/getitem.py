@@ -25,7 +25,7 @@ from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
 from ..shape.slices import slice_op, take_slice
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.inplace import fill_op, fitted, overwrite, store
 from .index import (
     _key,
@@ -404,7 +404,7 @@ def _shaped(value: Any, shape: tuple[int, ...], x: Tensor) -> Any:
         return value
     spare = value.ndim - len(shape)
     if spare > 0 and all(s == 1 for s in value.shape[:spare]):
-        value = reshape_op.run(value, shape=value.shape[spare:])
+        value = take_shape(value, value.shape[spare:])
     try:
         fits = broadcast_shape((value.shape, shape), "__setitem__") == tuple(shape)
     except ShapeError:
@@ -488,5 +488,5 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     if index.numel() != source.numel():
         raise ShapeError(f"put: index has {index.numel()} elements and source {source.numel()}; they must be "
                          f"equally many")
-    flat, places, values = [reshape_op.run(x, shape=(x.numel(),)) for x in (input, index, source)]
-    return reshape_op.run(index_put(flat, (places,), values, accumulate), shape=input.shape)
+    flat, places, values = [take_shape(x, (x.numel(),)) for x in (input, index, source)]
+    return take_shape(index_put(flat, (places,), values, accumulate), input.shape)

@@ -35,7 +35,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.join import cat_op
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.inplace import scalar_arg
 from . import cuda
 
@@ -306,7 +306,7 @@ def check_range(array: np.ndarray, size: int, op: str, dim: int, name: str, nega
 def one_index(index: Tensor) -> Tensor:
     """An index tensor with the leading dimension that the records want."""
     if quiet.run is None:  # interceptors see where the positions come from
-        return reshape_op.run(index, shape=(1, *index.shape))
+        return take_shape(index, (1, *index.shape))
     out = wrap(index._array[None])
     out._counter = counter_of(index)
     return out
@@ -318,7 +318,7 @@ def _line(x: Any, dim: int, index: Any, op: str) -> tuple[int, Tensor]:
     if tensor_arg(index, op, "index").ndim > 1:
         raise ShapeError(f"{op}: index must have one dimension, got shape {list(index.shape)}")
     if index.ndim == 0:
-        index = reshape_op.run(index, shape=(1,))
+        index = take_shape(index, (1,))
     return at, positions(index, x.shape[at] if x.ndim else 1, op, at)
 
 
@@ -337,7 +337,7 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """
     at, index = _line(input, dim, index, "index_select")
     if input.ndim == 0:
-        return index_select(reshape_op.run(input, shape=(1,)), 0, index).reshape(())  # type: ignore[attr-defined]
+        return index_select(take_shape(input, (1,)), 0, index).reshape(())  # type: ignore[attr-defined]
     return index_op.run(input, one_index(index), dims=(at,))
 
 
@@ -349,7 +349,7 @@ def _source(x: Tensor, at: int, index: Tensor, source: Any, op: str) -> Tensor:
         raise ShapeError(f"{op}: source must have shape {list(want)}, got {list(source.shape)}")
     if source.dtype is not x.dtype:
         raise DTypeError(f"{op}: source must be {x.dtype} like the tensor, got {source.dtype}; convert it")
-    return reshape_op.run(source, shape=want) if source.shape != want else source
+    return take_shape(source, want) if source.shape != want else source
 
 
 @public(method=True, inplace=True, out=True)
@@ -394,13 +394,13 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     at, index = _line(input, dim, index, "index_fill")
     value = scalar_arg(input, value, "index_fill")
     if input.ndim == 0:
-        return index_fill(reshape_op.run(input, shape=(1,)), 0, index, value).reshape(())  # type: ignore[attr-defined]
+        return index_fill(take_shape(input, (1,)), 0, index, value).reshape(())  # type: ignore[attr-defined]
     if not isinstance(value, Tensor):
         return index_put_op.run(input, value, one_index(index), dims=(at,))
     # by a mask: to a position that stands there twice, the value contributes once
     line = input.new_zeros((input.shape[at],), dtype=bool_)  # type: ignore[attr-defined]
     line = index_put_op.run(line, True, one_index(index), dims=(0,))
-    mask = reshape_op.run(line, shape=(input.shape[at], *(1,) * (input.ndim - at - 1)))
+    mask = take_shape(line, (input.shape[at], *(1,) * (input.ndim - at - 1)))
     return where_op.run(mask, value, input)
 
 
@@ -412,4 +412,4 @@ def take(input: Tensor, index: Tensor) -> Tensor:
     tensor([1, 4])
     """
     index = positions(index, tensor_arg(input, "take").numel(), "take", 0, negative=True)
-    return index_op.run(reshape_op.run(input, shape=(input.numel(),)), one_index(index), dims=(0,))
+    return index_op.run(take_shape(input, (input.numel(),)), one_index(index), dims=(0,))

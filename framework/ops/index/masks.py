@@ -8,7 +8,7 @@ from ..record.args import tensor_arg
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .index import count_true, mask_op, mask_put
 
 
@@ -51,5 +51,5 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     if source.numel() < count:
         raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
                          f"{source.numel()}")
-    value = slice_op.run(reshape_op.run(source, shape=(source.numel(),)), key=(slice(count),))
+    value = slice_op.run(take_shape(source, (source.numel(),)), key=(slice(count),))
     return mask_put.run(input, value, mask, count=count)

@@ -11,7 +11,7 @@ from ..record.op import Op
 from ..record.public import public
 from ..shape.join import cat_op
 from ..shape.slices import slice_along
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 
 
 def batch_isin(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
@@ -38,7 +38,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     if not as_tuple:
         return places
     if not input.ndim:  # as of a tensor of one dimension
-        places = nonzero_op.run(reshape_op.run(input, shape=(1,)))
+        places = nonzero_op.run(take_shape(input, (1,)))
     return tuple([slice_along(places, 1, i).contiguous() for i in range(max(input.ndim, 1))])
 
 

@@ -12,7 +12,7 @@ from ...tensor import Tensor
 from ..convert.cast import from_array
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.public import public
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .index import index_op, one_index
 
 
@@ -31,7 +31,7 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
     if repeats is None:
         return _repeated(input.numel(), input, input)
     if dim is None or input.ndim == 0:
-        input, at = reshape_op.run(input, shape=(input.numel(),)), 0
+        input, at = take_shape(input, (input.numel(),)), 0
     else:
         at = one_dim(dim, input.ndim, "repeat_interleave")
     places = _repeated(input.shape[at], repeats, input)

@@ -13,7 +13,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.inplace import scalar_arg
 from .index import positions, summed_at
 
@@ -92,7 +92,7 @@ def _check(x: Any, dim: int, index: Any, op: str, name: str = "index") -> tuple[
 
 
 def _at_least_1d(x: Any) -> Any:
-    return reshape_op.run(x, shape=(1,)) if isinstance(x, Tensor) and x.ndim == 0 else x
+    return take_shape(x, (1,)) if isinstance(x, Tensor) and x.ndim == 0 else x
 
 
 @public(method=True, op=gather_op, out="exact")
@@ -110,9 +110,9 @@ def gather(input: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False)
     if index.ndim != input.ndim or not input.ndim:
         if index.ndim == input.ndim or index.numel():
             out = gather_op.run(_at_least_1d(input), _at_least_1d(index), dim=at)
-            return reshape_op.run(out, shape=index.shape)
-        return reshape_op.run(slice_op.run(_at_least_1d(input), key=(Ellipsis, slice(0, 0)))
-                              .reshape(-1), shape=index.shape)  # type: ignore[attr-defined]
+            return take_shape(out, index.shape)
+        return take_shape(slice_op.run(_at_least_1d(input), key=(Ellipsis, slice(0, 0)))
+                              .reshape(-1), index.shape)  # type: ignore[attr-defined]
     return gather_op.run(input, index, dim=at)
 
 
@@ -187,7 +187,7 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
     if reduce == "multiply" and any(isinstance(t, Tensor) and t._node is not None for t in (input, given)):
         raise AutogradError("scatter: reduce='multiply' has no derivative; use it on detached tensors")
     out = record.run(_at_least_1d(input), given, _at_least_1d(index), dim=at)
-    return out if input.ndim else reshape_op.run(out, shape=())
+    return out if input.ndim else take_shape(out, ())
 
 
 def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
@@ -197,7 +197,7 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     if src.shape != index.shape:
         src = expand.run(src, size=index.shape)
     added = ungather.run(src, index, dim=at, shape=x._array.shape or (1,))
-    return x + (added if x.ndim else reshape_op.run(added, shape=()))  # type: ignore[operator]
+    return x + (added if x.ndim else take_shape(added, ()))  # type: ignore[operator]
 
 
 @public(method=True, inplace=True, out=True)

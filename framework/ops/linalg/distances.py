@@ -22,7 +22,7 @@ from ..reduce.extremes import amax
 from ..reduce.sums import sum_op
 from ..reduce.vector_norm import norm_op, vector_norm
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.twice import twice
 from .matmul import promoted
 
@@ -57,8 +57,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     shape = broadcast_shape((x1.shape, x2.shape), op)
     at = one_dim(dim, len(shape), op)
     if not shape:
-        return cosine_similarity(*(reshape_op.run(x, shape=(1,)) for x in (x1, x2)), 0, eps).squeeze(0)
-    a, b = (reshape_op.run(x, shape=(1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
+        return cosine_similarity(*(take_shape(x, (1,)) for x in (x1, x2)), 0, eps).squeeze(0)
+    a, b = (take_shape(x, (1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
     # expanded first: a dimension of size 1 counts as many times as the other's is long
     a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
     unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
@@ -126,7 +126,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
         return input / clamp_min(vector_norm(input, p, dim, True), eps)  # type: ignore[operator]
     at = one_dim(dim, input.ndim, "normalize")
     if not input.ndim:
-        return reshape_op.run(normalize(reshape_op.run(input, shape=(1,)), p, 0, eps), shape=())
+        return take_shape(normalize(take_shape(input, (1,)), p, 0, eps), ())
     if p == 2 and not input.is_complex():
         return _unit.run(input, dim=at, eps=float(eps))
     return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]

@@ -8,7 +8,7 @@ from ...tensor import Tensor
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.vector_norm import vector_norm
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
 from .factor import matrix
 from .systems import inv
@@ -58,7 +58,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     if ord == "fro":
         return vector_norm(input, 2, (row, column), keepdim)
     rest = tuple(d for d in range(input.ndim) if d not in (row, column))
-    input = permute_op.run(input, dims=(*rest, row, column))
+    input = take_order(input, (*rest, row, column))
     if ord in ("nuc", 2, -2):
         s = svdvals(input)
         out = (s.sum(-1) if ord == "nuc" else s.amax(-1) if ord == 2 else s.amin(-1))  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     else:
         raise ValueError(f"matrix_norm: ord must be 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2, got {ord!r}")
     if keepdim:
-        out = reshape_op.run(out, shape=tuple(1 if d in (row, column) else s
+        out = take_shape(out, tuple(1 if d in (row, column) else s
                                               for d, s in enumerate(_restored(input, rest, row, column))))
     return out
 

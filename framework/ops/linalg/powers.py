@@ -10,7 +10,7 @@ from ..record.batched import leading
 from ..record.op import Op
 from ..record.public import public
 from ..shape.slices import put_slice, slice_op
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .factor import column, eye, matrix, row
 from .matmul import matmul, swap_last
 from .systems import inv
@@ -67,7 +67,7 @@ def multi_dot(tensors: Any) -> Tensor:
         xs[-1] = column(xs[-1])
     out = _cheapest(xs)
     drop = tuple(s for s, gone in zip(out.shape, (first, last)) if not gone)
-    return reshape_op.run(out, shape=drop) if first or last else out
+    return take_shape(out, drop) if first or last else out
 
 
 def _cheapest(xs: list) -> Tensor:

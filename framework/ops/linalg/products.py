@@ -12,7 +12,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.sums import sum_op
 from ..shape.broadcast import broadcast_shape, sum_to
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 from .matmul import _product, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
@@ -66,7 +66,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """
     of_ndim("outer", input=(input, 1), vec2=(vec2, 1))
     input, vec2 = promoted("outer", input=input, vec2=vec2)
-    return reshape_op.run(input, shape=(input.shape[0], 1)) * vec2  # type: ignore[operator]
+    return take_shape(input, (input.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
 @public(method=True, out=True, autocast="lower")
@@ -182,9 +182,9 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     columns = [d for d in range(b.ndim) if d not in n]
     size = math.prod(a.shape[d] for d in m)
     rest_a, rest_b = tuple(a.shape[d] for d in rows), tuple(b.shape[d] for d in columns)
-    left = reshape_op.run(permute_op.run(a, dims=(*rows, *m)), shape=(math.prod(rest_a), size))
-    right = reshape_op.run(permute_op.run(b, dims=(*n, *columns)), shape=(size, math.prod(rest_b)))
-    return reshape_op.run(matmul_op.run(left, right), shape=rest_a + rest_b)
+    left = take_shape(take_order(a, (*rows, *m)), (math.prod(rest_a), size))
+    right = take_shape(take_order(b, (*n, *columns)), (size, math.prod(rest_b)))
+    return take_shape(matmul_op.run(left, right), rest_a + rest_b)
 
 
 def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
@@ -238,9 +238,9 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 def _kron(x: Tensor, y: Tensor, ndim: int) -> Any:
     shapes = [(1,) * (ndim - t.ndim) + t.shape for t in (x, y)]
-    wide = reshape_op.run(x, shape=tuple(s for n in shapes[0] for s in (n, 1)))
-    tall = reshape_op.run(y, shape=tuple(s for n in shapes[1] for s in (1, n)))
-    return reshape_op.run(wide * tall, shape=tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
+    wide = take_shape(x, tuple(s for n in shapes[0] for s in (n, 1)))
+    tall = take_shape(y, tuple(s for n in shapes[1] for s in (1, n)))
+    return take_shape(wide * tall, tuple(a * b for a, b in zip(*shapes)))  # type: ignore[operator]
 
 
 @public(method=True, out=True)

@@ -10,7 +10,7 @@ from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
 from ..shape.diagonals import tril, triu
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
 from .factor import column, eye, inv_op, matrix, row, solve_infer, solve_op, turned
 from .matmul import promoted, swap_last
@@ -59,7 +59,7 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     solve_infer(Meta(A.shape, A.dtype), Meta(B.shape, B.dtype))
     X = solve_op.run(A, B)
     if vector:
-        return reshape_op.run(X, shape=X.shape[:-1])
+        return take_shape(X, X.shape[:-1])
     return X if left else swap_last(X)
 
 
@@ -161,7 +161,7 @@ def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     if ind < 1:
         raise ValueError(f"tensorinv: ind must be positive, got {ind}")
     first, last = input.shape[:ind], input.shape[ind:]
-    return reshape_op.run(inv(_square(input, first, last, "tensorinv")), shape=last + first)
+    return take_shape(inv(_square(input, first, last, "tensorinv")), last + first)
 
 
 def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
@@ -169,7 +169,7 @@ def _square(A: Tensor, first: tuple, last: tuple, op: str) -> Tensor:
     if m != n:
         raise ShapeError(f"{op}: input of shape {list(A.shape)} is split into {list(first)} and "
                          f"{list(last)}, which have {m} and {n} elements; they must be equally many")
-    return reshape_op.run(A, shape=(m, n))
+    return take_shape(A, (m, n))
 
 
 @public("linalg", out=True, autocast="float32")
@@ -185,13 +185,13 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Any = None) -> Tensor:
     A, B = promoted("tensorsolve", input=input, other=other)
     if dims is not None:
         moved = tuple(d % A.ndim for d in dims)
-        A = permute_op.run(A, dims=tuple(d for d in range(A.ndim) if d not in moved) + moved)
+        A = take_order(A, tuple(d for d in range(A.ndim) if d not in moved) + moved)
     first, last = A.shape[:B.ndim], A.shape[B.ndim:]
     if int(np.prod(first)) != B.numel():
         raise ShapeError(f"tensorsolve: other has shape {list(B.shape)}, the first dimensions of input are "
                          f"{list(first)}, and they must hold as many elements; dims= moves others to the end")
-    return reshape_op.run(solve(_square(A, first, last, "tensorsolve"),
-                                reshape_op.run(B, shape=(B.numel(),))), shape=last)
+    return take_shape(solve(_square(A, first, last, "tensorsolve"),
+                                take_shape(B, (B.numel(),))), last)
 
 
 @public(method=True, out=True, autocast="float32")

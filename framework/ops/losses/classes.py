@@ -17,7 +17,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.softmax import log_softmax_op, softmax_op
 from ..reduce.sums import mean_op, sum_op
-from ..shape.view import reshape_op
+from ..shape.view import reshape_op, take_shape
 from . import cuda
 from .elements import _reduced
 
@@ -225,8 +225,8 @@ def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
         raise ShapeError(f"{op}: an input of shape {list(input.shape)} (N, C, d1...) needs a target of "
                          f"class numbers of shape {list(expected)}, got {list(target.shape)}")
     if input.ndim == 1:
-        input = reshape_op.run(input, shape=(1, *input.shape))
-        target = reshape_op.run(target, shape=(1,))
+        input = take_shape(input, (1, *input.shape))
+        target = take_shape(target, (1,))
     return input, target
 
 
@@ -313,7 +313,7 @@ def nll_loss(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
     _class_weights(weight, x, "nll_loss")
     ignored = _check_classes(t._array, x.shape[1], ignore_index, "nll_loss")
     out = _nll(x, t, weight, ignore_index if ignored else None, reduction, "nll_loss")
-    return reshape_op.run(out, shape=target.shape) if reduction == "none" else out
+    return take_shape(out, target.shape) if reduction == "none" else out
 
 
 def _classes_alone(input: Tensor, target: Tensor, *others: Any, **settings: Any) -> Positions | str:
@@ -364,13 +364,13 @@ def cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *
         raise
     out = _as(out, dtype)
     single = reduction == "none" and out.shape != target.shape
-    return reshape_op.run(out, shape=target.shape) if single else out
+    return take_shape(out, target.shape) if single else out
 
 
 def _by_class(x: Tensor, weight: Tensor | None) -> Tensor:
     if weight is None:
         return x
-    shaped = reshape_op.run(weight, shape=(1, x.shape[1]) + (1,) * (x.ndim - 2))
+    shaped = take_shape(weight, (1, x.shape[1]) + (1,) * (x.ndim - 2))
     return x * shaped  # type: ignore[operator]
 
 
@@ -380,10 +380,10 @@ def _soft_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None, re
     floating(input, op, "input")
     single = input.ndim == 1
     shape = (1, *input.shape) if single else input.shape
-    x, t = reshape_op.run(input, shape=shape), reshape_op.run(target, shape=shape)
+    x, t = take_shape(input, shape), take_shape(target, shape)
     _class_weights(weight, x, op)
     if smoothing:
         t = t * (1 - smoothing) + smoothing / shape[1]  # type: ignore[operator]
     losses = -sum_op.run(_by_class(log_softmax_op.run(x, dim=1) * t, weight),  # type: ignore
                          dims=(1,), keepdim=False)
-    return reshape_op.run(losses, shape=()) if single else _reduced(losses, reduction, op)
+    return take_shape(losses, ()) if single else _reduced(losses, reduction, op)

@@ -21,7 +21,7 @@ from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
 from ..reduce.total import Total
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 
 # -- shared --------------------------------------------------------------------------------------
 
@@ -322,7 +322,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if isinstance(var, (int, float)) and not isinstance(var, bool):
         var = input.detach() * 0.0 + float(var)  # type: ignore[operator]
     if tensor_arg(var, op, "var").shape == input.shape[:-1] and input.ndim and var.shape != input.shape:
-        var = reshape_op.run(var, shape=(*var.shape, 1))
+        var = take_shape(var, (*var.shape, 1))
     if var.ndim != input.ndim or any(v not in (1, n) for v, n in zip(var.shape, input.shape)):
         raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
                          f"{list(input.shape)}; each of its sizes must be the input's or 1")

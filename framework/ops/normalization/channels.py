@@ -18,7 +18,7 @@ from ..record.op import Op
 from ..record.public import public
 from ..reduce.sums import mean_op
 from ..shape.broadcast import sum_to
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import reshape_op, take_order, take_shape
 from ..write.inplace import write
 from . import cuda
 from .moments import (
@@ -162,17 +162,17 @@ def batch_norm(input: Tensor, running_mean: Tensor | None, running_var: Tensor |
     shape = _channel_args(op, input, 2, running_mean=running_mean, running_var=running_var,
                           weight=weight, bias=bias)
     if format_of(input._array).ndim:  # channels side by side: a row of them for each place
-        turned = permute_op.run(input, dims=order(input.ndim))
-        rows = reshape_op.run(turned, shape=(-1, input.shape[1]))
+        turned = take_order(input, order(input.ndim))
+        rows = take_shape(turned, (-1, input.shape[1]))
         y = batch_norm(rows, running_mean, running_var, weight, bias, training, momentum, eps)
-        return permute_op.run(reshape_op.run(y, shape=turned.shape), dims=back(input.ndim))
+        return take_order(take_shape(y, turned.shape), back(input.ndim))
     if not training:
         return _by_running(input, running_mean, running_var, weight, bias, eps, shape, op)
     dims = (0, *range(2, input.ndim))
     n = count_of(input.shape, dims)
     if not n:  # nothing to normalise, and nothing that the running statistics could follow
         parts = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
-        scale, shift = (reshape_op.run(p, shape=shape) if isinstance(p, Tensor) else p for p in parts)
+        scale, shift = (take_shape(p, shape) if isinstance(p, Tensor) else p for p in parts)
         return input * scale + shift  # type: ignore[operator]
     _many_values(n, input.shape, op, "channel")
     made = in_one_dtype(batch_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)
@@ -224,10 +224,10 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     if n * inner == 1:
         _many_values(1, input.shape, op, "group")
     rest = input.shape[2:]
-    grouped = reshape_op.run(input, shape=(n, num_groups, c // num_groups, *rest))
+    grouped = take_shape(input, (n, num_groups, c // num_groups, *rest))
     y = in_one_dtype(group_norm_op, grouped, weight, bias, dims=tuple(range(2, grouped.ndim)),
              per=(1, num_groups, c // num_groups) + (1,) * len(rest), eps=eps)[0]
-    return reshape_op.run(y, shape=input.shape)
+    return take_shape(y, input.shape)
 
 
 @public("nn.functional", autocast="float32")

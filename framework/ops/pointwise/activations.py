@@ -12,7 +12,7 @@ from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.public import public
 from ..shape.slices import slice_along
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.inplace import inplace as in_place_form
 from .elementary import sigmoid, tanh
 
@@ -162,8 +162,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise ShapeError(f"prelu: weight must have 1 element or one per channel ({channels} in an input "
                          f"of shape {list(input.shape)}), got shape {list(weight.shape)}")
     if weight.numel() == 1:
-        return _prelu.run(input, reshape_op.run(weight, shape=()))
-    return _prelu.run(input, reshape_op.run(weight, shape=(channels,) + (1,) * (input.ndim - 2)))
+        return _prelu.run(input, take_shape(weight, ()))
+    return _prelu.run(input, take_shape(weight, (channels,) + (1,) * (input.ndim - 2)))
 
 
 _gelu = _record("gelu", "x * ndtr(x)", "g * gelu_slope(x)", onnx="gelu(x, 'none')")

@@ -227,4 +227,4 @@ def _arg(op: Op, x: Any, dim: int | None, keepdim: bool, name: str) -> Tensor:
     if not array.size:
         need_elements(x, tuple(range(ndim)), name)
     indices = op.run(x if ndim == 1 else take_shape(x, (array.size,)), dim=0, keepdim=False)[1]
-    return reshape_op.run(indices, shape=(1,) * x.ndim) if keepdim else indices
+    return take_shape(indices, (1,) * x.ndim) if keepdim else indices

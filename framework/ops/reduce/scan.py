@@ -19,7 +19,7 @@ from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.slices import put_slice, slice_along
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import permute_op, reshape_op, take_shape
 from .along import put_along
 from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
 
@@ -98,7 +98,7 @@ cumprod_op = Op("cumprod", "x", runtime="cumulated(1, x, dim)", native="cumprod"
 def _along(op: Op, x: Tensor, dim: int) -> Tensor:
     """The op along ``dim``; a 0-dim tensor counts as a vector of one."""
     if not x.ndim:
-        return reshape_op.run(op.run(reshape_op.run(x, shape=(1,)), dim=0), shape=())
+        return take_shape(op.run(take_shape(x, (1,)), dim=0), ())
     return op.run(x, dim=dim)
 
 

@@ -10,7 +10,7 @@ from ..record.args import floating, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from . import cuda
 from .sums import sum_op
 
@@ -107,7 +107,7 @@ def _along(op: Op, x: Tensor, dim: int | None, dtype: Any) -> Tensor:
     floating(x, op.name, "input")
     if x.ndim:
         return op.run(x, dim=at)
-    return reshape_op.run(op.run(reshape_op.run(x, shape=(1,)), dim=0), shape=())
+    return take_shape(op.run(take_shape(x, (1,)), dim=0), ())
 
 
 @public(method=True, op=softmax_op, deferred=True)

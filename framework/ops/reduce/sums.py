@@ -16,7 +16,7 @@ from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..shape.broadcast import expand
-from ..shape.view import permute_op, reshape_op, take_shape
+from ..shape.view import reshape_op, take_order, take_shape
 from . import cuda
 from .along import kept_shape
 
@@ -203,16 +203,16 @@ def prod(input: Tensor, dim: int | None = None, keepdim: bool = False, *, dtype:
         return prod_op.run(input if input.ndim == 1 else take_shape(input, (input.numel(),)))
     at = one_dim(dim, input.ndim, "prod")
     if not input.ndim:
-        return prod_op.run(reshape_op.run(input, shape=(1,)))
+        return prod_op.run(take_shape(input, (1,)))
     y = prod_op.run(last(input, at))
-    return reshape_op.run(y, shape=kept_shape(input.shape, (at,))) if keepdim else y
+    return take_shape(y, kept_shape(input.shape, (at,))) if keepdim else y
 
 
 def last(x: Tensor, dim: int) -> Tensor:
     """A view with dimension ``dim`` moved to the end."""
     if dim == x.ndim - 1:
         return x
-    return permute_op.run(x, dims=tuple(d for d in range(x.ndim) if d != dim) + (dim,))
+    return take_order(x, tuple(d for d in range(x.ndim) if d != dim) + (dim,))
 
 
 # -- truth, counts -------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from ..record.public import public
 from ..record.road import NEVER
 from ..reduce.softmax import softmax_op
 from ..shape.broadcast import broadcast_shape, expand
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from ..write.twice import twice
 from . import cuda
 from .attention_kernels import attention_grad_kernel, attention_kernel
@@ -183,13 +183,13 @@ def _parted(x: Any, times: int) -> Any:
     """Heads as groups of ``times``; those of one head for all stay one."""
     *lead, heads, rows, cols = x.shape
     parts = (1, 1) if heads == 1 else (heads // times, times)
-    return reshape_op.run(x, shape=(*lead, *parts, rows, cols))
+    return take_shape(x, (*lead, *parts, rows, cols))
 
 
 def _repeated(x: Any, times: int) -> Any:
     *lead, heads, rows, cols = x.shape
     longer = _parted(x, 1).expand(*lead, heads, times, rows, cols)
-    return reshape_op.run(longer, shape=(*lead, heads * times, rows, cols))
+    return take_shape(longer, (*lead, heads * times, rows, cols))
 
 
 def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dict) -> Tensor:
@@ -203,7 +203,7 @@ def _grouped(query: Tensor, key: Tensor, value: Tensor, mask: Any, settings: dic
         mask = _parted(mask, times)
     out: Any = attend(_parted(query, times), _parted(key, 1), _parted(value, 1), mask, settings)
     *lead, groups, times, rows, cols = out.shape
-    return reshape_op.run(out, shape=(*lead, groups * times, rows, cols))
+    return take_shape(out, (*lead, groups * times, rows, cols))
 
 
 def settings_of(query: Tensor, dropout_p: float, causal: bool, scale: float | None = None) -> dict:

@@ -15,7 +15,7 @@ from ..record.public import public
 from ..reduce.sums import mean
 from ..shape.join import cat
 from ..shape.split import split
-from ..shape.view import permute_op, reshape_op
+from ..shape.view import take_order, take_shape
 from ..write.inplace import zero_op
 from .attention import attend, settings_of, weights_of
 
@@ -83,8 +83,8 @@ def _wanted(mask: Any, name: str, *shapes: tuple[int, ...]) -> None:
 def _heads(x: Any, heads: int) -> Any:
     """(length, batch, features) as (batch, heads, length, features of one head)."""
     length, batch, features = x.shape
-    parted = reshape_op.run(x, shape=(length, batch, heads, features // heads))
-    return permute_op.run(parted, dims=(1, 2, 0, 3))
+    parted = take_shape(x, (length, batch, heads, features // heads))
+    return take_order(parted, (1, 2, 0, 3))
 
 
 def _longer(x: Any, more: Any, dim: int) -> Any:
@@ -101,7 +101,7 @@ def _static(given: Any, x: Any, name: str) -> Any:
     if given.shape[0] != batch * heads or given.shape[2] != features:
         raise ShapeError(f"{_OP}: {name} must be [{batch * heads}, length, {features}], got "
                          f"{list(given.shape)}")
-    return reshape_op.run(given, shape=(batch, heads, *given.shape[1:]))
+    return take_shape(given, (batch, heads, *given.shape[1:]))
 
 
 @public("nn.functional", autocast="lower")
@@ -141,7 +141,7 @@ def multi_head_attention_forward(
     _check_settings(dropout_p if training else 0.0, is_causal, attn_mask, bias_k, bias_v)
     inputs = (query, key, value)
     if not batched:
-        inputs = tuple(reshape_op.run(x, shape=(x.shape[0], 1, x.shape[1])) for x in inputs)
+        inputs = tuple(take_shape(x, (x.shape[0], 1, x.shape[1])) for x in inputs)
         if query is key is value:
             inputs = (inputs[0],) * 3
     E = inputs[0].shape[-1]
@@ -174,14 +174,14 @@ def between_projections(
     mask = _merged(attn_mask, key_padding_mask, (N, heads, L, S), k.shape[2] - S, q, batched)
     shown: Any = None
     if need_weights:
-        scores = matmul(q * (1 / math.sqrt(max(E // heads, 1))), permute_op.run(k, dims=(0, 1, 3, 2)))
+        scores = matmul(q * (1 / math.sqrt(max(E // heads, 1))), take_order(k, (0, 1, 3, 2)))
         weights = dropout(weights_of(scores, mask), p, True)
         y: Any = matmul(weights, v)
         shown = mean(weights, 1) if average else weights
     else:
         causal = is_causal and key_padding_mask is None and k.shape[2] == S and not mask.requires_grad
         y = attend(q, k, v, None if causal else mask, settings_of(q, p, causal))
-    return reshape_op.run(permute_op.run(y, dims=(2, 0, 1, 3)), shape=(L, N, E)), shown
+    return take_shape(take_order(y, (2, 0, 1, 3)), (L, N, E)), shown
 
 
 def _check_settings(p: float, is_causal: bool, mask: Any, bias_k: Any, bias_v: Any) -> None:
@@ -202,8 +202,8 @@ def _merged(attn_mask: Any, padding_mask: Any, scores: tuple[int, ...], further:
     _wanted(attn, "attn_mask", (L, S), (N * heads, L, S))
     _wanted(padding, "key_padding_mask", (N, S) if batched else (S,))
     if attn is not None and attn.ndim == 3:
-        attn = reshape_op.run(attn, shape=scores)
+        attn = take_shape(attn, scores)
     if padding is not None:
-        padding = reshape_op.run(padding, shape=(N, 1, 1, S))
+        padding = take_shape(padding, (N, 1, 1, S))
     both = padding if attn is None else attn if padding is None else attn + padding
     return both if both is None or not further else pad(both, (0, further))

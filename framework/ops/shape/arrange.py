@@ -11,7 +11,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
 from .diagonals import _matrix, _same
-from .view import permute_op, reshape_op
+from .view import reshape_op, take_order
 
 # -- flips and rolls -----------------------------------------------------------------------------
 
@@ -115,7 +115,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         return turned
     order = list(range(input.ndim))
     order[a], order[b] = b, a
-    return permute_op.run(turned, dims=tuple(order))
+    return take_order(turned, tuple(order))
 
 
 # -- repeats -------------------------------------------------------------------------------------

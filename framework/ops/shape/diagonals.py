@@ -15,7 +15,7 @@ from ..record.batched import along, call, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
-from .view import reshape_op
+from .view import take_shape
 
 
 def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
@@ -161,7 +161,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     tensor([[1, 0],
             [0, 2]])
     """
-    return diag_embed(reshape_op.run(tensor_arg(input, "diagflat"), shape=(input.numel(),)), offset)
+    return diag_embed(take_shape(tensor_arg(input, "diagflat"), (input.numel(),)), offset)
 
 
 @public(method=True, autocast="float32")

@@ -8,7 +8,7 @@ from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
 from ..record.public import public
 from .broadcast import broadcast_shape, expand
-from .view import reshape_op
+from .view import take_shape
 
 
 def _given(tensors: tuple, op: str) -> list[Tensor]:
@@ -42,7 +42,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     for i, x in enumerate(xs):
         at = order.index(i)
         shape = (1,) * at + (x.numel(),) + (1,) * (len(xs) - at - 1)
-        grids.append(expand.run(reshape_op.run(x, shape=shape), size=size))
+        grids.append(expand.run(take_shape(x, shape), size=size))
     return tuple(grids)
 
 
@@ -53,7 +53,7 @@ def _atleast(tensors: tuple, ndim: int) -> Any:
         if x.ndim < ndim:
             front = (1,) if x.ndim == 1 and ndim > 1 else ()
             shape = front + x.shape
-            x = reshape_op.run(x, shape=shape + (1,) * (ndim - len(shape)))
+            x = take_shape(x, shape + (1,) * (ndim - len(shape)))
         results.append(x)
     return tuple(results) if many else results[0]
 

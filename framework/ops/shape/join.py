@@ -13,7 +13,7 @@ from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .grids import atleast_1d, atleast_2d, atleast_3d
 from .slices import slice_op
-from .view import reshape_op
+from .view import take_shape
 
 
 def _cat_infer(*xs: Meta, dim: int) -> Meta:
@@ -186,7 +186,7 @@ def column_stack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
-    columns = [x if x.ndim > 1 else reshape_op.run(x, shape=(x.numel(), 1))
+    columns = [x if x.ndim > 1 else take_shape(x, (x.numel(), 1))
                for x in _list_of(tensors, "column_stack")]
     return cat(columns, 1, out=out)
 
@@ -229,8 +229,8 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
         if x.ndim != 1:
             raise ShapeError(f"cartesian_prod: wanted vectors, got shape {list(x.shape)}")
     if len(xs) == 1:
-        return reshape_op.run(xs[0], shape=xs[0].shape)
+        return take_shape(xs[0], xs[0].shape)
     sizes = tuple(x.numel() for x in xs)
-    grids = [reshape_op.run(x, shape=(1,) * i + x.shape + (1,) * (len(xs) - i - 1)) for i, x in enumerate(xs)]
+    grids = [take_shape(x, (1,) * i + x.shape + (1,) * (len(xs) - i - 1)) for i, x in enumerate(xs)]
     full = stack([g.expand(sizes) for g in grids], -1)  # type: ignore[attr-defined]
-    return reshape_op.run(full, shape=(full.numel() // len(xs), len(xs)))
+    return take_shape(full, (full.numel() // len(xs), len(xs)))

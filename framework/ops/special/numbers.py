@@ -48,7 +48,10 @@ def wide(compute: Callable, native: str | None = None) -> Callable:
             return plain
 
         def asked(x: Any, *more: Any, **settings: Any) -> Any:
-            x = np.ascontiguousarray(x) if type(x) is np.ndarray and x.ndim else np.asarray(x)
+            if type(x) is not np.ndarray:
+                x = np.asarray(x)
+            elif not x.flags.c_contiguous:
+                x = np.ascontiguousarray(x)
             out = quick(x, *more, **settings)
             return plain(x, *more, **settings) if out is NotImplemented else out
         return asked

@@ -88,6 +88,9 @@ def _polynomial(name: str, x: Any, n: Any) -> Tensor:
         if not isinstance(value, (Tensor, int, float)):
             raise TypeError(f"{name}: argument '{argument}' must be a Tensor or a number, got "
                             f"{kind_of(value)}; convert it with framework.tensor(...)")
+    both = isinstance(x, Tensor) and isinstance(n, Tensor)
+    if both and x.dtype is n.dtype and x.dtype.category == FLOAT:  # nearly always
+        return polynomial_op.run(x, n if n._node is None else n.detach(), family=name, order=0)
     dtype = result_type(x, n)
     if dtype.category > FLOAT:
         raise DTypeError(f"{name}: wanted real operands, got {dtype}")

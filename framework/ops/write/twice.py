@@ -6,7 +6,7 @@ from typing import Any
 from ...autograd.engine import grad
 from ...autograd.mode import enable_grad
 from ...tensor import Tensor, as_tensor, wrap
-from ..shape.view import reshape_op
+from ..shape.view import take_shape
 from .inplace import zero_op
 
 
@@ -15,7 +15,7 @@ def _variable(x: Any) -> Any:
     if not isinstance(x, Tensor) or x._node is None:
         return None if x is None else wrap(as_tensor(x)._array).requires_grad_()  # type: ignore[attr-defined]
     if x.requires_grad:
-        return reshape_op.run(x, shape=x.shape)
+        return take_shape(x, x.shape)
     return x + zero_op.run(x).requires_grad_()  # it has tangents
 
 
