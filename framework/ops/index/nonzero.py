@@ -97,8 +97,18 @@ def argwhere(input: Tensor) -> Tensor:
     return nonzero(tensor_arg(input, "argwhere"))
 
 
-isin_op = Op("isin", "x y", batch=batch_isin, kernel=lambda xp, x, y, **settings: xp.asarray(
-    xp.isin(xp.asarray(x), xp.asarray(y), **settings)))
+_FEW = 1 << 12  # comparisons that are quicker made than avoided
+
+
+def _isin_kernel(xp: Any, x: Any, y: Any, *, assume_unique: bool, invert: bool) -> Any:
+    x, y = xp.asarray(x), xp.asarray(y)
+    if x.size * y.size > _FEW:
+        return xp.asarray(xp.isin(x, y, assume_unique=assume_unique, invert=invert))
+    found = xp.asarray((x[..., None] == y.reshape(-1)).any(axis=-1))
+    return ~found if invert else found
+
+
+isin_op = Op("isin", "x y", batch=batch_isin, kernel=_isin_kernel)
 
 
 @public(out=True, also="element=elements test_element=test_elements")

@@ -10,6 +10,8 @@ from ...seam import settled
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..pointwise.choose import where_op
+from ..record.batched import leading
+from ..record.op import Meta, Op
 from ..record.public import public
 from .decompositions import cholesky
 from .factor import column, eye, matrix
@@ -63,6 +65,18 @@ def _fails(function: Any, *args: Any) -> bool:
     except np.linalg.LinAlgError:
         return True
     return False
+
+
+def _first_zero(xp: Any, LU: Any) -> Any:
+    zero = LU.diagonal(0, -2, -1) == 0
+    if not zero.shape[-1]:
+        return xp.zeros(zero.shape[:-1], "int32")
+    return xp.where(zero.any(axis=-1), zero.argmax(axis=-1) + 1, 0).astype("int32")
+
+
+# the first element of U's diagonal, from 1, that is 0; 0 where none is
+zero_pivot_op = Op("lu_zero_pivot", "LU", batch=leading, kernel=_first_zero,
+                   infer=lambda LU: Meta(LU.shape[:-2], int32))
 
 
 def _zero_pivot(a: np.ndarray) -> int:
@@ -143,9 +157,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
     tensor(1, dtype=framework.int32)
     """
     LU, pivots = lu_factor(A, pivot=pivot)
-    diagonal: Any = LU.detach().diagonal(dim1=-2, dim2=-1) == 0  # type: ignore[attr-defined]
-    first = diagonal.to(int32).argmax(-1) + 1 if diagonal.shape[-1] else diagonal.sum(-1)
-    info = (diagonal.any(-1) * first).to(int32)
+    info: Any = zero_pivot_op.run(LU)
     if check_errors and bool((info != 0).any()):
         raise LinAlgError(f"lu_factor_ex: U has a 0 on its diagonal, info={info.tolist()}")
     return LUFactorEx(LU, pivots, info)

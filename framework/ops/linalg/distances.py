@@ -232,7 +232,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
-    first, second = np.triu_indices(x.shape[0], 1)
+    first, second = (~np.tri(x.shape[0], dtype=bool)).nonzero()
     difference = x[from_array(first, x)] - x[from_array(second, x)]
     if not x.shape[1]:
         return difference.sum(-1)

@@ -189,6 +189,9 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
 
 def _product(op: str, **pair: Any) -> Tensor:
     """``matmul`` of operands of one dtype, under the name of another function."""
+    a, b = pair.values()
+    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype is b.dtype:
+        return matmul_op.run(a, b)
     return matmul_op.run(*same_dtype(op, **pair))
 
 

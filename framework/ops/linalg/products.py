@@ -191,7 +191,20 @@ def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
     return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
 
 
-cross_op = Op("cross", "x y", batch=rowwise, kernel=lambda xp, x, y, *, dim: xp.cross(x, y, axis=dim),
+def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
+    behind = -dim - 1
+    keys = [(Ellipsis, i, *(slice(None),) * behind) for i in range(3)]
+    (a, b, c), (d, e, f) = [x[key] for key in keys], [y[key] for key in keys]
+    first = b * f - c * e
+    at = first.ndim - behind
+    out = xp.empty((*first.shape[:at], 3, *first.shape[at:]), first.dtype)
+    out[keys[0]] = first
+    out[keys[1]] = c * d - a * f
+    out[keys[2]] = a * e - b * d
+    return out
+
+
+cross_op = Op("cross", "x y", batch=rowwise, kernel=_cross_kernel,
               infer=_cross_infer, jvp="multilinear",
               vjp={"x": lambda g, y, x_shape, dim: sum_to(cross_op(y, g, dim=dim), size=x_shape),
                    "y": lambda g, x, y_shape, dim: sum_to(cross_op(g, x, dim=dim), size=y_shape)})

@@ -5,9 +5,8 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import one_dim, tensor_arg
-from ..record.op import Meta, Op
+from ..record.op import Op
 from ..record.public import public
-from ..shape.join import cat
 
 
 def _unique_kernel(xp: Any, x: Any, *, dim: int | None) -> tuple:
@@ -43,9 +42,27 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     return values if len(result) == 1 else result
 
 
-firsts = Op("_unique_consecutive", "x index", vjp="undefined", moves=True,
-            kernel=lambda xp, x, index, *, dim: xp.take(x, index, dim),
-            infer=lambda x, index, *, dim: Meta(x.shape[:dim] + index.shape + x.shape[dim + 1:], x.dtype))
+def _runs_kernel(xp: Any, x: Any, *, dim: int | None, inverse: bool, counts: bool) -> tuple:
+    """What is not asked for is empty."""
+    shape, at = x.shape, dim or 0
+    x = x.reshape(-1) if dim is None else x
+    n = x.shape[at]
+    new = xp.ones(n, bool)
+    if n > 1 and x.size:
+        rows = x if x.ndim == 1 else xp.moveaxis(x, at, 0).reshape(n, x.size // n)
+        other = rows[1:] != rows[:-1]
+        new[1:] = other if other.ndim == 1 else other.any(axis=1)
+    elif n:
+        new[1:] = False
+    first = new.nonzero()[0]
+    nothing = first[:0].astype("int64")
+    group = xp.cumsum(new, dtype="int64") - 1 if inverse else nothing
+    return (xp.take(x, first, at), group.reshape(shape) if inverse and dim is None else group,
+            xp.diff(first, append=n).astype("int64") if counts else nothing)
+
+
+runs_op = Op("_unique_consecutive", "x", vjp="undefined", moves=True, kernel=_runs_kernel,
+             outputs="values inverse counts", differentiable=1)
 
 
 @public(method=True)
@@ -60,17 +77,7 @@ def unique_consecutive(input: Tensor, return_inverse: bool = False, return_count
     tensor([1, 2, 1])
     """
     x: Any = tensor_arg(input, "unique_consecutive")
-    at = 0 if dim is None else one_dim(dim, x.ndim, "unique_consecutive")
-    shape = x.shape
-    x = x.reshape(-1) if dim is None else x
-    n = x.shape[at]
-    rows = x.movedim(at, 0).reshape(n, -1) if x.numel() else x.new_zeros((n, 1))
-    new = (rows[1:] != rows[:-1]).any(1).long()
-    group = cat([new.new_zeros((min(n, 1),)), new.cumsum(0)], 0)
-    first = cat([new.new_ones((min(n, 1),)), new], 0).nonzero().reshape(-1)
-    found = [firsts.run(x, first, dim=at)]
-    if return_inverse:
-        found.append(group.reshape(shape) if dim is None else group)
-    if return_counts:
-        found.append(group.bincount() if n else group)
-    return found[0] if len(found) == 1 else tuple(found)
+    at = None if dim is None else one_dim(dim, x.ndim, "unique_consecutive")
+    values, inverse, counts = runs_op.run(x, dim=at, inverse=return_inverse, counts=return_counts)
+    result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
+    return values if len(result) == 1 else result

@@ -185,8 +185,8 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     dtype = as_dtype(dtype)
     if dtype.category != INTEGER:
         raise DTypeError(f"{'tril' if lower else 'triu'}_indices: dtype must be an integer one, got {dtype}")
-    make = np.tril_indices if lower else np.triu_indices
-    places = np.stack(make(row, offset, col)).astype(dtype.numpy)
+    below = np.tri(row, col, offset if lower else offset - 1, bool)
+    places = np.array((below if lower else ~below).nonzero(), dtype.numpy)
     target = as_device(device)
     backend_for(target)
     return made(f"{'tril' if lower else 'triu'}_indices", move(places, target), row, col, offset)
