@@ -73,20 +73,21 @@ def _transform(x: Any, kind: str, name: str, s: Any, dim: Any, norm: Any) -> Ten
     x = tensor_arg(x, name)
     if norm not in _OTHER_NORM:
         raise ValueError(f"{name}: norm must be 'backward', 'ortho' or 'forward', got {norm!r}")
-    if x.dtype.is_complex and kind == "rfft":
-        raise DTypeError(f"{name}: input must be real, got {x.dtype}; use {name.replace('rf', 'f')}")
-    if x.dtype.category < dtypes.FLOAT:
+    own = x.dtype
+    if own.category == dtypes.COMPLEX and kind == "rfft":
+        raise DTypeError(f"{name}: input must be real, got {own}; use {name.replace('rf', 'f')}")
+    if own.category < dtypes.FLOAT:
         x = cast.run(x, dtype=dtypes.get_default_dtype())
-    if x.itemsize < 4:
-        raise DTypeError(f"{name}: {x.dtype} is not supported; convert it with input.float()")
-    if kind == "irfft" and not x.dtype.is_complex:
+    elif x.itemsize < 4:
+        raise DTypeError(f"{name}: {own} is not supported; convert it with input.float()")
+    if kind == "irfft" and own.category != dtypes.COMPLEX:
         x = cast.run(x, dtype=x.dtype.to_complex())
     dims = _dims(x, s, dim, name)
     if not dims and kind != "fft" and kind != "ifft":
         raise ShapeError(f"{name}: at least one dimension must be transformed")
     sizes = _sizes(x, kind, s, dims, name)
     halved = kind == "irfft"
-    for i, (d, n) in enumerate(zip(dims, sizes)):
+    for i, (d, n) in enumerate(zip(dims, sizes) if s is not None else ()):
         x = _resized(x, d, n // 2 + 1 if halved and i == len(dims) - 1 else n)
     return fft_op.run(x, kind=kind, dims=dims, size=sizes[-1] if sizes else 0, norm=norm)
 
@@ -120,7 +121,8 @@ def _dims(x: Tensor, s: Any, dim: Any, name: str) -> tuple[int, ...]:
     if not x.ndim and dim:
         raise ShapeError(f"{name}: input must have at least 1 dimension, got a 0-dim tensor")
     given = dim if isinstance(dim, (tuple, list)) else (dim,)
-    dims = tuple([one_dim(d, x.ndim, name) for d in given])
+    ndim = x.ndim
+    dims = tuple([one_dim(d, ndim, name) for d in given])
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{name}: dim={tuple(given)} names a dimension twice")
     if s is not None and len(s) != len(dims):
@@ -129,7 +131,8 @@ def _dims(x: Tensor, s: Any, dim: Any, name: str) -> tuple[int, ...]:
 
 
 def _sizes(x: Tensor, kind: str, s: Any, dims: tuple[int, ...], name: str) -> tuple[int, ...]:
-    sizes = [x.shape[d] for d in dims]
+    shape = x.shape
+    sizes = [shape[d] for d in dims]
     if kind == "irfft" and dims:
         sizes[-1] = 2 * (sizes[-1] - 1)
     for i, n in enumerate(s or ()):
@@ -137,7 +140,7 @@ def _sizes(x: Tensor, kind: str, s: Any, dims: tuple[int, ...], name: str) -> tu
             raise TypeError(f"{name}: a size must be an int, got {type(n).__name__}")
         if n is not None and n != -1:
             sizes[i] = n.__index__()
-    if any(n < 1 for n in sizes):
+    if sizes and min(sizes) < 1:
         raise ShapeError(f"{name}: every transformed size must be at least 1, got {sizes}")
     return tuple(sizes)
 
