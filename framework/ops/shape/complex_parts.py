@@ -5,6 +5,7 @@ from typing import Any
 from ..convert.cast import cast
 from ..record.batched import by_element
 from ..record.op import Meta, Op
+from .view import seen_in
 
 
 def part_infer(x: Meta) -> Meta:
@@ -22,6 +23,8 @@ imag_op = Op("imag", "x", kernel=lambda xp, x: x.imag, infer=part_infer, view=Tr
 def _as_real_kernel(xp: Any, x: Any) -> Any:
     x = xp.asarray(x)  # the parts of a NumPy scalar would be copies, with other memory after them
     parts = xp.asarray(x).real  # a NumPy scalar has no memory beside its real part
+    if xp is np:
+        return seen_in(parts, (*x.shape, 2), (*parts.strides, parts.itemsize), 0, True)
     return xp.lib.stride_tricks.as_strided(parts, (*x.shape, 2), (*parts.strides, parts.itemsize))
 
 
