@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ..convert.cast import cast
 from ..record.batched import by_element
 from ..record.op import Meta, Op
