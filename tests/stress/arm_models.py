@@ -24,7 +24,7 @@ def write(folder):
         made = model(x)
         np.save(folder / f"{name}.npy", x.numpy())
         for i, y in enumerate(made if isinstance(made, tuple) else [made]):
-            np.save(folder / f"{name}-here{i}.npy", np.ascontiguousarray(y.detach().numpy()))
+            np.save(folder / f"{name}-here{i}.npy", y.detach().numpy())
         print(name)
 
 
@@ -35,7 +35,7 @@ def compare(folder):
         if here.shape != there.shape or here.dtype != there.dtype:
             sys.exit(f"arm_models.py: {path.stem} is {there.dtype}{there.shape} there")
         same, scale = np.count_nonzero(here == there), np.abs(here).max()
-        apart = np.abs(here - there).max() / scale
+        apart = np.abs(here - there).max() / (scale or 1)
         print(f"{path.stem.replace('-here', ' ')}: {same} of {here.size} numbers are the same bits, "
               f"the others at most {apart:.1e} of the largest apart")
         if not apart < (1e-5 if here.dtype == np.float32 else 1e-13):

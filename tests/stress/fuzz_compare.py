@@ -144,6 +144,20 @@ def distance(out, exact):
         return float(np.abs(out.astype(np.float64) - exact).max() / max(1.0, np.abs(exact).max()))
 
 
+def undecided(name, args, kwargs):
+    """Whether rounding decides what comes out, or a place is none of its window's."""
+    first = args[0] if args else None
+    if name in ("lu_pivots", "lu_eliminate", "small_slogdet", "small_solve", "small_inv"):
+        if not isinstance(first, np.ndarray) or first.ndim < 2 or first.dtype.kind != "f" or not first.size:
+            return False
+        if first.shape[-1] != first.shape[-2] or not np.isfinite(first).all():
+            return False
+        return bool((np.linalg.cond(first.astype(np.float64)) > 1e5).any())
+    if name == "max_index" and isinstance(first, np.ndarray) and first.size:
+        return int(first.max()) >= np.prod(kwargs.get("kernel", (1,)), dtype=float)
+    return False
+
+
 class Formulas:
     """The plain formulas of the native functions of a module, by their names."""
 
@@ -164,7 +178,7 @@ class Formulas:
     def differs(self, name, args, kwargs, out):
         """What is wrong with `out`; None where nothing is, or where the formula takes no such call."""
         plain = self.plain.get(name)
-        if plain is None or out is NotImplemented:
+        if plain is None or out is NotImplemented or undecided(name, args, kwargs):
             return None
         try:
             with np.errstate(all="ignore"):
