@@ -347,18 +347,20 @@ import framework as fw
 import framework.nn.functional as F
 fw.set_num_threads(int(sys.argv[1]))
 x = fw.rand(1, 1 << 17, 64)  # to the end: minutes; it stops after a 64th
+if sys.argv[2] == "product":
+    x = fw.rand(1, 9000, 9000)  # half a minute of one thread
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    F.scaled_dot_product_attention(x, x, x)
+    x @ x if sys.argv[2] == "product" else F.scaled_dot_product_attention(x, x, x)
 except KeyboardInterrupt:
     print("interrupted", (x[0, :64] @ x[0, :64].mT).shape == (64, 64))  # all is as before
 """
 
 
 @needs_native
-@pytest.mark.parametrize("threads", [1, 2])
-def test_a_long_kernel_can_be_interrupted(threads):
-    done = subprocess.run([sys.executable, "-c", LONG, str(threads)], capture_output=True, text=True,
+@pytest.mark.parametrize("threads,kernel", [(1, "attention"), (2, "attention"), (1, "product")])
+def test_a_long_kernel_can_be_interrupted(threads, kernel):
+    done = subprocess.run([sys.executable, "-c", LONG, str(threads), kernel], capture_output=True, text=True,
                           timeout=100)
     assert done.stdout == "interrupted True\n", done.stderr
 

@@ -77,7 +77,8 @@ struct Job {
     }
 };
 
-// Between pieces, in the calling thread.
+}  // namespace
+
 void listen() {
     Listener& l = listener();
     if (!l.goes_on) return;
@@ -87,6 +88,8 @@ void listen() {
     l.since = std::chrono::steady_clock::now();
     if (!on) throw Interrupted();
 }
+
+namespace {
 
 struct alignas(64) Share {
     std::atomic<int64_t> next{0};

@@ -1,7 +1,10 @@
-// What the bindings need of the pool beyond `pool.h`.
+// What the bindings, and long loops, need of the pool beyond `pool.h`.
 #pragma once
 
 namespace fw {
+
+// What the calling thread does between pieces: asks whether to go on, and throws `Interrupted` if not. Others pass.
+void listen();
 
 // Whether numbers too small for the normal format become 0, in the threads of the pool and the calling one.
 void set_flush_denormals(bool on);

@@ -2,6 +2,7 @@
 
 #include "gemm/gemm_share.h"
 #include "gemm/gemv.h"
+#include "base/pool_internal.h"
 #include "base/scratch.h"
 
 namespace fw {
@@ -115,6 +116,7 @@ template <class T> void multiply(const Gemm<T>& whole) {
             for (int64_t row = 0; row < g.m; row += rows) {
                 int64_t height = std::min(rows, g.m - row);
                 block.multiply(row, height);
+                listen();  // a product that one thread makes has no pieces
                 if (step + steps >= whole.k) finish_part(part(g, row, height, 0, g.n));
             }
         }
