@@ -170,6 +170,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
 
 
 at_waits: list[Callable[[], None]] = []  # called whenever the host is about to wait
+after_waits: list[Callable[..., None]] = []  # called when it has waited for a stream, or for a device
 
 
 def waits(what: str) -> None:
@@ -226,8 +227,17 @@ def linalg_raises() -> AbstractContextManager:
 
 def synchronize(device: Device) -> None:
     """Wait until all work queued on ``device`` is done."""
-    waits("synchronize")
+    if sync_debug_mode:
+        say_wait("synchronize")
     cupy().cuda.Device(index_of(device)).synchronize()
+    for look in after_waits:
+        look(everywhere=True)
+
+
+def waited_for(stream: int) -> None:
+    """To be called where the host has waited for a stream of the current device."""
+    for look in after_waits:
+        look(stream=stream)
 
 
 class _Products:

@@ -1,8 +1,8 @@
 """What kernels of GPUs found wrong: an index out of range, say. It is told at the next wait for the device.
 
-A kernel that checks gets the device's flag (``memory``) and the number of its message (``site``). The first
-fault since the last look stays in the flag; ``look``, called wherever the host waits, raises it as an
-IndexError.
+A kernel that checks gets the flag of its stream (``memory``) and the number of its message (``site``). The
+first fault since the last look stays in the flag; ``look``, called wherever the host waits, raises it as an
+IndexError: that of the current stream where a value is read, those of all where the device is waited for.
 """
 
 from pathlib import Path
@@ -15,8 +15,8 @@ from . import cuda, device_code
 _FLAG = np.dtype([("code", "i4"), ("where", "i4"), ("value", "i8"), ("size", "i8")])
 _SOURCE = device_code.source(Path(__file__).with_name("flags.cu"), dtypes="l")
 _messages: list[str] = []
-_flags: dict[tuple[Any, int], Any] = {}  # of each device
-_used: set[int] = set()  # devices whose flag a kernel has been given since the last look
+_flags: dict[tuple[Any, int, int], Any] = {}  # of each device and stream
+_used: set[tuple[int, int]] = set()  # those whose flag a kernel has been given since the last look
 
 
 def site(message: str) -> int:
@@ -27,14 +27,18 @@ def site(message: str) -> int:
 
 
 def memory() -> Any:
-    """The flag of the current device, for a kernel that may raise it."""
+    """The flag of the current device and stream, for a kernel that may raise it."""
     module = cuda.cupy()
-    device = int(module.cuda.runtime.getDevice())
-    _used.add(device)
-    found = _flags.get((module, device))
+    place = _here(module)
+    _used.add(place)
+    found = _flags.get((module, *place))
     if found is None:
-        found = _flags[module, device] = module.zeros(_FLAG.itemsize, np.uint8)
+        found = _flags[module, *place] = module.zeros(_FLAG.itemsize, np.uint8)
     return found
+
+
+def _here(module: Any) -> tuple[int, int]:
+    return int(module.cuda.runtime.getDevice()), int(module.cuda.get_current_stream().ptr)
 
 
 def check(array: Any, low: int, high: int, message: str, ignore: int | None = None) -> bool:
@@ -67,24 +71,31 @@ def check(array: Any, low: int, high: int, message: str, ignore: int | None = No
     return True
 
 
-def look() -> None:
-    """Raise what kernels have found since the last look; the host is waiting anyway."""
+def look(stream: int | None = None, everywhere: bool = False) -> None:
+    """Raise what kernels of a stream (the current one) have found since the last look; the host waits anyway.
+
+    everywhere: of all streams, which the host has waited for.
+    """
     if not _used or not device_code.enabled:
         return
     module = cuda.cupy()
-    for device in list(_used):
-        _used.discard(device)
-        flag = _flags.get((module, device))
+    device, current = _here(module)
+    places = list(_used) if everywhere else [(device, current if stream is None else stream)]
+    for place in places:
+        flag = _flags.get((module, *place)) if place in _used else None
+        _used.discard(place)
         if flag is None:
             continue
-        with module.cuda.Device(device):
+        with module.cuda.Device(place[0]):
             found = np.frombuffer(flag.get().tobytes(), _FLAG)[0]
             if not found["code"]:
                 continue
             flag.fill(0)
+            module.cuda.get_current_stream().synchronize()  # before other streams use it again
         value, size = int(found["value"]), int(found["size"])
         text = _messages[int(found["code"]) - 1].format(value=value, size=size, last=size - 1)
-        raise IndexError(f"{text} (found on cuda:{device}, told when the host waited for it)")
+        raise IndexError(f"{text} (found on cuda:{place[0]}, told when the host waited for it)")
 
 
 cuda.at_waits.append(look)
+cuda.after_waits.append(look)

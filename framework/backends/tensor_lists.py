@@ -21,7 +21,8 @@ _tables: dict[tuple, tuple[bytes, Any, int]] = {}
 
 def table(rows: list[list[Any]], purpose: str) -> tuple[Any, int]:
     """Addresses, sizes and first blocks of rows of tensors, on the device, and the number of blocks."""
-    key = (purpose, cuda.cupy(), int(rows[0][0].device.id), rows[0][0].data.ptr)
+    stream = cuda.cupy().cuda.get_current_stream().ptr  # another one would have to wait for the copy
+    key = (purpose, cuda.cupy(), int(rows[0][0].device.id), rows[0][0].data.ptr, stream)
     lines, block = [], 0
     for tensors in rows:
         size = tensors[0].size

@@ -25,7 +25,10 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until its work is done."""
+        if _backend.sync_debug_mode:
+            _backend.say_wait("Stream.synchronize")
         self.own.synchronize()
+        _backend.waited_for(self.cuda_stream)
 
     def query(self) -> bool:
         """Whether its work is done."""
@@ -75,6 +78,8 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait until the work before it is done."""
+        if _backend.sync_debug_mode:
+            _backend.say_wait("Event.synchronize")
         self.own.synchronize()
 
     def query(self) -> bool:

@@ -30,7 +30,8 @@ def _plan(shape: tuple[int, ...], sizes: tuple[int, ...], reverse: bool, itemsiz
     if shared > _SHARED or blocks > 2 * multiprocessors:
         return None
     plan = np.array([(batch, size, len(sizes), reverse, units)], _STEPS)
-    key = (cuda.cupy(), int(cuda.cupy().cuda.runtime.getDevice()), sizes)
+    module = cuda.cupy()  # another stream would have to wait for the copy
+    key = (module, int(module.cuda.runtime.getDevice()), module.cuda.get_current_stream().ptr, sizes)
     if key not in _starts:
         if len(_starts) > 256:
             _starts.clear()

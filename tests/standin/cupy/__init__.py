@@ -9,6 +9,7 @@ strict.
 import sys
 import threading
 import types
+import weakref
 from typing import Any
 
 import cupyx as _cupyx
@@ -20,6 +21,7 @@ from . import memory as _memory
 from . import names as _names
 from . import nccl as _nccl
 from . import raw as _raw
+from . import streams as _streams
 from . import strict as _strict
 
 __version__ = "14.2.0+standin"
@@ -70,8 +72,9 @@ class Device:
         _current.stack[-1] = self.id
 
     def synchronize(self) -> None:
-        """Nothing runs beside the host here."""
+        """Wait for all streams."""
         _counts.wait("synchronize")
+        _streams.wait_for_all()
 
 
 def _unwrap(value: Any) -> Any:
@@ -82,12 +85,31 @@ def _unwrap(value: Any) -> Any:
                 f"Array device must be same as the current device: array device = "
                 f"{value._device} while current = {_current.stack[-1]}"
             )
+        if _streams.used:
+            _use(value, False)
         return value._a
     if isinstance(value, _np.ndarray):
         raise TypeError("Unsupported type <class 'numpy.ndarray'>")
     if isinstance(value, (list, tuple)):
         return type(value)([_unwrap(v) for v in value]) if not hasattr(value, "_fields") else value
     return value
+
+
+def _use(array: "ndarray", writes: bool) -> None:
+    """The current stream reads or writes the memory of an array."""
+    block = getattr(array if array._parent is None else array._parent, "_block", None)
+    if block is not None:
+        block.uses.use(_counts.caller(), writes)
+
+
+_places: Any = weakref.WeakValueDictionary()  # arrays by their addresses
+
+
+def _use_at(address: int, writes: bool) -> None:
+    """The current stream reads or writes the memory at an address."""
+    for start, array in list(_places.items()):
+        if start <= address < start + array._a.nbytes:
+            _use(array, writes)
 
 
 def _arrays(values: Any) -> list:
@@ -103,6 +125,8 @@ def _arrays(values: Any) -> list:
 def _wrap(value: Any, sources: list, out: Any = None) -> Any:
     """NumPy's results as CuPy arrays of the current device; views know their base."""
     if isinstance(out, ndarray) and value is out._a:
+        if _streams.used:
+            _use(out, True)
         return out
     if isinstance(value, (_np.ndarray, _np.generic)):
         array = _np.asarray(value)
@@ -143,9 +167,13 @@ def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
     self = object.__new__(ndarray)
     self._a, self._device, self._parent = array, device, base
     if base is None:
+        if array.nbytes:
+            _places[array.__array_interface__["data"][0]] = self
         _current.stack.append(device)
         try:
             self._block = _memory.block_of(_allocators[-1], array)
+            if _streams.used:
+                _use(self, True)
         finally:
             _current.stack.pop()
     return self
@@ -230,8 +258,11 @@ class ndarray:
         self, stream: Any = None, order: str = "C", out: Any = None, blocking: bool = True
     ) -> _np.ndarray:
         """A copy in host memory; into pinned memory, without waiting, where that is asked for."""
+        if _streams.used:
+            _use(self, False)
         if blocking or out is None or not _is_pinned(out):
             _counts.wait("get")
+            _streams.merge(_streams.host, _streams.current.stream.clock)
             return self._a.copy(order)
         out[...] = self._a
         return out
@@ -243,17 +274,30 @@ class ndarray:
 
     def item(self, *args: Any) -> Any:
         _counts.wait("item")
-        return self._a.item(*args)
+        return self._read().item(*args)
 
     def tolist(self) -> Any:
         _counts.wait("tolist")
-        return self._a.tolist()
+        return self._read().tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
         _counts.wait("tobytes")
         return self._a.tobytes(order)
 
+    def _read_here(self) -> _np.ndarray:
+        if _streams.used:
+            _use(self, False)
+        return self._a
+
+    def _read(self) -> _np.ndarray:
+        if _streams.used:
+            _use(self, False)
+            _streams.merge(_streams.host, _streams.current.stream.clock)
+        return self._a
+
     def fill(self, value: Any) -> None:
+        if _streams.used:
+            _use(self, True)
         _counts.launch("fill")
         self._a.fill(_unwrap(value))
 
@@ -266,6 +310,8 @@ class ndarray:
             if "where" in kwargs or "initial" in kwargs:
                 raise TypeError(f"{name}() got an unexpected keyword argument 'where' or 'initial'")
             with Device(self._device):
+                if _streams.used:
+                    _use(self, name in _WRITING)
                 result = method(
                     *[_unwrap(v) for v in args], **{k: _unwrap(v) for k, v in kwargs.items()}
                 )
@@ -280,6 +326,8 @@ class ndarray:
         with Device(self._device):
             index = _around(self._a.shape, _unwrap(index))
             part = self._a[index]
+            if _streams.used and not _is_view(part, self._a):
+                _use(self, False)
             if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
                 part = self._a[(*index, ...) if isinstance(index, tuple) else (index, ...)]
             _counts.gathered("getitem", index, _is_view(part, self._a))
@@ -291,6 +339,8 @@ class ndarray:
         with Device(self._device):
             index = _around(self._a.shape, _unwrap(index))
             _counts.gathered("setitem", index, False)
+            if _streams.used:
+                _use(self, True)
             self._a[index] = _unwrap(value)
 
     def __len__(self) -> int:
@@ -301,15 +351,15 @@ class ndarray:
 
     def __bool__(self) -> bool:
         _counts.wait("bool")
-        return bool(self._a)
+        return bool(self._read())
 
     def __int__(self) -> int:
         _counts.wait("int")
-        return int(self._a)
+        return int(self._read())
 
     def __float__(self) -> float:
         _counts.wait("float")
-        return float(self._a)
+        return float(self._read())
 
     def __complex__(self) -> complex:
         _counts.wait("complex")
@@ -328,7 +378,7 @@ class ndarray:
 
     def __deepcopy__(self, memo: Any) -> "ndarray":
         _counts.launch("copy")
-        return _new(self._a.copy(), self._device)
+        return _new(self._read_here().copy(), self._device)
 
     def __reduce__(self) -> tuple:
         return array, (self._a,)
@@ -353,6 +403,9 @@ def _around(shape: tuple, index: Any) -> Any:
     return tuple(parts)
 
 
+_WRITING = {"put", "sort", "partition", "partial_fill"}  # methods that change their array
+
+
 def _operator(name: str) -> Any:
     method = getattr(_np.ndarray, name)
 
@@ -363,6 +416,8 @@ def _operator(name: str) -> Any:
         with Device(self._device):
             result = method(self._a, *[_unwrap(v) for v in others])
             _counts.operator(name, (self, *others))
+            if _streams.used:
+                _use(self, result is self._a)
             return self if result is self._a else _wrap(result, [])
 
     return call
@@ -427,6 +482,8 @@ class ufunc:
         )
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
+        if _streams.used:
+            _use(a, True)
         self._method("at", a, indices, b)
 
     def reduce(
@@ -502,6 +559,8 @@ def array(
     if isinstance(obj, ndarray):
         if not copy and obj._device == here and dtype in (None, obj.dtype):
             return obj
+        if _streams.used:
+            _use(obj, False)
         source = obj._a
         _counts.launch("copy")
     else:
@@ -531,6 +590,8 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     a = asarray(a, dtype)
     if a.ndim == 0 or a._a.flags.c_contiguous:
         return a
+    if _streams.used:
+        _use(a, False)
     _counts.launch("ascontiguousarray")
     return _new(_np.ascontiguousarray(a._a), a._device)
 
@@ -609,39 +670,13 @@ lib = types.SimpleNamespace(
 )
 
 
-class _Stream:
-    null: Any
-
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False) -> None:
-        self.ptr = 0
-
-    def __enter__(self) -> "_Stream":
-        return self
-
-    def __exit__(self, *exception: Any) -> None:
-        pass
-
-    def synchronize(self) -> None:
-        """Nothing runs beside the host here."""
-        _counts.wait("synchronize")
-
-    def record(self, event: Any = None) -> "_Event":
-        return _Event() if event is None else event
-
-
-class _Event:
-    done = True
-
-    def synchronize(self) -> None:
-        """Nothing runs beside the host here."""
-
-
-_Stream.null = _Stream()
 cuda = types.SimpleNamespace(
     Device=Device,
-    Stream=_Stream,
+    Stream=_streams.Stream,
+    Event=_streams.Event,
+    get_elapsed_time=_streams.elapsed,
     is_available=is_available,
-    get_current_stream=lambda: _Stream.null,
+    get_current_stream=lambda device_id=None: _streams.current.stream,
     device=types.SimpleNamespace(
         Device=Device, get_cublas_handle=lambda: _cublas.HANDLE + _current.stack[-1]
     ),
@@ -657,7 +692,7 @@ cuda = types.SimpleNamespace(
         getDeviceProperties=lambda n: {
             "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": 1 << 34, "multiProcessorCount": 4},
         setDevice=lambda n: Device(n).use(),
-        deviceSynchronize=lambda: _counts.wait("synchronize"),
+        deviceSynchronize=lambda: Device().synchronize(),
         CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
     ),
 )

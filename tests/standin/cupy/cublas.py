@@ -8,7 +8,7 @@ import ctypes
 
 import numpy as np
 
-from . import counts
+from . import counts, streams
 
 HANDLE = 0xB1A5
 _TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: None}
@@ -36,6 +36,11 @@ def gemmStridedBatchedEx(
     fits = lda >= max(1, k if transa else m) and ldb >= max(1, n if transb else k) and ldc >= max(1, m)
     assert fits and min(m, n, k, batchCount) > 0, "CUBLAS_STATUS_INVALID_VALUE"
     assert batchCount == 1 or strideC >= m, "the results lie on each other"
+    if streams.used:
+        import cupy
+
+        for address, writes in ((A, False), (B, False), (C, True)):
+            cupy._use_at(address, writes)
     dtype = np.dtype(_TYPES[Atype] or "bfloat16")
     wide = np.dtype(np.float64 if Atype == 1 else np.float32)
     factor, kept = (float(_memory(p, (1,), (1,), wide)[0]) for p in (alpha, beta))

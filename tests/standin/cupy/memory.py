@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from . import streams
+
 TOTAL = 1 << 40  # bytes of each device
 
 
@@ -17,6 +19,7 @@ class MemoryPointer:
 
     def __init__(self, device_id: int) -> None:
         self.device_id = device_id
+        self.uses = streams.Uses()
 
 
 class MemoryPool:
@@ -38,10 +41,12 @@ class MemoryPool:
         self._used[device] = self.used_bytes() + size
         self._held[device] = self.total_bytes() + grown
         pointer = MemoryPointer(device)
-        weakref.finalize(pointer, self._free, device, size).atexit = False
+        weakref.finalize(pointer, self._free, device, size, pointer.uses).atexit = False
         return pointer
 
-    def _free(self, device: int, size: int) -> None:
+    def _free(self, device: int, size: int, uses: "streams.Uses") -> None:
+        if streams.used:
+            uses.free()
         self._used[device] -= size
 
     def used_bytes(self) -> int:

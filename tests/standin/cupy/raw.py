@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from . import counts
+from . import counts, streams
 
 HERE = Path(__file__).parent / "device"
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
@@ -129,6 +129,12 @@ class Kernel:
 
     def __init__(self, module: RawModule, name: str) -> None:
         self.name, self.module = name, module
+        bounds = r"(?:__launch_bounds__\([^)]*\)\s+)?"
+        takes = re.search(rf"__global__ void\s+{bounds}{name}\(([^)]*)\)", module.code)
+        self.written = [  # flags are raised by atomic operations, in any order
+            "*" in p and "const" not in p and "Flag*" not in p
+            for p in takes[1].split(",")  # type: ignore[index]
+        ]
         self.run = getattr(module.library, f"cuda_on_cpu_run_{module.prefix}{name}")
         sizes = (ctypes.c_int * 64)()
         n = getattr(module.library, f"cuda_on_cpu_sizes_{module.prefix}{name}")(sizes)
@@ -143,6 +149,10 @@ class Kernel:
         counts.launch(self.name)
         if len(args) != len(self.sizes):
             raise TypeError(f"{self.name} takes {len(self.sizes)} arguments, got {len(args)}")
+        if streams.used:
+            for a, written in zip(args, self.written):
+                if isinstance(a, cupy.ndarray):
+                    cupy._use(a, written)
         keep: list = []
         guards: list = []
         pointers = (ctypes.c_void_p * len(args))()

@@ -1,0 +1,159 @@
+"""Streams of a device: what has to wait for what, by the clocks of the stand-in (standin/cupy/streams.py)."""
+
+import gc
+
+import numpy as np
+import pytest
+from device_steps import Run
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+
+F = fw.nn.functional
+
+
+@pytest.fixture
+def races(raw, cupy):  # noqa: F811
+    """The stand-in looks for uses of memory that are not waited for."""
+    from cupy import streams
+
+    gc.collect()
+    streams.clear()
+    yield streams
+    gc.collect()
+    streams.clear()
+
+
+def test_a_missing_wait_shows(races):
+    side, x = fw.cuda.Stream(), fw.ones(4, device="cuda")
+    waits = {
+        "nobody": lambda: None,
+        "wait_stream": lambda: fw.cuda.current_stream().wait_stream(side),
+        "event": lambda: side.record_event().wait(),
+        "host": side.synchronize,
+        "device": fw.cuda.synchronize,
+        "host event": lambda: side.record_event().synchronize(),
+    }
+    for name, wait in waits.items():
+        side.wait_stream(fw.cuda.current_stream())
+        with fw.cuda.stream(side):
+            assert fw.cuda.current_stream() == side
+            y = x * 2
+        wait()
+        for use in (lambda y=y: y + 1, lambda y=y: y.tolist(), lambda y=y: y @ y, lambda y=y: y.clone(),
+                    lambda y=y: y.exp_(), lambda y=y: F.softmax(y, dim=0)):
+            if name == "nobody":
+                with pytest.raises(races.Race, match="not waited for"):
+                    use()
+            else:
+                use()
+        fw.cuda.synchronize()
+    with pytest.raises(races.Race), fw.cuda.stream(side):
+        x.add_(fw.ones(4, device="cuda"))
+        fw.cuda.current_stream().wait_stream(fw.cuda.default_stream())
+        with fw.cuda.stream(fw.cuda.default_stream()):
+            x.add_(1)  # written there, and not waited for here
+        x.add_(1)
+
+
+@pytest.mark.parametrize("name", ["mlp", "lstm", "gpt"])
+def test_steps_in_a_stream_of_their_own(name, races):
+    """Made in the default stream, trained in another, which waits once; two networks beside each other."""
+    made = [Run(name, "cuda"), Run(name, "cuda")]
+    streams = [fw.cuda.Stream(), fw.cuda.Stream()]
+    fw.cuda.synchronize()
+    losses = [[], []]
+    for _ in range(2):
+        for run, stream, kept in zip(made, streams, losses):
+            with fw.cuda.stream(stream):
+                kept.append(run.step())
+    fw.cuda.synchronize()
+    assert [x.item() for x in losses[0]] == [x.item() for x in losses[1]]
+
+
+def test_memory_that_another_stream_uses_is_kept_for_it(races):
+    side = fw.cuda.Stream()
+    for recorded in (True, False):
+        x = fw.ones(1 << 10, device="cuda")
+        side.wait_stream(fw.cuda.current_stream())
+        with fw.cuda.stream(side):
+            y = x * 2
+        if recorded:
+            x.record_stream(side)
+        del x
+        if recorded:
+            fw.ones(3, device="cuda")
+        else:
+            with pytest.raises(races.Race, match="given back while stream .* record_stream was not called"):
+                fw.ones(3, device="cuda")
+        fw.cuda.synchronize()
+        assert y.sum().item() == 2 << 10
+
+
+def test_batches_copied_ahead(races):
+    """Pinned batches go to the device in a stream of their own, while the last one is worked on."""
+    data = fw.data.TensorDataset(fw.arange(12.0).reshape(6, 2), fw.arange(6) % 2)
+    loader = fw.data.DataLoader(data, batch_size=2, pin_memory=True)
+    net, copies, found = fw.nn.Linear(2, 2).cuda(), fw.cuda.Stream(), []
+    optimizer = fw.optim.Adam(net.parameters())
+
+    def ahead(batch):
+        with fw.cuda.stream(copies):
+            return [t.to("cuda", non_blocking=True) for t in batch]
+
+    for waits in (True, False):
+        batches = iter(loader)
+        coming = ahead(next(batches))
+        for _ in range(3):
+            if waits:
+                fw.cuda.current_stream().wait_stream(copies)
+            x, y = coming
+            if not waits:
+                with pytest.raises(races.Race):
+                    F.cross_entropy(net(x), y)
+                break
+            for t in (x, y):
+                t.record_stream(fw.cuda.current_stream())
+            following = next(batches, None)
+            coming = ahead(following) if following is not None else None
+            optimizer.zero_grad()
+            loss = F.cross_entropy(net(x), y)
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+    assert len(found) == 3 and np.isfinite(found).all()
+
+
+def test_the_scaler_and_the_profiler_in_a_stream(races):
+    net, side = fw.nn.Linear(3, 2).cuda(), fw.cuda.Stream()
+    optimizer, scaler = fw.optim.Adam(net.parameters()), fw.amp.GradScaler("cuda")
+    side.wait_stream(fw.cuda.current_stream())
+    with fw.cuda.stream(side), fw.profiler.profile() as prof:
+        for _ in range(2):
+            optimizer.zero_grad()
+            scaler.scale(net(fw.ones(4, 3, device="cuda")).sum()).backward()
+            scaler.step(optimizer)
+            scaler.update()
+        assert scaler.get_scale() == 2.0**16
+    assert {s.gpu for s in prof.spans if s.gpu} == {(0, side.cuda_stream)}
+
+
+def test_faults_of_a_stream_are_told_when_it_is_waited_for(races):
+    side, table, bad = fw.cuda.Stream(), fw.ones(3, 2, device="cuda"), fw.tensor([5], device="cuda")
+    fw.cuda.synchronize()
+    for wait in (side.synchronize, fw.cuda.synchronize, None):
+        with fw.cuda.stream(side):
+            out = F.embedding(bad, table)
+        assert table.tolist() == [[1.0, 1.0]] * 3  # the default stream found nothing
+        with pytest.raises(IndexError, match="input is 5, but the table has 3 rows"), fw.cuda.stream(side):
+            out.tolist() if wait is None else wait()
+        fw.cuda.synchronize()
+    try:
+        fw.cuda.set_sync_debug_mode("error")
+        with pytest.raises(RuntimeError, match="Stream.synchronize waits for the device"):
+            side.synchronize()
+        with pytest.raises(RuntimeError, match="Event.synchronize waits for the device"):
+            side.record_event().synchronize()
+    finally:
+        fw.cuda.set_sync_debug_mode("default")
