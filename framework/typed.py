@@ -40,7 +40,7 @@ class TensorType(type):
         place = Device(cls.place if device is None else device)
         if place.type != cls.place:
             raise TypeError(f"{cls!r} makes tensors on {cls.place!r}, not on {str(place)!r}")
-        return made(f"{cls.__name__}", cls.dtype, place, args)
+        return constructed(f"{cls.__name__}", cls.dtype, place, args)
 
     def __repr__(cls) -> str:
         return f"<class '{label(cls.dtype, cls.place)}'>"
@@ -61,7 +61,8 @@ def types_of(place: str, module: str) -> dict[str, TensorType]:
         for name, dtype in KINDS.items() if not dtype.is_complex}
 
 
-def made(op: str, dtype: dtypes.DType | None, place: Device, args: tuple, cls: type = Tensor) -> Tensor:
+def constructed(op: str, dtype: dtypes.DType | None, place: Device, args: tuple,
+                cls: type = Tensor) -> Tensor:
     """What ``Tensor(*args)`` and its typed kin give: sizes make room, data is copied, tensors are shared."""
     kind = dtypes.get_default_dtype() if dtype is None else dtype
     if len(args) == 1 and isinstance(args[0], Tensor):
@@ -119,7 +120,7 @@ def new(input: Tensor, *args: Any, device: Any = None) -> Tensor:
     >>> fw.tensor([1]).new([1.7, 2]), fw.ones(2).new(2, 3).shape
     (tensor([1, 2]), (2, 3))
     """
-    return made("new", input.dtype, input.device if device is None else Device(device), args)
+    return constructed("new", input.dtype, input.device if device is None else Device(device), args)
 
 
 def set_default_tensor_type(t: Any) -> None:
@@ -151,7 +152,7 @@ def _new_tensor(cls: type, *args: Any, device: Any = None) -> Tensor:
     """``Tensor(2, 3)`` is uninitialised, ``Tensor([1, 2])`` copies numbers, ``Tensor(x)`` shares memory."""
     if cls is not Tensor:
         arm_for(cls)
-    return made(cls.__name__, None, as_device(device), args, cls)
+    return constructed(cls.__name__, None, as_device(device), args, cls)
 
 
 Tensor.__new__ = staticmethod(_new_tensor)  # type: ignore[method-assign, assignment]

@@ -66,7 +66,7 @@ def only(levels: tuple) -> Iterator[None]:
         state.levels = before
 
 
-def outside(level: Level) -> Any:
+def only_outside(level: Level) -> Any:
     """Push tangents of the levels outside ``level`` alone."""
     levels = state.levels
     return only(levels[:levels.index(level)])
@@ -282,7 +282,7 @@ def push_function(cls: Any, ctx: Any, edges: tuple, args: tuple, outputs: tuple,
             tangents = [_zeros(x) if t is None and isinstance(x, Tensor) else t
                         for x, t in zip(args, tangents)]
         ctx._tensors = lent
-        with outside(level):
+        with only_outside(level):
             try:
                 given = cls.jvp(ctx, *tangents)
             except NotImplementedError as error:

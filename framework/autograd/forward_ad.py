@@ -11,7 +11,7 @@ from ..config.listing import own as _own
 from ..errors import DTypeError
 from ..node import Dual
 from ..tensor import Tensor, check_fits, place
-from .forward import Level, close_level, hang, is_recorded, open_level, outside, plain, tangent_at
+from .forward import Level, close_level, hang, is_recorded, only_outside, open_level, plain, tangent_at
 from .mode import state
 
 
@@ -102,7 +102,7 @@ def primal_of(tensor: Tensor, level: Level) -> Tensor:
     """The tensor without its tangent at this level, at its place in the graph."""
     if tangent_at(tensor._node, level) is None:
         return tensor
-    with outside(level):
+    with only_outside(level):
         if is_recorded(tensor._node) and state.recording:
             return tensor.view(tensor.shape)  # type: ignore[attr-defined]
         return plain(tensor, state.levels)

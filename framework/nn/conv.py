@@ -5,7 +5,7 @@ from typing import Any
 
 from ..creation import empty
 from ..errors import ShapeError
-from ..ops.record.args import pair
+from ..ops.record.args import ntuple
 from ..tensor import Tensor
 from . import functional as F
 from . import init
@@ -31,11 +31,11 @@ class _ConvNd(Module):
         self._check(op, in_channels, out_channels, groups, padding, stride, padding_mode)
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = pair(kernel_size, self.n, op, "kernel_size")
-        self.stride = pair(stride, self.n, op, "stride")
-        self.padding = padding if isinstance(padding, str) else pair(padding, self.n, op, "padding")
-        self.dilation = pair(dilation, self.n, op, "dilation")
-        self.output_padding = pair(output_padding, self.n, op, "output_padding")
+        self.kernel_size = ntuple(kernel_size, self.n, op, "kernel_size")
+        self.stride = ntuple(stride, self.n, op, "stride")
+        self.padding = padding if isinstance(padding, str) else ntuple(padding, self.n, op, "padding")
+        self.dilation = ntuple(dilation, self.n, op, "dilation")
+        self.output_padding = ntuple(output_padding, self.n, op, "output_padding")
         self.groups = groups
         self.padding_mode = padding_mode
         first, second = (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
@@ -59,7 +59,7 @@ class _ConvNd(Module):
             if self.transposed or padding not in ("same", "valid"):
                 raise ValueError(f"{op}: padding must be ints{'' if self.transposed else ', same or valid'}"
                                  f", got {padding!r}")
-            if padding == "same" and any(s != 1 for s in pair(stride, self.n, op, "stride")):
+            if padding == "same" and any(s != 1 for s in ntuple(stride, self.n, op, "stride")):
                 raise ValueError(f"{op}: padding='same' needs stride=1, got {stride}")
 
     def reset_parameters(self) -> None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..errors import ShapeError
-from ..ops.record.args import pair
+from ..ops.record.args import ntuple
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module
@@ -63,7 +63,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        self.padding = pair(padding, 2 * self.n, type(self).__name__, "padding")
+        self.padding = ntuple(padding, 2 * self.n, type(self).__name__, "padding")
 
     def forward(self, input: Tensor) -> Tensor:
         """The padded ``input``."""

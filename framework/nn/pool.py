@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ..ops.record.args import pair
+from ..ops.record.args import ntuple
 from ..tensor import Tensor
 from . import functional as F
 from .module import Module
@@ -91,9 +91,9 @@ class AvgPool1d(_AvgPool):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                  count_include_pad: bool = True) -> None:
-        kernel = pair(kernel_size, 1, "AvgPool1d", "kernel_size")
-        super().__init__(kernel, kernel if stride is None else pair(stride, 1, "AvgPool1d", "stride"),
-                         pair(padding, 1, "AvgPool1d", "padding"), ceil_mode, count_include_pad)
+        kernel = ntuple(kernel_size, 1, "AvgPool1d", "kernel_size")
+        super().__init__(kernel, kernel if stride is None else ntuple(stride, 1, "AvgPool1d", "stride"),
+                         ntuple(padding, 1, "AvgPool1d", "padding"), ceil_mode, count_include_pad)
 
     def forward(self, input: Tensor) -> Tensor:
         """The pooled tensor."""
@@ -248,9 +248,9 @@ class _MaxUnpool(Module):
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
         name = type(self).__name__
-        self.kernel_size = pair(kernel_size, self.n, name, "kernel_size")
-        self.stride = self.kernel_size if stride is None else pair(stride, self.n, name, "stride")
-        self.padding = pair(padding, self.n, name, "padding")
+        self.kernel_size = ntuple(kernel_size, self.n, name, "kernel_size")
+        self.stride = self.kernel_size if stride is None else ntuple(stride, self.n, name, "stride")
+        self.padding = ntuple(padding, self.n, name, "padding")
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -302,11 +302,11 @@ class _FractionalMaxPool(Module):
                  return_indices: bool = False, _random_samples: Tensor | None = None) -> None:
         super().__init__()
         op = type(self).__name__
-        self.kernel_size = pair(kernel_size, self.n, op, "kernel_size")
+        self.kernel_size = ntuple(kernel_size, self.n, op, "kernel_size")
         if (output_size is None) == (output_ratio is None):
             raise ValueError(f"{op}: exactly one of output_size and output_ratio is wanted, got "
                              f"{'neither' if output_size is None else 'both'}")
-        self.output_size = None if output_size is None else pair(output_size, self.n, op, "output_size")
+        self.output_size = None if output_size is None else ntuple(output_size, self.n, op, "output_size")
         ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * self.n
         self.output_ratio = None if output_ratio is None else tuple(ratios)
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from ..tensor import Tensor
-from .table import FFT, FUNCTIONS, LINALG, T, Unsupported, implements, pair, store, tensor
+from .table import FFT, FUNCTIONS, LINALG, T, Unsupported, implements, of_one_dtype, store, tensor
 
 # -- products --------------------------------------------------------------------------------------
 
 
 @implements(np.dot)
 def dot(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     if not x.ndim or not y.ndim:
         return store(T.mul(x, y), out, "dot")
     return store(T.tensordot(x, y, ([-1], [max(y.ndim - 2, 0)])), out, "dot")
@@ -20,25 +20,25 @@ def dot(a: Any, b: Any, out: Any = None) -> Any:
 
 @implements(np.inner)
 def inner(a: Any, b: Any, /) -> Tensor:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     return T.mul(x, y) if not x.ndim or not y.ndim else T.tensordot(x, y, ([-1], [-1]))
 
 
 @implements(np.vdot)
 def vdot(a: Any, b: Any, /) -> Tensor:
-    x, y = (T.reshape(v, -1) for v in pair(a, b))
+    x, y = (T.reshape(v, -1) for v in of_one_dtype(a, b))
     return T.sum(T.conj(x) * y)
 
 
 @implements(np.outer)
 def outer(a: Any, b: Any, out: Any = None) -> Any:
-    x, y = (T.reshape(v, -1) for v in pair(a, b))
+    x, y = (T.reshape(v, -1) for v in of_one_dtype(a, b))
     return store(x[:, None] * y, out, "outer")
 
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: Any = 2) -> Tensor:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     if isinstance(axes, int):
         return T.tensordot(x, y, axes)
     return T.tensordot(x, y, tuple([[d] if isinstance(d, int) else list(d) for d in axes]))
@@ -49,7 +49,7 @@ def einsum(subscripts: Any, *operands: Any, out: Any = None, optimize: Any = Fal
     if not isinstance(subscripts, str) or settings:
         raise Unsupported(f"np.einsum: tensors take the form einsum('ij,jk->ik', a, b) without "
                         f"{', '.join(settings) or 'lists of axes'}")
-    return store(T.einsum(subscripts, *pair(*operands)), out, "einsum")
+    return store(T.einsum(subscripts, *of_one_dtype(*operands)), out, "einsum")
 
 
 @implements(np.trace)
@@ -62,14 +62,14 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Tensor:
     if axis is not None:
         axisa = axisb = axisc = axis
-    x, y = (T.movedim(v, d, -1) for v, d in zip(pair(a, b), (axisa, axisb)))
+    x, y = (T.movedim(v, d, -1) for v, d in zip(of_one_dtype(a, b), (axisa, axisb)))
     x, y = T.broadcast_tensors(x, y)
     return T.movedim(T.cross(x, y, -1), -1, axisc)
 
 
-FUNCTIONS[np.kron] = lambda a, b: T.kron(*pair(a, b))
+FUNCTIONS[np.kron] = lambda a, b: T.kron(*of_one_dtype(a, b))
 FUNCTIONS[np.linalg.multi_dot] = lambda arrays, *, out=None: store(
-    LINALG.multi_dot(pair(*arrays)), out, "linalg.multi_dot")
+    LINALG.multi_dot(of_one_dtype(*arrays)), out, "linalg.multi_dot")
 
 # -- linalg ----------------------------------------------------------------------------------------
 
@@ -93,7 +93,7 @@ FUNCTIONS.update({
 
 @implements(np.linalg.solve)
 def solve(a: Any, b: Any) -> Tensor:
-    x, y = pair(a, b)
+    x, y = of_one_dtype(a, b)
     return LINALG.solve(x, y[:, None])[..., 0] if y.ndim == 1 else LINALG.solve(x, y)  # type: ignore[index]
 
 
@@ -122,9 +122,9 @@ FUNCTIONS.update({
     np.linalg.trace: lambda x, /, *, offset=0, dtype=None: trace(x, offset, -2, -1, dtype),
     np.linalg.outer: lambda x1, x2, /: outer(x1, x2),
     np.linalg.cross: lambda x1, x2, /, *, axis=-1: cross(x1, x2, axis=axis),
-    np.linalg.matmul: lambda x1, x2, /: T.matmul(*pair(x1, x2)),
+    np.linalg.matmul: lambda x1, x2, /: T.matmul(*of_one_dtype(x1, x2)),
     np.linalg.tensordot: lambda x1, x2, /, *, axes=2: tensordot(x1, x2, axes),
-    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: LINALG.vecdot(*pair(x1, x2), dim=axis),
+    np.linalg.vecdot: lambda x1, x2, /, *, axis=-1: LINALG.vecdot(*of_one_dtype(x1, x2), dim=axis),
     np.linalg.matrix_transpose: lambda x, /: T.transpose(tensor(x), -2, -1),
     np.matrix_transpose: lambda x, /: T.transpose(tensor(x), -2, -1),
 })

@@ -61,7 +61,7 @@ def floating(x: Any) -> Tensor:
     return x if x.dtype.category >= dtypes.FLOAT else x.to(dtypes.get_default_dtype())  # type: ignore[attr-defined]
 
 
-def pair(*values: Any) -> list[Tensor]:
+def of_one_dtype(*values: Any) -> list[Tensor]:
     """Tensors of the values in their common dtype, for products, which want one."""
     found = [tensor(v) for v in values]
     dtype = found[0].dtype

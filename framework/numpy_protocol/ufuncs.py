@@ -7,7 +7,19 @@ import numpy as np
 
 from ..ops.record.args import one_dim
 from ..tensor import Tensor
-from .table import LINALG, NO_VALUE, UFUNCS, T, Unsupported, floating, masked, operand, pair, store, tensor
+from .table import (
+    LINALG,
+    NO_VALUE,
+    UFUNCS,
+    T,
+    Unsupported,
+    floating,
+    masked,
+    of_one_dtype,
+    operand,
+    store,
+    tensor,
+)
 
 
 def _cbrt(x: Any) -> Tensor:
@@ -28,12 +40,12 @@ def _modf(x: Any) -> tuple[Tensor, Tensor]:
 
 
 def _matvec(x: Any, y: Any) -> Tensor:
-    a, b = pair(x, y)
+    a, b = of_one_dtype(x, y)
     return T.matmul(a, T.unsqueeze(b, -1))[..., 0]
 
 
 def _vecmat(x: Any, y: Any) -> Tensor:
-    a, b = pair(x, y)
+    a, b = of_one_dtype(x, y)
     return T.matmul(T.unsqueeze(T.conj(a), -2), b)[..., 0, :]
 
 
@@ -58,10 +70,10 @@ UFUNCS.update({
     np.logical_xor: T.logical_xor, np.logical_not: T.logical_not, np.bitwise_and: T.bitwise_and,
     np.bitwise_or: T.bitwise_or, np.bitwise_xor: T.bitwise_xor, np.invert: T.bitwise_not,
     np.left_shift: T.bitwise_left_shift, np.right_shift: T.bitwise_right_shift, np.gcd: T.gcd, np.lcm: T.lcm,
-    np.matmul: lambda x, y: T.matmul(*pair(x, y)),
+    np.matmul: lambda x, y: T.matmul(*of_one_dtype(x, y)),
 })
 if hasattr(np, "vecdot"):  # NumPy 2.0; matvec and vecmat came with 2.2
-    UFUNCS[np.vecdot] = lambda x, y: LINALG.vecdot(*pair(x, y))
+    UFUNCS[np.vecdot] = lambda x, y: LINALG.vecdot(*of_one_dtype(x, y))
 if hasattr(np, "matvec"):
     UFUNCS[np.matvec], UFUNCS[np.vecmat] = _matvec, _vecmat
 
@@ -140,7 +152,7 @@ def accumulate(ufunc: np.ufunc, array: Any, axis: int = 0, dtype: Any = None, ou
 
 
 def outer(ufunc: np.ufunc, first: Any, second: Any, **settings: Any) -> Any:
-    """``ufunc.outer``: on every pair of elements."""
+    """``ufunc.outer``: on every of_one_dtype of elements."""
     a, b = tensor(first), tensor(second)
     pairs = T.reshape(a, a.shape + (1,) * b.ndim), b
     return call(ufunc, UFUNCS[ufunc], pairs, **settings)

@@ -9,7 +9,7 @@ from ..backends import array_module
 from ..config import need
 from ..errors import LayoutError, ShapeError
 from ..layouts import Layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
-from ..ops.record.args import pair
+from ..ops.record.args import ntuple
 from ..ops.shape.join import cat, cat_op
 from ..tensor import Tensor, wrap
 from .pattern import Compressed, Coordinates, at_linear, count_of, starts_of
@@ -56,7 +56,7 @@ def compress(x: SparseTensor, layout: Layout, block: Any = None) -> SparseTensor
     if len(x._size) != 2 or x.dense_dim():
         raise LayoutError(f"{name}: only matrices without dense dimensions have the layout {layout}, got "
                           f"shape {list(x._size)}; use to_sparse_coo(), or to_dense()")
-    size: Any = pair(block, 2, name, "blocksize") if blocked else (1, 1)
+    size: Any = ntuple(block, 2, name, "blocksize") if blocked else (1, 1)
     if x.layout is layout and size == x._pattern.block:  # type: ignore[union-attr]
         return x
     if any(b < 1 or s % b for b, s in zip(size, x._size)):

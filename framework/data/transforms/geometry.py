@@ -11,7 +11,7 @@ from . import images as F
 from .base import Transform, chance, integer, probability, uniform
 
 
-def pair(size: Any, what: str) -> tuple[int, int]:
+def height_width(size: Any, what: str) -> tuple[int, int]:
     """(height, width) from one number or two, or a ValueError."""
     values = [size] if isinstance(size, int) else list(size) if isinstance(size, Sequence) else []
     if len(values) not in (1, 2) or any(not isinstance(v, int) or v <= 0 for v in values):
@@ -37,8 +37,8 @@ class Resize(Transform):
 
     def __init__(self, size: Any, interpolation: str = "bilinear", max_size: int | None = None,
                  antialias: bool = True) -> None:
-        self.size = size if isinstance(size, int) else pair(size, "Resize")
-        pair(size, "Resize")
+        self.size = size if isinstance(size, int) else height_width(size, "Resize")
+        height_width(size, "Resize")
         self.interpolation = interpolation
         F.filter_number(interpolation, "Resize")
         if max_size is not None and (not isinstance(size, int) or max_size <= size):
@@ -56,7 +56,7 @@ class CenterCrop(Transform):
     """The middle part of a size; smaller images are surrounded with 0."""
 
     def __init__(self, size: Any) -> None:
-        self.size = pair(size, "CenterCrop")
+        self.size = height_width(size, "CenterCrop")
 
     def __call__(self, img: Any) -> Any:
         return F.center_crop(F.checked(img, "CenterCrop"), self.size)
@@ -88,7 +88,7 @@ class RandomCrop(Transform):
 
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0,
                  padding_mode: str = "constant") -> None:
-        self.size = pair(size, "RandomCrop")
+        self.size = height_width(size, "RandomCrop")
         self.padding = None if padding is None else F.sides(padding, "RandomCrop")
         self.pad_if_needed = pad_if_needed
         self.fill = fill
@@ -120,7 +120,7 @@ class RandomResizedCrop(Transform):
 
     def __init__(self, size: Any, scale: Any = (0.08, 1.0), ratio: Any = (3 / 4, 4 / 3),
                  interpolation: str = "bilinear", antialias: bool = True) -> None:
-        self.size = pair(size, "RandomResizedCrop")
+        self.size = height_width(size, "RandomResizedCrop")
         self.scale = interval(scale, "RandomResizedCrop", "scale")
         self.ratio = interval(ratio, "RandomResizedCrop", "ratio")
         if self.scale[0] < 0 or self.ratio[0] <= 0:

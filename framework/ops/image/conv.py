@@ -19,7 +19,7 @@ from ...errors import ShapeError
 from ...memory_formats import laid_as
 from ...tensor import Tensor
 from ..linalg.matmul import same_dtype
-from ..record.args import pair, tensor_arg
+from ..record.args import ntuple, tensor_arg
 from ..record.batched import call, front_moved, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
 from ..record.placing import gives_gradients_a_place
@@ -315,11 +315,11 @@ def _convolve(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, paddi
     op = f"conv{d}d"
     x, w, b = _operands(op, x, w, b)
     x, alone = batched(x, d, op)
-    stride = at_least(pair(stride, d, op, "stride"), 1, op, "stride")
-    dilation = at_least(pair(dilation, d, op, "dilation"), 1, op, "dilation")
+    stride = at_least(ntuple(stride, d, op, "stride"), 1, op, "stride")
+    dilation = at_least(ntuple(dilation, d, op, "dilation"), 1, op, "dilation")
     if isinstance(padding, str):
         x, padding = _same_padding(x, w, padding, stride, dilation, op)
-    padding = at_least(pair(padding, d, op, "padding"), 0, op, "padding")
+    padding = at_least(ntuple(padding, d, op, "padding"), 0, op, "padding")
     settings = _settings(stride, padding, dilation, _groups(groups, op))
     _conv_infer(Meta(x.shape, x.dtype), Meta(w.shape, w.dtype),
                 None if b is None else Meta(b.shape, b.dtype), **settings)
@@ -385,10 +385,10 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     op = f"conv_transpose{d}d"
     x, w, b = _operands(op, x, w, b)
     x, alone = batched(x, d, op)
-    stride = at_least(pair(stride, d, op, "stride"), 1, op, "stride")
-    dilation = at_least(pair(dilation, d, op, "dilation"), 1, op, "dilation")
-    padding = at_least(pair(padding, d, op, "padding"), 0, op, "padding")
-    extra = at_least(pair(output_padding, d, op, "output_padding"), 0, op, "output_padding")
+    stride = at_least(ntuple(stride, d, op, "stride"), 1, op, "stride")
+    dilation = at_least(ntuple(dilation, d, op, "dilation"), 1, op, "dilation")
+    padding = at_least(ntuple(padding, d, op, "padding"), 0, op, "padding")
+    extra = at_least(ntuple(output_padding, d, op, "output_padding"), 0, op, "output_padding")
     groups = _groups(groups, op)
     if any(e >= max(s, i) for e, s, i in zip(extra, stride, dilation)):
         raise ValueError(f"{op}: output_padding {list(extra)} must be smaller than stride {list(stride)} or "

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..record.args import pair, tensor_arg
+from ..record.args import ntuple, tensor_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -62,10 +62,10 @@ fold_op = Op("nn_fold", "y", onnx="folded(y, x_shape, kernel, stride, padding, d
 
 
 def _window_settings(op: str, kernel: Any, dilation: Any, padding: Any, stride: Any) -> dict[str, Any]:
-    return {"kernel": at_least(pair(kernel, 2, op, "kernel_size"), 1, op, "kernel_size"),
-            "stride": at_least(pair(stride, 2, op, "stride"), 1, op, "stride"),
-            "padding": at_least(pair(padding, 2, op, "padding"), 0, op, "padding"),
-            "dilation": at_least(pair(dilation, 2, op, "dilation"), 1, op, "dilation")}
+    return {"kernel": at_least(ntuple(kernel, 2, op, "kernel_size"), 1, op, "kernel_size"),
+            "stride": at_least(ntuple(stride, 2, op, "stride"), 1, op, "stride"),
+            "padding": at_least(ntuple(padding, 2, op, "padding"), 0, op, "padding"),
+            "dilation": at_least(ntuple(dilation, 2, op, "dilation"), 1, op, "dilation")}
 
 
 @public("nn.functional", op=unfold_op)
@@ -94,7 +94,7 @@ def fold(input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, p
     >>> fw.nn.functional.fold(fw.ones(1, 4, 4), (3, 3), 2)[0, 0, 1]
     tensor([2., 4., 2.])
     """
-    size = pair(output_size, 2, "fold", "output_size")
+    size = ntuple(output_size, 2, "fold", "output_size")
     settings = _window_settings("fold", kernel_size, dilation, padding, stride)
     alone = tensor_arg(input, "fold").ndim == 2
     if alone:

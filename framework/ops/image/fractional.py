@@ -11,7 +11,7 @@ from ...device import as_device
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..index.scatter import gather
-from ..record.args import pair, real_arg
+from ..record.args import ntuple, real_arg
 from ..record.public import public
 from ..reduce.extremes import max as maximum_along
 from ..shape.view import take_shape
@@ -36,7 +36,7 @@ def _target(op: str, d: int, size: tuple[int, ...], output_size: Any, output_rat
         raise ValueError(f"{op}: exactly one of output_size and output_ratio is wanted, got "
                          f"{'neither' if output_size is None else 'both'}")
     if output_size is not None:
-        return pair(output_size, d, op, "output_size")
+        return ntuple(output_size, d, op, "output_size")
     ratios = tuple(output_ratio) if isinstance(output_ratio, (tuple, list)) else (output_ratio,) * d
     if len(ratios) != d or not all(0 < r < 1 for r in ratios):
         raise ValueError(f"{op}: output_ratio must be a number between 0 and 1 or {d} of them, got "
@@ -49,7 +49,7 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
     op = f"fractional_max_pool{d}d"
     x, alone = batched(real_arg(input, op), d, op)
     size, (n, c) = x.shape[2:], x.shape[:2]
-    kernel = pair(kernel_size, d, op, "kernel_size")
+    kernel = ntuple(kernel_size, d, op, "kernel_size")
     out = _target(op, d, size, output_size, output_ratio)
     if any(o < 1 or o + k - 1 > s for s, o, k in zip(size, out, kernel)):
         raise ShapeError(f"{op}: {list(out)} windows of {list(kernel)} do not fit into an image of "

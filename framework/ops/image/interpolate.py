@@ -5,7 +5,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..record.args import floating, pair, tensor_arg
+from ..record.args import floating, ntuple, tensor_arg
 from ..record.public import public
 from ..record.whole import Whole
 from .resample import Plan, resample
@@ -74,7 +74,7 @@ def _target(x: Tensor, d: int, size: Any, scale: Any, recompute: bool | None) ->
                          f"scale_factor={scale!r}")
     spatial = x.shape[2:]
     if size is not None:
-        out = pair(size, d, "interpolate", "size")
+        out = ntuple(size, d, "interpolate", "size")
         steps = tuple(n / max(m, 1) for n, m in zip(spatial, out))
     else:
         scales = tuple(scale) if isinstance(scale, (tuple, list)) else (scale,) * d

@@ -18,7 +18,7 @@ from ...dtypes import int32, int64, uint8
 from ...errors import ShapeError
 from ...memory_formats import for_images
 from ...tensor import Tensor
-from ..record.args import floating, number_arg, pair, real_arg
+from ..record.args import floating, ntuple, number_arg, real_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -330,11 +330,11 @@ def _settings(op: str, x: Tensor, d: int, kernel: Any, stride: Any, padding: Any
 @lru_cache(maxsize=512, typed=True)
 def _settings_of(op: str, size: tuple[int, ...], d: int, kernel: Any, stride: Any, padding: Any,
                  dilation: Any, ceil: bool) -> dict[str, Any]:
-    kernel = at_least(pair(kernel, d, op, "kernel_size"), 1, op, "kernel_size")
-    given = kernel if stride is None or stride in ((), []) else pair(stride, d, op, "stride")
+    kernel = at_least(ntuple(kernel, d, op, "kernel_size"), 1, op, "kernel_size")
+    given = kernel if stride is None or stride in ((), []) else ntuple(stride, d, op, "stride")
     stride = at_least(given, 1, op, "stride")
-    padding = at_least(pair(padding, d, op, "padding"), 0, op, "padding")
-    dilation = at_least(pair(dilation, d, op, "dilation"), 1, op, "dilation")
+    padding = at_least(ntuple(padding, d, op, "padding"), 0, op, "padding")
+    dilation = at_least(ntuple(dilation, d, op, "dilation"), 1, op, "dilation")
     if any(2 * p > t * (k - 1) + 1 for p, k, t in zip(padding, kernel, dilation)):
         raise ValueError(f"{op}: padding {list(padding)} must be at most half of the kernel size "
                          f"{list(kernel)}, or a window would see nothing but padding")

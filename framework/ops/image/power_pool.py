@@ -7,7 +7,7 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..index.scatter import scatter
 from ..pointwise.choose import where
-from ..record.args import pair, real_arg, tensor_arg
+from ..record.args import ntuple, real_arg, tensor_arg
 from ..record.public import public
 from ..shape.view import take_shape
 from .conv import batched
@@ -20,7 +20,7 @@ def _power(d: int, average: Any, x: Any, norm_type: float, kernel_size: Any, str
     tensor_arg(x, op)
     if norm_type == 0:
         raise ValueError(f"{op}: norm_type must not be 0")
-    count = math.prod(pair(kernel_size, d, op, "kernel_size"))
+    count = math.prod(ntuple(kernel_size, d, op, "kernel_size"))
     total: Any = average(x ** float(norm_type), kernel_size, stride, 0, ceil) * count
     empty = total == 0  # where the root has no derivative, and that of the powers is 0
     return where(empty, 0.0, where(empty, 1.0, total) ** (1 / norm_type))
@@ -70,9 +70,9 @@ def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
 def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
             output_size: Any) -> Tensor:
     op = f"max_unpool{d}d"
-    kernel = pair(kernel_size, d, op, "kernel_size")
-    step = kernel if stride is None or stride in ((), []) else pair(stride, d, op, "stride")
-    border = pair(padding, d, op, "padding")
+    kernel = ntuple(kernel_size, d, op, "kernel_size")
+    step = kernel if stride is None or stride in ((), []) else ntuple(stride, d, op, "stride")
+    border = ntuple(padding, d, op, "padding")
     if tensor_arg(indices, op, "indices")._array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: indices must hold integers, as max_pool{d}d(return_indices=True) gives "
                          f"them, got {indices.dtype}")

@@ -265,7 +265,7 @@ def strides_in(
     return [0] * lead + [0 if s == 1 else b // item for s, b in zip(a_shape, a_strides)]
 
 
-def row_major(shape: tuple[int, ...]) -> list[int]:
+def row_major_strides(shape: tuple[int, ...]) -> list[int]:
     """The strides, in elements, of an array in row-major order."""
     strides, step = [], 1
     for s in reversed(shape):
@@ -287,7 +287,8 @@ def place(key: tuple, into: tuple | None = None) -> Placed:
     order: tuple[int, ...] | None = None
     if into is None:
         like = next((st for (s, _, _), st in zip(key, strides) if s == shape), None)
-        if like is not None and like != row_major(shape):  # the result lies as the first whole operand does
+        # the result lies as the first whole operand does
+        if like is not None and like != row_major_strides(shape):
             order = tuple(
                 sorted(range(len(shape)), key=lambda d: -abs(like[d]) if shape[d] > 1 else -1 << 62)
             )
@@ -295,7 +296,7 @@ def place(key: tuple, into: tuple | None = None) -> Placed:
                 order = None
         permuted = shape if order is None else tuple(shape[d] for d in order)
         out = [0] * len(shape)
-        for d, step in zip(range(len(shape)) if order is None else order, row_major(permuted)):
+        for d, step in zip(range(len(shape)) if order is None else order, row_major_strides(permuted)):
             out[d] = step
     else:
         out = strides_in(shape, *into)

@@ -93,7 +93,7 @@ def size_args(sizes: tuple, op: str, name: str = "size") -> tuple[int, ...]:
     return tuple([s.__index__() for s in sizes])
 
 
-def pair(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
+def ntuple(value: Any, n: int, op: str, name: str) -> tuple[int, ...]:
     """An int, or a sequence of n ints (or of one), as a tuple of n."""
     if hasattr(value, "__index__") and not isinstance(value, bool):
         return (value.__index__(),) * n

@@ -1,9 +1,9 @@
 """Gradients of weights made where they are to lie: in a bucket that is summed over ranks, say.
 
 ``Leaf.home`` names the place. Records that ``gives_gradients_a_place`` knows let their native kernel put the
-weight's gradient there, which saves a copy of it. They do so from the first call of ``use`` on; until then
-backward asks nothing. What arrives elsewhere (a second use of the weight, a kernel of NumPy) is for the owner
-of the place to copy.
+weight's gradient there, which saves a copy of it. They do so from the first call of ``use`` on, which gives
+them another class: until then backward asks nothing, and a program without such places pays nothing. What
+arrives elsewhere (a second use of the weight, a kernel of NumPy) is for the owner of the place to copy.
 """
 
 from typing import Any
