@@ -6,6 +6,7 @@
 #   tests/stress/sanitize.sh address,undefined 100000
 #   tests/stress/sanitize.sh thread 5000 60        races: that, then many threads at once for so many seconds
 #                                                  (tests/stress/races.py)
+#   FUZZ="--seed 7 --jobs 1" tests/stress/sanitize.sh    further options of fuzz_native.py
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 sanitizers=${1:-address,undefined} calls=${2:-20000} seconds=${3:-60} python=${PYTHON:-python} build=${BUILD:-build/sanitized}
@@ -19,7 +20,7 @@ export ASAN_OPTIONS=detect_leaks=0,allocator_may_return_null=1,max_allocation_si
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export TSAN_OPTIONS="halt_on_error=1 history_size=4 suppressions=$PWD/tests/stress/races.txt"
 preload="$(${CXX:-g++} -print-file-name=$library) $(${CXX:-g++} -print-file-name=libstdc++.so)"
-LD_PRELOAD=$preload "$python" tests/stress/fuzz_native.py --module "$module" --recorder "$recorder" --calls "$calls"
+LD_PRELOAD=$preload "$python" tests/stress/fuzz_native.py --module "$module" --recorder "$recorder" --calls "$calls" ${FUZZ:-}
 if [ "$sanitizers" = thread ]; then
     set=$(basename "$module" | cut -d. -f1)
     LD_PRELOAD=$preload FRAMEWORK_NATIVE_PATH=$folder FRAMEWORK_NATIVE=$set "$python" tests/stress/races.py "$seconds"
