@@ -179,7 +179,7 @@ def small(kind):
 CASES["images"] = (Images, lambda: fw.randn(2, 3, 12, 15), {"x": {0: "batch", 2: "height", 3: "width"}})
 CASES["places"] = (Places, lambda: fw.randn(2, 5, 4), BOTH)
 CASES["int8"] = (lambda: small("static"), lambda: fw.randn(2, 3, 12, 12), BATCH)
-CASES["int8 by batch"] = (lambda: small("dynamic"), lambda: fw.randn(2, 3, 12, 12), BATCH)
+CASES["int8_by_batch"] = (lambda: small("dynamic"), lambda: fw.randn(2, 3, 12, 12), BATCH)
 
 
 def exported(name, f=None):

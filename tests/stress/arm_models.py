@@ -34,11 +34,12 @@ def compare(folder):
         here, there = (np.load(p) for p in (path, path.with_name(path.name.replace("-here", "-there"))))
         if here.shape != there.shape or here.dtype != there.dtype:
             sys.exit(f"arm_models.py: {path.stem} is {there.dtype}{there.shape} there")
-        same, scale = np.count_nonzero(here == there), np.abs(here).max()
-        apart = np.abs(here - there).max() / (scale or 1)
+        kind, same = here.dtype, np.count_nonzero(here == there)
+        here, there = here.astype(np.float64), there.astype(np.float64)
+        apart = np.abs(here - there).max() / (np.abs(here).max() or 1)
         print(f"{path.stem.replace('-here', ' ')}: {same} of {here.size} numbers are the same bits, "
               f"the others at most {apart:.1e} of the largest apart")
-        if not apart < (1e-5 if here.dtype == np.float32 else 1e-13):
+        if not apart <= {"float32": 1e-5, "float64": 1e-13}.get(kind.name, 0):
             far.append(path.stem)
     if far:
         sys.exit(f"arm_models.py: further apart than the order of sums explains: {far}")

@@ -117,7 +117,7 @@ bool run(framework_model* model) {
         for (int i = 0; i < ins && small; ++i) {
             framework_port port;
             if (framework_model_input(model, i, &port) != FW_OK) std::abort();
-            static const int64_t bytes[] = {4, 8, 2, 8, 4, 1, 1};
+            static const int64_t bytes[] = {4, 8, 2, 8, 4, 1, 1, 1};
             int64_t count = 1;
             const size_t at = size_t(i);
             shapes[at].assign(port.shape, port.shape + port.ndim);

@@ -148,7 +148,8 @@ void pad(Call& c) {
     const Tensor& x = c.in(0);
     c.expect(1, 2 * size_t(x.ndim), 1, 1);
     const double value = c.step.reals[0];
-    const bool whole = x.type == Type::float32 || x.type == Type::float64 || (value >= -128 && value <= 127 && value == double(int(value)));
+    const bool whole = x.type == Type::float32 || x.type == Type::float64 ||
+                       (value >= (x.type == Type::boolean || x.type == Type::uint8 ? 0 : -128) && value <= 127 && value == double(int(value)));
     c.must(x.type != Type::bfloat16 && whole, "a number that the type does not have");
     int64_t shape[MOST_AXES], first[MOST_AXES];
     for (int d = 0; d < x.ndim; ++d) {

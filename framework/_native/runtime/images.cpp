@@ -55,9 +55,10 @@ template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolu
 }
 
 template <class T> Bind convolution(Packed& packed, const Layer& c) {
-    auto conv = std::make_shared<windows::Convolution<T>>(c.shape);
-    const T* kernels = packed_kernels(packed, c, *conv);
-    return [=]() -> Run { return convolve<T>(c, conv, kernels); };
+    return [&packed, c]() -> Run {  // when there is memory for all that the sizes ask for
+        auto conv = std::make_shared<windows::Convolution<T>>(c.shape);
+        return convolve<T>(c, conv, packed_kernels(packed, c, *conv));
+    };
 }
 
 // stride, padding and dilation of n dimensions, from number `at` on
@@ -95,7 +96,7 @@ void conv(Call& c) {
     c.then(v.x->type == Type::float32 ? convolution<float>(c.packed(), v) : convolution<double>(c.packed(), v));
 }
 
-constexpr int64_t MOST_STRIDE = 4096;  // each place between two windows is looked at on its own
+constexpr double MOST_STRIDES = 65536;  // all together: each place between windows is looked at on its own
 
 // operands: results of a convolution, its kernels. numbers: the number of dimensions, stride, padding and dilation of each,
 // groups, and the sizes of the images that are wanted, which a convolution by these kernels makes of that shape
@@ -112,7 +113,9 @@ void transposed(Call& c) {
     int64_t channels = 0;
     c.must(groups > 0 && !__builtin_mul_overflow(groups, w.shape[1], &channels), "groups that do not fit");
     images.insert(images.begin(), {y.shape[0], channels});
-    for (size_t i = 0; i < n; ++i) c.must(m.stride[i] <= MOST_STRIDE, "a stride that large");
+    double places = 1;
+    for (size_t i = 0; i < n; ++i) places *= double(m.stride[i]);
+    c.must(places <= MOST_STRIDES, "strides that large");
     windows::ConvShape shape;
     c.must(windows::conv_shape(shape, images, sizes(w), m.stride, m.padding, m.dilation, groups) && shape.rows == y.shape[1],
            "shapes that do not fit");
