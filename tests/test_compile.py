@@ -1,11 +1,13 @@
 """``fw.compile``: the same as eager, to the bit, and how that is done."""
 
 import contextlib
+import gc
 import io
 import random
 import subprocess
 import sys
 import warnings
+import weakref
 
 import compile_deferred
 import compile_random
@@ -451,6 +453,32 @@ def test_what_is_kept_is_bounded(monkeypatch):
         x = fw.randn(n)
         assert fw.equal(f(x), ((x * 2).tanh() + x).sum())
     assert "kept: 7 calls of at most 7, 2 plans of at most 2" in f.explain()
+
+
+def test_a_function_that_nobody_has_leaves_nothing():
+    """What it recorded, its plans and the parameters go with it."""
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+
+    def used():
+        model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+        optimizer = fw.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = (model(x) * 2).tanh().sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+        f = fw.compile(step)
+        for _ in range(6):
+            f(fw.randn(3, 4))
+        made = f._plans.deferral
+        assert made.calls
+        return [weakref.ref(x) for x in (made, made.local.session, model[0])]
+    left = used()
+    gc.collect()
+    assert [x() for x in left] == [None] * 3
 
 
 _CLASSES_ASKED = """

@@ -181,7 +181,14 @@ class Session:
         conditions = ((quiet.__dict__, "run", self.runner), (autocast.thread.__dict__, "choose", None),
                       (state.__dict__, "saved_hooks", ()), (state.__dict__, "batches", ()),
                       (state.__dict__, "inference", False))
-        self.tape = module.Tape(owner.tree, self.record, self.force, state.__dict__, conditions, self.plain,
+        me = weakref.ref(self)  # the garbage collector does not see what the tape holds: not what holds it
+
+        def record(tape: Any, door: Any, args: tuple, settings: dict) -> Any:
+            return me().record(tape, door, args, settings)  # type: ignore[union-attr]
+
+        def force(tape: Any, why: str) -> Any:
+            return me().force(tape, why)  # type: ignore[union-attr]
+        self.tape = module.Tape(owner.tree, record, force, state.__dict__, conditions, self.plain,
                                 accumulate, Missing)
         self.settled = partial(self.tape.flush, "memory is handed out")
         self.book = Book()
