@@ -214,7 +214,7 @@ def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
     """Scores (N, C, d1...) and classes (N, d1...), checked; one sample (C) becomes a batch of one."""
     real_arg(input, op, "input"), tensor_arg(target, op, "target")
     floating(input, op, "input")
-    if target.device != input.device:
+    if not type(target._array) is type(input._array) is np.ndarray and target.device != input.device:
         raise DeviceError(f"{op}: target is on {target.device}, the input on {input.device}; move one with "
                           f".to(device)")
     if target._array.dtype.kind not in "iu":

@@ -9,7 +9,7 @@ import numpy as np
 from ...tensor import Tensor
 from ..record.args import number_arg
 from ..record.public import public
-from .windows import _window
+from .windows import _window, kaiser_weights
 
 _PAGE = "Shapes: -> (M). Raises ValueError for a negative M, DTypeError for a dtype that is not floating."
 
@@ -159,5 +159,5 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, d
         raise ValueError(f"kaiser: beta must not be negative, got {beta}")
 
     def formula(n: Any, m: float) -> Any:
-        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0))) / np.i0(beta)
+        return kaiser_weights(n, m, beta)
     return _window("kaiser", formula, M, not sym, dtype, device, requires_grad)

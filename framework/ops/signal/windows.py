@@ -12,6 +12,7 @@ from ...errors import DTypeError
 from ...tensor import Tensor, made
 from ..record.args import number_arg
 from ..record.public import public
+from ..special.bessel import _scaled_i
 
 
 def _window(name: str, formula: Any, length: int, periodic: bool, dtype: Any, device: Any,
@@ -92,6 +93,13 @@ def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = N
                    window_length, periodic, dtype, device, requires_grad)
 
 
+def kaiser_weights(n: Any, m: float, beta: float) -> Any:
+    """``i0(beta * sqrt(1 - (2 n / m - 1)**2)) / i0(beta)``, by i0 without its exponential."""
+    z = np.append(abs(beta) * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0)), abs(beta))
+    scaled = _scaled_i(z, n=0)
+    return scaled[:-1] / scaled[-1] * np.exp(z[:-1] - z[-1])
+
+
 @public(out=True)
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None,
                   device: Any = None, requires_grad: bool = False) -> Tensor:
@@ -106,5 +114,5 @@ def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0,
     beta = number_arg(beta, "kaiser_window", "beta")
 
     def formula(n: Any, m: float) -> Any:
-        return np.i0(beta * np.sqrt(np.maximum(1 - (2 * n / m - 1) ** 2, 0.0))) / np.i0(beta)
+        return kaiser_weights(n, m, beta)
     return _window("kaiser_window", formula, window_length, periodic, dtype, device, requires_grad)
