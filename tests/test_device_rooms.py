@@ -57,6 +57,19 @@ def cross_entropy(at, x, y, w):
     ]
 
 
+@case((4, 5), (3, 4, 2, 3), (5,), kernels="pick_class put_class class_shares")
+def nll_loss(at, x, y, w):
+    t, u = integers(5, 4), integers(4, 3, 2, 3)
+    t[1], u[0, 0, 1] = -100, 2
+    t, u, w = at(t), at(u), w.detach().abs()
+    return [
+        F.nll_loss(x, t),
+        F.nll_loss(x, t, w, reduction="sum"),
+        F.nll_loss(y, u, reduction="none", ignore_index=2),
+        F.nll_loss(y, u, w[:4], ignore_index=1),
+    ]
+
+
 @case((3, 10), (10,), (10,), (2, 3, 4, 5), (4, 5), (4, 5), kernels="norm norm_grad fold")
 def layer_norm(at, x, w, b, y, v, c):
     return [F.layer_norm(x, (10,), w, b), F.layer_norm(y, (4, 5), v, c), F.layer_norm(x, (10,))]

@@ -56,11 +56,11 @@ def _put_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None, classes: in
 
 pick_class = Op("pick_class", "x target", onnx="picked(x, target, ignore)",
                 runtime="picked(x, target, ignore)", batch=merged(),
-                kernel=_pick_kernel,
+                kernel=_pick_kernel, device=cuda.pick_class,
                 infer=lambda x, target, *, ignore: Meta(target.shape, x.dtype),
                 vjp={"x": lambda g, x_shape, target, ignore: put_class(
                     g, target, ignore=ignore, classes=x_shape[1])})
-put_class = Op("put_class", "x target", batch=merged(), kernel=_put_kernel,
+put_class = Op("put_class", "x target", batch=merged(), kernel=_put_kernel, device=cuda.put_class,
                infer=lambda x, target, *, ignore, classes: Meta(
                    (target.shape[0], classes, *target.shape[1:]), x.dtype),
                vjp={"x": lambda g, target, ignore: pick_class(g, target, ignore=ignore)})
@@ -287,6 +287,12 @@ def _nll(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None, r
 def _shares(x: Tensor, target: Tensor, weight: Tensor | None, ignore: int | None) -> Tensor:
     """What each target counts: its class's weight or 1, and 0 if it is ignored."""
     classes, xp = target._array, array_module(target._array)
+    if target.is_cuda:
+        given = None if weight is None else weight._array
+        with target._array.device:
+            keep = cuda.class_shares(x._array, classes, given, ignore, x.shape[1])
+        if keep is not NotImplemented:
+            return wrap(keep)
     keep = xp.ones(classes.shape, x._array.dtype)
     if ignore is not None:
         keep[classes == ignore] = 0

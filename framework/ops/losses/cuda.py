@@ -121,3 +121,45 @@ def cross_entropy_grad(
         ),
     )
     return out
+
+
+def _by_class(
+    name: str, x: Any, target: Any, shape: tuple[int, ...], classes: int, ignore: int | None
+) -> Any:
+    ready = _ready(x, target, None)
+    if ready is None or not math.prod(shape):
+        return NotImplemented
+    char, x, target, _ = ready
+    out = cuda.cupy().empty(shape, x.dtype)
+    inner = math.prod(target.shape[1:])
+    _SOURCE.kernel(name, char)(
+        (device_code.blocks(out.size),),
+        (device_code.THREADS,),
+        (out, x, target, classes, inner, target.size, int(ignore is not None), ignore or 0),
+    )
+    return out
+
+
+def pick_class(x: Any, target: Any, *, ignore: int | None) -> Any:
+    """The device function of pick_class."""
+    return _by_class("pick_class", x, target, target.shape, x.shape[1], ignore)
+
+
+def put_class(x: Any, target: Any, *, ignore: int | None, classes: int) -> Any:
+    """That of put_class."""
+    return _by_class("put_class", x, target, (target.shape[0], classes, *target.shape[1:]), classes, ignore)
+
+
+def class_shares(like: Any, target: Any, weight: Any, ignore: int | None, classes: int) -> Any:
+    """What each target counts, in the dtype of ``like``; NotImplemented for what is left to formulas."""
+    ready = _ready(like, target, weight)
+    if ready is None:
+        return NotImplemented
+    char, _, target, weight = ready
+    out = cuda.cupy().empty(target.shape, like.dtype)
+    _SOURCE.kernel("class_shares", char)(
+        (device_code.blocks(target.size),),
+        (device_code.THREADS,),
+        (out, target, weight, classes, target.size, int(ignore is not None), ignore or 0),
+    )
+    return out
