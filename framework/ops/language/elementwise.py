@@ -27,6 +27,7 @@ from ..record.meta import describe_call
 from ..record.op import Meta, Op
 from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, road
+from ..record.rounded import is_rounded
 from ..record.short_roads import pair, single
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
@@ -301,6 +302,8 @@ class Elementwise(Op):
                 if grads[i] is not NotImplemented:
                     continue
             grads[i] = g if rule.text == "g" else (rule.mended() if mending else rule.on(g))(*arguments)
+            if grads[i].dtype != g.dtype and is_rounded(g):  # by CuPy's functions, which widen
+                grads[i] = grads[i].astype(g.dtype)
         return grads if shapes is None else _summed(grads, shapes)
 
     def _pull_summed(self, node: Node, g: ndarray, edges: tuple) -> list:
