@@ -1,15 +1,18 @@
 """Compiled over eager: ``python -m benchmarks.compile_steps [rounds]`` prints a table, PyTorch beside it if
-it is there.
+it is there; with ``--inductor`` also torch.compile, with ``--jax PYTHON`` the same steps under ``jax.jit``.
 
 One source for both modules. The sides take turns in one process; a figure is the median over rounds of the
 ratio within a round, so that a machine that is busy with other work shifts all sides alike.
 """
 
+import argparse
 import importlib
+import json
 import statistics
-import sys
+import subprocess
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import framework as fw
@@ -117,39 +120,68 @@ def _seconds(f: Callable, times: int) -> float:
     return (time.perf_counter() - start) / times
 
 
-def main(rounds: int) -> None:
-    """Print the table."""
+def _jax(python: str) -> list:
+    """(first call, later calls) of each case under JAX, by a Python that has it."""
+    found = subprocess.run([python, str(Path(__file__).with_name("compile_jax.py"))], capture_output=True,
+                           text=True, check=True)
+    return json.loads(found.stdout.splitlines()[-1])
+
+
+def _compiled_by_torch(torch: Any, make: Callable) -> tuple[Callable, float]:
+    """The step under ``torch.compile``, and the seconds of its first three calls, which compile."""
+    step = torch.compile(make(torch))
+    start = time.perf_counter()
+    for _ in range(3):
+        step()
+    return step, time.perf_counter() - start
+
+
+def main(rounds: int, inductor: bool = False, jax: str = "") -> None:
+    """Print the table; inductor: with torch.compile, which takes minutes; jax: with that Python's JAX."""
     fw.set_num_threads(2)
     try:
         torch = importlib.import_module("torch")
         torch.set_num_threads(2)
     except ImportError:
         torch = None
-    print("| step | eager | compiled | compiled / eager (quartiles) | PyTorch eager | compiled / PyTorch |")
-    print("|---|---|---|---|---|---|")
-    for name, make in CASES.items():
+    by_jax = _jax(jax) if jax else []
+    print("| step | eager | compiled | compiled / eager (quartiles) | PyTorch eager | torch.compile (first "
+          "calls) | JAX jit (first call) |")
+    print("|---|---|---|---|---|---|---|")
+    for number, (name, make) in enumerate(CASES.items()):
         plain = make(fw)
-        sides = [plain, fw.compile(plain)] + ([make(torch)] if torch else [])
+        sides, first = [plain, fw.compile(plain)] + ([make(torch)] if torch else []), 0.0
+        if torch and inductor:
+            other, first = _compiled_by_torch(torch, make)
+            sides.append(other)
         for f in sides:
             _seconds(f, 5)
         times = max(1, int(0.02 / _seconds(plain, 3)))
         rows = []
         for i in range(rounds):
             order = list(enumerate(sides))
-            found = [0.0] * 3
+            found = [0.0] * len(sides)
             for at, f in order if i % 2 else order[::-1]:
                 time.sleep(0.01)
                 found[at] = _seconds(f, times)
             rows.append(found)
-        eager, compiled, other = (statistics.median(column) * 1e6 for column in zip(*rows))
+        cells = [_shown(statistics.median(column)) for column in zip(*rows)]
         low, middle, high = statistics.quantiles([row[1] / row[0] for row in rows], n=4)
-        beside = "- | -"
-        if torch:
-            beside = f"{other:.0f} us | {statistics.median([row[1] / row[2] for row in rows]):.2f}"
-        print(f"| {name} | {eager:.0f} us | {compiled:.0f} us | {middle:.2f} ({low:.2f}-{high:.2f}) | "
-              f"{beside} |",
-              flush=True)
+        eager, compiled, *others = [*cells, "-", "-"][:4]
+        inducted = f"{others[1]} ({first:.0f} s)" if first else "-"
+        jitted = f"{_shown(by_jax[number][1])} ({by_jax[number][0]:.1f} s)" if by_jax else "-"
+        print(f"| {name} | {eager} | {compiled} | {middle:.2f} ({low:.2f}-{high:.2f}) | {others[0]} | "
+              f"{inducted} | {jitted} |", flush=True)
+
+
+def _shown(seconds: float) -> str:
+    return f"{seconds * 1e3:.2f} ms" if seconds > 1e-3 else f"{seconds * 1e6:.0f} us"
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 40)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("rounds", nargs="?", type=int, default=40)
+    parser.add_argument("--inductor", action="store_true", help="with torch.compile, too")
+    parser.add_argument("--jax", default="", metavar="PYTHON", help="with the JAX of that Python, too")
+    given = parser.parse_args()
+    main(given.rounds, given.inductor, given.jax)

@@ -347,8 +347,48 @@ def _copies_that_look_like_hand_overs(compile):
     return a.grad
 
 
+def _unusual_steps(compile):
+    """Options that are tensors, a parameter that is there twice, methods without a kernel."""
+    seen = []
+    for kind, options in ((fw.optim.Adam, {"lr": fw.tensor(0.01)}), (fw.optim.SGD, {"lr": fw.tensor(0.1)}),
+                          (fw.optim.Adam, {"lr": 0.01, "betas": (fw.tensor(0.8), fw.tensor(0.9))}),
+                          (fw.optim.Rprop, {}), (fw.optim.SGD, {"lr": 0.1, "momentum": 0.9}),
+                          (fw.optim.Adam, {})):
+        p = fw.randn(3, 3, requires_grad=True)
+        twice = [p, p] if not options or "momentum" in options else [p]
+        optimizer = kind(twice, **options)
+
+        @compile
+        def step(x, p=p, optimizer=optimizer):
+            optimizer.zero_grad()
+            (p * x).sum().backward()
+            optimizer.step()
+        for _ in range(4):
+            step(fw.randn(3, 3))
+            seen += [p.detach().clone(), p._version, dict(optimizer.state[p])]
+    return seen
+
+
+def _refused_in_the_middle(compile):
+    """What cannot be put off comes between what can: the pieces before and after it run as plans."""
+    w, seen = fw.randn(4, 4, requires_grad=True), []
+    base = np.linspace(-1, 1, 40_000, dtype=np.float32)
+
+    @compile
+    def step(x):
+        with fw.no_grad():
+            y = (x * 2).tanh() + w
+            big = fw.from_numpy(base)[:16].view(4, 4) * y
+            base[3] += 1
+            return ((big + y).sigmoid() * 3).cumsum(0) + y
+    for _ in range(5):
+        seen.append(step(fw.randn(4, 4)))
+    return seen
+
+
 @pytest.mark.parametrize("program", [_order_beside_a_view, _results_handed_in_again,
-                                     _copies_that_look_like_hand_overs])
+                                     _copies_that_look_like_hand_overs, _unusual_steps,
+                                     _refused_in_the_middle])
 def test_what_random_programs_found(program):
     assert told(program, fw.compile) == told(program, lambda f: f)
 
@@ -544,6 +584,50 @@ def test_in_a_process_of_its_own():
                "put_off or differed or found or first_call or bounded or chain or random"]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stdout[-3000:]
+
+
+def test_rules_are_run_by_the_segment():
+    """A derivative's rule is the kernels that it calls, and a backward that is known asks no Python."""
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    model, x = nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.LayerNorm(5)), fw.randn(3, 4)
+    step = fw.compile(lambda: model(x).sum().backward())
+    for _ in range(4):
+        step()
+    called = set()
+    sys.setprofile(lambda frame, event, arg: called.add(frame.f_code.co_name))
+    try:
+        step()
+    finally:
+        sys.setprofile(None)
+    assert not called & {"_linear_w", "swap_last", "pull", "_run_backward", "record"}, called
+    assert "hang" in called and step._plans.deferral.planned == 4
+
+
+def test_rules_that_look_at_arrays_stay_functions():
+    """A stand-in tells how large an array is; whatever else a rule asks makes it stay what it is."""
+    from framework.jit.kernels import Array, Step
+    from framework.jit.lowering import lowered, watched
+    from framework.ops.shape.view import reshape_op
+
+    def shaped(g, x):
+        return reshape_op(g, shape=x.shape)
+
+    def looks(g, x):
+        return reshape_op(g if x.sum() > 0 else g * 2, shape=x.shape)
+
+    def changes(g, x):
+        g += 1
+        return reshape_op(g, shape=x.shape)
+    g, x = np.arange(6.0), np.ones((2, 3))
+    for rule, pieces in ((shaped, 1), (looks, 1), (changes, 1), (lambda g, x: g, 1)):
+        rule.__module__ = "framework.ops.shape.view"
+        step = Step(rule, (Array("g1_"), Array("t1_0")), {}, "g2_", None)
+        seen, = watched([step])
+        given = g.copy()
+        assert seen.kernel(given, x) is not None
+        found = lowered([seen])
+        assert len(found) == pieces and (found[0] is step) == (rule is not shaped)
 
 
 def test_a_chain_is_one_kernel():

@@ -1,0 +1,123 @@
+"""The rules of ``fw.compile`` broken one by one: ``python tests/stress/compile_mutations.py [word ...]``.
+
+Each mutation (``compile_mutations.txt``) is a line of the package taken out or turned round in a copy of it,
+with which ``tests/test_compile.py`` has to fail. ``--native BUILD`` breaks the lines of the native sources,
+too: BUILD is a folder in which CMake and Ninja have built the module, whose commands compile the one file
+again; nothing in it is changed. Prints what survives; exits 1 if anything does, or if the tests fail without
+a mutation.
+"""
+
+import argparse
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ("tests/test_compile.py",)
+
+
+def mutations() -> list[tuple[str, str, str]]:
+    """(file, what stands there, what stands there instead), as the text beside this file has them."""
+    found: list[tuple[str, str, str]] = []
+    text = Path(__file__).with_suffix(".txt").read_text()
+    for part in text.split("\n# ")[1:]:
+        name, *lines = part.splitlines()
+        old, new = ["\n".join(line[2:] for line in lines if line[:1] == sign) for sign in "-+"]
+        found.append((name, old, new))
+    return found
+
+def copied_package(folder: Path) -> Path:
+    """The package in a folder of its own."""
+    shutil.copytree(ROOT / "framework", folder / "framework", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "benchmarks"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def passes(folder: Path, native: str | None = None) -> bool:
+    """Whether the tests pass with the package that lies there."""
+    env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    if native is not None:
+        env["FRAMEWORK_NATIVE_PATH"] = native
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    try:
+        return subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=600).returncode == 0
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def mutated(text: str, old: str, new: str, where: str) -> str:
+    if old not in text:
+        raise SystemExit(f"{where}: the mutation is out of date: {old!r}")
+    return text.replace(old, new, 1)
+
+
+def compiled(build: Path, folder: Path, name: str, text: str) -> str:
+    """The folder of a module in which this file has that text."""
+    commands = subprocess.run(["ninja", "-t", "commands", "avx2"], cwd=build, capture_output=True, text=True,
+                              check=True).stdout.splitlines()
+    source = next(c for c in commands if f"/{name} " in c + " " or c.endswith(f"/{name}"))
+    words = shlex.split(source)
+    at = next(i for i, w in enumerate(words) if w.endswith(f"/{name}"))
+    changed = folder / Path(name).name
+    changed.write_text(text)
+    made, kept = folder / "changed.o", words[words.index("-o") + 1]
+    words[at], words[words.index("-o") + 1] = str(changed), str(made)
+    subprocess.run([*words, f"-I{ROOT / 'framework/_native'}"], cwd=build, check=True, capture_output=True)
+    out = folder / "native"
+    out.mkdir(exist_ok=True)
+    link = [w for w in shlex.split(commands[-1]) if w not in (":", "&&")]
+    target = link[link.index("-o") + 1]
+    link[link.index("-o") + 1] = str(out / target)
+    subprocess.run([str(made) if w == kept else w for w in link], cwd=build, check=True, capture_output=True)
+    for other in build.glob("processor*.so"):
+        shutil.copy(other, out)
+    return str(out)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("words", nargs="*", help="mutations whose file or line has one of these")
+    parser.add_argument("--native", type=Path, help="the folder of a build")
+    parser.add_argument("--only-native", action="store_true", help="no others than those")
+    given = parser.parse_args()
+    rows = [(name, old, new) for name, old, new in mutations()
+            if (given.native if name.startswith("_native/") else not given.only_native)
+            and (not given.words or any(w in name or w in old for w in given.words))]
+    for name, old, new in rows:  # that none is out of date, before the long part
+        mutated((ROOT / "framework" / name).read_text(), old, new, name)
+    survivors = []
+    with tempfile.TemporaryDirectory() as place:
+        folder = copied_package(Path(place))
+        if not passes(folder):
+            print("the tests fail without a mutation")
+            return 1
+        for name, old, new in rows:
+            start = time.perf_counter()
+            path = folder / "framework" / name
+            text = path.read_text()
+            changed = mutated(text, old, new, name)
+            if name.startswith("_native/"):
+                alive = passes(folder, compiled(given.native, folder, name.removeprefix("_native/"), changed))
+            else:
+                path.write_text(changed)
+                alive = passes(folder)
+                path.write_text(text)
+            if alive:
+                survivors.append((name, old))
+            print(f"{'SURVIVES' if alive else 'killed  '} {name}: {old.splitlines()[0][:90]!r} "
+                  f"({time.perf_counter() - start:.0f} s)", flush=True)
+    print(f"{len(rows) - len(survivors)} of {len(rows)} killed")
+    for name, old in survivors:
+        print(f"  survives: {name}: {old!r}")
+    return bool(survivors)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
