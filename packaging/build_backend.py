@@ -27,6 +27,7 @@ from scikit_build_core.build import (  # noqa: F401
 
 NOTE = "native_build.txt"
 COMPILERS = re.compile(r"\berror: ")
+PROGRESS = re.compile(r"\[\d+/\d+\] |ninja: ")
 TELLING = re.compile(r"error|cannot find|could not|not found|No space|Killed", re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ class _written_to:
 
 def reason(log: str, error: BaseException) -> str:
     """The lines of a build's output that tell why it failed."""
-    lines = [line.rstrip() for line in log.splitlines() if line.strip()]
+    lines = [line.rstrip() for line in log.splitlines() if line.strip() and not PROGRESS.match(line)]
     found = [i for says in (COMPILERS, TELLING) for i, line in enumerate(lines) if says.search(line)]
     first = found[0] if found else max(len(lines) - 6, 0)
     return "\n".join(lines[first:first + 6]) or f"{type(error).__name__}: {error}"
