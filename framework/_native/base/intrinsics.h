@@ -10,6 +10,7 @@
 #include <immintrin.h>
 #elif defined(__x86_64__)
 #define _IMMINTRIN_H_INCLUDED  // the parts ask for it
+#include <x86gprintrin.h>
 #include <smmintrin.h>
 #include <wmmintrin.h>
 #include <avxintrin.h>
