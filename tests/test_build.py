@@ -14,8 +14,9 @@ import build_backend
 
 
 def test_the_reason_is_what_the_compiler_said_first():
-    log = "-- Compiler found\n[3/60] Building x.cpp\nx.cpp:7:1: fatal error: no file\n[4/60] Building y.cpp\nninja: stopped\n"
-    assert build_backend.reason(log, ValueError()) == "x.cpp:7:1: fatal error: no file"  # and not what was built beside
+    log = "-- Compiler found\n[3/60] Building x.cpp\nx.cpp:7:1: fatal error: no file\n[4/60] Building y.cpp\n"
+    log += "ninja: stopped\n"
+    assert build_backend.reason(log, ValueError()) == "x.cpp:7:1: fatal error: no file"
     log = "CMake Error at Test.cmake:71:\n  It fails with:\n    cc1plus: fatal error: the disk is full\n"
     assert "the disk is full" in build_backend.reason(log, ValueError()).splitlines()[0]
     assert build_backend.reason("", OSError("no room")) == "OSError: no room"
