@@ -139,7 +139,7 @@ def multi_head_attention_forward(
                  k_proj_weight=k_proj_weight, v_proj_weight=v_proj_weight, static_k=static_k,
                  static_v=static_v)
     _check_settings(dropout_p if training else 0.0, is_causal, attn_mask, bias_k, bias_v)
-    inputs = (query, key, value)
+    inputs: tuple = (query, key, value)
     if not batched:
         inputs = tuple(take_shape(x, (x.shape[0], 1, x.shape[1])) for x in inputs)
         if query is key is value:

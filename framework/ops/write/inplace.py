@@ -429,7 +429,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         return result if result is NotImplemented else write(x, result, method)
 
     if plan is not None and call is None and len(own.inputs) == 1 and not narrows:  # type: ignore[union-attr]
-        form = _of_one_operand(own, method, form)
+        form = _of_one_operand(own, method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form
