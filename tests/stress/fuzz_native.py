@@ -37,7 +37,7 @@ STATE = {
 }
 MOST_EACH = 24  # calls that are noted of a function
 MEMORY = 512 << 20  # bytes that a process may take more
-PATIENCE = 60  # seconds for one call
+PATIENCE = 300  # seconds for one call: some formulas take seconds, on a busy machine minutes
 HUGE = (
     -(2**63),
     -(2**31),
