@@ -259,3 +259,12 @@ def test_float32_keeps_its_kernel_beside_bfloat16():
             assert op.kernel_for([wide, narrow]) is not op.cpu
         assert op.kernel_for([wide, 2.0, None]) is op.cpu
         assert op.kernel_for([wide, [wide, wide]]) is op.cpu
+
+
+def test_gradients_without_dimensions_that_meet():
+    """Their sum stays an array of the dtype: of two NumPy numbers, what follows would make a float32."""
+    y = fw.tensor(1.5, dtype=B, requires_grad=True)
+    x = fw.ones(3, dtype=B)
+    b = y * 1
+    ((x * 1) * b + b * 2).sum().backward()
+    assert y.grad.dtype is B and y.grad.item() == 9
