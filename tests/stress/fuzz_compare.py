@@ -147,7 +147,7 @@ def distance(out, exact):
 def undecided(name, args, kwargs):
     """Whether rounding decides what comes out, or a place is none of its window's."""
     first = args[0] if args else None
-    if name in ("lu_pivots", "lu_eliminate", "small_slogdet", "small_solve", "small_inv"):
+    if name in ("lu_pivots", "lu_eliminate", "ldl_factor", "small_slogdet", "small_solve", "small_inv"):
         if not isinstance(first, np.ndarray) or first.ndim < 2 or first.dtype.kind != "f" or not first.size:
             return False
         if first.shape[-1] != first.shape[-2] or not np.isfinite(first).all():
