@@ -113,7 +113,7 @@ void windows(Call& c) {
     const int64_t dim = c.number(0), size = c.number(1), step = c.number(2), within = c.number(3);
     c.must(dim >= 0 && dim < x.ndim && x.ndim < MOST_AXES, "no such dimension");
     const int64_t n = x.shape[dim];
-    int64_t reach;
+    int64_t reach = 0;
     c.must(size > 0 && step > 0 && step <= MOST_NUMBERS && within > 0 && !__builtin_mul_overflow(size - 1, within, &reach) && reach < n,
            "windows that do not fit");
     Tensor& y = c.part_of(0, x);
