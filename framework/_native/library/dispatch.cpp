@@ -1,15 +1,27 @@
 // What libframework shows: each call goes to the widest instruction set built in that the processor has.
 #include "library/dispatch.h"
 
-#define X(set) extern "C" const FwTable fw_table_##set;
+// What the objects of a set do before its first use; nothing where there is one set, whose objects do it when they are loaded.
+using Start = void (*)();
+#define X(set)                                                                                     \
+    extern "C" {                                                                                   \
+    extern const FwTable fw_table_##set;                                                           \
+    extern const Start __attribute__((weak, visibility("hidden"))) __start_fw_init_##set[];        \
+    extern const Start __attribute__((weak, visibility("hidden"))) __stop_fw_init_##set[];         \
+    }
 FW_TABLES
 #undef X
 
 namespace {
 
+struct Set {
+    const FwTable* table;
+    const Start *begin, *end;
+};
+
 // From the narrowest to the widest, as the build lists them.
-const FwTable* const all[] = {
-#define X(set) &fw_table_##set,
+const Set all[] = {
+#define X(set) {&fw_table_##set, __start_fw_init_##set, __stop_fw_init_##set},
     FW_TABLES
 #undef X
 };
@@ -31,10 +43,12 @@ bool runs(const char* set) {
 
 const FwTable* chosen() {
     static const FwTable* const best = [] {
-        const FwTable* found = nullptr;
-        for (const FwTable* t : all)
-            if (runs(t->name)) found = t;
-        return found;
+        const Set* found = nullptr;
+        for (const Set& s : all)
+            if (runs(s.table->name)) found = &s;
+        if (!found) return static_cast<const FwTable*>(nullptr);
+        for (const Start* start = found->begin; start != found->end; ++start) (*start)();
+        return found->table;
     }();
     return best;
 }
