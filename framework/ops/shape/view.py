@@ -154,7 +154,7 @@ def view(input: Tensor, *size: Any) -> Tensor:
         out = _reshaped(input, size_args(size, "view"))
     except ShapeError as error:
         raise ShapeError(str(error).replace("reshape:", "view:", 1)) from None
-    if out._more is None and out._array.size:
+    if out._more is None and out._base is None and out._array.size:  # `_base` makes one that is put off
         raise ShapeError(f"view: a tensor of shape {list(input.shape)} and strides "
                          f"{list(input.stride())} cannot be seen as {list(out.shape)} without a copy; "
                          f"use reshape()")
