@@ -1,8 +1,9 @@
 """Gradients of weights made where they are to lie: in a bucket that is summed over ranks, say.
 
-``Leaf.home`` names the place. Records of the class ``PlacingOp`` let their native kernel put the weight's
-gradient there, which saves a copy of it. They look for homes from the first call of ``use`` on. What arrives
-elsewhere (a second use of the weight, a kernel of NumPy) is for the owner of the place to copy.
+``Leaf.home`` names the place. Records that ``gives_gradients_a_place`` knows let their native kernel put the
+weight's gradient there, which saves a copy of it. They do so from the first call of ``use`` on, which gives
+them another class: until then backward asks nothing, and a program without such places pays nothing. What
+arrives elsewhere (a second use of the weight, a kernel of NumPy) is for the owner of the place to copy.
 """
 
 from typing import Any
@@ -12,18 +13,16 @@ from ...autograd.mode import state
 from ...node import Home, Leaf, Node
 from .op import Op
 
-_homes = False  # whether a leaf ever had one
+_places: list[Op] = []
 _place_next: Any = getattr(_native.module, "place_next", None)
 
 
-class PlacingOp(Op):
-    """A record with one rule per input, whose native kernels make the gradients as new arrays."""
+class _Placing(Op):
+    """A record whose gradients go home."""
 
     __slots__ = ()
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
-        if not _homes:
-            return super().pull(node, g, edges, live)
         walk = state.walk
         if not live and walk is not None and walk.needed is None:
             for i, edge in enumerate(edges):
@@ -46,9 +45,17 @@ class PlacingOp(Op):
         return grads
 
 
+def gives_gradients_a_place(op: Op) -> Op:
+    """``op``, whose rules are one per input and whose native kernels make their results as new arrays."""
+    assert op.rules is not None
+    _places.append(op)
+    return op
+
+
 def use(leaf: Leaf, array: Any) -> Home:
     """Let the gradient of ``leaf`` be made in ``array``, of its shape and dtype, where an op can."""
-    global _homes
-    _homes = _homes or _place_next is not None
+    if _place_next is not None:
+        for op in _places:
+            op.__class__ = _Placing
     leaf.home = Home(array)
     return leaf.home
