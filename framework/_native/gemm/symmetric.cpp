@@ -189,7 +189,7 @@ nb::object lu_order(Array pivots, int64_t n) {
         int64_t* order = out.data<int64_t>() + i * n;
         for (int64_t r = 0; r < n; ++r) order[r] = r;
         for (int64_t r = 0; r < k; ++r) {
-            const int64_t p = rows.data<int32_t>()[i * k + r] - 1;
+            const int64_t p = int64_t(rows.data<int32_t>()[i * k + r]) - 1;
             if (p < 0 || p >= n) return not_implemented();
             std::swap(order[r], order[p]);
         }

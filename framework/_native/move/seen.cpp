@@ -75,7 +75,10 @@ nb::object seen(Array x, nb::handle size, nb::handle steps, int64_t offset, bool
     if (ndim < 0 || numbers(steps, strides) != ndim) return not_implemented();
     const Array owner = owner_of(x);
     if (!PyArray_IS_C_CONTIGUOUS(owner.p) && !PyArray_IS_F_CONTIGUOUS(owner.p)) return not_implemented();
-    npy_intp low = x.data<char>() - owner.data<char>() + offset, high = low + PyArray_ITEMSIZE(x.p), reach;
+    npy_intp low, high, reach;
+    if (__builtin_add_overflow(npy_intp(x.data<char>() - owner.data<char>()), offset, &low) ||
+        __builtin_add_overflow(low, PyArray_ITEMSIZE(x.p), &high))
+        return not_implemented();
     for (int d = 0; d < ndim; ++d) {
         if (shape[d] < 1 || __builtin_mul_overflow(shape[d] - 1, strides[d], &reach)) return not_implemented();
         if (__builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high)) return not_implemented();
