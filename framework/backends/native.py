@@ -8,29 +8,13 @@ import numpy as np
 from .. import _native
 
 
-class Preferred:
-    """What asks ``native``, and ``plain`` where that answers NotImplemented: the extension's is quicker."""
-
-    __slots__ = ("native", "plain")
-
-    def __init__(self, native: Callable, plain: Callable) -> None:
-        self.native, self.plain = native, plain
-
-    def __call__(self, *arrays: Any, **settings: Any) -> Any:
-        out = self.native(*arrays, **settings)
-        return self.plain(*arrays, **settings) if out is NotImplemented else out
-
-
-_preferring: Any = getattr(_native.module, "preferring", Preferred)
-
-
 def native_or(name: str | None, plain: Callable) -> Callable:
     """``plain``, but the extension's function ``name`` is asked first, where there is one.
 
     It takes the same arguments and returns NotImplemented for cases that it leaves to ``plain``.
     """
     native: Any = None if name is None else getattr(_native.module, name, None)
-    return plain if native is None else _preferring(native, plain)
+    return plain if native is None else _native.module.preferring(native, plain)
 
 
 def asked(kernel: Any) -> Any:

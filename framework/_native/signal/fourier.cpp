@@ -1,5 +1,6 @@
 // Discrete Fourier transforms over any dimensions: mixed radix (Stockham, decimation in frequency), as many lines side
-// by side as a vector has lanes. Sizes with a prime factor above 64 are left to NumPy.
+// by side as a vector has lanes. Numbers of float32 are computed in float64 and rounded once for each dimension, as NumPy does.
+// Sizes with a prime factor above 64 are left to NumPy.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -33,20 +34,20 @@ void root(int64_t k, int64_t n, double& re, double& im) {
     re = xs[quarter & 3], im = -ys[quarter & 3];
 }
 
-template <class T> struct Plan {
+struct Plan {
     struct Stage {
         int radix;
         int64_t before, after;  // the product of the radices before, and what is left after it
-        std::vector<T> turns;   // for each p < after: exp(-2 pi i j p / (radix after)), j = 1 ... radix - 1
-        std::vector<T> roots;   // of the radix itself
+        std::vector<double> turns;   // for each p < after: exp(-2 pi i j p / (radix after)), j = 1 ... radix - 1
+        std::vector<double> roots;   // of the radix itself
     };
     std::vector<Stage> stages;
-    std::vector<T> half;  // exp(-2 pi i k / 2n) for k <= n: what joins the halves of a real transform of 2n
+    std::vector<double> half;  // exp(-2 pi i k / 2n) for k <= n: what joins the halves of a real transform of 2n
     bool fits = true;
 };
 
-template <class T> std::shared_ptr<Plan<T>> make_plan(int64_t n) {
-    auto plan = std::make_shared<Plan<T>>();
+std::shared_ptr<Plan> make_plan(int64_t n) {
+    auto plan = std::make_shared<Plan>();
     std::vector<int> radices;
     int64_t left = n;
     while (left % 4 == 0) radices.push_back(4), left /= 4;
@@ -57,61 +58,61 @@ template <class T> std::shared_ptr<Plan<T>> make_plan(int64_t n) {
     int64_t before = 1;
     double re, im;
     for (int r : radices) {
-        typename Plan<T>::Stage s{r, before, n / before / r, {}, {}};
+        Plan::Stage s{r, before, n / before / r, {}, {}};
         const int64_t whole = s.after * r;
         for (int64_t p = 0; p < s.after; ++p)
             for (int64_t j = 1; j < r; ++j) {
                 root(j * p % whole, whole, re, im);
-                s.turns.push_back(T(re)), s.turns.push_back(T(im));
+                s.turns.push_back(re), s.turns.push_back(im);
             }
         for (int64_t j = 0; j < r; ++j) {
             root(j, r, re, im);
-            s.roots.push_back(T(re)), s.roots.push_back(T(im));
+            s.roots.push_back(re), s.roots.push_back(im);
         }
         plan->stages.push_back(std::move(s));
         before *= r;
     }
     for (int64_t k = 0; k <= n; ++k) {
         root(k, 2 * n, re, im);
-        plan->half.push_back(T(re)), plan->half.push_back(T(im));
+        plan->half.push_back(re), plan->half.push_back(im);
     }
     return plan;
 }
 
 // Plans are made once; a few stay.
-template <class T> std::shared_ptr<Plan<T>> plan_of(int64_t n) {
+std::shared_ptr<Plan> plan_of(int64_t n) {
     static std::mutex lock;
-    static std::map<int64_t, std::shared_ptr<Plan<T>>> known;
+    static std::map<int64_t, std::shared_ptr<Plan>> known;
     {
         const std::lock_guard<std::mutex> guard(lock);
         auto found = known.find(n);
         if (found != known.end()) return found->second;
     }
-    auto plan = make_plan<T>(n);
+    auto plan = make_plan(n);
     const std::lock_guard<std::mutex> guard(lock);
     if (known.size() >= MOST_PLANS) known.erase(known.begin());
     known[n] = plan;
     return plan;
 }
 
-template <class V, class T> FW_INLINE V get(const T* p) {
+template <class V> FW_INLINE V get(const double* p) {
     V v;
     std::memcpy(&v, p, sizeof v);
     return v;
 }
-template <class V, class T> FW_INLINE void put(T* p, V v) { std::memcpy(p, &v, sizeof v); }
+template <class V> FW_INLINE void put(double* p, V v) { std::memcpy(p, &v, sizeof v); }
 
 // One butterfly: the numbers at x, x + apart, ... of each part become those at y, y + len, ...
-template <int R, class V, class T>
-FW_INLINE void butterfly(const T* xr, const T* xi, int64_t apart, T* yr, T* yi, int64_t len, const T* turns,
-                         const T* roots, int r) {
+template <int R, class V>
+FW_INLINE void butterfly(const double* xr, const double* xi, int64_t apart, double* yr, double* yi, int64_t len,
+                         const double* turns, const double* roots, int r) {
     constexpr int most = R ? R : LARGEST_FACTOR;
     if constexpr (R != 0) r = R;
     V ar[most], ai[most];
     for (int k = 0; k < r; ++k) ar[k] = get<V>(xr + k * apart), ai[k] = get<V>(xi + k * apart);
     const auto give = [&](int j, V re, V im) {
         if (j) {
-            const T c = turns[2 * j - 2], s = turns[2 * j - 1];
+            const double c = turns[2 * j - 2], s = turns[2 * j - 1];
             put(yr + j * len, V(re * c - im * s)), put(yi + j * len, V(re * s + im * c));
         } else {
             put(yr, re), put(yi, im);
@@ -134,7 +135,7 @@ FW_INLINE void butterfly(const T* xr, const T* xi, int64_t apart, T* yr, T* yi, 
         for (int j = 1; j < r; ++j) {
             V re{}, im{};
             for (int k = 0, at = 0; k < r; ++k, at = at + j >= r ? at + j - r : at + j) {
-                const T c = roots[2 * at], s = roots[2 * at + 1];
+                const double c = roots[2 * at], s = roots[2 * at + 1];
                 re += ar[k] * c - ai[k] * s, im += ar[k] * s + ai[k] * c;
             }
             give(j, re, im);
@@ -142,19 +143,19 @@ FW_INLINE void butterfly(const T* xr, const T* xi, int64_t apart, T* yr, T* yi, 
     }
 }
 
-template <int R, class T>
-void pass(const typename Plan<T>::Stage& s, const T* xr, const T* xi, T* yr, T* yi, int64_t lines) {
+template <int R>
+void pass(const Plan::Stage& s, const double* xr, const double* xi, double* yr, double* yi, int64_t lines) {
     const int64_t len = s.before * lines, apart = s.after * len;
     const int r = s.radix;
     for (int64_t p = 0; p < s.after; ++p) {
-        const T* turns = s.turns.data() + p * 2 * (r - 1);
+        const double* turns = s.turns.data() + p * 2 * (r - 1);
         const int64_t from = p * len, to = p * r * len;
         int64_t q = 0;
-        for (; q + lanes<T> <= len; q += lanes<T>)
-            butterfly<R, Vec<T>>(xr + from + q, xi + from + q, apart, yr + to + q, yi + to + q, len, turns,
+        for (; q + lanes<double> <= len; q += lanes<double>)
+            butterfly<R, Vec<double>>(xr + from + q, xi + from + q, apart, yr + to + q, yi + to + q, len, turns,
                                  s.roots.data(), r);
         for (; q < len; ++q)
-            butterfly<R, T>(xr + from + q, xi + from + q, apart, yr + to + q, yi + to + q, len, turns,
+            butterfly<R, double>(xr + from + q, xi + from + q, apart, yr + to + q, yi + to + q, len, turns,
                             s.roots.data(), r);
     }
 }
@@ -164,11 +165,11 @@ constexpr int64_t GAP = 48;
 int64_t parts(int64_t n, int64_t lines) { return n * lines + GAP; }
 
 // The transform of `lines` lines, number after number ([n][lines], parts apart), in x or in y: which, is returned.
-template <class T> T* transform(const Plan<T>& plan, int64_t n, T* x, T* y, int64_t lines) {
+double* transform(const Plan& plan, int64_t n, double* x, double* y, int64_t lines) {
     const int64_t size = parts(n, lines);
     for (const auto& s : plan.stages) {
-        auto go = s.radix == 4 ? pass<4, T> : s.radix == 2 ? pass<2, T> : s.radix == 3 ? pass<3, T>
-                  : s.radix == 5 ? pass<5, T> : pass<0, T>;
+        auto go = s.radix == 4 ? pass<4> : s.radix == 2 ? pass<2> : s.radix == 3 ? pass<3>
+                  : s.radix == 5 ? pass<5> : pass<0>;
         go(s, x, x + size, y, y + size, lines);
         std::swap(x, y);
     }
@@ -209,50 +210,51 @@ template <class F> FW_INLINE void each(const Side& side, const int64_t* at, int6
 }
 
 // Numbers of a line into a part of the work: [number][line]
-template <class T>
-void gather(const Job& job, const int64_t* at, int64_t lines, int64_t count, T* re, T* im) {
+template <class S>
+void gather(const Job& job, const int64_t* at, int64_t lines, int64_t count, double* re, double* im) {
     const auto place = [&](int64_t w, int64_t j) {
-        return reinterpret_cast<const T*>(job.from.start + at[w] + j * job.from.step);
+        return reinterpret_cast<const S*>(job.from.start + at[w] + j * job.from.step);
     };
     if (job.real_input) {
         each(job.from, at, lines, count, [&](int64_t w, int64_t j) { re[j * lines + w] = *place(w, j); });
-        std::fill(im, im + count * lines, T(0));
+        std::fill(im, im + count * lines, 0.0);
     } else {
         each(job.from, at, lines, count, [&](int64_t w, int64_t j) {
-            const T* z = place(w, j);
+            const S* z = place(w, j);
             re[j * lines + w] = z[0], im[j * lines + w] = z[1];
         });
     }
 }
 
-template <class T>
-void scatter(const Job& job, const int64_t* at, int64_t lines, int64_t used, int64_t count, const T* re, const T* im) {
-    const T f = T(job.factor);
+template <class S>
+void scatter(const Job& job, const int64_t* at, int64_t lines, int64_t used, int64_t count, const double* re,
+             const double* im) {
+    const double f = job.factor;
     each(job.to, at, used, count, [&](int64_t w, int64_t j) {
-        T* z = reinterpret_cast<T*>(job.to.start + at[w] + j * job.to.step);
-        z[0] = re[j * lines + w] * f, z[1] = im[j * lines + w] * f;
+        S* z = reinterpret_cast<S*>(job.to.start + at[w] + j * job.to.step);
+        z[0] = S(re[j * lines + w] * f), z[1] = S(im[j * lines + w] * f);
     });
 }
 
 // A real line of even size as a complex one of half the size: its even numbers are the real parts.
-template <class T> void gather_pairs(const Job& job, const int64_t* at, int64_t lines, T* re, T* im) {
+template <class S> void gather_pairs(const Job& job, const int64_t* at, int64_t lines, double* re, double* im) {
     const int64_t step = job.from.step;
     each(job.from, at, lines, job.n / 2, [&](int64_t w, int64_t j) {
         const char* p = job.from.start + at[w] + 2 * j * step;
-        re[j * lines + w] = *reinterpret_cast<const T*>(p);
-        im[j * lines + w] = *reinterpret_cast<const T*>(p + step);
+        re[j * lines + w] = *reinterpret_cast<const S*>(p);
+        im[j * lines + w] = *reinterpret_cast<const S*>(p + step);
     });
 }
 
 // z, the transform of pairs, becomes the first half of the transform of the real line (h + 1 numbers).
-template <class T> void join_halves(const Plan<T>& plan, int64_t h, int64_t lines, const T* z, T* out) {
+void join_halves(const Plan& plan, int64_t h, int64_t lines, const double* z, double* out) {
     const int64_t size = parts(h, lines), whole = parts(h + 1, lines);
     for (int64_t k = 0; k <= h; ++k) {
-        const T *a = z + (k % h) * lines, *b = z + ((h - k) % h) * lines;
-        const T c = plan.half[2 * k], s = plan.half[2 * k + 1];
+        const double *a = z + (k % h) * lines, *b = z + ((h - k) % h) * lines;
+        const double c = plan.half[2 * k], s = plan.half[2 * k + 1];
         for (int64_t w = 0; w < lines; ++w) {
-            const T er = (a[w] + b[w]) / 2, ei = (a[w + size] - b[w + size]) / 2;
-            const T or_ = (a[w + size] + b[w + size]) / 2, oi = (b[w] - a[w]) / 2;
+            const double er = (a[w] + b[w]) / 2, ei = (a[w + size] - b[w + size]) / 2;
+            const double or_ = (a[w + size] + b[w + size]) / 2, oi = (b[w] - a[w]) / 2;
             out[k * lines + w] = er + (or_ * c - oi * s);
             out[k * lines + w + whole] = ei + (or_ * s + oi * c);
         }
@@ -260,46 +262,46 @@ template <class T> void join_halves(const Plan<T>& plan, int64_t h, int64_t line
 }
 
 // The other way: h + 1 numbers become the h whose inverse transform is the line, in pairs.
-template <class T> void part_halves(const Plan<T>& plan, int64_t h, int64_t lines, const T* x, T* z) {
+void part_halves(const Plan& plan, int64_t h, int64_t lines, const double* x, double* z) {
     const int64_t size = parts(h, lines), whole = parts(h + 1, lines);
     for (int64_t k = 0; k < h; ++k) {
-        const T *a = x + k * lines, *b = x + (h - k) * lines;
-        const T c = plan.half[2 * k], s = -plan.half[2 * k + 1];
-        const T ends = k == 0 ? T(0) : T(1);  // the first number and the middle one are real
+        const double *a = x + k * lines, *b = x + (h - k) * lines;
+        const double c = plan.half[2 * k], s = -plan.half[2 * k + 1];
+        const double ends = k == 0 ? 0.0 : 1.0;  // the first number and the middle one are real
         for (int64_t w = 0; w < lines; ++w) {
-            const T ai = a[w + whole] * ends, bi = b[w + whole] * ends;
-            const T er = a[w] + b[w], ei = ai - bi, dr = a[w] - b[w], di = ai + bi;
-            const T or_ = dr * c - di * s, oi = dr * s + di * c;
+            const double ai = a[w + whole] * ends, bi = b[w + whole] * ends;
+            const double er = a[w] + b[w], ei = ai - bi, dr = a[w] - b[w], di = ai + bi;
+            const double or_ = dr * c - di * s, oi = dr * s + di * c;
             z[k * lines + w] = er - oi;
             z[k * lines + w + size] = ei + or_;
         }
     }
 }
 
-template <class T> void one_block(const Job& job, const Plan<T>& plan, const int64_t* from, const int64_t* to,
-                                  int64_t lines, int64_t used, T* x, T* y) {
+template <class S> void one_block(const Job& job, const Plan& plan, const int64_t* from, const int64_t* to,
+                                  int64_t lines, int64_t used, double* x, double* y) {
     const int64_t n = job.n, h = n / 2, size = parts(n, lines);
     const int64_t pairs = parts(h, lines), half = parts(h + 1, lines);
     const bool even = n % 2 == 0;
     if (job.kind == Kind::forward_real && even) {
-        gather_pairs(job, from, lines, x, x + pairs);
-        T* z = transform(plan, h, x, y, lines);
-        T* out = z == x ? y : x;
+        gather_pairs<S>(job, from, lines, x, x + pairs);
+        double* z = transform(plan, h, x, y, lines);
+        double* out = z == x ? y : x;
         join_halves(plan, h, lines, z, out);
-        scatter(job, to, lines, used, h + 1, out, out + half);
+        scatter<S>(job, to, lines, used, h + 1, out, out + half);
         return;
     }
     if (job.kind == Kind::backward_real) {
-        T* z;
-        const T f = T(job.factor);
+        double* z;
+        const double f = job.factor;
         if (even) {
-            gather(job, from, lines, h + 1, x, x + half);
+            gather<S>(job, from, lines, h + 1, x, x + half);
             part_halves(plan, h, lines, x, y);
             std::swap_ranges(y, y + h * lines, y + pairs);  // the inverse: parts swapped, before and after
             z = transform(plan, h, y, x, lines);
         } else {
-            gather(job, from, lines, h + 1, x, x + size);
-            std::fill(x + size, x + size + lines, T(0));
+            gather<S>(job, from, lines, h + 1, x, x + size);
+            std::fill(x + size, x + size + lines, 0.0);
             for (int64_t k = 1; k <= h; ++k)
                 for (int64_t w = 0; w < lines; ++w) {
                     x[(n - k) * lines + w] = x[k * lines + w];
@@ -308,39 +310,39 @@ template <class T> void one_block(const Job& job, const Plan<T>& plan, const int
             std::swap_ranges(x, x + n * lines, x + size);
             z = transform(plan, n, x, y, lines);
         }
-        const T *re = z + (even ? pairs : size), *im = z;
-        const auto place = [&](int64_t w, int64_t j) -> T& {
-            return *reinterpret_cast<T*>(job.to.start + to[w] + j * job.to.step);
+        const double *re = z + (even ? pairs : size), *im = z;
+        const auto place = [&](int64_t w, int64_t j) -> S& {
+            return *reinterpret_cast<S*>(job.to.start + to[w] + j * job.to.step);
         };
         if (even)
             each(job.to, to, used, h, [&](int64_t w, int64_t j) {
-                place(w, 2 * j) = re[j * lines + w] * f, place(w, 2 * j + 1) = im[j * lines + w] * f;
+                place(w, 2 * j) = S(re[j * lines + w] * f), place(w, 2 * j + 1) = S(im[j * lines + w] * f);
             });
         else
-            each(job.to, to, used, n, [&](int64_t w, int64_t j) { place(w, j) = re[j * lines + w] * f; });
+            each(job.to, to, used, n, [&](int64_t w, int64_t j) { place(w, j) = S(re[j * lines + w] * f); });
         return;
     }
-    T *re = x, *im = x + size;
+    double *re = x, *im = x + size;
     if (job.inverse) std::swap(re, im);
-    gather(job, from, lines, n, re, im);
-    T* z = transform(plan, n, x, y, lines);
+    gather<S>(job, from, lines, n, re, im);
+    double* z = transform(plan, n, x, y, lines);
     re = z, im = z + size;
     if (job.inverse) std::swap(re, im);
-    scatter(job, to, lines, used, job.kind == Kind::forward_real ? h + 1 : n, re, im);
+    scatter<S>(job, to, lines, used, job.kind == Kind::forward_real ? h + 1 : n, re, im);
 }
 
-template <class T> void run(const Job& job) {
+template <class S> void run(const Job& job) {
     int64_t count = 1;
     for (int64_t s : job.shape) count *= s;
     const bool halved = job.kind != Kind::complex && job.n % 2 == 0;
-    const auto plan = plan_of<T>(halved ? job.n / 2 : job.n);
+    const auto plan = plan_of(halved ? job.n / 2 : job.n);
     // short lines: some vectors of them at once
-    const int64_t wide = lanes<T> * std::clamp<int64_t>(512 / (job.n * lanes<T>), 1, MOST_LINES / lanes<T>);
-    const int64_t lines = count * 3 < lanes<T> ? 1 : count < wide ? lanes<T> : wide, blocks = (count + lines - 1) / lines;
+    const int64_t wide = lanes<double> * std::clamp<int64_t>(512 / (job.n * lanes<double>), 1, MOST_LINES / lanes<double>);
+    const int64_t lines = count * 3 < lanes<double> ? 1 : count < wide ? lanes<double> : wide, blocks = (count + lines - 1) / lines;
     parallel(blocks, 1 + 2048 / (job.n * lines), [&](int64_t begin, int64_t end) {
         const int64_t room = 2 * parts(job.n + 2, lines) + GAP;
-        Borrowed memory(2 * room, sizeof(T));
-        T* x = static_cast<T*>(memory.start);
+        Borrowed memory(2 * room, sizeof(double));
+        double* x = static_cast<double*>(memory.start);
         int64_t from[MOST_LINES], to[MOST_LINES], index[NPY_MAXDIMS] = {}, here = 0, there = 0;
         const int dims = int(job.shape.size());
         int64_t at = begin * lines;
@@ -359,7 +361,7 @@ template <class T> void run(const Job& job) {
                     index[d] = 0;
                 }
             }
-            one_block<T>(job, *plan, from, to, lines, used, x, x + room);
+            one_block<S>(job, *plan, from, to, lines, used, x, x + room);
         }
     });
 }
@@ -377,7 +379,7 @@ bool can(int64_t n) {
     return n == 1;
 }
 
-template <class T>
+template <class S>
 nb::object transformed(Array x, const std::string& kind, const std::vector<int64_t>& dims, int64_t size, double factor,
                        int real_type, int complex_type) {
     const bool inverse = kind[0] == 'i', halving = kind == "rfft", whole = kind == "irfft", real_input = x.type() == real_type;
@@ -394,7 +396,7 @@ nb::object transformed(Array x, const std::string& kind, const std::vector<int64
     for (int64_t d : dims) order.push_back(int(d));
     if (halving) std::reverse(order.begin(), order.end());
     {
-        Release release(out.size() * int64_t(sizeof(T)) * 8);
+        Release release(out.size() * int64_t(sizeof(S)) * 8);
         Array source = x;
         for (size_t i = 0; i < order.size(); ++i) {
             const int d = order[i];
@@ -405,7 +407,7 @@ nb::object transformed(Array x, const std::string& kind, const std::vector<int64
                     side(source, d), side(target, d), i + 1 == order.size() ? factor : 1.0};
             for (int e = 0; e < x.ndim(); ++e)
                 if (e != d) job.shape.push_back(target.shape(e));
-            run<T>(job);
+            run<S>(job);
             source = target;
         }
     }
