@@ -23,12 +23,14 @@ from ..backends.native import add, copied
 from ..node import Leaf, Node, Pick, PlainNode
 from ..ops.language.elementwise import Elementwise
 from ..ops.record.op import Op
+from ..ops.record.placing import PlacingOp
 from ..ops.shape.split import Cut
 from ..quiet import quiet
 
 ndarray = np.ndarray
 MOST = 8  # structures that are kept for one compiled function
 AT_ONCE = False  # whether derivatives are made together with a plan; else one each time that it runs
+BY_RULES = (Op.pull, Elementwise.pull, PlacingOp.pull)  # these run a record's rules and nobody else's code
 
 
 class Refused(Exception):
@@ -94,7 +96,7 @@ class Plan:
         if isinstance(op, Cut):  # an op of its own for each call
             self.shape.append((number, kind, Cut, tuple(edges)))
             pull: Callable = _pull_plainly
-        elif type(op).pull in (Op.pull, Elementwise.pull):
+        elif type(op).pull in BY_RULES:
             self.shape.append((number, kind, op, tuple(edges)))
             key = (op, kind, tuple([e is not None for e in edges]))
             pull = derivative(*key) if AT_ONCE else _derivatives.get(key, _pull_plainly)

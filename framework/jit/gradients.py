@@ -17,7 +17,7 @@ from ..ops.language.elementwise import Elementwise
 from ..ops.record.op import Op
 from ..ops.shape.split import Cut
 from . import fusion
-from .backward import Refused, fast
+from .backward import BY_RULES, Refused, fast
 from .kernels import Array, Book, Step
 from .segments import own
 
@@ -184,7 +184,7 @@ class Gradient:
             pull = _pulling(op, edges, (), {}, None, masked)
             self.steps.append(Step(pull, (self._placed(g),), {}, pieces, None))
             return pieces, masked, [False] * count
-        if type(op).pull not in (Op.pull, Elementwise.pull):
+        if type(op).pull not in BY_RULES:
             raise Refused(f"{op.name}, which may run a user's code")
         for value in node.settings.values():
             if isinstance(value, np.ndarray) or hasattr(value, "_array"):

@@ -22,7 +22,7 @@ from ..linalg.matmul import same_dtype
 from ..record.args import ntuple, tensor_arg
 from ..record.batched import call, front_moved, on_tensors, spread_out, to_front
 from ..record.op import Meta, Op
-from ..record.placing import gives_gradients_a_place
+from ..record.placing import PlacingOp
 from ..record.public import public
 from ..record.road import NEVER
 from ..reduce.sums import sum_op
@@ -249,12 +249,11 @@ def _flops(x: tuple, w: tuple, b: Any, out_shape: tuple) -> int:
     return 2 * math.prod(out_shape) * math.prod(w[1:])
 
 
-conv = Op("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
-          runtime="conv(x, w, b, stride, padding, dilation, groups)",
-          kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer, device=cuda.conv,
-          batch=batch_conv,
-          vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)
-gives_gradients_a_place(conv)
+conv = PlacingOp("conv", "x w b", onnx="convolved(x, w, b, stride, padding, dilation, groups)",
+                 runtime="conv(x, w, b, stride, padding, dilation, groups)",
+                 kernel=_conv_kernel, native="conv", rounds="conv_bf16", infer=_conv_infer, device=cuda.conv,
+                 batch=batch_conv,
+                 vjp={"x": _conv_x, "w": _conv_w, "b": _conv_b}, loose_from=NEVER, flops=_flops)
 conv_input_grad = Op("conv_input_grad", "y w",
                      onnx="transposed(y, w, x_shape, stride, padding, dilation, groups)",
                      runtime="transposed(y, w, x_shape, stride, padding, dilation, groups)",

@@ -14,7 +14,7 @@ from ..record import autocast
 from ..record.args import is_foreign, tensor_arg
 from ..record.batched import aligned, call, on_tensors
 from ..record.op import Meta, Op
-from ..record.placing import gives_gradients_a_place
+from ..record.placing import PlacingOp
 from ..record.public import check_out, public
 from ..record.rounded import native_or_wide
 from ..shape.broadcast import broadcast_shape, sum_to
@@ -280,12 +280,12 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out.reshape((size, *lead, out.shape[-1]))
 
 
-linear_op = Op("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
-               native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
-               infer=_linear_infer, batch=batch_linear,
-               vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
-                    "b": lambda g, b_shape: sum_to(g, size=b_shape)}, loose_from=3, flops=product_flops)
-gives_gradients_a_place(linear_op)
+linear_op = PlacingOp("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
+                      native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
+                      infer=_linear_infer, batch=batch_linear,
+                      vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
+                           "b": lambda g, b_shape: sum_to(g, size=b_shape)},
+                      loose_from=3, flops=product_flops)
 
 
 @public("nn.functional", op=linear_op, autocast="lower", asks=False, deferred=True)

@@ -1,9 +1,8 @@
 """Gradients of weights made where they are to lie: in a bucket that is summed over ranks, say.
 
-``Leaf.home`` names the place. Records that ``gives_gradients_a_place`` knows let their native kernel put the
-weight's gradient there, which saves a copy of it. They do so from the first call of ``use`` on, which gives
-them another class: until then backward asks nothing, and a program without such places pays nothing. What
-arrives elsewhere (a second use of the weight, a kernel of NumPy) is for the owner of the place to copy.
+``Leaf.home`` names the place. A ``PlacingOp`` lets its native kernel put the weight's gradient there, which
+saves a copy of it. It looks for places from the first call of ``use`` on. What arrives elsewhere (a second
+use of the weight, a kernel of NumPy, a compiled backward) is for the owner of the place to copy.
 """
 
 from typing import Any
@@ -13,22 +12,24 @@ from ...autograd.mode import state
 from ...node import Home, Leaf, Node
 from .op import Op
 
-_places: list[Op] = []
 _place_next: Any = getattr(_native.module, "place_next", None)
+_in_use = False
 
 
-class _Placing(Op):
-    """A record whose gradients go home."""
+class PlacingOp(Op):
+    """A record whose gradients go home: its rules are one per input, its native kernels make new arrays."""
 
     __slots__ = ()
 
     def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        if not _in_use:
+            return Op.pull(self, node, g, edges, live)
         walk = state.walk
         if not live and walk is not None and walk.needed is None:
             for i, edge in enumerate(edges):
                 if type(edge) is Leaf and edge.home is not None and edge.home.free and edge.grad is None:
                     return self._pull_home(node, g, edges, i)
-        return super().pull(node, g, edges, live)
+        return Op.pull(self, node, g, edges, live)
 
     def _pull_home(self, node: Node, g: Any, edges: tuple, i: int) -> list:
         """The gradients, of which the one for input ``i`` is asked for alone: no other takes its place."""
@@ -45,17 +46,9 @@ class _Placing(Op):
         return grads
 
 
-def gives_gradients_a_place(op: Op) -> Op:
-    """``op``, whose rules are one per input and whose native kernels make their results as new arrays."""
-    assert op.rules is not None
-    _places.append(op)
-    return op
-
-
 def use(leaf: Leaf, array: Any) -> Home:
     """Let the gradient of ``leaf`` be made in ``array``, of its shape and dtype, where an op can."""
-    if _place_next is not None:
-        for op in _places:
-            op.__class__ = _Placing
+    global _in_use
+    _in_use = _place_next is not None
     leaf.home = Home(array)
     return leaf.home
