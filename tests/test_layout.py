@@ -9,6 +9,7 @@ import pytest
 
 import framework as fw
 import framework.nn.functional as F
+from framework.ops.image.pool import flat_index, max_spread
 
 X = np.random.default_rng(0).uniform(0.5, 1.5, (3, 4, 5)).astype(np.float32)
 IN_ROWS: dict[str, Any] = {
@@ -153,6 +154,52 @@ def test_volumes_keep_their_format() -> None:
     for run in (lambda x: F.conv3d(x, fw.ones(4, 3, 2, 2, 2)), lambda x: F.max_pool3d(x, 2),
                 lambda x: F.batch_norm(x, fw.zeros(3), fw.ones(3))):
         assert run(x).is_contiguous(memory_format=LAST_3D) and run(x).tolist() == run(VOLUMES).tolist()
+
+
+@pytest.mark.parametrize("dims", [2, 3])
+@pytest.mark.parametrize("mean", [False, True])
+def test_pooling_is_the_same_in_both_formats(dims: int, mean: bool) -> None:
+    """Values, places, gradients and theirs, for many sizes, strides, paddings and dilations."""
+    rng = np.random.default_rng(dims)
+    last = LAST if dims == 2 else LAST_3D
+    pool = getattr(F, f"{'avg' if mean else 'max'}_pool{dims}d")
+    for trial in range(40):
+        sizes = rng.integers(3, 10, size=dims).tolist()
+        kernel = [int(rng.integers(1, 4)) for _ in sizes]
+        settings: dict[str, Any] = {"stride": rng.integers(1, 4, size=dims).tolist(),
+                                    "padding": [int(rng.integers(0, k // 2 + 1)) for k in kernel],
+                                    "ceil_mode": bool(trial % 2)}
+        if mean:
+            settings["count_include_pad"] = trial % 3 == 0
+        else:
+            settings["return_indices"] = True
+            settings["dilation"] = [int(rng.integers(1, 3)) if s > 4 else 1 for s in sizes]
+        values = rng.standard_normal((2, int(rng.integers(1, 20)), *sizes)).round(1)
+        if trial % 5 == 0 and not mean:
+            values[rng.random(values.shape) < 0.1] = np.nan
+        found = []
+        for memory_format in (fw.contiguous_format, last):
+            x = fw.tensor(values, dtype=fw.float64 if trial % 2 else fw.float32)
+            x = x.contiguous(memory_format=memory_format).requires_grad_()
+            y, *places = pool(x, kernel, **settings) if not mean else [pool(x, kernel, **settings)]
+            v = (fw.arange(y.numel()).reshape(y.shape) % 7 - 3.0).to(x.dtype)
+            v = v.contiguous(memory_format=memory_format).requires_grad_()
+            (g,) = fw.autograd.grad(y, x, v, create_graph=True)
+            (back,) = fw.autograd.grad((g * g).sum(), v)
+            assert y.is_contiguous(memory_format=memory_format)
+            found.append([t.detach().numpy() for t in (y, g, back, *places)])
+        for rows, channels in zip(*found):
+            np.testing.assert_allclose(channels, rows, rtol=1e-5, atol=1e-6)
+
+
+def test_places_outside_their_windows_are_refused_in_both_formats() -> None:
+    layout: dict[str, Any] = {"kernel": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1),
+                              "out": (2, 2)}
+    for memory_format in (fw.contiguous_format, LAST):
+        where = fw.full((1, 3, 2, 2), 200, dtype=fw.uint8).contiguous(memory_format=memory_format)
+        y = fw.ones(1, 3, 2, 2).contiguous(memory_format=memory_format)
+        assert max_spread.run(y, where, x_shape=(1, 3, 4, 4), **layout).sum().item() == 0
+        assert 0 <= flat_index.run(where, size=(4, 4), **layout).max().item() < 16
 
 
 def test_weights_decide_too() -> None:

@@ -19,6 +19,11 @@ inline bool is_output(const ConvShape& s, const Array& y, size_t d) {
 // body(a number of the array's type), which is float or double
 template <class F> auto by_float(const Array& a, F&& body) { return a.is<float>() ? body(float{}) : body(double{}); }
 
+// Images of as many sizes as `windows` has, whose channels lie side by side.
+inline bool has_channels_last(const Array& a, const Sizes& windows) {
+    return a.usable() && a.ndim() == int(windows.size()) + 2 && channels_last(a);
+}
+
 inline bool has_shape(const Array& a, const Sizes& shape) { return a.usable() && sizes(a) == shape; }
 
 }  // namespace fw::windows

@@ -3,15 +3,12 @@
 // Planes whose windows reach over the edge are copied with the lowest number around them. A window's element
 // is the first of the largest, or the first nan.
 #include <cstring>
-#include <limits>
 
-#include "pooling/pool2d.h"
 #include "base/scratch.h"
+#include "pooling/largest.h"
 
 namespace fw::windows {
 namespace {
-
-template <class T> constexpr T lowest = -std::numeric_limits<T>::infinity();
 
 // A plane as it is read: its lines, and how many numbers may be read from its beginning.
 template <class T> struct Source {
@@ -52,23 +49,6 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
     T v[lanes<T>];
     for (int64_t i = 0; i < lanes<T>; ++i) v[i] = i < n ? p[i * stride] : T(0);
     return load(v);
-}
-
-template <class T, bool Places> struct Best {
-    Vec<T> value;
-    Mask<T> place;
-
-    FW_INLINE void look(Vec<T> v, Int<T> k) {
-        const Mask<T> better = ~(v <= value) & (value == value);
-        value = better ? v : value;
-        if (Places) place = better ? Mask<T>{} + k : place;
-    }
-};
-
-template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, int64_t n) {
-    typedef P Places __attribute__((vector_size(sizeof(P) * lanes<T>)));
-    Places p = __builtin_convertvector(place, Places);
-    std::memcpy(to, &p, size_t(n) * sizeof(P));
 }
 
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.

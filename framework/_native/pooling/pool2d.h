@@ -61,8 +61,20 @@ inline Sizes pooled(const Sizes& x, const Sizes& out) {
 // T: float or double; P: uint8_t for windows of fewer than 256 elements, or int32_t.
 template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where);
 
+// The same of images whose channels, `channels` of them, lie side by side (n, sizes, c), and the way back: x gets y at its
+// place in each window, y what x has there. False where a place is in no window. Windows of fewer than 256 elements.
+template <class T> void max_channels(const PoolShape& s, int64_t channels, const T* x, T* largest, uint8_t* where);
+template <class T> bool spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x);
+template <class T> bool collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y);
+
 // The mean of every window, whose sum is divided by `divisor`, or if that is 0 by how many of its elements are in the image
 // (`include`: in the image or its padding).
 template <class T> void mean_windows(const PoolShape& s, bool include, int64_t divisor, const T* x, T* y);
+
+// The same where channels lie side by side, and the way back.
+template <class T>
+void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y);
+template <class T>
+void spread_mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* y, T* x);
 
 }  // namespace fw::windows

@@ -20,6 +20,11 @@ struct Windows {
     NewArray result(int type) const { return new_array(int(out.size()), out.data(), type); }
 };
 
+// Whether kernels of channels side by side do for these windows of images like `a`.
+bool by_channels(const Array& a, const PoolShape& s, const Sizes& kernel) {
+    return s.window() < 256 && has_channels_last(a, kernel);
+}
+
 // body(a number of the type of the places)
 template <class F> void by_places(const Array& where, F&& body) {
     where.is<uint8_t>() ? body(uint8_t{}) : body(int32_t{});
@@ -29,6 +34,17 @@ nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
                     const Sizes& dilation, const Sizes& out) {
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit) return not_implemented();
+    if (by_channels(x, w.shape, kernel)) {
+        NewArray y = new_channels_last(x.ndim(), w.out.data(), x.type());
+        {
+            Release release(x.size() * 4);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                max_channels<T>(w.shape, x.shape(1), x.data<T>(), y.data<T>(), nullptr);
+            });
+        }
+        return give(y);
+    }
     InRows rows(x);
     NewArray y = w.result(x.type());
     {
@@ -45,6 +61,17 @@ nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const
                         const Sizes& dilation, const Sizes& out) {
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit) return not_implemented();
+    if (by_channels(x, w.shape, kernel)) {
+        NewArray where = new_channels_last(x.ndim(), w.out.data(), NPY_UINT8);
+        {
+            Release release(x.size() * 4);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                max_channels<T>(w.shape, x.shape(1), x.data<T>(), nullptr, where.data<uint8_t>());
+            });
+        }
+        return give(where);
+    }
     InRows rows(x);
     NewArray where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
     {
@@ -181,9 +208,20 @@ nb::object max_spread(Array y, Array where, const Sizes& x_shape, const Sizes& k
                       const Sizes& padding, const Sizes& dilation, const Sizes& out) {
     const Windows w(y, x_shape, kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(y, w.out) || !y.same_shape(where)) return not_implemented();
+    bool good = false;
+    if (by_channels(y, w.shape, kernel) && channels_last(where)) {
+        NewArray x = new_channels_last(y.ndim(), x_shape.data(), y.type());
+        {
+            Release release(x.size() * 4);
+            by_float(y, [&](auto t) {
+                using T = decltype(t);
+                good = spread_channels<T>(w.shape, y.shape(1), y.data<T>(), where.data<uint8_t>(), x.data<T>());
+            });
+        }
+        return good ? give(x) : not_implemented();
+    }
     InRows rows(y), places(where);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    bool good = false;
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
@@ -200,9 +238,20 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
                        const Sizes& dilation, const Sizes& out) {
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
     if (!w.fit || !are_places(where) || !has_shape(where, w.out)) return not_implemented();
+    bool good = false;
+    if (by_channels(x, w.shape, kernel) && channels_last(where)) {
+        NewArray y = new_channels_last(x.ndim(), w.out.data(), x.type());
+        {
+            Release release(x.size() * 4);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                good = collect_channels<T>(w.shape, x.shape(1), x.data<T>(), where.data<uint8_t>(), y.data<T>());
+            });
+        }
+        return good ? give(y) : not_implemented();
+    }
     InRows rows(x), places(where);
     NewArray y = w.result(x.type());
-    bool good = false;
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
@@ -215,37 +264,53 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
     return good ? give_images(y, channels_last(x)) : not_implemented();
 }
 
-template <class P> void flat_places(const PoolShape& s, const P* where, int64_t* to) {
+// The element's place in the flattened image; `channels` of them lie side by side. False if one is in no window.
+template <class P> bool flat_places(const PoolShape& s, int64_t channels, const P* where, int64_t* to) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    const Steps steps(s);
     auto inside = [](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); };
-    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t out = begin * s.out_size(); out < end * s.out_size(); ++out) {
-            const int64_t k = where[out], rest = k / z.kernel;
-            const int64_t window = out % s.out_size(), line = window / z.out;
-            const int64_t in_z = inside(z.start(window % z.out) + k % z.kernel * z.dilation, z.in);
-            const int64_t in_y = inside(y.start(line % y.out) + rest % y.kernel * y.dilation, y.in);
-            const int64_t in_x = inside(x.start(line / y.out) + rest / y.kernel * x.dilation, x.in);
-            to[out] = (in_x * y.in + in_y) * z.in + in_z;
+    std::atomic<bool> good{true};
+    parallel(s.planes / channels, 1 + (s.grain() - 1) / channels, [&](int64_t begin, int64_t end) {
+        int64_t at = begin * s.out_size() * channels;
+        for (int64_t window = begin * s.out_size(); window < end * s.out_size(); ++window) {
+            const int64_t in_plane = window % s.out_size(), line = in_plane / z.out;
+            const int64_t in_x = x.start(line / y.out), in_y = y.start(line % y.out), in_z = z.start(in_plane % z.out);
+            const int64_t first = (in_x * y.in + in_y) * z.in + in_z;
+            for (const int64_t stop = at + channels; at < stop; ++at) {
+                const size_t k = where[at];
+                if (k >= steps.flat.size()) {
+                    good = false;
+                    return;
+                }
+                to[at] = !steps.checks ? first + steps.flat[k]
+                                       : (inside(in_x + steps.x[k], x.in) * y.in + inside(in_y + steps.y[k], y.in)) * z.in +
+                                             inside(in_z + steps.z[k], z.in);
+            }
         }
     });
+    return good;
 }
 
 nb::object max_index(Array where, const Sizes& size, const Sizes& kernel, const Sizes& stride,
                      const Sizes& padding, const Sizes& dilation, const Sizes& out) {
     PoolShape s;
-    if (!are_places(where) || where.ndim() < int(size.size()) || !where.contiguous())
+    const bool last = has_channels_last(where, size);
+    if (!are_places(where) || where.ndim() < int(size.size()) || !(last || where.contiguous()))
         return not_implemented();
     Sizes x_shape = sizes(where);
     std::copy(size.begin(), size.end(), x_shape.end() - std::ptrdiff_t(size.size()));
     if (!pool_shape(s, x_shape, kernel, stride, padding, dilation, out) ||
         !has_shape(where, pooled(x_shape, out)))
         return not_implemented();
-    NewArray index = new_array(where.ndim(), where.shape(), NPY_INT64);
+    NewArray index = new_images(where.ndim(), where.shape(), NPY_INT64, last);
+    bool good = false;
     {
         Release release(where.size() * 8);
-        by_places(where, [&](auto p) { flat_places(s, where.data<decltype(p)>(), index.data<int64_t>()); });
+        by_places(where, [&](auto p) {
+            good = flat_places(s, last ? where.shape(1) : 1, where.data<decltype(p)>(), index.data<int64_t>());
+        });
     }
-    return give(index);
+    return good ? give(index) : not_implemented();
 }
 
 FW_BIND(m) {

@@ -49,10 +49,21 @@ nb::object avg_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
                     bool include, nb::handle divisor) {
     PoolShape s;
     if (!x.is_float() || !mean_shape(s, sizes(x), kernel, stride, padding, out)) return not_implemented();
-    InRows rows(x);
     const Sizes shape = pooled(sizes(x), out);
-    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     const int64_t divided_by = divisor_of(divisor);
+    if (has_channels_last(x, kernel)) {
+        NewArray y = new_channels_last(x.ndim(), shape.data(), x.type());
+        {
+            Release release(x.size() * 4);
+            by_float(x, [&](auto t) {
+                using T = decltype(t);
+                mean_channels(s, x.shape(1), include, divided_by, x.data<T>(), y.data<T>());
+            });
+        }
+        return give(y);
+    }
+    InRows rows(x);
+    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     {
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
@@ -69,9 +80,21 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
     if (!y.is_float() || !mean_shape(s, x_shape, kernel, stride, padding, out) ||
         !has_shape(y, pooled(x_shape, out)))
         return not_implemented();
+    const int64_t divided_by = divisor_of(divisor);
+    if (has_channels_last(y, kernel)) {
+        NewArray x = new_channels_last(y.ndim(), x_shape.data(), y.type());
+        {
+            Release release(x.size() * 4);
+            by_float(y, [&](auto t) {
+                using T = decltype(t);
+                spread_mean_channels(s, y.shape(1), include, divided_by, y.data<T>(), x.data<T>());
+            });
+        }
+        return give(x);
+    }
     InRows rows(y);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    const Shares shares(s, include, divisor_of(divisor));
+    const Shares shares(s, include, divided_by);
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {

@@ -102,6 +102,7 @@ def _max_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple
     return xp.array(x, copy=True, order="C") if x is source or x.base is not None else x
 
 
+@for_images
 def _max_position_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, padding: tuple,
                          dilation: tuple, out: tuple) -> Any:
     """The kernel position that holds the window's largest element: the first, or a nan."""
@@ -183,7 +184,8 @@ max_position = Op("max_position", "x", kernel=_max_position_kernel, native="max_
                   device=cuda.max_position,
                   batch=merged(),
                   infer=lambda x, *, out, kernel, **settings: Meta(
-                      _pool_infer(x, out=out).shape, uint8 if math.prod(kernel) < 256 else int32))
+                      _pool_infer(x, out=out).shape, uint8 if math.prod(kernel) < 256 else int32),
+                  loose_from=NEVER)
 max_spread = Op("max_spread", "y where", kernel=_spread_kernel, native="max_spread", outputs="x",
                 device=cuda.max_spread,
                 batch=merged(),
@@ -198,6 +200,7 @@ max_collect = Op("max_collect", "x where", kernel=_collect_kernel, native="max_c
                  loose_from=NEVER)
 
 
+@for_images
 def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, stride: tuple, padding: tuple,
                        dilation: tuple, out: tuple) -> Any:
     """The place of the largest element in the flattened image."""
@@ -214,7 +217,7 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
 
 flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y",
                 batch=merged(),
-                infer=lambda where, **settings: Meta(where.shape, int64))
+                infer=lambda where, **settings: Meta(where.shape, int64), loose_from=NEVER)
 
 
 # -- the mean element ----------------------------------------------------------------------------

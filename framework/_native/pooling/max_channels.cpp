@@ -1,0 +1,152 @@
+// The largest elements of windows of images whose channels lie side by side: a vector holds channels, not windows, so
+// that nothing is copied into another order. What leaves the image is passed over.
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "pooling/channels.h"
+#include "pooling/largest.h"
+
+namespace fw::windows {
+namespace {
+
+// An element of a window: its number there, and its pixel in the image.
+struct Position {
+    int64_t number, pixel;
+};
+
+// The elements of window (i, j, l) that are in the image, in order.
+void positions_of(const PoolShape& s, int64_t i, int64_t j, int64_t l, std::vector<Position>& to) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    to.clear();
+    int64_t number = 0;
+    for (int64_t a = 0; a < x.kernel; ++a)
+        for (int64_t b = 0; b < y.kernel; ++b)
+            for (int64_t c = 0; c < z.kernel; ++c, ++number) {
+                const int64_t in_x = x.start(i) + a * x.dilation, in_y = y.start(j) + b * y.dilation,
+                              in_z = z.start(l) + c * z.dilation;
+                if (uint64_t(in_x) < uint64_t(x.in) && uint64_t(in_y) < uint64_t(y.in) && uint64_t(in_z) < uint64_t(z.in))
+                    to.push_back({number, (in_x * y.in + in_y) * z.in + in_z});
+            }
+}
+
+// f(window's number in the image, its positions) for every window of lines [begin, end) of an image's.
+template <class F> void each_window(const PoolShape& s, int64_t begin, int64_t end, F&& f) {
+    const int64_t lines = s.axis[1].out, width = s.axis[2].out;
+    std::vector<Position> at;
+    for (int64_t line = begin; line < end; ++line)
+        for (int64_t l = 0; l < width; ++l) {
+            positions_of(s, line / lines, line % lines, l, at);
+            f(line * width + l, at);
+        }
+}
+
+template <class T> FW_INLINE Mask<T> places_at(const uint8_t* p, int64_t n) {
+    typedef uint8_t Places __attribute__((vector_size(lanes<T>)));
+    Places places{};
+    std::memcpy(&places, p, size_t(n));
+    return __builtin_convertvector(places, Mask<T>);
+}
+
+bool disjoint(const PoolShape& s) {
+    for (const PoolAxis& a : s.axis)
+        if (a.out > 1 && a.stride < a.dilation * (a.kernel - 1) + 1) return false;
+    return true;
+}
+
+bool in_windows(const uint8_t* where, int64_t n, int64_t window) {
+    uint8_t most = 0;
+    for (int64_t i = 0; i < n; ++i) most = std::max(most, where[i]);
+    return n == 0 || most < window;
+}
+
+template <class T, bool Values, bool Places>
+void max_pixel(const std::vector<Position>& at, const T* image, int64_t channels, T* largest, uint8_t* where) {
+    for (int64_t c = 0; c < channels; c += lanes<T>) {
+        const int64_t n = std::min<int64_t>(lanes<T>, channels - c);
+        Best<T, Places> best{splat(lowest<T>), Mask<T>{}};
+        bool first = true;
+        for (const Position& p : at) {
+            const Vec<T> v = some(image + p.pixel * channels + c, n);
+            if (first) best = {v, Mask<T>{} + Int<T>(p.number)};
+            else best.look(v, Int<T>(p.number));
+            first = false;
+        }
+        if (Values) keep(largest + c, best.value, n);
+        if (Places) store_places<T>(where + c, best.place, n);
+    }
+}
+
+}  // namespace
+
+template <class T> void max_channels(const PoolShape& s, int64_t channels, const T* x, T* largest, uint8_t* where) {
+    const int64_t images = s.planes / channels, lines = s.axis[0].out * s.axis[1].out, width = s.axis[2].out;
+    const int64_t grain = 1 + (1 << 14) / (1 + s.in_size() / lines * channels);
+    parallel(images * lines, grain, [&](int64_t begin, int64_t end) {
+        while (begin < end) {
+            const int64_t image = begin / lines, stop = std::min(end, (image + 1) * lines);
+            const T* from = x + image * s.in_size() * channels;
+            const int64_t to = image * lines * width * channels;
+            each_window(s, begin - image * lines, stop - image * lines,
+                        [&](int64_t out, const std::vector<Position>& at) {
+                            const int64_t p = to + out * channels;
+                            if (largest) max_pixel<T, true, false>(at, from, channels, largest + p, nullptr);
+                            else max_pixel<T, false, true>(at, from, channels, nullptr, where + p);
+                        });
+            begin = stop;
+        }
+    });
+}
+
+template <class T> bool spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x) {
+    if (!in_windows(where, s.planes * s.out_size(), s.window())) return false;
+    const bool apart = disjoint(s);
+    each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
+        T* to = x + image * s.in_size() * channels + first;
+        const int64_t from = image * s.out_size() * channels + first;
+        for (int64_t p = 0; p < s.in_size(); ++p) std::fill_n(to + p * channels, count, T(0));
+        each_window(s, 0, s.axis[0].out * s.axis[1].out, [&](int64_t out, const std::vector<Position>& at) {
+            const int64_t here = from + out * channels;
+            for (int64_t c = 0; c < count; c += lanes<T>) {
+                const int64_t n = std::min<int64_t>(lanes<T>, count - c);
+                const Vec<T> v = some(y + here + c, n);
+                const Mask<T> place = places_at<T>(where + here + c, n);
+                for (const Position& p : at) {
+                    T* cell = to + p.pixel * channels + c;
+                    const Vec<T> mine = select<T>(place == Int<T>(p.number), v, Vec<T>{});
+                    keep(cell, apart ? mine : some(cell, n) + mine, n);
+                }
+            }
+        });
+    });
+    return true;
+}
+
+template <class T> bool collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y) {
+    if (!in_windows(where, s.planes * s.out_size(), s.window())) return false;
+    each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
+        const T* from = x + image * s.in_size() * channels + first;
+        const int64_t to = image * s.out_size() * channels + first;
+        each_window(s, 0, s.axis[0].out * s.axis[1].out, [&](int64_t out, const std::vector<Position>& at) {
+            const int64_t here = to + out * channels;
+            for (int64_t c = 0; c < count; c += lanes<T>) {
+                const int64_t n = std::min<int64_t>(lanes<T>, count - c);
+                const Mask<T> place = places_at<T>(where + here + c, n);
+                Vec<T> found{};
+                for (const Position& p : at)
+                    found = select<T>(place == Int<T>(p.number), some(from + p.pixel * channels + c, n), found);
+                keep(y + here + c, found, n);
+            }
+        });
+    });
+    return true;
+}
+
+template void max_channels(const PoolShape&, int64_t, const float*, float*, uint8_t*);
+template void max_channels(const PoolShape&, int64_t, const double*, double*, uint8_t*);
+template bool spread_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
+template bool spread_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
+template bool collect_channels(const PoolShape&, int64_t, const float*, const uint8_t*, float*);
+template bool collect_channels(const PoolShape&, int64_t, const double*, const uint8_t*, double*);
+
+}  // namespace fw::windows

@@ -1,0 +1,86 @@
+// The mean of every window of images whose channels lie side by side, and the way back: lines of windows are summed first,
+// then along the line, as for rows.
+#include "pooling/channels.h"
+#include "pooling/mean.h"
+
+namespace fw::windows {
+namespace {
+
+template <class T> FW_INLINE void add_channels(T* to, const T* from, int64_t count) {
+    for (int64_t c = 0; c < count; c += lanes<T>) {
+        const int64_t n = std::min<int64_t>(lanes<T>, count - c);
+        keep(to + c, some(to + c, n) + some(from + c, n), n);
+    }
+}
+
+template <class T> FW_INLINE void scale_channels(T* to, const T* from, T by, int64_t count) {
+    for (int64_t c = 0; c < count; ++c) to[c] = from[c] * by;
+}
+
+// f(line of windows, place of its first result, the lines of the image that it reads)
+template <class F> void each_line(const PoolShape& s, F&& f) {
+    for (int64_t i = 0, out = 0; i < s.axis[0].out; ++i)
+        for (int64_t j = 0; j < s.axis[1].out; ++j, out += s.axis[2].out)
+            f(i, j, out, inside(s.axis[0], i), inside(s.axis[1], j));
+}
+
+}  // namespace
+
+template <class T>
+void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y) {
+    const Shares shares(s, include, divisor);
+    const PoolAxis& z = s.axis[2];
+    each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
+        const T* from = x + image * s.in_size() * channels + first;
+        T* to = y + image * s.out_size() * channels + first;
+        T* line = scratch<T>(2, (z.in + 1) * count);  // its sums, and one window's behind them
+        T* sum = line + z.in * count;
+        each_line(s, [&](int64_t i, int64_t j, int64_t out, Range xs, Range ys) {
+            std::fill_n(line, z.in * count, T(0));
+            for (int64_t a = xs.begin; a < xs.end; ++a)
+                for (int64_t b = ys.begin; b < ys.end; ++b)
+                    for (int64_t k = 0; k < z.in; ++k)
+                        add_channels(line + k * count, from + ((a * s.axis[1].in + b) * z.in + k) * channels, count);
+            const double share = shares.line(i, j);
+            for (int64_t l = 0; l < z.out; ++l) {
+                const Range zs = inside(z, l);
+                std::fill_n(sum, count, T(0));
+                for (int64_t k = zs.begin; k < zs.end; ++k) add_channels(sum, line + k * count, count);
+                scale_channels(to + (out + l) * channels, sum, shares.of<T>(share, l), count);
+            }
+        });
+    });
+}
+
+template <class T>
+void spread_mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* y, T* x) {
+    const Shares shares(s, include, divisor);
+    const PoolAxis& z = s.axis[2];
+    each_share(s, channels, [&](int64_t image, int64_t first, int64_t count) {
+        const T* from = y + image * s.out_size() * channels + first;
+        T* to = x + image * s.in_size() * channels + first;
+        T* line = scratch<T>(2, (z.in + 1) * count);
+        T* one = line + z.in * count;
+        for (int64_t p = 0; p < s.in_size(); ++p) std::fill_n(to + p * channels, count, T(0));
+        each_line(s, [&](int64_t i, int64_t j, int64_t out, Range xs, Range ys) {
+            const double share = shares.line(i, j);
+            std::fill_n(line, z.in * count, T(0));
+            for (int64_t l = 0; l < z.out; ++l) {
+                const Range zs = inside(z, l);
+                scale_channels(one, from + (out + l) * channels, shares.of<T>(share, l), count);
+                for (int64_t k = zs.begin; k < zs.end; ++k) add_channels(line + k * count, one, count);
+            }
+            for (int64_t a = xs.begin; a < xs.end; ++a)
+                for (int64_t b = ys.begin; b < ys.end; ++b)
+                    for (int64_t k = 0; k < z.in; ++k)
+                        add_channels(to + ((a * s.axis[1].in + b) * z.in + k) * channels, line + k * count, count);
+        });
+    });
+}
+
+template void mean_channels(const PoolShape&, int64_t, bool, int64_t, const float*, float*);
+template void mean_channels(const PoolShape&, int64_t, bool, int64_t, const double*, double*);
+template void spread_mean_channels(const PoolShape&, int64_t, bool, int64_t, const float*, float*);
+template void spread_mean_channels(const PoolShape&, int64_t, bool, int64_t, const double*, double*);
+
+}  // namespace fw::windows
