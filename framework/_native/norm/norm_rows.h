@@ -36,7 +36,7 @@ struct Spread {
 
 // Both passes over a piece are done while it is in the first cache; the second sets right what the first one's mean
 // was rounded by.
-template <class T> [[gnu::noinline]] Spread spread_of(const T* x, int64_t n) {
+template <class T> FW_INLINE Spread spread_of(const T* x, int64_t n) {
     Spread all;
     for (int64_t at = 0; at < n; at += SUM_BLOCK) {
         const int64_t count = std::min(SUM_BLOCK, n - at);
