@@ -280,6 +280,10 @@ class Compared:
     """Call ``i`` of a module, by its number: of a native function, or now and then of a program."""
 
     def __init__(self, module, calls):
+        from framework import _native
+
+        if _native.module is not module:
+            raise RuntimeError(f"the package uses {_native.module}, the calls {module}")
         self.module, self.calls = module, calls
         self.formulas, self.programs = Formulas(), Programs()
         self.names = sorted(name for name in calls if name in self.formulas.plain)

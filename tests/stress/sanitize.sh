@@ -18,7 +18,7 @@ recorder=$("$python" -c 'from framework import _native; print(_native.module.__f
 library=$([ "$sanitizers" = thread ] && echo libtsan.so || echo libasan.so)
 export ASAN_OPTIONS=detect_leaks=0,allocator_may_return_null=1,max_allocation_size_mb=512,abort_on_error=1
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-export TSAN_OPTIONS="halt_on_error=1 history_size=4 suppressions=$PWD/tests/stress/races.txt"
+export TSAN_OPTIONS="halt_on_error=1 history_size=4 allocator_may_return_null=1 max_allocation_size_mb=512 suppressions=$PWD/tests/stress/races.txt"
 preload="$(${CXX:-g++} -print-file-name=$library) $(${CXX:-g++} -print-file-name=libstdc++.so)"
 LD_PRELOAD=$preload "$python" tests/stress/fuzz_native.py --module "$module" --recorder "$recorder" --calls "$calls" ${FUZZ:-}
 if [ "$sanitizers" = thread ]; then
