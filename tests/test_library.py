@@ -122,6 +122,13 @@ def calls_in_python():
     yield "uniform", fw.rand(20, generator=own)
     yield "normal", fw.randn(20, generator=own, dtype=fw.float64)
     yield "integers", fw.randint(-3, 997, (20,), generator=own)
+    p = fw.nn.Parameter(numbers(5, 3))
+    p.grad = numbers(5, 3)
+    optimizer = fw.optim.SGD([p], lr=0.1, momentum=0.9, weight_decay=0.01)
+    optimizer.step()
+    yield "sgd", p.detach()
+    yield "momentum", optimizer.state[p]["momentum_buffer"]
+    yield "norm", fw.tensor([_native.module.norm_of_all([p.grad.numpy()])], dtype=fw.float64)
 
 
 def test_every_kernel_from_c_computes_the_bits_of_python(tmp_path):
@@ -240,6 +247,76 @@ def test_calls_that_do_not_fit_are_a_status(library):
     for number, (wanted, call) in enumerate(cases):
         assert call() == wanted, f"case {number}"
     assert (out == 7).all() and (flat == 7).all()
+
+
+class Setting(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("value", ctypes.c_double)]
+
+
+def step_in_library(library, method, arrays, numbers, rows=None):
+    settings = (Setting * len(numbers))(*((name.encode(), float(n)) for name, n in numbers.items()))
+    views = (ctypes.POINTER(View) * len(arrays))(*map(view, arrays))
+    return library.fw_optimizer_step(method.encode(), views, len(views), None if rows is None else view(rows),
+                                     settings, len(settings))
+
+
+@pytest.mark.parametrize("kind, options", [
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3, "weight_decay": 0.1}),
+    ("Adagrad", {"eps_inside": True}), ("RMSprop", {"centered": True, "momentum": 0.5}), ("Adadelta", {}),
+    ("Adam", {"amsgrad": True, "maximize": True}), ("AdamW", {"weight_decay": 0.1}), ("Adamax", {})])
+def test_steps_of_optimizers_are_those_of_python(library, kind, options):
+    rng = np.random.default_rng(2)
+    given = [rng.standard_normal(shape).astype(dtype) for shape, dtype in
+             (((3, 5), np.float32), ((), np.float64), ((70, 40), np.float32), ((0, 2), np.float32))]
+    given[2] = np.asfortranarray(given[2])
+    params = [fw.from_numpy(a.copy("K")).requires_grad_() for a in given]
+    optimizer = getattr(fw.optim, kind)(params, **options)
+    group, states = optimizer.param_groups[0], None
+    for step in (1, 2, 3):
+        grads = [np.asarray(rng.standard_normal(a.shape), a.dtype, order="F" if a.flags.f_contiguous else "C")
+                 for a in given]
+        for p, g in zip(params, grads):
+            p.grad = fw.from_numpy(g)
+        optimizer.step()
+        function, names, numbers = optimizer.fused(group, step)
+        states = states or [[np.zeros_like(a) for _ in names] for a in given]
+        arrays = [one for a, g, kept in zip(given, grads, states) for one in (a, g, *kept)]
+        assert step_in_library(library, function.removesuffix("_step"), arrays, numbers) == OK
+    for p, a, kept in zip(params, given, states):
+        assert np.array_equal(p.detach().numpy(), a)
+        assert all(np.array_equal(optimizer.state[p][name].numpy(), b) for name, b in zip(names, kept))
+    norm = ctypes.c_double()
+    assert library.fw_norm((ctypes.POINTER(View) * 3)(*map(view, given[:3])), 3, ctypes.byref(norm)) == OK
+    assert norm.value == _native.module.norm_of_all(given[:3])
+
+
+def test_steps_that_do_not_fit_change_nothing(library):
+    scale, rng = {"factor": 2.0}, np.random.default_rng(0)
+    x = rng.standard_normal((4, 6)).astype(np.float32)
+    kept, adam = x.copy(), dict.fromkeys(("rest1", "rest2", "eps", "lr"), 0.1)
+    rows, apart = np.array([0, 2]), [np.zeros((4, 6), np.float32) for _ in range(3)]
+    cases = [
+        (INVALID, "no method", [x], scale, None),
+        (INVALID, "scale", [x], {}, None),
+        (INVALID, "scale", [x], {**scale, "more": 1}, None),
+        (INVALID, "scale", [x.astype(np.int64)], scale, None),
+        (UNSUPPORTED, "scale", [x[:, ::2]], scale, None),
+        (UNSUPPORTED, "scale", [x[1:], x[:2]], scale, None),
+        (MISMATCH, "scale", [x], scale, rows),
+        (MISMATCH, "sparse_adam", [x, *apart[:2]], adam, None),
+        (MISMATCH, "sparse_adam", [x, apart[0][:2], *apart[1:]], adam, None),
+        (MISMATCH, "sparse_adam", [x, apart[0][:2], apart[1], apart[2][:, :5]], adam, rows),
+        (MISMATCH, "sparse_adam", [x, apart[0][:2], *apart[1:]], adam, rows.astype(np.int32)),
+        (UNSUPPORTED, "sparse_adam", [x, apart[0][:3], *apart[1:]], adam, rows),
+        (UNSUPPORTED, "sparse_adam", [x, apart[0][:2], *apart[1:]], adam, np.array([2, 0])),
+        (UNSUPPORTED, "sparse_adam", [x, apart[0][:2], *apart[1:]], adam, np.array([2, 4])),
+        (UNSUPPORTED, "sparse_adam", [x, apart[0][:2], x, apart[1]], adam, rows),
+    ]
+    for number, (wanted, method, arrays, numbers, at) in enumerate(cases):
+        assert step_in_library(library, method, arrays, numbers, at) == wanted, f"case {number}"
+    assert np.array_equal(x, kept)
+    assert step_in_library(library, "sparse_adam", [x, apart[0][:2] + 1, *apart[1:]], adam, rows) == OK
+    assert np.array_equal(x[[1, 3]], kept[[1, 3]]) and (x[rows] != kept[rows]).all()
 
 
 def test_memory_comes_from_the_caller(tmp_path):

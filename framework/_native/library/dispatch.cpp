@@ -73,6 +73,13 @@ FW_PUBLIC fw_status fw_linear(const fw_view* x, const fw_view* w, const fw_view*
 FW_PUBLIC fw_status fw_softmax(const fw_view* x, int dim, int log, const fw_view* out) {
     FW_CALL(softmax(x, dim, log, out));
 }
+FW_PUBLIC fw_status fw_optimizer_step(const char* method, const fw_view* const* arrays, int array_count, const fw_view* rows,
+                                      const fw_setting* settings, int setting_count) {
+    FW_CALL(optimizer_step(method, arrays, array_count, rows, settings, setting_count));
+}
+FW_PUBLIC fw_status fw_norm(const fw_view* const* arrays, int array_count, double* norm) {
+    FW_CALL(norm(arrays, array_count, norm));
+}
 
 FW_PUBLIC fw_status framework_model_load(const char* path, framework_model** model, framework_message* why) {
     FW_CALL(model_load(path, model, why));

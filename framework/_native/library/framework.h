@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-#define FW_VERSION 3 /* of this interface: fw_version() of the library must be as large */
+#define FW_VERSION 4 /* of this interface: fw_version() of the library must be as large */
 #define FW_MOST_DIMS 64
 
 typedef enum {
@@ -146,6 +146,19 @@ fw_status fw_random_seed(fw_random* state, uint64_t seed, uint64_t stream);
 fw_status fw_random_uniform(fw_random* state, const fw_view* out);
 fw_status fw_random_normal(fw_random* state, const fw_view* out);
 fw_status fw_random_integers(fw_random* state, int64_t low, int64_t range, const fw_view* out);
+
+/* A step of an optimizer, in place: "sgd", "adagrad", "rmsprop", "adam", "adadelta" or "adamax". Of each parameter itself, its
+ * gradient and its states, one parameter after the other: views of float32 or float64 that lie alike and without gaps, and
+ * share no memory. `settings` are the numbers that the method asks for, each by its name and no other (optim/methods.cpp says
+ * what it does with them; truth values are 0 or 1). Where one parameter is not taken none is changed.
+ *
+ * With `rows`, FW_INT64 in ascending order, "sgd", "adagrad" and "sparse_adam" change those rows of one parameter, and its
+ * gradient has these alone. Methods without a gradient: "scale" multiplies by "factor", "clip" keeps between "low" and "high".
+ * fw_norm: the root of the sum of the squares of all numbers of all views. */
+typedef struct { const char* name; double value; } fw_setting;
+fw_status fw_optimizer_step(const char* method, const fw_view* const* arrays, int array_count, const fw_view* rows,
+                            const fw_setting* settings, int setting_count);
+fw_status fw_norm(const fw_view* const* arrays, int array_count, double* norm);
 
 /* -- models: what framework.runtime.export writes ------------------------------------------------------------------
  *

@@ -143,6 +143,18 @@ static void random_numbers(void) {
     tell("integers", fw_random_integers(&state, -3, 1000, v(z)), z);
 }
 
+/* p - lr m, where the momentum m is the gradient at the first step */
+static void steps(void) {
+    const fw_setting sgd[] = {{"lr", 0.1}, {"momentum", 0.9}, {"share", 1}, {"has_momentum", 1}, {"first", 1},
+                              {"dampened", 0}, {"nesterov", 0}, {"maximize", 0}, {"weight_decay", 0.01}};
+    array *p = numbers(5, 3, 0, 0), *g = numbers(5, 3, 0, 0), *m = empty(FW_FLOAT32, 5, 3, 0, 0);
+    const fw_view* arrays[] = {v(p), v(g), v(m)};
+    array* norm = empty(FW_FLOAT64, 1, 0, 0, 0);
+    tell("sgd", fw_optimizer_step("sgd", arrays, 3, NULL, sgd, sizeof sgd / sizeof *sgd), p);
+    tell("momentum", FW_OK, m);
+    tell("norm", fw_norm(arrays + 1, 1, (double*)norm->view.data), norm);
+}
+
 int main(void) {
     if (fw_version() < FW_VERSION) return 1;
     images();
@@ -151,5 +163,6 @@ int main(void) {
     programs();
     orders();
     random_numbers();
+    steps();
     return 0;
 }

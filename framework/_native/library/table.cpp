@@ -8,6 +8,7 @@
 #include "gemm/products.h"
 #include "base/scratch.h"
 #include "norm/softmax.h"
+#include "optim/optimizers.h"
 #include "random/draws.h"
 
 namespace fw {
@@ -111,6 +112,69 @@ fw_status draw(int how, fw_random* state, int64_t low, int64_t range, const fw_v
     });
 }
 
+// Arrays `first` to `first + count` of parameters; FW_OK if they are views of one type, of the same sizes from `d` on.
+fw_status read_parameter(const fw_view* const* arrays, int count, int d, View* to) {
+    for (int k = 0; k < count; ++k) {
+        if (!read(arrays[k], to[k], FW_FLOAT64)) return FW_INVALID;
+        if (to[k].type() != to[0].type() || to[k].ndim() != to[0].ndim() || to[0].ndim() < d ||
+            !std::equal(to[k].sizes + d, to[k].sizes + to[k].dims, to[0].sizes + d))
+            return FW_MISMATCH;
+    }
+    return FW_OK;
+}
+
+// In `list`, in order; those that kernels do not take are FW_UNSUPPORTED.
+fw_status read_parameters(const fw_view* const* arrays, int array_count, int count, optim::ParameterList& list) {
+    View views[optim::MOST_ARRAYS];
+    for (int i = 0; i < array_count; i += count) {
+        const fw_status status = read_parameter(arrays + i, count, 0, views);
+        if (status != FW_OK) return status;
+        list.add(views, count);
+    }
+    list.part(count);
+    return list.skipped.empty() ? FW_OK : FW_UNSUPPORTED;
+}
+
+fw_status optimizer_step(const char* name, const fw_view* const* arrays, int array_count, const fw_view* rows,
+                         const fw_setting* settings, int setting_count) {
+    return guarded([=] {
+        if (!name || !arrays || array_count < 1 || setting_count < 0 || (setting_count && !settings)) return FW_INVALID;
+        std::vector<optim::Setting> numbers;
+        for (int i = 0; i < setting_count; ++i) {
+            if (!settings[i].name) return FW_INVALID;
+            numbers.push_back({settings[i].name, settings[i].value});
+        }
+        const auto method = optim::method_named(name, numbers);
+        if (!method) return FW_INVALID;
+        if (array_count % method->count) return FW_MISMATCH;
+        if (!rows) {
+            optim::ParameterList list;
+            const fw_status status = read_parameters(arrays, array_count, method->count, list);
+            if (status == FW_OK) optim::run(*method, list);
+            return status;
+        }
+        View views[optim::MOST_ARRAYS], at;
+        optim::ParameterRows work;
+        if (array_count != method->count || method->count < 2) return FW_MISMATCH;
+        const fw_status status = read_parameter(arrays, array_count, 1, views);
+        if (status != FW_OK || !read(rows, at, FW_INT8)) return status == FW_OK ? FW_INVALID : status;
+        if (at.type() != Type::int64 || at.ndim() != 1) return FW_MISMATCH;
+        if (!at.contiguous() || !work.take(views, array_count, at.data<int64_t>(), at.size())) return FW_UNSUPPORTED;
+        optim::run(*method, work);
+        return FW_OK;
+    });
+}
+
+fw_status norm_of_all(const fw_view* const* arrays, int array_count, double* norm) {
+    return guarded([=] {
+        if (!norm || array_count < 0 || (array_count && !arrays)) return FW_INVALID;
+        optim::ParameterList list;
+        const fw_status status = read_parameters(arrays, array_count, 1, list);
+        if (status == FW_OK) *norm = optim::norm_of(list);
+        return status;
+    });
+}
+
 fw_status set_thread_count(int n) {
     return guarded([=] {
         if (n < 1) return FW_INVALID;
@@ -136,7 +200,7 @@ fw_status set_allocator(const fw_allocator* a) {
 extern "C" {
 extern const FwTable FW_TABLE(FW_SET);
 const FwTable FW_TABLE(FW_SET) = {FW_TEXT(FW_SET), fw::threads, fw::set_thread_count, fw::set_allocator,
-                                  fw::matmul, fw::linear, fw::softmax_of, fw::draw, fw::run_alone,
+                                  fw::matmul, fw::linear, fw::softmax_of, fw::draw, fw::run_alone, fw::optimizer_step, fw::norm_of_all,
                                   fw::models::load, fw::models::read, fw::models::drop, fw::models::bytes, fw::models::inputs,
                                   fw::models::outputs, fw::models::input, fw::models::output, fw::models::new_request,
                                   fw::models::drop_request, fw::models::run};

@@ -24,6 +24,9 @@ struct FwTable {
     fw_status (*softmax)(const fw_view* x, int dim, int log, const fw_view* out);
     fw_status (*draw)(int how, fw_random* state, int64_t low, int64_t range, const fw_view* out);  // uniform, normal, whole
     fw_status (*step)(const FwStep* step);
+    fw_status (*optimizer_step)(const char* method, const fw_view* const* arrays, int array_count, const fw_view* rows,
+                                const fw_setting* settings, int setting_count);
+    fw_status (*norm)(const fw_view* const* arrays, int array_count, double* norm);
     fw_status (*model_load)(const char* path, framework_model** model, framework_message* why);
     fw_status (*model_read)(const void* bytes, size_t count, framework_model** model, framework_message* why);
     void (*model_free)(framework_model* model);

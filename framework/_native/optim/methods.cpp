@@ -1,6 +1,6 @@
 // The optimizers, one pass over memory per parameter: the operations of the plain NumPy forms in
 // framework/optim in their order, so both give the same bits.
-#include "optim/optim.h"
+#include "optim/methods.h"
 
 namespace fw::optim {
 namespace {
@@ -13,7 +13,7 @@ template <class T> struct Sgd {
         : gradient(n), lr(n.number<T>("lr")), momentum(n.number<T>("momentum")), share(n.number<T>("share")),
           has_momentum(n.flag("has_momentum")), first(n.flag("first")), dampened(n.flag("dampened")),
           nesterov(n.flag("nesterov")) {}
-    int states() const { return has_momentum; }
+    int arrays() const { return 2 + has_momentum; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p);
@@ -32,7 +32,7 @@ template <class T> struct Adagrad {
     Denominator<T> denominator;
     T lr;
     explicit Adagrad(Numbers& n) : gradient(n), denominator(n), lr(n.number<T>("lr")) {}
-    int states() const { return 1; }
+    int arrays() const { return 3; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p), s = x.state(0) + g * g;
@@ -49,7 +49,7 @@ template <class T> struct RmsProp {
     explicit RmsProp(Numbers& n)
         : gradient(n), denominator(n), lr(n.number<T>("lr")), alpha(n.number<T>("alpha")), rest(n.number<T>("rest")),
           momentum(n.number<T>("momentum")), centered(n.flag("centered")), has_momentum(n.flag("has_momentum")) {}
-    int states() const { return 1 + centered + has_momentum; }
+    int arrays() const { return 3 + centered + has_momentum; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p);
@@ -78,7 +78,7 @@ template <class T> struct Adam {
         : gradient(n), denominator(n), lr(n.number<T>("lr")), shrink(n.number<T>("shrink")), b1(n.number<T>("b1")),
           rest1(n.number<T>("rest1")), b2(n.number<T>("b2")), rest2(n.number<T>("rest2")),
           decoupled(n.flag("decoupled")), amsgrad(n.flag("amsgrad")) {}
-    int states() const { return 2 + amsgrad; }
+    int arrays() const { return 4 + amsgrad; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p);
@@ -100,7 +100,7 @@ template <class T> struct Adadelta {
     T lr, rho, rest, eps;
     explicit Adadelta(Numbers& n)
         : gradient(n), lr(n.number<T>("lr")), rho(n.number<T>("rho")), rest(n.number<T>("rest")), eps(n.number<T>("eps")) {}
-    int states() const { return 2; }
+    int arrays() const { return 4; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p), a = x.state(1);
@@ -118,7 +118,7 @@ template <class T> struct Adamax {
     explicit Adamax(Numbers& n)
         : gradient(n), lr(n.number<T>("lr")), b1(n.number<T>("b1")), rest1(n.number<T>("rest1")), b2(n.number<T>("b2")),
           eps(n.number<T>("eps")) {}
-    int states() const { return 2; }
+    int arrays() const { return 4; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> p = x.parameter(), g = gradient(x.gradient(), p);
@@ -134,7 +134,7 @@ template <class T> struct SparseAdam {
     T rest1, rest2, eps, lr;
     explicit SparseAdam(Numbers& n)
         : rest1(n.number<T>("rest1")), rest2(n.number<T>("rest2")), eps(n.number<T>("eps")), lr(n.number<T>("lr")) {}
-    int states() const { return 2; }
+    int arrays() const { return 4; }
 
     FW_INLINE void at(Place<T> x) const {
         Vec<T> g = x.gradient(), m = x.state(0), v = x.state(1);
@@ -146,37 +146,45 @@ template <class T> struct SparseAdam {
     }
 };
 
-// One step of some rows of one parameter [n, *] and its states: `rows` says which, `arrays` are the parameter, the
-// gradient [len(rows), *] and the states.
-template <template <class> class Method> nb::object rows_step(nb::list arrays, Array rows, nb::dict numbers) try {
-    const Both<Method> both(numbers);
-    return nb::cast(both.run_rows(arrays, rows));
-} catch (const NotPythons&) {
-    return nb::cast(false);
+// The clipping of gradients, which are the parameters here.
+template <class T> struct Scale {
+    T factor;
+    explicit Scale(Numbers& n) : factor(n.number<T>("factor")) {}
+    int arrays() const { return 1; }
+
+    FW_INLINE void at(Place<T> x) const { x.parameter(x.parameter() * splat(factor)); }
+};
+
+template <class T> struct Clip {
+    T low, high;
+    explicit Clip(Numbers& n) : low(n.number<T>("low")), high(n.number<T>("high")) {}
+    int arrays() const { return 1; }
+
+    FW_INLINE void at(Place<T> x) const {
+        x.parameter(minimum<T>(maximum<T>(x.parameter(), splat(low)), splat(high)));
+    }
+};
+
+template <template <class> class Formula> std::unique_ptr<const Method> make(const std::vector<Setting>& settings) {
+    Numbers numbers(settings);
+    auto made = std::make_unique<Both<Formula>>(numbers, Numbers(settings));
+    if (!numbers.asked_for_all()) throw std::invalid_argument("numbers were given that the step does not ask for");
+    return made;
 }
 
-// One step: arrays as for `gather`. Gives the numbers of the parameters that are left to the plain form.
-template <template <class> class Method> nb::object step(nb::list arrays, nb::dict numbers) try {
-    const Both<Method> both(numbers);
-    Work work = gather(arrays, 2 + both.method().states());
-    both.run(work);
-    return nb::cast(work.skipped);
-} catch (const NotPythons&) {
-    return not_implemented();
-}
+const struct {
+    const char* name;
+    std::unique_ptr<const Method> (*make)(const std::vector<Setting>& settings);
+} methods[] = {{"sgd", make<Sgd>},         {"adagrad", make<Adagrad>}, {"rmsprop", make<RmsProp>},
+               {"adam", make<Adam>},       {"adadelta", make<Adadelta>}, {"adamax", make<Adamax>},
+               {"sparse_adam", make<SparseAdam>}, {"scale", make<Scale>}, {"clip", make<Clip>}};
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("sgd_step", &step<Sgd>);
-    m.def("adagrad_step", &step<Adagrad>);
-    m.def("rmsprop_step", &step<RmsProp>);
-    m.def("adam_step", &step<Adam>);
-    m.def("adadelta_step", &step<Adadelta>);
-    m.def("adamax_step", &step<Adamax>);
-    m.def("sgd_rows", &rows_step<Sgd>);
-    m.def("adagrad_rows", &rows_step<Adagrad>);
-    m.def("sparse_adam_rows", &rows_step<SparseAdam>);
+std::unique_ptr<const Method> method_named(const char* name, const std::vector<Setting>& settings) {
+    for (const auto& m : methods)
+        if (std::strcmp(m.name, name) == 0) return m.make(settings);
+    return nullptr;
 }
 
 }  // namespace fw::optim

@@ -1,0 +1,105 @@
+// What the optimizers of methods.cpp are made of: their numbers by name, common formulas, a method for either dtype.
+#pragma once
+
+#include <cstring>
+#include <stdexcept>
+
+#include "base/simd.h"
+#include "optim/optimizers.h"
+
+namespace fw::optim {
+
+// The settings of a step by name, each of which is to be asked for; mostly in the order in which they were given.
+class Numbers {
+    const std::vector<Setting>& given_;
+    size_t asked_ = 0, next_ = 0;
+
+  public:
+    explicit Numbers(const std::vector<Setting>& given) : given_(given) {}
+    double wide(const char* name) {
+        for (size_t k = 0; k < given_.size(); ++k, ++next_) {
+            if (next_ >= given_.size()) next_ = 0;
+            if (std::strcmp(given_[next_].name, name) == 0) return ++asked_, given_[next_++].value;
+        }
+        throw std::out_of_range(name);
+    }
+    bool flag(const char* name) { return wide(name) != 0; }
+    template <class T> T number(const char* name) { return T(wide(name)); }
+    bool asked_for_all() const { return asked_ == given_.size(); }
+};
+
+// The elements [i, i + n) of the arrays of one parameter, n <= lanes.
+template <class T> class Place {
+    char* const* arrays_;
+    int64_t i_, n_;
+
+  public:
+    FW_INLINE Place(char* const* arrays, int64_t i, int64_t n) : arrays_(arrays), i_(i), n_(n) {}
+    FW_INLINE Vec<T> get(int k) const {
+        const T* from = reinterpret_cast<const T*>(arrays_[k]) + i_;
+        return n_ == lanes<T> ? load(from) : load_part(from, n_);
+    }
+    FW_INLINE void put(int k, Vec<T> v) const {
+        T* to = reinterpret_cast<T*>(arrays_[k]) + i_;
+        if (n_ == lanes<T>) store(to, v);
+        else store_part(to, v, n_);
+    }
+    FW_INLINE Vec<T> parameter() const { return get(0); }
+    FW_INLINE void parameter(Vec<T> v) const { put(0, v); }
+    FW_INLINE Vec<T> gradient() const { return get(1); }
+    FW_INLINE Vec<T> state(int k) const { return get(2 + k); }
+    FW_INLINE void state(int k, Vec<T> v) const { put(2 + k, v); }
+};
+
+// The gradient as the method sees it: its sign turned where the objective is maximized, plus decay * p.
+template <class T> struct Gradient {
+    bool maximize, decays;
+    T decay;
+    explicit Gradient(Numbers& n) : maximize(n.flag("maximize")) {
+        double given = n.wide("weight_decay");
+        decays = given != 0;
+        decay = T(given);
+    }
+    FW_INLINE Vec<T> operator()(Vec<T> g, Vec<T> p) const {
+        if (maximize) g = -g;
+        return decays ? g + splat(decay) * p : g;
+    }
+};
+
+// sqrt(v / correction) + eps, or with `inside` sqrt(v / correction + eps)
+template <class T> struct Denominator {
+    T eps, correction, root;
+    bool inside, corrected;
+    explicit Denominator(Numbers& n)
+        : eps(n.number<T>("eps")), correction(n.number<T>("correction")), root(n.number<T>("root_correction")),
+          inside(n.flag("eps_inside")), corrected(n.flag("corrected")) {}
+    FW_INLINE Vec<T> operator()(Vec<T> v) const {
+        if (inside) return sqrt(v / splat(correction) + splat(eps));
+        Vec<T> d = sqrt(v);
+        if (corrected) d = d / splat(root);
+        return d + splat(eps);
+    }
+};
+
+// A method for parameters of either dtype.
+template <template <class> class Formula> class Both : public Method {
+    const Formula<double> wide_;
+    const Formula<float> narrow_;
+
+    template <class T> static void walk(const Formula<T>& formula, char* const* arrays, int64_t begin, int64_t end) {
+        int64_t i = begin;
+        for (; i + lanes<T> <= end; i += lanes<T>) formula.at(Place<T>(arrays, i, lanes<T>));
+        if (i < end) formula.at(Place<T>(arrays, i, end - i));
+    }
+
+  public:
+    Both(Numbers& first, Numbers again) : Both(Formula<double>(first), Formula<float>(again)) {}
+    Both(const Formula<double>& wide, const Formula<float>& narrow) : Method(wide.arrays()), wide_(wide), narrow_(narrow) {}
+
+    void apply(bool wide, char* const* arrays, int64_t begin, int64_t end) const override {
+        if (wide) walk<double>(wide_, arrays, begin, end);
+        else walk<float>(narrow_, arrays, begin, end);
+    }
+};
+
+}  // namespace fw::optim
