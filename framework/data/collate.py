@@ -107,7 +107,7 @@ def _alike(batch: list[Tensor]) -> list[np.ndarray] | None:
 def _stack(batch: list[Tensor], path: str) -> Tensor:
     arrays = _alike(batch)
     if arrays is not None:
-        return wrap(np.stack(arrays, out=allocate((len(arrays), *arrays[0].shape), arrays[0].dtype)))
+        return wrap(_stacked(arrays))
     first = batch[0]
     for i, x in enumerate(batch):
         if x.shape != first.shape:
@@ -122,8 +122,19 @@ def _stack(batch: list[Tensor], path: str) -> Tensor:
                               f"on {x.device} in sample {i}; move them to one device")
     if any(x.requires_grad or x.is_cuda for x in batch):
         return stack(batch)
-    out = allocate((len(batch), *first.shape), first._array.dtype)
-    return wrap(np.stack([x._array for x in batch], out=out))
+    return wrap(_stacked([x._array for x in batch]))
+
+
+def _stacked(arrays: list[np.ndarray]) -> np.ndarray:
+    """The arrays, which are alike, in one of the memory that ``allocate`` gives."""
+    if allocate is np.empty and (out := _joined(*arrays, dim=0)) is not NotImplemented:
+        return out
+    shape = arrays[0].shape
+    out = allocate((len(arrays), *shape), arrays[0].dtype)
+    if not shape or not out.size:
+        return np.stack(arrays, out=out)
+    np.concatenate(arrays, out=out.reshape(-1, *shape[1:]))  # ``np.stack`` makes a view of each first
+    return out
 
 
 def _mapping(batch: list, path: str) -> Any:
