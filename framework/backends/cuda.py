@@ -17,15 +17,17 @@ from . import nvml, precision, sdp
 from .gpu_memory import Allocator, install
 
 _cupy: Any = None
+array_type: Any = None  # of CuPy's arrays, once it is imported
 _allocator: Allocator | None = None
 owners: Callable[[int], list[str]] = lambda device: []  # who has a device's memory; framework.cuda says it
 
 
 def cupy() -> Any:
     """The cupy module, imported at first use."""
-    global _cupy, _allocator
+    global _cupy, _allocator, array_type
     if _cupy is None:
         _cupy = need("cupy", "cuda12", "device 'cuda'")
+        array_type = _cupy.ndarray
         _allocator = install(_cupy, lambda device: owners(device))
         dtypes.plain = False
     return _cupy

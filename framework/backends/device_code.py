@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import dtypes
-from . import cuda
+from . import cuda, device_launcher
 
 THREADS = 256
 MOST_BLOCKS = 4096  # a grid of more goes on with the elements behind, by steps
@@ -94,6 +94,12 @@ def module(source: str, cooperative: bool = False) -> Any:
     return found
 
 
+def function(source: str, name: str, cooperative: bool = False) -> Callable:
+    """One kernel of a source: ``kernel(grid, block, arguments)``; by the driver where that can be."""
+    compiled = module(source, cooperative).get_function(name)
+    return compiled if cooperative else device_launcher.launched(compiled)
+
+
 class Source:
     """A file of kernels, compiled for each dtype it is used with: elements are ``T``, computed in ``W``."""
 
@@ -114,7 +120,7 @@ class Source:
         key = (cuda._cupy, name, char)
         found = self._kernels.get(key)
         if found is None:
-            found = self._kernels[key] = module(self.text(char), self.cooperative).get_function(name)
+            found = self._kernels[key] = function(self.text(char), name, self.cooperative)
         return found
 
 

@@ -18,6 +18,8 @@ class Allocator:
     def __init__(self, cupy: Any, owners: Callable[[int], list[str]]) -> None:
         self.cupy, self.pool, self.owners = cupy, cupy.get_default_memory_pool(), owners
         self.peaks: dict[int, list[int]] = {}
+        self.before_full: list[Callable[[], None]] = []  # called when the pool finds no memory
+        self._room: dict[int, int] = {}  # bytes to hand out until the peak of arrays may be passed
         self._later: deque[tuple[Any, Any]] = deque()  # a mark, and the memory that is used until then
 
     def __call__(self, size: int) -> Any:
@@ -28,7 +30,11 @@ class Allocator:
             memory = self.pool.malloc(size)
         except self.cupy.cuda.memory.OutOfMemoryError:
             memory = self._again(size)
-        self.look(memory.device_id)
+        device = memory.device_id
+        room = self._room[device] = self._room.get(device, -1) - size - 511
+        peak = self.peaks.get(device)
+        if room < 0 or peak is None or self.pool.total_bytes() > peak[1]:
+            self.look(device)  # the pool goes over all that it has given
         return memory
 
     def look(self, device: int) -> tuple[int, int]:
@@ -41,14 +47,17 @@ class Allocator:
             peak[0] = used
         if held > peak[1]:
             peak[1] = held
+        self._room[device] = peak[0] - used
         return used, held
 
     def _again(self, size: int) -> Any:
         """Once more when the streams are done with what only they use."""
         try:
+            for give_back in self.before_full:
+                give_back()
             if self._later:
                 self._sweep(wait=True)
-                return self.pool.malloc(size)
+            return self.pool.malloc(size)
         except self.cupy.cuda.memory.OutOfMemoryError:
             pass
         raise OutOfMemoryError(self._said(size)) from None

@@ -4,6 +4,7 @@ import gc
 from typing import Any
 
 from ..backends import cuda as _backend
+from ..backends import device_launcher
 from ..backends.gpu_memory import bytes_of
 from ..config.listing import own as _own
 from ..node import notes_of
@@ -30,7 +31,8 @@ def _figures(device: Any) -> tuple[int, int]:
     with _backend.cupy().cuda.Device(index):
         allocator = _backend.allocator()
         if allocator is not None:
-            return allocator.look(index)  # type: ignore[arg-type]
+            used, held = allocator.look(index)  # type: ignore[arg-type]
+            return used - device_launcher.idle_bytes(index), held  # type: ignore[arg-type]
         now = int(pool.used_bytes()), int(pool.total_bytes())
     peak = _looks.setdefault(index, list(now))  # type: ignore[arg-type]
     peak[:] = [max(a, b) for a, b in zip(peak, now)]
@@ -78,6 +80,7 @@ def empty_cache() -> None:
     """Give memory that CuPy keeps for later back to the driver; nothing without a GPU."""
     pool = _pool(None)
     if pool is not None:
+        device_launcher.forget()
         pool.free_all_blocks()
 
 

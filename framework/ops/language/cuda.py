@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ... import dtypes
-from ...backends import cuda, device_code
+from ...backends import cuda, device_code, device_launcher
 from .words import NUMBERS, OPERATORS, WORDS, Word
 
 DIMS, OPERANDS = 8, 8  # of ``Layout``, which kernels take by value
@@ -366,14 +366,22 @@ def values_of(arguments: tuple, chars: tuple) -> list:
 class DeviceKernel:
     """An expression on arrays of a GPU; see the head of the file."""
 
-    __slots__ = ("text", "names", "otherwise", "mend", "_made")
+    __slots__ = ("text", "names", "otherwise", "mend", "quick", "_beyond", "_made")
 
-    def __init__(self, text: str, names: tuple[str, ...], otherwise: Callable, mend: bool = False) -> None:
+    def __init__(self, text: str, names: tuple[str, ...], otherwise: Callable, mend: bool = False,
+                 beyond: Callable | None = None) -> None:
         self.text, self.names, self.otherwise, self.mend = text, names, otherwise, mend
         self._made: dict[tuple, Any] = {}
+        self._beyond = beyond  # takes what ``quick`` leaves alone; it answers NotImplemented otherwise
+        self.quick: tuple = (None, None)  # (the cupy module, what launches there without Python, or None)
 
     def __call__(self, *arguments: Any, out: Any = None) -> Any:
-        result = self.launch(arguments, out) if device_code.enabled else NotImplemented
+        result = NotImplemented
+        if device_code.enabled:
+            if out is None and self.quick[1] is not None and self.quick[0] is cuda._cupy:
+                result = self.quick[1](*arguments)
+            if result is NotImplemented:
+                result = self.launch(arguments, out)
         if result is NotImplemented:
             return self.otherwise(*arguments) if out is None else self.otherwise(*arguments, out=out)
         return result
@@ -440,8 +448,16 @@ class DeviceKernel:
         except NoKernel:
             return NotImplemented
         name = "elementwise"
-        compiled = device_code.module(elementwise_source(name, written))
+        source = elementwise_source(name, written)
         dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
         pack = max(1, 16 // max(map(device_code.itemsize, (*written.chars, written.result))))
-        functions = compiled.get_function(f"{name}_flat"), compiled.get_function(f"{name}_strided")
-        return *functions, dtype, pack, *limits(written)
+        flat, strided = (device_code.function(source, f"{name}_{how}") for how in ("flat", "strided"))
+        low, high = limits(written)
+        if self.quick[0] is not cuda._cupy:
+            self.quick = cuda._cupy, device_launcher.quick(self._beyond)
+        if (quick := self.quick[1]) is not None:
+            kinds = "".join("n" if c == "number" else "i" if c == "integer" else "a" for c in chars)
+            given = tuple([None if k != "a" else dtypes.rounded if c == "E" else np.dtype(c)
+                           for k, c in zip(kinds, chars)])
+            quick.add(flat, pack, dtype, kinds, given, max(low, -1 << 63), min(high, (1 << 63) - 1))
+        return flat, strided, dtype, pack, low, high

@@ -198,7 +198,7 @@ class DeviceFold:
             return NotImplemented
         dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
         wide = np.dtype("d" if written.result == "d" else "f")
-        return device_code.module(fold_source(how, written)).get_function("fold"), dtype, wide
+        return device_code.function(fold_source(how, written), "fold"), dtype, wide
 
 
 fold_of_elements = DeviceFold("x", ("x",))

@@ -82,6 +82,7 @@ class Elementwise(Op):
         self._parameters = names
         self._functions: dict[Any, Callable] = {}
         self._device_kernel: DeviceKernel | None = None
+        self._quick: Any = None  # its part that is not Python, once it has launched
         super().__init__(name, inputs, kernel=self._kernel, vjp=vjp, jvp=jvp,
                          adjoint=adjoint, masks=masks, infer=self._infer, arguments=arguments, onnx=onnx,
                          runtime=runtime,
@@ -110,8 +111,20 @@ class Elementwise(Op):
             return NotImplemented
         out = settings.pop("out", None)
         if self._device_kernel is None:
-            self._device_kernel = DeviceKernel(self.expr, (*self.inputs, *self.settings), self._kernel)
-        return self._device_kernel.launch((*arrays, *[settings[s] for s in self.settings]), out)
+            self._device_kernel = DeviceKernel(self.expr, (*self.inputs, *self.settings), self._kernel,
+                                               beyond=self._beyond_quick)
+        result = self._device_kernel.launch((*arrays, *[settings[s] for s in self.settings]), out)
+        self._quick = None if self.settings else self._device_kernel.quick[1]
+        return result
+
+    def kernel_for(self, arrays: Any) -> Callable:
+        """``Op.kernel_for``; where a GPU is used, what launches without Python, and leaves the rest."""
+        if self._quick is not None and device_code.enabled and type(arrays) is tuple:
+            return self._quick
+        return Op.kernel_for(self, arrays)
+
+    def _beyond_quick(self, *arrays: Any, **settings: Any) -> Any:
+        return Op.kernel_for(self, arrays)(*arrays, **settings)
 
     def _kernel(self, xp: Any, *arrays: Any, **settings: Any) -> Any:
         function = self._functions.get(xp)

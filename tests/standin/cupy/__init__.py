@@ -182,6 +182,8 @@ def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
 class _Memory:
     """A pointer into the memory of an array; ``pointer + bytes`` is another."""
 
+    __slots__ = ("owner", "device_id", "ptr", "root", "mem")
+
     def __init__(self, array: _np.ndarray, offset: int, owner: "ndarray") -> None:
         self.owner, self.device_id = owner, owner._device
         self.ptr = array.__array_interface__["data"][0] + offset
@@ -243,6 +245,7 @@ class ndarray:
     nbytes = property(lambda self: self._a.nbytes)
     strides = property(lambda self: self._a.strides)
     flags = property(lambda self: _Flags(self._a))
+    _c_contiguous = property(lambda self: self._a.flags.c_contiguous)
     data = property(lambda self: _Memory(self._a, 0, self))
     device = property(lambda self: Device(self._device))
     base = property(lambda self: self._parent)
@@ -672,6 +675,7 @@ lib = types.SimpleNamespace(
 
 cuda = types.SimpleNamespace(
     Device=Device,
+    MemoryPointer=_Memory,
     Stream=_streams.Stream,
     Event=_streams.Event,
     get_elapsed_time=_streams.elapsed,

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import types
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,8 @@ class Kernel:
         n = getattr(module.library, f"cuda_on_cpu_sizes_{module.prefix}{name}")(sizes)
         self.sizes = list(sizes[:n])
         self.barriers = 2 if module.cooperative else int(bool(_BARRIERS.search(module.code)))
+        self._handle = _Handle(ctypes.cast(self.run, ctypes.c_void_p), self.barriers)
+        self.kernel = types.SimpleNamespace(ptr=ctypes.addressof(self._handle))  # what CuPy hands the driver
 
     def __call__(
         self, grid: tuple, block: tuple, args: Any, *, shared_mem: int = 0, stream: Any = None
@@ -201,6 +204,24 @@ class Kernel:
         if a is None:
             return np.zeros(1, np.uintp)
         raise TypeError(f"{self.name}: unsupported type {type(a)}")
+
+
+class _Handle(ctypes.Structure):
+    _fields_ = [("run", ctypes.c_void_p), ("barriers", ctypes.c_int)]
+
+
+def driver() -> Any:
+    """A library with the driver's functions for launches (driver.c), and the path of it."""
+    engine()
+    text = (HERE / "driver.c").read_text()
+    key = hashlib.sha1(text.encode()).hexdigest()
+    so = _cache() / f"driver-{key}.so"
+    if not so.exists():
+        with tempfile.TemporaryDirectory(dir=_cache()) as folder:
+            flags = ["-x", "c", "-O1", "-fPIC", "-shared"]
+            subprocess.run([COMPILER, *flags, HERE / "driver.c", "-o", f"{folder}/it.so"], check=True)
+            os.replace(f"{folder}/it.so", so)
+    return ctypes.CDLL(str(so), ctypes.RTLD_GLOBAL), str(so)
 
 
 class _Guard:
