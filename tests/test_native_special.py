@@ -39,6 +39,20 @@ def test_the_same_numbers(name, dtype):
         np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance)
 
 
+@pytest.mark.parametrize("name", ["lgamma", "polygamma", "erfinv", "ndtri"])
+def test_numbers_of_32_bits_are_those_of_64_rounded(name):
+    """By vectors of double precision, to the last digit, also where the function is nearly 0."""
+    function, rng = getattr(_native.module, f"special_{name}"), np.random.default_rng(2)
+    near = [c + rng.standard_normal(500) * 10.0 ** -k for c in (1, 2, 1.4616, -2.457) for k in (2, 4, 6)]
+    for size in (1, 7, 30001):
+        x = np.concatenate([*near, rng.standard_normal(size), np.exp(rng.uniform(-80, 80, size)), EDGES])
+        x = x[:size].astype(np.float32)
+        found, wanted = function(x), function(x.astype(np.float64))
+        with np.errstate(over="ignore"):
+            np.testing.assert_array_max_ulp(found, wanted.astype(np.float32), 1)
+        np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_what_it_leaves_to_the_formulas(name):
     function = getattr(_native.module, f"special_{name}")
