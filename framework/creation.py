@@ -3,6 +3,7 @@
 import inspect
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from .tensor import Tensor, made, wrap
 
 def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     shape = size_args(size, name)
-    if any(s < 0 for s in shape):
+    if shape and min(shape) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {list(shape)}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     target = as_device(device)
@@ -36,10 +37,11 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
                 array = np.full(shape, unused, kind.numpy)
             elif fill is None:
                 array = np.empty(shape, kind.numpy)
-            elif fill == 0 and not _is_negative(fill):
+            elif type(fill) is int and fill == 0 or fill == 0 and not _is_negative(fill):
                 array = np.zeros(shape, kind.numpy)
             else:
-                array = quietly(np.full, shape, _held(fill, kind.numpy), kind.numpy)
+                array = np.empty(shape, kind.numpy)
+                quietly(array.fill, _held(fill, kind.numpy))
         except OverflowError as error:
             raise readable(error, name) from None
     else:
@@ -156,6 +158,16 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     return _filled("full", (size,), fill_value, kind, device, requires_grad)
 
 
+def _alike(x: Any, others: tuple, make: Callable, *fill: Any) -> Tensor | None:
+    """What NumPy's ``make`` gives in the shape and dtype of a plain tensor, if no other argument is given."""
+    if type(x) is not Tensor or any(others):
+        return None
+    array = x._array
+    if type(array) is not np.ndarray or array.dtype.kind not in "fiub" or not array.flags.c_contiguous:
+        return None
+    return made(make.__name__, make(array.shape, array.dtype), *fill)
+
+
 def _source(x: Tensor) -> Tensor:
     if not isinstance(x, Tensor):
         raise TypeError(f"wanted a Tensor to take the shape and dtype from, got {type(x).__name__}")
@@ -181,6 +193,9 @@ def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), np.zeros, 0)
+    if alike is not None:
+        return alike
     if is_sparse(input):
         return sparse().zeros_like(input, dtype, device, requires_grad)
     return _made_like(zeros, _source(input), dtype, device, requires_grad, memory_format)
@@ -194,6 +209,9 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), np.ones, 1)
+    if alike is not None:
+        return alike
     if is_sparse(input):
         return sparse().filled_like(input, 1, dtype, device, requires_grad, "ones_like")
     return _made_like(ones, _source(input), dtype, device, requires_grad, memory_format)
@@ -238,6 +256,11 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     >>> fw.arange(1, 7, 2)
     tensor([1, 3, 5])
     """
+    if type(start) is int and dtype is None and device is None and not requires_grad \
+            and type(step) is int and step > 0 and as_device(None).type == "cpu":  # the usual calls
+        low, high = (0, start) if end is None else (start, end)
+        if type(high) is int and high >= low:
+            return made("arange", np.arange(low, high, step), low, high, step)
     start, end, step = _number(start), _number(end), _number(step)
     if end is None:
         start, end = None, start

@@ -347,6 +347,28 @@ def _source(device: Device, generator: Generator | None) -> Generator:
     return generator
 
 
+def drawn_at_once(function: str, shape: tuple[int, ...], *settings: Any) -> Any:
+    """What a native function draws of this thread's default generator on the CPU, by the shortest way.
+
+    None where there is no extension, or numbers are drawn for a batch, or NumPy has the generator's state.
+    """
+    draw = getattr(_native.module, function, None)
+    if draw is None or state.batches:
+        return None
+    source = _own.generator or default_generator
+    with source._lock:
+        words = source._words
+        if words is None:
+            if source._source is not None:
+                return None
+            words = source._state()
+        array = draw(words, shape, *settings)
+        if array is NotImplemented:
+            return None
+        source._words = words
+    return array
+
+
 def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
                   generator: Generator | None = None, *, host: bool = False) -> Any:
     """An array of numbers uniform in [0, 1): 1 never occurs, in any dtype.

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .. import _native
 from ..config.listing import own as _own
 from ..creation import empty
 from ..errors import LayoutError, kind_of
@@ -50,6 +51,10 @@ class Parameter(Tensor):
 
     def __repr__(self) -> str:
         return f"Parameter containing:\n{super().__repr__()}"
+
+
+if hasattr(_native.module, "set_up_parameters"):
+    _native.module.set_up_parameters(Parameter)
 
 
 class Buffer(Tensor):

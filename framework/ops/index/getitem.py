@@ -24,7 +24,7 @@ from ..record.into import guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
-from ..shape.slices import slice_op, take_slice
+from ..shape.slices import slice_op, sliced, take_slice
 from ..shape.view import take_shape
 from ..write.inplace import fill_op, fitted, overwrite, store
 from .index import (
@@ -91,6 +91,9 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     (tensor([1, 2]), tensor([[2, 0],
             [5, 3]]), tensor([4, 5]))
     """
+    out = sliced(input, key, slice_op)
+    if out is not NotImplemented:
+        return out
     if type(key) is int or type(key) is slice and _plain(key):
         return take_slice(input, (key,))
     basic = _basic(key)

@@ -21,6 +21,7 @@ from ...quiet import readable
 from ...sparse_door import sparse
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
+from ..record import short_roads
 from ..record.args import is_foreign
 from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
@@ -28,7 +29,6 @@ from ..record.op import Meta, Op
 from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, road
 from ..record.rounded import is_rounded
-from ..record.short_roads import pair, single
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from ..shape.complex_parts import real_op
@@ -39,6 +39,9 @@ from .words import OPS_BY_NAME, all_finite
 
 OPS_BY_NAME["real"] = real_op  # a view, and a word of the rules all the same
 ndarray = np.ndarray
+single, pair = short_roads.single, short_roads.pair
+if hasattr(_native.module, "short_road"):
+    single, pair = _native.module.short_road(single), _native.module.short_road(pair)
 _NO_SETTINGS: dict = {}
 _WEAK = (float, int)  # Python numbers that take the dtype of a floating array
 _NO_OPERANDS = frozenset((type(None), str, bytes, list, tuple, dict, set))  # none of them knows of tensors
@@ -335,6 +338,10 @@ class Elementwise(Op):
                 total = folding(each)("sum", summed_dims(g.shape, shapes[i]), keepdim, 0, *arguments)
                 grads[i] = each(*arguments) if total is NotImplemented else total
         return _summed(grads, shapes)
+
+
+if hasattr(_native.module, "set_up_elementwise"):  # ``run`` in C++, which calls this one for what is unusual
+    _native.module.set_up_elementwise(Elementwise)
 
 
 def _summed(grads: Any, shapes: tuple) -> list:

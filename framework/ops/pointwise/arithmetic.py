@@ -82,7 +82,11 @@ def _refuse_zero(op: Elementwise) -> None:
 
     def checked(x: Any, y: Any, **settings: Any) -> Any:
         nonlocal ready
-        if (y if type(y) is np.ndarray else x).dtype.kind in "iub" and not np.all(y):
+        if type(y) is np.ndarray:
+            fails = y.dtype.kind in "iub" and not y.all()
+        else:
+            fails = not y and x.dtype.kind in "iub"
+        if fails:
             raise DivisionError(f"{op.name}: a whole number divided by 0 has no value; convert the tensors "
                                 f"first, e.g. input.float()")
         if ready is None:
@@ -157,6 +161,7 @@ def _with_alpha(op: Elementwise, sign: int) -> Callable:
             return op, (input, other), {}
         scaled = plus_times, (input, other), {"alpha": sign * alpha}
         return scaled if _floating(alpha, input, other) else None
+    call.as_it_comes = True  # type: ignore[attr-defined]  # of two operands without alpha
     return call
 
 

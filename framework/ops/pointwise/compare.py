@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ... import _native
 from ...dtypes import bool_
 from ...errors import ShapeError
 from ...sparse_door import is_sparse, sparse
@@ -109,6 +110,9 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
     return bool(isclose(input, other, rtol, atol, equal_nan).all())  # type: ignore[attr-defined]
 
 
+_equal = getattr(_native.module, "tensors_equal", lambda *args: NotImplemented)
+
+
 @public(method=True)
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and the same elements.
@@ -116,6 +120,9 @@ def equal(input: Tensor, other: Tensor) -> bool:
     >>> fw.equal(fw.tensor([1, 2]), fw.tensor([1, 2]))
     True
     """
+    found = _equal(input, other)
+    if found is not NotImplemented:
+        return found
     tensor_arg(input, "equal"), tensor_arg(other, "equal", "other")
     if is_sparse(input) or is_sparse(other):
         return sparse().equal(input, other)

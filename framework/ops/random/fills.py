@@ -10,11 +10,11 @@ from ...backends import move
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
-from ...random import Generator, integers_array, normal_array, uniform_array
+from ...random import Generator, drawn_at_once, integers_array, normal_array, uniform_array
 from ...tensor import Tensor, bump, wrap
 from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
-from ..record.into import guard
+from ..record.into import guard, native_into
 from ..record.public import public
 from ..write.inplace import store, write
 from .draws import _coin
@@ -32,6 +32,28 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
         return write(x, wrap(array), name)
     store(x, Ellipsis, array, name)  # no interceptor, and no graph
     return x
+
+
+_NUMBERS = (int, float)
+_put_into = native_into("put")
+
+
+def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float) -> bool:
+    """Whether ``x``, a plain tensor in no graph, was filled with ``low + factor * draw`` the shortest way."""
+    if type(x) is not Tensor or x._node is not None:
+        return False
+    array = x._array
+    if type(array) is not np.ndarray or array.dtype.char not in "fd" or not array.size or quiet.run is None \
+            or not array.flags.writeable or x._more is not None:
+        return False
+    drawn = drawn_at_once(function, array.shape, array.dtype.char == "d")
+    if drawn is None:
+        return False
+    if factor != 1:
+        drawn *= factor
+    if low != 0:
+        drawn += low
+    return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 
 _NARROWEST = float(np.finfo(np.float16).max)  # what every floating dtype holds
@@ -64,6 +86,9 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     >>> fw.zeros(2).uniform_(3.0, 3.0)
     tensor([3., 3.])
     """
+    if low == 0 and high == 1 and generator is None and not bounds \
+            and _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
+        return input
     low, high = _bounds(low, high, bounds, "uniform_")
     if tensor_arg(input, "uniform_").is_complex():
         uniform_(view_as_real(input), low, high, generator=generator)
@@ -103,6 +128,10 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
     >>> fw.zeros(2).normal_(3.0, 0.0)
     tensor([3., 3.])
     """
+    if generator is None and type(mean) in _NUMBERS and type(std) in _NUMBERS and 0 <= std < 1e30 \
+            and -1e30 < mean < 1e30 and _filled_at_once(
+                input, "normal_", "philox_normal", mean, std):
+        return input
     floating(input, "normal_")
     if not std >= 0:
         raise ValueError(f"normal_: std must not be negative, got {std}")

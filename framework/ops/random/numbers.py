@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from ...device import Device, as_device
-from ...dtypes import DType, as_dtype, get_default_dtype, int64
+from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...memory_formats import MemoryFormat
-from ...random import Generator, integers_array, normal_array, permutation_array, uniform_array
+from ...random import Generator, drawn_at_once, integers_array, normal_array, permutation_array, uniform_array
 from ...tensor import Tensor, made
 from ..convert.memory_format import made_like
 from ..record.args import size_args, tensor_arg
@@ -23,7 +23,7 @@ from ..record.public import check_out, public
 
 def _sizes(size: tuple, op: str) -> tuple[int, ...]:
     shape = size_args(size, op)
-    if any(s < 0 for s in shape):
+    if shape and min(shape) < 0:
         raise ShapeError(f"{op}: sizes must not be negative, got {list(shape)}")
     return shape
 
@@ -42,6 +42,14 @@ def _place(device: Any) -> Device:
 def _finish(array: Any, op: str, out: Tensor | None, requires_grad: bool) -> Tensor:
     result = made(op, array)
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, op)
+
+
+def _at_once(function: str, op: str, size: tuple, given: tuple) -> Tensor | None:
+    """A tensor of the usual call: float32 on the CPU, nothing but the size said."""
+    if any(given) or get_default_dtype() is not float32 or as_device(None).type != "cpu":
+        return None
+    array = drawn_at_once(function, _sizes(size, op), False)
+    return None if array is None else made(op, array)
 
 
 def _kind_and_place(dtype: Any, device: Any, out: Tensor | None) -> tuple[Any, Device]:
@@ -65,6 +73,10 @@ def rand(*size: Any, generator: Generator | None = None, out: Tensor | None = No
     >>> fw.rand(2, 3).shape
     (2, 3)
     """
+    given = generator, dtype, device, requires_grad, out is not None
+    at_once = _at_once("philox_uniform", "rand", size, given)
+    if at_once is not None:
+        return at_once
     dtype, place = _kind_and_place(dtype, device, out)
     array = uniform_array(_sizes(size, "rand"), _float_kind(dtype, "rand").numpy, place, generator)
     return _finish(array, "rand", out, requires_grad)
@@ -80,6 +92,10 @@ def randn(*size: Any, generator: Generator | None = None, out: Tensor | None = N
     >>> fw.randn((2, 3), dtype=fw.float64).dtype
     framework.float64
     """
+    given = generator, dtype, device, requires_grad, out is not None
+    at_once = _at_once("philox_normal", "randn", size, given)
+    if at_once is not None:
+        return at_once
     dtype, place = _kind_and_place(dtype, device, out)
     array = normal_array(_sizes(size, "randn"), _float_kind(dtype, "randn").numpy, place, generator)
     return _finish(array, "randn", out, requires_grad)

@@ -6,10 +6,15 @@ new place in the graph.
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ... import _native
+from ...autograd.mode import state
+from ...node import Node
+from ...quiet import quiet
 from ...tensor import More, Tensor, counter_of
 from .batched import Batched
 
@@ -39,7 +44,28 @@ def link(x: Tensor, view: Tensor, op: Any, settings: dict) -> None:
         refs = source.views = []
     refs.append(weakref.ref(view))  # the base knows its views, weakly, and forgets the dead ones now and then
     if len(refs) >= _PRUNE_FROM and not len(refs) & (len(refs) - 1):
-        refs[:] = [ref for ref in refs if ref() is not None]
+        _prune(refs)
+
+
+def _prune(refs: list[weakref.ref]) -> None:
+    refs[:] = [ref for ref in refs if ref() is not None]
+
+
+if hasattr(_native.module, "set_up_views"):
+    _native.module.set_up_tensors(Tensor, quiet, state)
+    _native.module.set_up_views(More, Node, _prune)
+
+
+def view_maker(name: str) -> Callable:
+    """The native function that takes a tensor, the arguments of a kind of view as they came, and its record.
+
+    It gives the view, or NotImplemented where that takes more: an interceptor, a copy, wrong arguments.
+    """
+    return getattr(_native.module, f"view_{name}", _declined)
+
+
+def _declined(*args: Any) -> Any:
+    return NotImplemented
 
 
 def _shares(a: Any, b: Any) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...autograd.mode import state
 from ...backends import array_module
 from ...errors import AutogradError
@@ -18,6 +19,15 @@ from .short_roads import road_into
 
 _NUMBERS = (float, int)
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
+
+
+def native_into(name: str) -> Callable:
+    """The native function that writes into a tensor outside the graph and returns it; it does nothing, and
+    gives NotImplemented, where anything is unusual."""
+    return getattr(_native.module, f"into_{name}", lambda *args: NotImplemented)
+
+
+call_into = native_into("call")
 
 
 def guard(x: Tensor, name: str) -> None:
@@ -55,6 +65,8 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
 
     It does where nothing is recorded and nothing promoted.
     """
+    if run is None and call_into(call[0], x, call[1], call[2], call[0].writes, name) is x:
+        return True
     if x._node is not None and state.enabled or x._more is not None and _base_is_recorded(x):
         return False
     op, inputs, settings = call

@@ -17,20 +17,21 @@ from typing import Any
 
 import numpy as np
 
-from ... import backends, dtypes
+from ... import _native, backends, dtypes
 from ...autograd.forward import track
 from ...autograd.mode import masked_walks, state
 from ...backends import cuda
 from ...backends import meta as shapes
 from ...backends.native import native_or
 from ...errors import AutogradError, DeviceError, LayoutError, kind_of
-from ...node import GraphOp, Node, Pick
+from ...node import GraphOp, Node, Pick, PlainNode
 from ...quiet import quiet
 from ...sparse_door import sparse
-from ...tensor import Tensor, counter_of, wrap
+from ...tensor import Tensor, as_array, counter_of, wrap
+from .aliases import link_view
 from .batched import PutOff, any_batched, batched_call, known
 from .meta import Meta as Meta
-from .road import NEVER, NUMBERS, road
+from .road import NEVER, NUMBERS, Declined, _finish_many, after, road, row_major
 from .rounded import in_bfloat16, in_float32, is_numpy, is_rounded, native_or_wide, rounded_or, widen
 
 ndarray = np.ndarray
@@ -448,3 +449,15 @@ def _common_device(op: Any, arrays: Iterable) -> Any:
         if device is None and hasattr(a, "device") and not isinstance(a, np.generic):
             device = a.device
     return device if device is not None else backends.cuda.cupy().cuda.Device()
+
+
+def _resumed(op: Op, inputs: tuple, arrays: tuple, out: Any, settings: dict, recorded: bool) -> Any:
+    """``road`` of a call whose kernel has run."""
+    return road(op, inputs, arrays, settings, recorded, lambda *args, **kwargs: out)
+
+
+if hasattr(_native.module, "set_up_road"):  # ``run`` in C++, which calls this one for all that is unusual
+    _native.module.set_up_road(Op, {
+        "run": Op.run, "after": after, "finish_many": _finish_many, "as_array": as_array,
+        "row_major": row_major, "track": track, "link_view": link_view, "Declined": Declined,
+        "PlainNode": PlainNode, "resumed": _resumed})

@@ -116,7 +116,7 @@ def with_out(function: Callable[..., T], name: str | None = None,
     def call(*args: Any, out: Any = None, **settings: Any) -> Any:
         if out is None:
             try:
-                return direct(*args, **settings)
+                return direct(*args, **settings) if settings else direct(*args)
             except TypeError:
                 if names.keys().isdisjoint(settings):
                     if (asked := asked_late(call, args, settings)) is not NotImplemented:
@@ -188,7 +188,7 @@ def by_keyword(function: Callable[..., T], also: str = "", numpy: bool = False) 
     @wraps(function)
     def call(*args: Any, **settings: Any) -> Any:
         try:
-            return function(*args, **settings)
+            return function(*args, **settings) if settings else function(*args)
         except TypeError:
             if names.keys().isdisjoint(settings):
                 if (asked := asked_late(call, args, settings)) is not NotImplemented:

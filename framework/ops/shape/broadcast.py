@@ -6,10 +6,13 @@ from typing import Any
 from ...dtypes import FLOAT, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..record.aliases import view_maker
 from ..record.args import size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+
+_expanded = view_maker("expanded")
 
 
 def broadcast_shape(shapes: Any, op: str) -> tuple[int, ...]:
@@ -86,6 +89,9 @@ def _expand_method(input: Tensor, *size: Any) -> Tensor:
     tensor([[1., 1., 1.],
             [2., 2., 2.]])
     """
+    out = _expanded(input, size, expand)
+    if out is not NotImplemented:
+        return out
     wanted = size_args(size, "expand")
     tensor_arg(input, "expand")
     if -1 in wanted:
@@ -106,7 +112,8 @@ def broadcast_to(input: Tensor, size: Any) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
-    return _expand_method(input, size)
+    out = _expanded(input, (size,), expand)
+    return _expand_method(input, size) if out is NotImplemented else out
 
 
 @public("", method=True, op=sum_to)

@@ -10,12 +10,15 @@ from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, made
 from ..convert.cast import cast
+from ..record.aliases import view_maker
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import along, call, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from .broadcast import sum_to
 from .view import take_shape
+
+_diagonal_of = view_maker("diagonal")
 
 
 def batch_put_diagonal(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
@@ -65,6 +68,9 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     >>> fw.diagonal(fw.arange(9).view(3, 3))
     tensor([0, 4, 8])
     """
+    out = _diagonal_of(input, offset, dim1, dim2, diagonal_op)
+    if out is not NotImplemented:
+        return out
     ndim = tensor_arg(input, "diagonal").ndim
     dims = one_dim(dim1, ndim, "diagonal", "dim1"), one_dim(dim2, ndim, "diagonal", "dim2")
     if dims[0] == dims[1] or ndim < 2:

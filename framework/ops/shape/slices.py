@@ -6,11 +6,14 @@ import numpy as np
 
 from ...quiet import quiet
 from ...tensor import Tensor
+from ..record.aliases import view_maker
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.short_roads import seen_anew
+
+sliced, _selected, _narrowed = view_maker("sliced"), view_maker("selected"), view_maker("narrowed")
 
 
 @on_tensors()
@@ -76,6 +79,9 @@ def grown(x: Tensor, more: list[int]) -> Tensor:
 
 def take_slice(x: Tensor, key: tuple) -> Tensor:
     """``slice_op.run(x, key=key)`` by a shorter way: slices are the most frequent of all calls."""
+    seen = sliced(x, key, slice_op)
+    if seen is not NotImplemented:
+        return seen
     array = x._array
     if type(array) is not np.ndarray or quiet.run is None:
         return slice_op.run(x, key=key)
@@ -102,6 +108,9 @@ def select(input: Tensor, dim: int, index: int) -> Tensor:
     >>> fw.select(fw.tensor([[1, 2], [3, 4]]), 1, 0)
     tensor([1, 3])
     """
+    out = _selected(input, dim, index, slice_op)
+    if out is not NotImplemented:
+        return out
     at = one_dim(dim, tensor_arg(input, "select").ndim, "select")
     size = input.shape[at] if input.ndim else 0
     if not -size <= index < size:
@@ -116,6 +125,9 @@ def narrow(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     >>> fw.narrow(fw.arange(5), 0, 1, 3)
     tensor([1, 2, 3])
     """
+    out = _narrowed(input, dim, start, length, slice_op)
+    if out is not NotImplemented:
+        return out
     at = one_dim(dim, tensor_arg(input, "narrow").ndim, "narrow")
     size = input.shape[at] if input.ndim else 0
     begin = int(start) + size if start < 0 else int(start)

@@ -10,12 +10,15 @@ from ...errors import ShapeError
 from ...node import GraphOp, Node, Pick
 from ...seam import OP, Event, intercepted
 from ...tensor import Tensor, wrap
+from ..record.aliases import view_maker
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import PutOff
 from ..record.meta import Meta
 from ..record.public import public
 from .join import cat_op, stack_op
-from .slices import slice_along
+from .slices import slice_along, slice_op
+
+_pieces_of, _chunks_of = view_maker("pieces"), view_maker("chunks")
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:
@@ -134,6 +137,10 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     >>> fw.split(fw.arange(5), [1, 4])
     (tensor([0]), tensor([1, 2, 3, 4]))
     """
+    if type(split_size_or_sections) is int and split_size_or_sections > 0:
+        out = _pieces_of(tensor, dim, split_size_or_sections, slice_op)
+        if out is not NotImplemented:
+            return out
     at = _dim_of(tensor, dim, "split")
     if isinstance(split_size_or_sections, (tuple, list)):
         return _by_sizes(tensor, split_size_or_sections, at, "split")
@@ -170,6 +177,9 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     >>> fw.chunk(fw.arange(5), 2)
     (tensor([0, 1, 2]), tensor([3, 4]))
     """
+    out = _chunks_of(input, dim, chunks, slice_op)
+    if out is not NotImplemented:
+        return out
     at = _dim_of(input, dim, "chunk")
     if chunks <= 0:
         raise ValueError(f"chunk: chunks must be positive, got {chunks}")
@@ -260,6 +270,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     >>> fw.unbind(fw.tensor([[1, 2], [3, 4]]), 1)
     (tensor([1, 3]), tensor([2, 4]))
     """
+    out = _pieces_of(input, dim, 0, slice_op)
+    if out is not NotImplemented:
+        return out
     at = _dim_of(input, dim, "unbind")
     return _cut(input, at, range(input.shape[at]), stack_op)
 
@@ -267,6 +280,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 @public("", method="__iter__", name="__iter__")
 def _iterate(input: Tensor) -> Iterator[Tensor]:
     """The positions along dimension 0, as views."""
+    out = _pieces_of(input, 0, 0, slice_op)
+    if out is not NotImplemented:
+        return iter(out)
     if input.ndim == 0:
         raise TypeError("iteration over a tensor of 0 dimensions; use .item()")
     return iter(_cut(input, 0, range(input.shape[0]), stack_op))

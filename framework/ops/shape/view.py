@@ -11,10 +11,12 @@ from ...dtypes import DType
 from ...errors import LayoutError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, counter_of, wrap
+from ..record.aliases import view_maker
 from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..record.short_roads import seen_anew
 
 # the rules for batches: the same on the dimensions behind the batch
@@ -31,6 +33,11 @@ def batch_permute(op: Op, size: int, arrays: list, batched: tuple, settings: dic
     """Of permute."""
     ndim = arrays[0].ndim - 1
     return call(op, arrays[0], dims=(0, *[d % ndim + 1 for d in settings["dims"]]))
+
+
+_shaped, _permuted, _transposed = view_maker("shaped"), view_maker("permuted"), view_maker("transposed")
+_reversed, _flattened = view_maker("reversed"), view_maker("flattened")
+_unsqueezed, _squeezed = view_maker("unsqueezed"), view_maker("squeezed")
 
 
 def _strided(x: np.ndarray, shape: Any, strides: Any, offset: int, writeable: bool) -> Any:
@@ -99,6 +106,9 @@ def reshape(input: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
+    out = _shaped(input, shape, reshape_op)
+    if out is not NotImplemented:
+        return out
     return _reshaped(tensor_arg(input, "reshape"), size_args(shape, "reshape", "shape"))
 
 
@@ -110,6 +120,9 @@ def _reshaped(input: Tensor, sizes: tuple[int, ...]) -> Tensor:
 
 def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """``reshape_op.run(x, shape=shape)`` by a shorter way, for arrays that need no copy."""
+    out = _shaped(x, shape, reshape_op)
+    if out is not NotImplemented:
+        return out
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None and array.flags.c_contiguous:
@@ -123,6 +136,9 @@ def take_shape(x: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 def take_order(x: Tensor, dims: tuple[int, ...]) -> Tensor:
     """``permute_op.run(x, dims=dims)`` by a shorter way."""
+    out = _permuted(x, dims, permute_op)
+    if out is not NotImplemented:
+        return out
     try:
         array = x._array
         if type(array) is np.ndarray and quiet.run is not None:
@@ -144,6 +160,9 @@ def view(input: Tensor, *size: Any) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
+    out = _shaped(input, size, reshape_op)
+    if out is not NotImplemented:
+        return out
     if len(size) == 1 and isinstance(size[0], DType):
         if size[0] is not input.dtype:
             out = wrap(input._array.view(size[0].numpy))
@@ -169,7 +188,8 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    return view(input, other.shape)
+    out = _shaped(input, other.shape, reshape_op)
+    return view(input, other.shape) if out is NotImplemented else out
 
 
 @public("", method=True)
@@ -180,7 +200,8 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     tensor([[0, 1],
             [2, 3]])
     """
-    return reshape(input, other.shape)
+    out = _shaped(input, other.shape, reshape_op)
+    return reshape(input, other.shape) if out is NotImplemented else out
 
 
 @public("", method=True)
@@ -200,6 +221,9 @@ def permute(input: Tensor, *dims: Any) -> Tensor:
     >>> fw.permute(fw.ones(2, 3, 4), (2, 0, 1)).shape
     (4, 2, 3)
     """
+    out = _permuted(input, dims, permute_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "permute")
     ndim = input.ndim
     order = tuple([one_dim(d, ndim, "permute", "dims") for d in size_args(dims, "permute", "dims")])
@@ -216,6 +240,9 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    out = _transposed(input, dim0, dim1, permute_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "transpose")
     ndim = input.ndim
     a, b = one_dim(dim0, ndim, "transpose", "dim0"), one_dim(dim1, ndim, "transpose", "dim1")
@@ -232,7 +259,8 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     >>> fw.swapaxes(fw.ones(2, 3), 0, 1).shape
     (3, 2)
     """
-    return transpose(input, axis0, axis1)
+    out = _transposed(input, axis0, axis1, permute_op)
+    return transpose(input, axis0, axis1) if out is NotImplemented else out
 
 
 @public(method=True, deferred=True)
@@ -243,6 +271,9 @@ def t(input: Tensor) -> Tensor:
     tensor([[1, 3],
             [2, 4]])
     """
+    out = _reversed(input, 2, permute_op)
+    if out is not NotImplemented:
+        return out
     if tensor_arg(input, "t").ndim > 2:
         raise ShapeError(f"t: wanted at most 2 dimensions, got shape {list(input.shape)}; use transpose()")
     return take_order(input, tuple(range(input.ndim))[::-1])
@@ -251,12 +282,18 @@ def t(input: Tensor) -> Tensor:
 @public("", method="T", as_property=True)
 def T(input: Tensor) -> Tensor:
     """The transpose: all dimensions in reverse order."""
+    out = _reversed(input, NEVER, permute_op)
+    if out is not NotImplemented:
+        return out
     return take_order(input, tuple(range(input.ndim))[::-1])
 
 
 @public("", method="mT", as_property=True)
 def mT(input: Tensor) -> Tensor:
     """The last two dimensions swapped: the transpose of every matrix of a batch."""
+    out = _transposed(input, -2, -1, permute_op)
+    if out is not NotImplemented:
+        return out
     if input.ndim < 2:
         raise ShapeError(f"mT: wanted at least 2 dimensions, got shape {list(input.shape)}")
     return transpose(input, -2, -1)
@@ -290,6 +327,9 @@ def unsqueeze(input: Tensor, dim: int) -> Tensor:
     >>> fw.unsqueeze(fw.ones(3), 0).shape
     (1, 3)
     """
+    out = _unsqueezed(input, dim, reshape_op)
+    if out is not NotImplemented:
+        return out
     shape = tuple(tensor_arg(input, "unsqueeze").shape)
     at = one_dim(dim, len(shape) + 1, "unsqueeze")
     return take_shape(input, (*shape[:at], 1, *shape[at:]))
@@ -302,6 +342,9 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     >>> fw.squeeze(fw.ones(1, 3, 1)).shape
     (3,)
     """
+    out = _squeezed(input, dim, reshape_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "squeeze")
     shape = input.shape
     if dim is None:
@@ -317,6 +360,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     >>> fw.flatten(fw.ones(2, 3, 4), 1).shape
     (2, 12)
     """
+    out = _flattened(input, start_dim, end_dim, reshape_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "flatten")
     shape = tuple(input.shape)
     if not shape:

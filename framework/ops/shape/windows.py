@@ -6,11 +6,14 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..record.aliases import view_maker
 from ..record.args import one_dim
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
 from .view import seen_in
+
+_windows_of = view_maker("windows")
 
 
 @on_tensors()
@@ -87,6 +90,9 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     tensor([[0, 1, 2],
             [2, 3, 4]])
     """
+    out = _windows_of(input, dimension, size, step, unfold_op)
+    if out is not NotImplemented:
+        return out
     dim = one_dim(dimension, input.ndim, "unfold", "dimension")
     _unfold_infer(Meta(input.shape, input.dtype), dim=dim, size=size, step=step)
     return unfold_op.run(input, dim=dim, size=int(size), step=int(step))

@@ -32,7 +32,7 @@ from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.constants import like, raw
-from ..record.into import Call, computed_into, guard, memory_of
+from ..record.into import Call, call_into, computed_into, guard, memory_of, native_into
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.short_roads import road_into
@@ -206,6 +206,9 @@ put_view = Op("put_view", "x value", batch=batch_put_view, masks=True, kernel=_p
                    "value": lambda g, chain: _taken(g, chain)})
 
 
+_copied_into, _filled_with = native_into("copy"), native_into("fill")
+_NO_SETTINGS: dict[str, Any] = {}
+
 # -- copy_, fill_, zero_ -------------------------------------------------------------------------
 
 
@@ -290,6 +293,8 @@ def copy_(input: Tensor, other: Tensor, non_blocking: bool = False) -> Tensor:
     tensor([[1., 2.],
             [1., 2.]])
     """
+    if _copied_into(input, other, "copy_") is input:
+        return input
     tensor_arg(other, "copy_", "other")
     if other._array.shape != input._array.shape:
         _overwrite_infer(Meta(input.shape, input.dtype), other)
@@ -323,6 +328,8 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     >>> fw.zeros(2).fill_(3)
     tensor([3., 3.])
     """
+    if _filled_with(input, value, "fill_") is input:
+        return input
     value = scalar_arg(input, value, "fill_")
     if type(value) in (int, float) and _filled(input, value, "fill_"):
         return input
@@ -336,7 +343,7 @@ def zero_(input: Tensor) -> Tensor:
     >>> fw.ones(2).zero_()
     tensor([0., 0.])
     """
-    if _filled(input, 0, "zero_"):
+    if _filled_with(input, 0, "zero_") is input or _filled(input, 0, "zero_"):
         return input
     return overwrite(input, Ellipsis, 0, fill_op, (input, 0), {}, "zero_")
 
@@ -391,6 +398,18 @@ def _of_one_operand(op: Elementwise | None, name: str, form: Callable) -> Callab
     return short
 
 
+def _of_two_operands(op: Elementwise | None, name: str, form: Callable) -> Callable:
+    """``form`` of a function of two operands, likewise."""
+    writes = op.writes  # type: ignore[union-attr]
+
+    @wraps(form)
+    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if len(args) == 1 and not kwargs and call_into(op, x, (x, args[0]), _NO_SETTINGS, writes, name) is x:
+            return x
+        return form(x, *args, **kwargs)
+    return short
+
+
 def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
@@ -428,8 +447,11 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         result = function(source, *args, **kwargs)
         return result if result is NotImplemented else write(x, result, method)
 
-    if plan is not None and call is None and len(own.inputs) == 1 and not narrows:  # type: ignore[union-attr]
-        form = _of_one_operand(own, method, form)  # type: ignore[assignment]
+    if plan is not None and own is not None and not own.settings and not narrows:
+        if len(own.inputs) == 1 and call is None:
+            form = _of_one_operand(own, method, form)  # type: ignore[assignment]
+        elif len(own.inputs) == 2 and (call is None or getattr(call, "as_it_comes", False)):
+            form = _of_two_operands(own, method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form

@@ -1,0 +1,192 @@
+// Results written straight into the memory of a tensor outside the graph, and the change counted: what in-place forms try
+// first. Each answers NotImplemented, and has changed nothing, where Python is to go the whole way.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "tensors/tensors.h"
+
+namespace fw::tensors {
+namespace {
+
+PyObject *word_base, *word_site, *word_cpu, *out_name;
+constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
+constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
+
+bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
+
+// The array of `x` if it may be written to by nobody's leave: `x` is in no graph and no view, and nobody looks.
+PyArrayObject* memory_of(PyObject* x) {
+    PyArrayObject* a = array_of(x);
+    if (!a || has_node(x) || !PyArray_ISWRITEABLE(a) || PyArray_DESCR(a)->kind == 'V') return nullptr;
+    PyObject* more = slot(x, at_more);
+    if (more && more != Py_None && !asked(more, word_base).is_none()) return nullptr;
+    return a;
+}
+
+// Count a change of the memory of `x`, by `name`.
+void bump(PyObject* x, PyObject* name) {
+    PyObject*& counter = slot(x, at_counter);
+    if (!counter || counter == Py_None) {
+        nb::object made = taken(PyList_New(2));
+        PyList_SET_ITEM(made.ptr(), 0, taken(PyLong_FromLong(1)).release().ptr());
+        Py_INCREF(name);
+        PyList_SET_ITEM(made.ptr(), 1, name);
+        Py_XSETREF(counter, made.release().ptr());
+        return;
+    }
+    nb::object list = nb::borrow(counter), one = taken(PyLong_FromLong(1));
+    nb::object next = taken(PyNumber_Add(PyList_GET_ITEM(list.ptr(), 0), one.ptr()));
+    Py_INCREF(name);
+    if (PyList_SetItem(list.ptr(), 0, next.release().ptr()) < 0 || PyList_SetItem(list.ptr(), 1, name) < 0)
+        throw nb::python_error();
+}
+
+// op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
+// tensors of the dtype and the shape of x, and numbers.
+nb::object write_call(PyObject* const* args) {
+    PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
+    PyArrayObject* a = memory_of(x);
+    if (!a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) return nb::object();
+    const Py_ssize_t n = PyTuple_GET_SIZE(inputs), count = PyDict_GET_SIZE(settings);
+    if (n + count > MOST) return nb::object();
+    const char kind = PyArray_DESCR(a)->kind;
+    if (PyUnicode_FindChar(args[4], Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(args[4]), 1) < 0) return nb::object();
+    PyObject* given[MOST + 2];
+    bool whole = false;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* other = PyTuple_GET_ITEM(inputs, i);
+        if (PyArrayObject* b = array_of(other)) {
+            if (has_node(other) || PyArray_DESCR(b) != PyArray_DESCR(a) || !PyArray_SAMESHAPE(a, b)) return nb::object();
+            given[i + 1] = reinterpret_cast<PyObject*>(b);
+            whole = true;
+        } else if (kind == 'f' && is_weak(other)) {
+            given[i + 1] = other;
+        } else {
+            return nb::object();
+        }
+    }
+    const nb::object runner = asked(quiet, word_run);
+    if (!whole || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    const nb::object kernel = asked(op, word_cpu), memory = nb::borrow(reinterpret_cast<PyObject*>(a));
+    given[0] = kernel.ptr();
+    nb::object names = nb::borrow(out_name);
+    if (count) {
+        names = taken(PyTuple_New(count + 1));
+        PyObject *key, *value;
+        Py_ssize_t at = 0, i = 0;
+        while (PyDict_Next(settings, &at, &key, &value)) {
+            Py_INCREF(key);
+            PyTuple_SET_ITEM(names.ptr(), i, key);
+            given[n + 1 + i++] = value;
+        }
+        PyTuple_SET_ITEM(names.ptr(), count, nb::borrow(PyTuple_GET_ITEM(out_name, 0)).release().ptr());
+    }
+    given[n + 1 + count] = memory.ptr();
+    nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(n + 1), names.ptr()));
+    if (!out.is_valid()) {
+        const bool other_way = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_RuntimeError);
+        if (!other_way) throw nb::python_error();
+        PyErr_Clear();  // a kernel without `out`, or one that was interrupted for this call
+        return nb::object();
+    }
+    bump(x, args[5]);
+    return nb::borrow(x);
+}
+
+// The elements of another tensor of the same dtype and shape: (x, other, name)
+nb::object copy(PyObject* const* args) {
+    PyArrayObject *a = memory_of(args[0]), *b = array_of(args[1]);
+    if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
+    if (!PyArray_SAMESHAPE(a, b) || PyArray_SIZE(a) >= LARGE) return nb::object();
+    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    bump(args[0], args[2]);
+    return nb::borrow(args[0]);
+}
+
+// An array of the dtype and shape of a tensor: (x, array, name)
+nb::object put(PyObject* const* args) {
+    PyArrayObject* a = memory_of(args[0]);
+    if (!a || !PyArray_CheckExact(args[1])) return nb::object();
+    auto* b = reinterpret_cast<PyArrayObject*>(args[1]);
+    if (PyArray_DESCR(a) != PyArray_DESCR(b) || !PyArray_SAMESHAPE(a, b)) return nb::object();
+    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    bump(args[0], args[2]);
+    return nb::borrow(args[0]);
+}
+
+template <class T> bool all_equal(PyArrayObject* a, PyArrayObject* b) {
+    const T *x = static_cast<const T*>(PyArray_DATA(a)), *y = static_cast<const T*>(PyArray_DATA(b));
+    const npy_intp n = PyArray_SIZE(a);
+    constexpr npy_intp PIECE = 256;  // looked at as a whole, by vectors
+    for (npy_intp start = 0; start < n; start += PIECE) {
+        bool same = true;
+        for (npy_intp i = start; i < std::min(n, start + PIECE); ++i) same &= x[i] == y[i];
+        if (!same) return false;
+    }
+    return true;
+}
+
+// Whether two tensors of one dtype have the same shape and elements: (x, other)
+nb::object equal(PyObject* const* args) {
+    PyArrayObject *a = array_of(args[0]), *b = array_of(args[1]);
+    if (!a || !b || PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
+    if (!PyArray_SAMESHAPE(a, b)) return nb::borrow(Py_False);
+    if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(b) || PyArray_SIZE(a) >= LARGE) return nb::object();
+    bool same;
+    switch (PyArray_TYPE(a)) {
+        case NPY_FLOAT: same = all_equal<float>(a, b); break;
+        case NPY_DOUBLE: same = all_equal<double>(a, b); break;
+        case NPY_LONG: same = all_equal<long>(a, b); break;
+        case NPY_BOOL: same = all_equal<npy_bool>(a, b); break;
+        default: return nb::object();
+    }
+    return nb::borrow(same ? Py_True : Py_False);
+}
+
+// A number in every element: (x, number, name)
+nb::object fill(PyObject* const* args) {
+    PyArrayObject* a = memory_of(args[0]);
+    if (!a || !is_weak(args[1]) || PyArray_SIZE(a) >= LARGE) return nb::object();
+    if (PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE) {
+        const double number = PyFloat_AsDouble(args[1]);
+        if (PyErr_Occurred()) return PyErr_Clear(), nb::object();
+        if (std::fabs(number) > FLT_MAX && std::isfinite(number)) return nb::object();  // NumPy would warn
+    } else if (PyArray_DESCR(a)->kind != 'i' || !PyLong_CheckExact(args[1])) {
+        return nb::object();
+    }
+    if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
+    if (PyArray_FillWithScalar(a, args[1]) < 0) {
+        PyErr_Clear();
+        return nb::object();
+    }
+    bump(args[0], args[2]);
+    return nb::borrow(args[0]);
+}
+
+template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);
+    return guarded([&]() -> PyObject* {
+        nb::object made = F(args);
+        if (made.is_valid()) return made.release().ptr();
+        Py_RETURN_NOTIMPLEMENTED;
+    });
+}
+
+#define FW_INTO(name, function, args) \
+    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called<function, args>)), METH_FASTCALL, nullptr}
+PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_copy", copy, 3), FW_INTO("into_fill", fill, 3),
+                         FW_INTO("into_put", put, 3), FW_INTO("tensors_equal", equal, 2),
+                         {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+FW_BIND(m) {
+    word_base = word("base"), word_site = word("site"), word_cpu = word("cpu");
+    out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
+    if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
+}
+
+}  // namespace fw::tensors

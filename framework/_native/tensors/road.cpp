@@ -1,0 +1,291 @@
+// The road of a call (`ops/record/road.py`) for records on plain tensors: the same steps, and Python's functions where
+// anything is out of the ordinary.
+#include <algorithm>
+#include <vector>
+
+#include "tensors/tensors.h"
+
+namespace fw::tensors {
+namespace {
+
+constexpr int MOST = 24;  // inputs and settings of a call
+PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined, *plain_node,
+    *plain_elementwise, *resumed;
+PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph;
+Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from;
+
+bool is_number(PyObject* x) {
+    return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyComplex_CheckExact(x);
+}
+
+nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
+    nb::object made = taken(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        Py_INCREF(items[i]);
+        PyTuple_SET_ITEM(made.ptr(), i, items[i]);
+    }
+    return made;
+}
+
+struct Call {
+    PyObject* op;
+    PyObject* const* inputs;
+    Py_ssize_t n, count;     // inputs, settings
+    PyObject* names;         // of the settings, whose values stand behind the inputs
+    PyObject* arrays[MOST];  // kernel, arrays and settings, as they are handed on
+    bool recorded = false;
+
+    nb::object given_inputs() const { return tuple_of(inputs, n); }
+    nb::object given_arrays() const { return tuple_of(arrays + 1, n); }
+    nb::object settings() const {
+        nb::object made = taken(PyDict_New());
+        for (Py_ssize_t i = 0; i < count; ++i)
+            if (PyDict_SetItem(made.ptr(), PyTuple_GET_ITEM(names, i), inputs[n + i]) < 0) throw nb::python_error();
+        return made;
+    }
+};
+
+nb::object call(PyObject* f, std::initializer_list<PyObject*> args) {
+    return taken(PyObject_Vectorcall(f, args.begin(), args.size(), nullptr));
+}
+
+// What the kernel's failure means: another result, or an error that says it.
+nb::object recovered(PyObject* op, nb::object inputs, nb::object arrays, nb::object settings) {
+    if (!PyErr_ExceptionMatches(PyExc_Exception)) throw nb::python_error();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyErr_NormalizeException(&type, &value, &trace);
+    if (trace) PyException_SetTraceback(value, trace);
+    nb::object error = nb::steal(value), kind = nb::steal(type), lines = nb::steal(trace);
+    return call(after, {error.ptr(), op, inputs.ptr(), arrays.ptr(), settings.ptr()});
+}
+
+// Hang a node for the call on its result, if the thread records.
+void note(PyObject* op, nb::object inputs, nb::object arrays, nb::object settings, nb::object& result) {
+    const nb::object mode = asked(modes, word_enabled);
+    if (mode.ptr() == Py_False) return;
+    PyObject* only[] = {result.ptr()};
+    nb::object results = tuple_of(only, 1);
+    PyObject* args[] = {op, inputs.ptr(), arrays.ptr(), results.ptr(), settings.ptr()};
+    if (mode.ptr() == Py_True) {
+        nb::object node = taken(PyObject_VectorcallMethod(word_node, args, 5, nullptr));
+        Py_SETREF(slot(result.ptr(), at_node), node.release().ptr());
+    } else {
+        taken(PyObject_Vectorcall(track, args, 5, nullptr));
+    }
+}
+
+// Whether the second operand has the first one's shape, or is a number.
+bool alike(PyObject* const* arrays) {
+    if (!PyArray_CheckExact(arrays[1])) return true;
+    auto *a = reinterpret_cast<PyArrayObject*>(arrays[0]), *b = reinterpret_cast<PyArrayObject*>(arrays[1]);
+    return PyArray_SAMESHAPE(a, b);
+}
+
+nb::object outside_graph(nb::object array) {
+    nb::object made = bare_tensor(std::move(array), nb::none());
+    slot(made.ptr(), at_counter) = none();
+    slot(made.ptr(), at_more) = none();
+    return made;
+}
+
+// Several results of a call that is not recorded; null where Python is to wrap them.
+nb::object several(const Call& c, nb::handle out) {
+    if (!PyTuple_CheckExact(out.ptr()) || (c.recorded && slot(c.op, at_has_vjp) == Py_True)) return nb::object();
+    const Py_ssize_t n = PyTuple_GET_SIZE(out.ptr());
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        PyObject* a = PyTuple_GET_ITEM(out.ptr(), i);
+        if (!PyArray_CheckExact(a) || !PyArray_IS_C_CONTIGUOUS(reinterpret_cast<PyArrayObject*>(a))) return nb::object();
+    }
+    nb::object made = taken(PyTuple_New(n));
+    for (Py_ssize_t i = 0; i < n; ++i)
+        PyTuple_SET_ITEM(made.ptr(), i, outside_graph(nb::borrow(PyTuple_GET_ITEM(out.ptr(), i))).release().ptr());
+    return made;
+}
+
+// The call; null where Python is to go the whole way.
+nb::object run(Call& c) {
+    for (Py_ssize_t i = 0; i < c.n; ++i) {
+        PyObject* x = c.inputs[i];
+        if (PyArrayObject* a = array_of(x)) {
+            if (PyArray_DESCR(a)->kind == 'V') return nb::object();
+            c.arrays[i + 1] = reinterpret_cast<PyObject*>(a);
+            c.recorded = c.recorded || has_node(x);
+        } else if (is_number(x)) {
+            c.arrays[i + 1] = x;
+        } else {
+            return nb::object();
+        }
+    }
+    nb::object runner = asked(quiet, word_run);
+    if (runner.is_none()) return nb::object();
+    for (Py_ssize_t i = 0; i < c.count; ++i) c.arrays[c.n + 1 + i] = c.inputs[c.n + i];
+    nb::object kernel = asked(c.op, word_cpu);
+    c.arrays[0] = kernel.ptr();
+    nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), c.arrays, size_t(c.n + 1), c.names));
+    if (!out.is_valid()) out = recovered(c.op, c.given_inputs(), c.given_arrays(), c.settings());
+    if (!PyArray_CheckExact(out.ptr())) {
+        if (PyTuple_GET_SIZE(slot(c.op, at_outputs)) > 1) {
+            nb::object wrapped = several(c, out);
+            if (wrapped.is_valid()) return wrapped;
+            return call(finish_many, {c.op, c.given_inputs().ptr(), c.given_arrays().ptr(), out.ptr(), c.settings().ptr(),
+                                      c.recorded ? Py_True : Py_False});
+        }
+        if (out.ptr() == Py_NotImplemented) {
+            PyErr_SetNone(declined);
+            throw nb::python_error();
+        }
+        out = call(as_array, {out.ptr()});
+        if (!PyArray_CheckExact(out.ptr()))  // another device's
+            return call(resumed, {c.op, c.given_inputs().ptr(), c.given_arrays().ptr(), out.ptr(), c.settings().ptr(),
+                                  c.recorded ? Py_True : Py_False});
+    }
+    const bool bare = slot(c.op, at_bare) == Py_True;
+    auto* array = reinterpret_cast<PyArrayObject*>(out.ptr());
+    if (!bare && !PyArray_IS_C_CONTIGUOUS(array)) {
+        if (PyArray_NDIM(array) >= PyLong_AsLong(slot(c.op, at_loose_from))) out = call(row_major, {out.ptr()});
+    }
+    const char kind = PyArray_DESCR(reinterpret_cast<PyArrayObject*>(out.ptr()))->kind;
+    nb::object result = outside_graph(std::move(out));
+    if (c.recorded && (kind == 'f' || kind == 'c' || kind == 'V') && slot(c.op, at_has_vjp) == Py_True)
+        note(c.op, c.given_inputs(), c.given_arrays(), c.settings(), result);
+    if (!bare && slot(c.op, at_view) != Py_False)
+        call(link_view, {c.inputs[0], result.ptr(), c.op, c.settings().ptr()});
+    return result;
+}
+
+// Python's function in place of this one, with the arguments as they came.
+PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    const size_t count = size_t(n + (names ? PyTuple_GET_SIZE(names) : 0));
+    std::vector<PyObject*> all(count + 1);
+    all[0] = self;
+    std::copy(args, args + count, all.begin() + 1);
+    return PyObject_Vectorcall(f, all.data(), size_t(n + 1), names);
+}
+// `Op.run`
+PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    return guarded([&]() -> PyObject* {
+        const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+        if (n && n + count < MOST) {
+            Call c{op, args, n, count, names};
+            nb::object result = run(c);
+            if (result.is_valid()) return result.release().ptr();
+        }
+        return by_python(plain_run, op, args, n, names);
+    });
+}
+
+// `Elementwise.run`: where nothing is to be promoted, that is for tensors of one dtype that the record computes in, and
+// Python's floats among floating ones.
+PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    return guarded([&]() -> PyObject* {
+        const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
+        PyArray_Descr* dtype = nullptr;
+        bool numbers = false, ready = n && n + count < MOST;
+        Py_ssize_t free = 0;  // a condition takes no part
+        if (n == 3 && ready && array_of(args[0])) {
+            nb::object result = asked(op, word_result);
+            free = PyUnicode_CompareWithASCIIString(result.ptr(), "select") == 0;
+        }
+        for (Py_ssize_t i = free; i < n && ready; ++i) {
+            if (PyArrayObject* a = array_of(args[i])) {
+                ready = !dtype || PyArray_DESCR(a) == dtype;
+                dtype = PyArray_DESCR(a);
+            } else {
+                ready = PyFloat_CheckExact(args[i]);
+                numbers = true;
+            }
+        }
+        if (ready && dtype && (!numbers || dtype->kind == 'f')) {
+            nb::object kinds = asked(op, word_kinds);
+            const Py_ssize_t length = PyUnicode_GetLength(kinds.ptr());
+            if (PyUnicode_FindChar(kinds.ptr(), Py_UCS4(dtype->kind), 0, length, 1) >= 0) {
+                Call c{op, args, n, count, names};
+                nb::object result = run(c);
+                if (result.is_valid()) return result.release().ptr();
+            }
+        }
+        return by_python(plain_elementwise, op, args, n, names);
+    });
+}
+
+PyMethodDef elementwise_run_method = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise_run)),
+                                      METH_FASTCALL | METH_KEYWORDS, "``Op.run``, which promotes the inputs first."};
+
+PyMethodDef run_method = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&op_run)),
+                          METH_FASTCALL | METH_KEYWORDS,
+                          "On tensors and numbers: compute, wrap, and record if an input requires grad."};
+
+// The tensor of an elementwise record's result. Its operands are tensors of one dtype, or the second one is a number.
+PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        const Py_ssize_t operands = (n - 2) / 2;  // op, operands, their arrays, whether it is recorded
+        PyObject *op = args[0], *const *inputs = args + 1, *const *arrays = inputs + operands;
+        nb::object runner = asked(quiet, word_run);
+        bool usual = !runner.is_none();
+        for (Py_ssize_t i = 0; i < operands; ++i) {
+            PyObject* a = arrays[i];
+            usual = usual && (PyArray_CheckExact(a) ? PyArray_DESCR(reinterpret_cast<PyArrayObject*>(a))->kind != 'V'
+                                                    : i > 0 && is_number(a));
+        }
+        if (!usual) return PyObject_Vectorcall(plain, args, size_t(n), nullptr);
+        nb::object kernel = asked(op, word_cpu);
+        PyObject* given[] = {kernel.ptr(), arrays[0], operands > 1 ? arrays[1] : nullptr};
+        nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(operands + 1), nullptr));
+        if (!out.is_valid())
+            out = recovered(op, tuple_of(inputs, operands), tuple_of(arrays, operands), taken(PyDict_New()));
+        if (!PyArray_CheckExact(out.ptr())) out = call(as_array, {out.ptr()});
+        nb::object result = outside_graph(std::move(out));
+        if (args[n - 1] != Py_True || slot(op, at_has_vjp) != Py_True) return result.release().ptr();
+        const nb::object mode = asked(modes, word_enabled);
+        if (mode.ptr() == Py_True && operands == 2 && slot(op, at_keeps_nothing) == Py_True && alike(arrays)) {
+            const bool two = arrays[1] != inputs[1];
+            nb::object first = asked(inputs[0], word_in_graph), second = two ? asked(inputs[1], word_in_graph) : nb::none();
+            nb::object edges = taken(PyTuple_Pack(2, first.ptr(), second.ptr()));
+            Py_SETREF(slot(result.ptr(), at_node), call(plain_node, {op, edges.ptr()}).release().ptr());
+        } else {
+            note(op, tuple_of(inputs, operands), tuple_of(arrays, operands), taken(PyDict_New()), result);
+        }
+        return result.release().ptr();
+    });
+}
+
+PyMethodDef elementwise_method = {"elementwise", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&elementwise)),
+                                  METH_FASTCALL, nullptr};
+
+// What the road asks of Python, by name, and the class of records, whose `run` it becomes.
+void set_up(nb::object op, nb::dict with) {
+    auto of = [&](const char* name) { return nb::object(with[name]).release().ptr(); };
+    plain_run = of("run"), after = of("after"), finish_many = of("finish_many"), as_array = of("as_array");
+    row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
+    plain_node = of("PlainNode"), resumed = of("resumed");
+    word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
+    auto* type = reinterpret_cast<PyTypeObject*>(op.ptr());
+    at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");
+    at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
+    at_loose_from = place_of(type, "loose_from");
+    nb::object run = taken(PyDescr_NewMethod(type, &run_method));
+    nb::setattr(op, "run", run);
+    nb::setattr(op, "road", run);
+}
+
+// The class of elementwise records, likewise; its `road` stays that of the others.
+void set_up_elementwise(nb::object type) {
+    word_kinds = word("kinds"), word_result = word("result");
+    plain_elementwise = nb::object(type.attr("run")).release().ptr();
+    auto* own = reinterpret_cast<PyTypeObject*>(type.ptr());
+    nb::setattr(type, "run", taken(PyDescr_NewMethod(own, &elementwise_run_method)));
+}
+
+// `single` or `pair` of `short_roads.py`, which is asked where these steps do not do.
+nb::object short_road(nb::object plain) { return taken(PyCFunction_NewEx(&elementwise_method, plain.ptr(), nullptr)); }
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("set_up_road", &set_up);
+    m.def("set_up_elementwise", &set_up_elementwise);
+    m.def("short_road", &short_road);
+}
+
+}  // namespace fw::tensors

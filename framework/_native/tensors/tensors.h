@@ -1,0 +1,56 @@
+// Tensors as C++ sees them: where their slots lie, and what is asked of a thread before a kernel may run.
+#pragma once
+
+#include "bind/array.h"
+
+namespace fw::tensors {
+
+extern PyTypeObject *tensor_type, *parameter_type;  // none until `set_up_tensors`
+extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled;
+extern Py_ssize_t at_array, at_node, at_counter, at_more;
+
+inline PyObject*& slot(PyObject* o, Py_ssize_t at) {
+    return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + at);
+}
+// The NumPy array of a plain tensor or parameter; null for other kinds, and where it has none yet.
+inline PyArrayObject* array_of(PyObject* x) {
+    if (Py_TYPE(x) != tensor_type && Py_TYPE(x) != parameter_type) return nullptr;
+    PyObject* array = slot(x, at_array);
+    if (!array || !PyArray_CheckExact(array) || !slot(x, at_node)) return nullptr;
+    return reinterpret_cast<PyArrayObject*>(array);
+}
+inline bool has_node(PyObject* x) { return slot(x, at_node) != Py_None; }
+inline nb::object taken(PyObject* made) {
+    if (!made) throw nb::python_error();
+    return nb::steal(made);
+}
+inline nb::object asked(PyObject* o, PyObject* name) { return taken(PyObject_GetAttr(o, name)); }
+// A tensor over this array, in no graph; its counter and its further things are left unset.
+inline nb::object bare_tensor(nb::object array, nb::object node) {
+    nb::object made = taken(tensor_type->tp_alloc(tensor_type, 0));
+    slot(made.ptr(), at_array) = array.release().ptr();
+    slot(made.ptr(), at_node) = node.release().ptr();
+    return made;
+}
+inline PyObject* none() {
+    Py_INCREF(Py_None);
+    return Py_None;
+}
+// What `body` gives, or null with Python's error set.
+template <class F> inline PyObject* guarded(F&& body) {
+    try {
+        return body();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+// Where a slot of a class lies.
+Py_ssize_t place_of(PyTypeObject* type, const char* name);
+PyObject* word(const char* text);  // interned, for good
+
+}  // namespace fw::tensors

@@ -1,0 +1,497 @@
+// Views of tensors from their arguments to the finished tensor: what Python does for them in a dozen steps.
+//
+// Each function takes the tensor, the arguments as they came, and the record that a view is a call of. It answers
+// NotImplemented wherever anything is out of the ordinary (another kind of tensor or array, an interceptor, wrong
+// arguments, memory that would have to be copied): Python then goes the long way, and says what is wrong. What is
+// usual in a program is declined without an exception, which costs more than the view.
+#include <algorithm>
+
+#include "tensors/tensors.h"
+
+namespace fw::tensors {
+namespace {
+
+PyObject *more_class, *node_class, *find_living, *whole;
+PyObject *word_base, *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
+    *word_size, *word_key, *word_offset, *word_dim, *word_step;
+constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
+
+void give_to(PyObject* o, PyObject* name, PyObject* value) {
+    if (PyObject_SetAttr(o, name, value) < 0) throw nb::python_error();
+}
+
+struct Declines {};  // thrown where Python goes on
+[[noreturn]] void decline() { throw Declines(); }
+nb::object declined() { return nb::object(); }  // the same as a result
+
+// A tensor that a view may be taken of here, and how its elements lie.
+struct Source {
+    PyObject* x;
+    PyArrayObject* a = nullptr;
+    bool recorded = false;
+
+    explicit Source(PyObject* given) : x(given) {
+        PyArrayObject* array = array_of(x);
+        if (!array || asked(quiet, word_run).is_none()) return;
+        if (has_node(x)) {
+            if (!asked(quiet, word_settle).is_none()) return;
+            const nb::object enabled = asked(modes, word_enabled);
+            if (enabled.ptr() != Py_True && enabled.ptr() != Py_False) return;
+            recorded = enabled.ptr() == Py_True;
+        }
+        a = array;
+    }
+    bool usable() const { return a && PyArray_SIZE(a); }
+    int ndim() const { return PyArray_NDIM(a); }
+    npy_intp size(int d) const { return PyArray_DIM(a, d); }
+    npy_intp stride(int d) const { return PyArray_STRIDE(a, d); }
+    int dim(PyObject* given, int ndim) const {
+        if (!PyLong_CheckExact(given)) decline();
+        const Py_ssize_t d = PyLong_AsSsize_t(given);
+        if (d == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+        if (d < -ndim || d >= ndim) decline();
+        return int(d < 0 ? d + ndim : d);
+    }
+    int dim(PyObject* given) const { return dim(given, ndim()); }
+};
+
+// How the elements of a view lie.
+struct Seen {
+    int ndim = 0;
+    npy_intp shape[NPY_MAXDIMS], strides[NPY_MAXDIMS], offset = 0;
+    bool writeable = true;
+
+    void add(npy_intp size, npy_intp stride) {
+        if (ndim == NPY_MAXDIMS) decline();
+        shape[ndim] = size, strides[ndim++] = stride;
+    }
+    // Elements one after the other; false where their number is another.
+    bool in_rows(npy_intp count, npy_intp itemsize) {
+        for (int d = ndim; d-- > 0;) {
+            strides[d] = itemsize;
+            if (__builtin_mul_overflow(itemsize, shape[d], &itemsize)) return false;
+            if (d && count % shape[d]) return false;
+            count /= shape[d];
+        }
+        return count == 1;
+    }
+};
+
+nb::object numbers_of(const npy_intp* numbers, int n) {
+    nb::object made = taken(PyTuple_New(n));
+    for (int i = 0; i < n; ++i) PyTuple_SET_ITEM(made.ptr(), i, taken(PyLong_FromSsize_t(numbers[i])).release().ptr());
+    return made;
+}
+
+// What was given as `*sizes` or as one tuple or list, as a tuple of ints, and the ints.
+nb::object sizes_of(PyObject* given, npy_intp* to, int& n) {
+    if (PyTuple_Check(given) && PyTuple_GET_SIZE(given) == 1) {
+        PyObject* only = PyTuple_GET_ITEM(given, 0);
+        if (PyTuple_Check(only) || PyList_CheckExact(only)) given = only;
+    }
+    if (!PyTuple_Check(given) && !PyList_CheckExact(given)) decline();
+    nb::object sizes = taken(PySequence_Tuple(given));
+    if (PyTuple_GET_SIZE(sizes.ptr()) > NPY_MAXDIMS) decline();
+    n = int(PyTuple_GET_SIZE(sizes.ptr()));
+    for (int i = 0; i < n; ++i) {
+        PyObject* item = PyTuple_GET_ITEM(sizes.ptr(), i);
+        if (!PyLong_CheckExact(item)) decline();
+        to[i] = PyLong_AsSsize_t(item);
+        if (to[i] == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+    }
+    return sizes;
+}
+
+// The shape that an array had, for the rule; the base knows its views, weakly.
+nb::object counter_of(PyObject* x) {
+    PyObject*& counter = slot(x, at_counter);
+    if (!counter || counter == Py_None) {
+        nb::object made = taken(PyList_New(2));
+        PyList_SET_ITEM(made.ptr(), 0, PyLong_FromLong(0));
+        PyList_SET_ITEM(made.ptr(), 1, nb::none().release().ptr());
+        Py_XSETREF(counter, made.release().ptr());
+    }
+    return nb::borrow(counter);
+}
+
+nb::object more_of(PyObject* x) {
+    PyObject*& more = slot(x, at_more);
+    if (!more || more == Py_None) Py_XSETREF(more, taken(PyObject_CallNoArgs(more_class)).release().ptr());
+    return nb::borrow(more);
+}
+
+// `aliases.link`
+void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
+    slot(view, at_counter) = counter_of(s.x).release().ptr();
+    nb::object source = more_of(s.x), more = taken(PyObject_CallNoArgs(more_class));
+    nb::object base = asked(source.ptr(), word_base), links;
+    const bool first = base.is_none();
+    if (!first) links = asked(source.ptr(), word_links);
+    nb::object step = taken(PyTuple_Pack(2, op, settings));
+    nb::object chain = taken(PyTuple_Pack(2, first ? Py_None : links.ptr(), step.ptr()));
+    give_to(more.ptr(), word_base, first ? s.x : base.ptr());
+    give_to(more.ptr(), word_links, chain.ptr());
+    slot(view, at_more) = more.release().ptr();
+    if (!first) source = more_of(base.ptr());
+    if (slot(view, at_node) != Py_None) give_to(source.ptr(), word_followed, Py_True);
+    nb::object views = asked(source.ptr(), word_views);
+    if (views.is_none()) {
+        views = taken(PyList_New(0));
+        give_to(source.ptr(), word_views, views.ptr());
+    }
+    nb::object ref = taken(PyWeakref_NewRef(view, nullptr));
+    if (PyList_Append(views.ptr(), ref.ptr()) < 0) throw nb::python_error();
+    const Py_ssize_t count = PyList_GET_SIZE(views.ptr());
+    if (count >= PRUNE_FROM && !(count & (count - 1))) taken(PyObject_CallOneArg(find_living, views.ptr()));
+}
+
+nb::object settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> given) {
+    nb::object made = taken(PyDict_New());
+    for (const auto& [word, setting] : given)
+        if (PyDict_SetItem(made.ptr(), word, setting.ptr()) < 0) throw nb::python_error();
+    return made;
+}
+
+// The tensor over these elements of the memory of `s`, as a call of `op`.
+nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object settings) {
+    PyArray_Descr* descr = PyArray_DESCR(s.a);
+    Py_INCREF(descr);
+    const int flags = seen.writeable ? PyArray_FLAGS(s.a) & NPY_ARRAY_WRITEABLE : 0;
+    nb::object array = taken(PyArray_NewFromDescr(&PyArray_Type, descr, seen.ndim, const_cast<npy_intp*>(seen.shape),
+                                                  const_cast<npy_intp*>(seen.strides), PyArray_BYTES(s.a) + seen.offset,
+                                                  flags, nullptr));
+    Py_INCREF(s.a);
+    if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(array.ptr()), reinterpret_cast<PyObject*>(s.a)) < 0)
+        throw nb::python_error();
+    nb::object node = nb::none();
+    if (s.recorded) {
+        nb::object kept = nb::none(), edges = taken(PyTuple_Pack(1, slot(s.x, at_node)));
+        if (asked(op, word_keeps_nothing).ptr() != Py_True)
+            kept = settings_of({{word_x_shape, numbers_of(PyArray_DIMS(s.a), s.ndim())}});
+        PyObject* args[] = {op, edges.ptr(), kept.ptr(), Py_None, settings.ptr(), Py_None};
+        node = taken(PyObject_Vectorcall(node_class, args, 6, nullptr));
+    }
+    nb::object result = bare_tensor(std::move(array), std::move(node));
+    link(s, result.ptr(), op, settings.ptr());
+    return result;
+}
+
+// Another shape, of memory without gaps. One size may be -1.
+nb::object reshaped(const Source& s, nb::object sizes, Seen& seen, PyObject* op) {
+    npy_intp known = 1;
+    int open = -1;
+    const npy_intp count = PyArray_SIZE(s.a);
+    if (!PyArray_IS_C_CONTIGUOUS(s.a)) return declined();
+    for (int d = 0; d < seen.ndim; ++d) {
+        if (seen.shape[d] == -1 && open < 0) open = d;
+        else if (seen.shape[d] < 1 || __builtin_mul_overflow(known, seen.shape[d], &known)) decline();
+    }
+    if (open >= 0) {
+        if (count % known) decline();
+        seen.shape[open] = count / known;
+    } else if (known != count) {
+        decline();
+    }
+    if (!seen.in_rows(count, PyArray_ITEMSIZE(s.a))) decline();
+    return view(s, seen, op, settings_of({{word_shape, std::move(sizes)}}));
+}
+
+nb::object take_shape(const Source& s, PyObject* const* args) {
+    Seen seen;
+    nb::object sizes = sizes_of(args[1], seen.shape, seen.ndim);
+    return reshaped(s, std::move(sizes), seen, args[2]);
+}
+
+// Without dimensions of size 1, or with one more: the others lie as before, with gaps or not.
+nb::object resized(const Source& s, const Seen& seen, PyObject* op) {
+    return view(s, seen, op, settings_of({{word_shape, numbers_of(seen.shape, seen.ndim)}}));
+}
+
+nb::object unsqueeze(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1], s.ndim() + 1);
+    Seen seen;
+    for (int d = 0; d <= s.ndim(); ++d) {
+        if (d == at) seen.add(1, d < s.ndim() ? s.stride(d) * s.size(d) : PyArray_ITEMSIZE(s.a));
+        if (d < s.ndim()) seen.add(s.size(d), s.stride(d));
+    }
+    return resized(s, seen, args[2]);
+}
+
+nb::object squeeze(const Source& s, PyObject* const* args) {
+    const bool all = args[1] == Py_None;
+    const int at = all ? -1 : s.dim(args[1]);
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d)
+        if (s.size(d) != 1 || !(all || d == at)) seen.add(s.size(d), s.stride(d));
+    return resized(s, seen, args[2]);
+}
+
+nb::object flatten(const Source& s, PyObject* const* args) {
+    const int start = s.dim(args[1]), end = s.dim(args[2]);
+    if (start >= end) return declined();
+    Seen seen;
+    for (int d = 0; d < start; ++d) seen.add(s.size(d), 0);
+    npy_intp length = 1;
+    for (int d = start; d <= end; ++d) length *= s.size(d);
+    seen.add(length, 0);
+    for (int d = end + 1; d < s.ndim(); ++d) seen.add(s.size(d), 0);
+    nb::object sizes = numbers_of(seen.shape, seen.ndim);
+    return reshaped(s, std::move(sizes), seen, args[3]);
+}
+
+nb::object ordered(const Source& s, const npy_intp* order, nb::object dims, PyObject* op) {
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d) seen.add(s.size(int(order[d])), s.stride(int(order[d])));
+    return view(s, seen, op, settings_of({{word_dims, std::move(dims)}}));
+}
+
+nb::object permute(const Source& s, PyObject* const* args) {
+    npy_intp order[NPY_MAXDIMS];
+    int n;
+    nb::object dims = sizes_of(args[1], order, n);
+    if (n != s.ndim()) decline();
+    bool used[NPY_MAXDIMS] = {}, negative = false;
+    for (int d = 0; d < n; ++d) {
+        if (order[d] < 0) order[d] += n, negative = true;
+        if (order[d] < 0 || order[d] >= n || used[order[d]]) decline();
+        used[order[d]] = true;
+    }
+    if (negative) dims = numbers_of(order, n);
+    return ordered(s, order, std::move(dims), args[2]);
+}
+
+nb::object transpose(const Source& s, PyObject* const* args) {
+    const int a = s.dim(args[1]), b = s.dim(args[2]);
+    npy_intp order[NPY_MAXDIMS];
+    for (int d = 0; d < s.ndim(); ++d) order[d] = d == a ? b : d == b ? a : d;
+    return ordered(s, order, numbers_of(order, s.ndim()), args[3]);
+}
+
+// All dimensions in reverse order, of so many at most.
+nb::object reverse(const Source& s, PyObject* const* args) {
+    if (s.ndim() > PyLong_AsLong(args[1])) decline();
+    npy_intp order[NPY_MAXDIMS];
+    for (int d = 0; d < s.ndim(); ++d) order[d] = s.ndim() - 1 - d;
+    return ordered(s, order, numbers_of(order, s.ndim()), args[2]);
+}
+
+nb::object expand(const Source& s, PyObject* const* args) {
+    Seen seen;
+    nb::object sizes = sizes_of(args[1], seen.shape, seen.ndim);
+    const int extra = seen.ndim - s.ndim();
+    if (extra < 0) decline();
+    bool kept = false;
+    npy_intp step = PyArray_ITEMSIZE(s.a);
+    for (int d = seen.ndim; d-- > 0;) {
+        const npy_intp had = d < extra ? 1 : s.size(d - extra);
+        if (seen.shape[d] == -1 && d >= extra) seen.shape[d] = had, kept = true;
+        if (seen.shape[d] < 1 || (had != 1 && had != seen.shape[d])) decline();
+        const bool same = had == seen.shape[d];
+        seen.strides[d] = !same ? 0 : d < extra ? step : s.stride(d - extra);
+        if (same) step = seen.strides[d] * had;
+        else seen.writeable = false;  // to write into one element would be to write into others
+    }
+    if (kept) sizes = numbers_of(seen.shape, seen.ndim);
+    return view(s, seen, args[2], settings_of({{word_size, std::move(sizes)}}));
+}
+
+bool is_bound(PyObject* o) { return o == Py_None || PyLong_CheckExact(o); }
+
+// One position or range along the next dimension of `s`, which is `d`.
+void cut(const Source& s, int d, PyObject* k, Seen& seen) {
+    if (d >= s.ndim()) decline();
+    const npy_intp size = s.size(d), stride = s.stride(d);
+    if (PyLong_CheckExact(k)) {
+        Py_ssize_t at = PyLong_AsSsize_t(k);
+        if (at == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+        if (at < -size || at >= size) decline();
+        seen.offset += (at < 0 ? at + size : at) * stride;
+        return;
+    }
+    auto* range = reinterpret_cast<PySliceObject*>(k);
+    if (!is_bound(range->start) || !is_bound(range->stop) || !is_bound(range->step)) decline();
+    Py_ssize_t start, stop, step;
+    if (PySlice_Unpack(k, &start, &stop, &step) < 0) PyErr_Clear(), decline();
+    if (step < 1) decline();
+    const Py_ssize_t length = PySlice_AdjustIndices(size, &start, &stop, step);
+    if (length < 1) decline();  // NumPy knows where nothing lies
+    npy_intp stride_of;
+    if (__builtin_mul_overflow(step, stride, &stride_of)) decline();
+    seen.offset += start * stride;
+    seen.add(length, stride_of);
+}
+
+// `x[key]` of positions, ranges, None and `...`, which may come as a tuple or alone.
+nb::object take_slice(const Source& s, PyObject* const* args) {
+    PyObject* const key = args[1];
+    PyObject* const alone[] = {key};
+    const bool many = PyTuple_CheckExact(key);
+    PyObject* const* items = many ? &PyTuple_GET_ITEM(key, 0) : alone;
+    const int n = many ? int(std::min<Py_ssize_t>(PyTuple_GET_SIZE(key), 2 * NPY_MAXDIMS)) : 1;
+    if (many && n < PyTuple_GET_SIZE(key)) decline();
+    int used = 0, dots = 0;
+    for (int i = 0; i < n; ++i) {
+        PyObject* k = items[i];
+        if (PyLong_CheckExact(k) || PySlice_Check(k)) ++used;
+        else if (k == Py_Ellipsis) ++dots;
+        else if (k != Py_None) return declined();
+    }
+    if (dots > 1) decline();
+    Seen seen;
+    int d = 0;
+    auto rest = [&](int until) {
+        for (; d < until; ++d) seen.add(s.size(d), s.stride(d));
+    };
+    for (int i = 0; i < n; ++i) {
+        PyObject* k = items[i];
+        if (k == Py_Ellipsis) rest(s.ndim() - used);
+        else if (k == Py_None) seen.add(1, d < s.ndim() ? s.stride(d) * s.size(d) : PyArray_ITEMSIZE(s.a));
+        else cut(s, d++, k, seen), --used;
+    }
+    rest(s.ndim());
+    return view(s, seen, args[2], settings_of({{word_key, many ? nb::borrow(key) : taken(PyTuple_Pack(1, key))}}));
+}
+
+nb::object cut_along(const Source& s, int dim, nb::object k, PyObject* op) {
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d) {
+        if (d == dim) cut(s, d, k.ptr(), seen);
+        else seen.add(s.size(d), s.stride(d));
+    }
+    nb::object key = taken(PyTuple_New(dim + 1));
+    for (int d = 0; d < dim; ++d) PyTuple_SET_ITEM(key.ptr(), d, nb::borrow(whole).release().ptr());
+    PyTuple_SET_ITEM(key.ptr(), dim, k.release().ptr());
+    return view(s, seen, op, settings_of({{word_key, std::move(key)}}));
+}
+
+nb::object range_of(npy_intp start, npy_intp stop) {
+    nb::object from = taken(PyLong_FromSsize_t(start)), to = taken(PyLong_FromSsize_t(stop));
+    return taken(PySlice_New(from.ptr(), to.ptr(), nullptr));
+}
+
+nb::object select(const Source& s, PyObject* const* args) {
+    if (!PyLong_CheckExact(args[2])) decline();
+    return cut_along(s, s.dim(args[1]), nb::borrow(args[2]), args[3]);
+}
+
+npy_intp number(PyObject* given) {
+    if (!PyLong_CheckExact(given)) decline();
+    const Py_ssize_t n = PyLong_AsSsize_t(given);
+    if (n == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+    return n;
+}
+
+nb::object narrow(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]);
+    npy_intp start = number(args[2]), length = number(args[3]);
+    const npy_intp size = s.size(at);
+    if (start < -size || start >= size) decline();
+    if (start < 0) start += size;
+    if (length < 1 || length > size - start) decline();
+    return cut_along(s, at, range_of(start, start + length), args[4]);
+}
+
+// A diagonal of two dimensions, as a last one.
+nb::object diagonal(const Source& s, PyObject* const* args) {
+    const npy_intp offset = number(args[1]);
+    const int row = s.dim(args[2]), column = s.dim(args[3]);
+    const npy_intp rows = s.size(row), columns = s.size(column);
+    if (row == column || offset <= -rows || offset >= columns) decline();
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d)
+        if (d != row && d != column) seen.add(s.size(d), s.stride(d));
+    seen.offset = offset < 0 ? -offset * s.stride(row) : offset * s.stride(column);
+    const npy_intp length = offset < 0 ? std::min(rows + offset, columns) : std::min(rows, columns - offset);
+    seen.add(length, s.stride(row) + s.stride(column));
+    const npy_intp dims[] = {row, column};
+    return view(s, seen, args[4], settings_of({{word_offset, nb::borrow(args[1])}, {word_dims, numbers_of(dims, 2)}}));
+}
+
+// Windows of a dimension, as a last one.
+nb::object unfold(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]);
+    const npy_intp size = number(args[2]), step = number(args[3]);
+    if (size < 1 || size > s.size(at) || step < 1 || step > s.size(at)) decline();
+    Seen seen;
+    for (int d = 0; d < s.ndim(); ++d) {
+        if (d == at) seen.add((s.size(d) - size) / step + 1, s.stride(d) * step);
+        else seen.add(s.size(d), s.stride(d));
+    }
+    seen.add(size, s.stride(at));
+    seen.writeable = step >= size;  // else to write into one window would be to write into others
+    return view(s, seen, args[4], settings_of({{word_dim, taken(PyLong_FromLong(at))},
+                                               {word_size, nb::borrow(args[2])}, {word_step, nb::borrow(args[3])}}));
+}
+
+// A tuple of pieces of that length along a dimension, of single positions where it is 0, of a tensor outside the graph.
+nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
+    if (s.recorded || length < 0) return declined();
+    const npy_intp size = s.size(at), step = length ? length : 1, count = size / step + (size % step != 0);
+    nb::object made = taken(PyTuple_New(count));
+    for (npy_intp i = 0; i < count; ++i) {
+        const npy_intp from = i * step;
+        nb::object k = length ? range_of(from, from + std::min(size - from, step)) : taken(PyLong_FromSsize_t(i));
+        PyTuple_SET_ITEM(made.ptr(), i, cut_along(s, at, std::move(k), op).release().ptr());
+    }
+    return made;
+}
+
+nb::object pieces(const Source& s, PyObject* const* args) { return cut_up(s, s.dim(args[1]), number(args[2]), args[3]); }
+
+// At most so many pieces of equal length.
+nb::object chunks(const Source& s, PyObject* const* args) {
+    const int at = s.dim(args[1]);
+    const npy_intp count = number(args[2]);
+    if (count < 1) return declined();
+    return cut_up(s, at, (s.size(at) - 1) / count + 1, args[3]);
+}
+
+template <nb::object (*F)(const Source&, PyObject* const*), int ARGS>
+PyObject* called(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);
+    try {
+        const Source source(args[0]);
+        nb::object made = source.usable() ? F(source, args) : declined();
+        if (made.is_valid()) return made.release().ptr();
+        Py_RETURN_NOTIMPLEMENTED;
+    } catch (const Declines&) {
+        Py_RETURN_NOTIMPLEMENTED;
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    }
+    return nullptr;
+}
+
+#define FW_VIEW(name, function, args) \
+    {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&called<function, args>)), METH_FASTCALL, nullptr}
+PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_unsqueezed", unsqueeze, 3),
+                         FW_VIEW("view_squeezed", squeeze, 3), FW_VIEW("view_flattened", flatten, 4),
+                         FW_VIEW("view_permuted", permute, 3), FW_VIEW("view_transposed", transpose, 4),
+                         FW_VIEW("view_reversed", reverse, 3), FW_VIEW("view_expanded", expand, 3),
+                         FW_VIEW("view_sliced", take_slice, 3), FW_VIEW("view_selected", select, 4),
+                         FW_VIEW("view_narrowed", narrow, 5), FW_VIEW("view_pieces", pieces, 4),
+                         FW_VIEW("view_chunks", chunks, 4), FW_VIEW("view_diagonal", diagonal, 5),
+                         FW_VIEW("view_windows", unfold, 5),
+                         {nullptr, nullptr, 0, nullptr}};
+
+// What views are made of besides; until then every function declines, since there is no class of tensors.
+void set_up(nb::object more, nb::object node, nb::object living) {
+    const std::pair<PyObject**, const char*> words[] = {
+        {&word_base, "base"}, {&word_links, "links"}, {&word_views, "views"}, {&word_followed, "followed"},
+        {&word_keeps_nothing, "keeps_nothing"}, {&word_x_shape, "x_shape"}, {&word_shape, "shape"}, {&word_dims, "dims"},
+        {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"}};
+    for (auto [place, text] : words) *place = word(text);
+    whole = taken(PySlice_New(nullptr, nullptr, nullptr)).release().ptr();
+    more_class = more.release().ptr(), node_class = node.release().ptr(), find_living = living.release().ptr();
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
+    m.def("set_up_views", &set_up);
+}
+
+}  // namespace fw::tensors

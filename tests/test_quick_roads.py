@@ -1,0 +1,227 @@
+"""Calls that native code takes from the arguments to the tensor, beside the same calls the long way."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import framework as fw
+from framework import _native
+from framework.ops.record import into
+from framework.seam import intercept
+
+VIEWS = {
+    "view": lambda x: x.view(-1), "view two": lambda x: x.view(2, -1), "reshape": lambda x: x.reshape([4, 6]),
+    "as another": lambda x: x.view_as(fw.zeros(6, 4)), "unsqueeze": lambda x: x.unsqueeze(-1),
+    "unsqueeze first": lambda x: x.unsqueeze(0), "squeeze": lambda x: x[:, :1].squeeze(1),
+    "squeeze all": lambda x: x[:1].squeeze(), "flatten": lambda x: x.flatten(1), "t": lambda x: x[0].t(),
+    "T": lambda x: x.T, "mT": lambda x: x.mT, "transpose": lambda x: x.transpose(0, -1),
+    "swapaxes": lambda x: x.swapaxes(1, 2), "permute": lambda x: x.permute(-1, 0, 1),
+    "expand": lambda x: x[:, :1].expand(2, 2, -1, 4), "expand as": lambda x: x[:1].expand_as(x),
+    "int": lambda x: x[-1], "range": lambda x: x[:, 1:3], "steps": lambda x: x[..., ::3],
+    "new dimension": lambda x: x[None, :, 0, None], "dots": lambda x: x[1, ..., -2:],
+    "far": lambda x: x[:, -9:9],
+    "select": lambda x: x.select(-1, -2), "narrow": lambda x: x.narrow(1, -2, 2),
+    "diagonal": lambda x: x.diagonal(1, 1, 2), "below": lambda x: x.diagonal(-1, 0, 2),
+    "unfold": lambda x: x.unfold(1, 2, 1), "apart": lambda x: x.unfold(-1, 2, 2),
+    "split": lambda x: x.split(2, 1)[1], "chunk": lambda x: x.chunk(3, -1)[1],
+    "unbind": lambda x: x.unbind(1)[2],
+    "iterate": lambda x: list(x)[1],
+}
+
+
+def _watched(f, *args):
+    """``f`` as it goes while somebody looks: the long way."""
+    with intercept(lambda event, proceed: proceed(*event.inputs, **event.settings)):
+        return f(*args)
+
+
+def _base(dense: bool) -> fw.Tensor:
+    whole = fw.arange(48.0).reshape(2, 3, 8)
+    return whole[..., :4].clone() if dense else whole[..., ::2]
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("name", VIEWS)
+def test_views_are_those_of_the_long_way(name: str, dense: bool) -> None:
+    make = VIEWS[name]
+    try:
+        want = _watched(make, _base(dense))
+    except fw.errors.ShapeError:
+        assert not dense
+        with pytest.raises(fw.errors.ShapeError):
+            make(_base(dense))
+        return
+    x = _base(dense)
+    got = make(x)
+    assert got.shape == want.shape and got.tolist() == want.tolist()
+    assert [s for s, n in zip(got.stride(), got.shape) if n > 1] == \
+        [s for s, n in zip(want.stride(), want.shape) if n > 1]
+    assert got.is_contiguous() == want.is_contiguous()
+    assert got._array.flags.writeable == want._array.flags.writeable
+    assert (got._base is None) == (want._base is None)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_gradients_follow_views_that_are_written_to(name: str) -> None:
+    make = VIEWS[name]
+    if not make(_base(True))._array.flags.writeable:
+        pytest.skip("its elements share places")
+    found = []
+    for long_way in (False, True):
+        leaf = fw.arange(24.0).reshape(2, 3, 4).requires_grad_()
+        x = leaf * 2
+
+        def steps(x: fw.Tensor) -> fw.Tensor:
+            y = make(x)
+            y.mul_(y.detach() + 1)
+            return y
+        y = _watched(steps, x) if long_way else steps(x)
+        ((x * x).sum() + y.sum()).backward()
+        found.append((x.tolist(), leaf.grad.tolist()))
+    assert found[0] == found[1]
+
+
+def test_wrong_views_say_what_is_wrong() -> None:
+    x = fw.ones(2, 3)
+    for wrong in (lambda: x.view(4), lambda: x.view(-1, -1), lambda: x.view(-2, 3), lambda: x.permute(0, 0),
+                  lambda: x.expand(3, 3), lambda: x.expand(-1, -1, 3), lambda: x.t().view(6)):
+        with pytest.raises(fw.errors.ShapeError):
+            wrong()
+    for wrong in (lambda: x[2], lambda: x[0, 0, 0], lambda: x.transpose(0, 2), lambda: x.unsqueeze(4),
+                  lambda: x.select(0, 2), lambda: x.narrow(0, 1, 2), lambda: x.unbind(2), lambda: x[:, :, 0]):
+        with pytest.raises(IndexError):
+            wrong()
+    for wrong in (lambda: x.view(1.0, 6), lambda: x.split("a"), lambda: x.unsqueeze(True), lambda: x["a"]):
+        with pytest.raises((TypeError, AttributeError, IndexError)):
+            wrong()
+
+
+def test_views_of_what_is_empty_or_has_no_dimensions() -> None:
+    empty, number = fw.ones(0, 3), fw.tensor(2.0)
+    assert empty.view(3, 0).shape == (3, 0) and empty.t().shape == (3, 0) and empty[:, 1:].shape == (0, 2)
+    assert fw.ones(2, 3)[:, 2:2].shape == (2, 0) and number.view(1, 1).shape == (1, 1)
+    assert number.unsqueeze(0).shape == (1,) and number.expand(2, 2).tolist() == [[2.0, 2.0], [2.0, 2.0]]
+    assert number[None].shape == (1,) and number[...].shape == () and number.squeeze(0).shape == ()
+
+
+def test_a_base_forgets_views_that_are_gone() -> None:
+    x = fw.ones(4)
+    for _ in range(200):
+        x.view(2, 2)
+    assert len(x._more.views) < 70
+
+
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64, fw.int64, fw.bool, fw.float16])
+def test_writes_count_and_refuse(dtype: fw.dtype) -> None:
+    x, y = fw.zeros(2, 3, dtype=dtype), fw.ones(2, 3, dtype=dtype)
+    before = x._version
+    assert x.copy_(y) is x and x.tolist() == y.tolist() and x._version == before + 1
+    assert x.zero_() is x and not x.any() and x._version == before + 2
+    x.fill_(1)
+    assert x.tolist() == y.tolist()
+    if dtype is not fw.bool:
+        assert x.add_(y) is x and x.mul_(y).sub_(y).tolist() == y.tolist()
+    if dtype.is_floating_point:
+        with warnings.catch_warnings(action="error"):
+            assert fw.zeros(1, dtype=fw.float32).fill_(1e300).item() == float("inf")
+            assert x.fill_(-0.0).tolist() == [[0.0] * 3] * 2 and np.signbit(x.numpy()).all()
+    frozen = fw.from_numpy(np.ones(3, np.float32))
+    frozen._array.flags.writeable = False
+    for write in (frozen.zero_, lambda: frozen.add_(frozen), lambda: frozen.copy_(fw.ones(3))):
+        with pytest.raises(ValueError, match="read-only"):
+            write()
+    leaf = fw.ones(3, requires_grad=True)
+    for write in (leaf.zero_, lambda: leaf.add_(leaf), lambda: leaf.copy_(fw.ones(3)),
+                  lambda: leaf[1:].zero_(),
+                  leaf.normal_):
+        with pytest.raises(fw.errors.AutogradError):
+            write()
+    with fw.no_grad():
+        assert leaf.add_(leaf).tolist() == [2.0] * 3
+
+
+def test_writes_of_what_overlaps() -> None:
+    x = fw.arange(6.0)
+    x[1:].copy_(x[:-1])
+    assert x.tolist() == [0, 0, 1, 2, 3, 4]
+    x.add_(x.flip(0))
+    assert x.tolist() == [4, 3, 3, 3, 3, 4]
+    x = fw.arange(6.0)
+    x.detach().add_(x.view(2, 3).view(6))
+    assert x.tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_writes_into_what_backward_needs_are_noticed() -> None:
+    x = fw.ones(3, requires_grad=True)
+    for write in (lambda y: y.mul_(2.0), lambda y: y.copy_(fw.ones(3)), lambda y: y.zero_(),
+                  lambda y: y.normal_(), lambda y: y.clamp_(0.0, 1.0)):
+        kept = fw.ones(3)
+        z = x * kept
+        write(kept)
+        with pytest.raises(fw.errors.AutogradError, match="changed in place"):
+            z.sum().backward()
+
+
+def test_equal() -> None:
+    nan = float("nan")
+    for dtype in (fw.float32, fw.float64, fw.int64, fw.bool, fw.int8):
+        x = fw.arange(600).remainder(2).to(dtype)
+        y = x.clone()
+        assert fw.equal(x, y) and fw.equal(x.view(2, 300).t(), y.view(2, 300).t())
+        y[599] = 1 - int(y[599])
+        assert not fw.equal(x, y) and not fw.equal(x, y[:5]) and fw.equal(x[:0], y[:0])
+    assert fw.equal(fw.tensor([0.0]), fw.tensor([-0.0])) and not fw.equal(fw.tensor([nan]), fw.tensor([nan]))
+    assert fw.equal(fw.tensor([1]), fw.tensor([1.0]))
+
+
+def test_the_road_says_what_was_wrong_and_takes_what_is_unusual() -> None:
+    with pytest.raises(fw.errors.ShapeError, match="matmul") as caught:
+        fw.ones(3, 4) @ fw.ones(3, 4)
+    assert "while running matmul" in "".join(caught.value.__notes__)
+    with pytest.raises(fw.errors.ShapeError, match="broadcast"):
+        fw.ones(3) + fw.ones(4)
+    with pytest.raises(fw.errors.DTypeError):
+        fw.ones(3) & fw.ones(3)
+    x = fw.arange(6.0).reshape(2, 3).t()
+    assert x.sort(0)[0].is_contiguous() and x.softmax(0).shape == (3, 2) and x.max(1)[1].tolist() == [1, 1, 1]
+    assert fw.where(x > 2, x, 0.0).tolist() == [[0, 3], [0, 4], [0, 5]]
+    assert (fw.ones(2, dtype=fw.float16) + 1).dtype is fw.float16
+    assert (fw.ones(2, dtype=fw.int64) + 1.5).dtype is fw.float32
+
+
+def test_draws_are_those_of_the_long_way() -> None:
+    for draw in (lambda g: fw.rand(3, 4, generator=g), lambda g: fw.randn(7, generator=g),
+                 lambda g: fw.zeros(5).normal_(2.0, 3.0, generator=g),
+                 lambda g: fw.zeros(5, dtype=fw.float64).uniform_(generator=g),
+                 lambda g: fw.empty(3, 3).t().normal_(generator=g)):
+        generator = fw.Generator().manual_seed(5)
+        fw.manual_seed(5)
+        for _ in range(2):
+            assert fw.equal(draw(None), draw(generator))
+        fw.randperm(3)
+        fw.randperm(3, generator=generator)
+        assert fw.equal(draw(None), draw(generator))
+    assert fw.zeros(0).normal_().shape == (0,)
+
+
+def test_copies_of_shape_and_dtype() -> None:
+    for x in (fw.ones(2, 3), fw.ones(2, 3, dtype=fw.int8), fw.ones(2, 3).t(),
+              fw.ones(2, 3, dtype=fw.bfloat16)):
+        for made, number in ((fw.zeros_like(x), 0), (fw.ones_like(x), 1)):
+            assert made.shape == x.shape and made.dtype is x.dtype and made.stride() == x.stride()
+            assert made.float().tolist() == fw.full(x.shape, float(number)).tolist()
+    assert fw.ones_like(fw.ones(2), requires_grad=True).requires_grad
+    assert fw.arange(3).tolist() == [0, 1, 2] and fw.arange(2, 9, 3).tolist() == [2, 5, 8]
+    assert fw.arange(3.0).dtype is fw.float32 and fw.arange(5, 0, -2).tolist() == [5, 3, 1]
+    with pytest.raises(ValueError):
+        fw.arange(3, 0)
+
+
+@pytest.mark.skipif(_native.module is None, reason="no native kernels")
+def test_it_is_the_short_way() -> None:
+    from framework.ops.record.aliases import view_maker
+    from framework.ops.shape.view import reshape_op
+    assert view_maker("shaped")(fw.ones(4), (2, 2), reshape_op).shape == (2, 2)
+    x = fw.ones(4)
+    assert into.native_into("fill")(x, 2.0, "fill_") is x
