@@ -20,6 +20,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.slices import put_slice, slice_along
 from ..shape.view import permute_op, reshape_op, take_shape
+from . import cuda
 from .along import put_along
 from .sums import as_summed, exp_op, in_dtype, one_replaced, sum_op
 
@@ -37,6 +38,7 @@ def _cumsum_kernel(xp: Any, x: Any, *, dim: int, reverse: bool) -> Any:
 
 cumsum_op = Op("cumsum", "x", onnx="summed(x, dim, reverse)", runtime="cumulated(0, x, dim, reverse)",
                batch=along("dim"), native="cumsum", kernel=_cumsum_kernel, jvp="linear",
+               device=cuda.running("cumsum"),
                infer=lambda x, *, dim, reverse: x,
                vjp={"x": lambda g, dim, reverse: cumsum_op(g, dim=dim, reverse=not reverse)})
 
@@ -154,10 +156,10 @@ def _running_infer(x: Meta, *, dim: int) -> tuple[Meta, Meta]:
 
 
 cummax_op = Op("cummax", "x", native="cummax", kernel=_running_kernel("maximum"), infer=_running_infer,
-               batch=along("dim"),
+               batch=along("dim"), device=cuda.running("cummax", places=True),
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 cummin_op = Op("cummin", "x", native="cummin", kernel=_running_kernel("minimum"), infer=_running_infer,
-               batch=along("dim"),
+               batch=along("dim"), device=cuda.running("cummin", places=True),
                outputs="values indices", differentiable=1, vjp={"x": _running_vjp})
 
 
@@ -215,7 +217,7 @@ def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _NEAR = 40.0
 logcumsumexp_op = Op("logcumsumexp", "x", native="logcumsumexp", kernel=_logcumsumexp_kernel,
-                     batch=along("dim"),
+                     batch=along("dim"), device=cuda.running("logcumsumexp"),
                      infer=lambda x, *, dim: x, vjp={"x": _logcumsumexp_vjp})
 
 

@@ -14,6 +14,7 @@ from ..record.args import one_dim, real_arg
 from ..record.batched import along, call
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .along import kept_shape, put_along
 from .extremes import chosen_infer, chosen_vjp, evenly, need_elements
 
@@ -40,7 +41,7 @@ def _put_back(g: Any, indices: Any, x_shape: tuple[int, ...], dim: int) -> Any:
 
 
 sort_op = Op("sort", "x", onnx="ordered(x, dim, descending)", runtime="ordered(x, dim, descending)",
-             native="sort", kernel=_sort_kernel, outputs="values indices", differentiable=1,
+             native="sort", device=cuda.sort, kernel=_sort_kernel, outputs="values indices", differentiable=1,
              batch=along("dim"),
              infer=lambda x, *, dim, descending: (x, Meta(x.shape, dtypes.int64)),
              vjp={"x": _put_back})
@@ -108,7 +109,7 @@ def _topk_infer(x: Meta, *, k: int, dim: int, largest: bool) -> tuple[Meta, Meta
 
 
 topk_op = Op("topk", "x", onnx="top(x, k, dim, largest)", runtime="top(x, k, dim, largest)",
-             masks=True, native="topk", kernel=_topk_kernel, infer=_topk_infer,
+             masks=True, native="topk", device=cuda.topk, kernel=_topk_kernel, infer=_topk_infer,
              batch=along("dim"),
              outputs="values indices", differentiable=1, vjp={"x": _put_back})
 
@@ -150,6 +151,7 @@ def _kth_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: b
 
 
 kthvalue_op = Op("kthvalue", "x", batch=along("dim"), masks=True, native="kthvalue", kernel=_kth_kernel,
+                 device=cuda.kthvalue,
                  infer=chosen_infer("kthvalue"), outputs="values indices", differentiable=1,
                  vjp={"x": chosen_vjp})
 def batch_median(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:

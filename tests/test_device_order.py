@@ -1,0 +1,95 @@
+"""What runs along dimensions on a device (running sums, rows in order): the CPU's numbers, in both orders of
+threads, over guarded memory, with nan, infinities and equal elements.
+"""
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+
+DTYPES = ("float32", "float64", "bfloat16", "float16", "int32", "int64", "uint8")
+CLOSE = {"float32": 3e-5, "float64": 1e-12, "bfloat16": 4e-2, "float16": 4e-3}
+SHAPES = (((7,), 0), ((3, 1030), 1), ((2, 9, 5), 1), ((2500,), 0), ((4, 1), 1))
+
+
+def tensors(shape, dtype, special):
+    """On the CPU and on a device: few different values, and where that can be nan and infinities."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 5, shape) if "int" in dtype else rng.integers(-8, 8, shape) / 4
+    if special and "int" not in dtype:
+        x.reshape(-1)[2::11] = np.nan
+        x.reshape(-1)[5::13] = -np.inf
+        x.reshape(-1)[1::17] = -0.0
+    x = fw.tensor(x).to(getattr(fw, dtype))
+    return x, x.to("cuda")
+
+
+def equal(got, want, close=0.0):
+    assert got.dtype == want.dtype and got.shape == want.shape
+    a, b = (x.cpu().double().numpy() for x in (got, want))
+    np.testing.assert_allclose(a, b, rtol=close, atol=close * (np.abs(b[np.isfinite(b)]).max(initial=1.0)))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("backward", [False, True])
+def test_running_sums_and_extremes(dtype, backward, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    pytest.importorskip("ml_dtypes")
+    raw.settings.update(backward=backward, guarded=True)
+    for shape, dim in SHAPES:
+        for special in (False, True):
+            x, there = tensors(shape, dtype, special)
+            for name in ("cummax", "cummin"):
+                counts.clear()
+                got, want = getattr(fw, name)(there, dim), getattr(fw, name)(x, dim)
+                assert counts.launches == {name: 1}
+                equal(got.values, want.values)
+                assert got.indices.tolist() == want.indices.tolist()
+        x, there = tensors(shape, dtype, False)
+        close = CLOSE.get(dtype, 0)
+        equal(fw.cumsum(there, dim, dtype=x.dtype), fw.cumsum(x, dim, dtype=x.dtype), close)
+        flat = x / 3 + 1 if close else x
+        factor = (flat / flat.abs().max() + 1e-2).to(x.dtype) if close else x
+        got, want = (fw.cumprod(t, dim, dtype=x.dtype) for t in (factor.to("cuda"), factor))
+        equal(got, want, close)
+        if close:
+            x[..., :1] = -np.inf
+            equal(fw.logcumsumexp(x.to("cuda"), dim), fw.logcumsumexp(x, dim), close)
+            a, b = (t.detach().requires_grad_() for t in (flat, flat.to("cuda")))
+            (a.cumsum(dim) * a.detach()).sum().backward()
+            (b.cumsum(dim) * b.detach()).sum().backward()
+            equal(b.grad, a.grad, close)
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "bool"))
+@pytest.mark.parametrize("backward", [False, True])
+def test_rows_in_order(dtype, backward, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    pytest.importorskip("ml_dtypes")
+    raw.settings.update(backward=backward, guarded=True)
+    for shape, dim in SHAPES:
+        x, there = tensors(shape, dtype, True)
+        if dtype == "int64":
+            x.reshape(-1)[0], there.reshape(-1)[0] = np.iinfo("i8").min, np.iinfo("i8").min
+        n, counted = shape[dim], shape[dim] <= 2048
+        for largest in (False, True):
+            calls = [lambda t: fw.sort(t, dim, largest, stable=True)]
+            calls += [lambda t, k=k: fw.topk(t, k, dim, largest) for k in {1, n // 2 + 1, n}]
+            calls += [lambda t: fw.kthvalue(t, n // 2 + 1, dim), lambda t: fw.kthvalue(t, 1, dim, True)]
+            for call in calls if counted else calls[:1]:
+                want = call(x)
+                counts.clear()
+                got = call(there)
+                assert not counted or counts.launches == {"order_rows": 1}
+                equal(got[0], want[0])
+                if call is calls[0]:
+                    assert got[1].tolist() == want[1].tolist()
+                else:  # of equal ones any: the element that is there
+                    at = got[1].cpu().numpy()
+                    at = at if at.ndim == len(shape) else np.expand_dims(at, dim)
+                    there_is = np.take_along_axis(x.double().numpy(), at, dim).reshape(want[0].shape)
+                    np.testing.assert_array_equal(there_is, want[0].double().numpy())
