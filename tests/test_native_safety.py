@@ -379,3 +379,29 @@ def test_a_program_with_a_handler_of_its_own_is_not_interrupted():
         assert heard == [3.0] and (np.diff(values) >= 0).all()
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+SWAPPED = """
+import sys, threading
+import framework as fw
+fw.cpu.set_cache_limit(0)  # so that memory which nobody has is the system's at once
+n = 400_000
+x, w, done = fw.ones(n), fw.ones(n), threading.Event()
+def swap():
+    while not done.is_set():
+        x.data = fw.zeros(n)
+other = threading.Thread(target=swap)
+sys.setswitchinterval(1e-5)
+other.start()
+for _ in range(60):
+    x.softmax(0), x.sum(), fw.where(w > 0, x, w), x.sort(), x[:1000].exp(), w[:9].copy_(x[:9])
+    w.add_(x), x + w
+done.set()
+other.join()
+print("survived")
+"""
+
+
+def test_a_tensor_may_get_another_array_while_a_kernel_reads_the_old_one():
+    done = subprocess.run([sys.executable, "-c", SWAPPED], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "survived", done.stderr[-2000:]

@@ -15,8 +15,16 @@ constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one th
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
 
+// An array that stays while a kernel runs, whatever another thread gives its tensor meanwhile.
+struct Held {
+    nb::object owner;
+    PyArrayObject* a;
+    Held(PyArrayObject* array) : owner(nb::borrow(reinterpret_cast<PyObject*>(array))), a(array) {}
+    operator PyArrayObject*() const { return a; }
+};
+
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph and no view, and nobody looks.
-PyArrayObject* memory_of(PyObject* x) {
+Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
     if (!a || has_node(x) || !PyArray_ISWRITEABLE(a) || PyArray_DESCR(a)->kind == 'V') return nullptr;
     PyObject* more = slot(x, at_more);
@@ -46,19 +54,21 @@ void bump(PyObject* x, PyObject* name) {
 // tensors of the dtype and the shape of x, and numbers.
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
-    PyArrayObject* a = memory_of(x);
+    const Held a = memory_of(x);
     if (!a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs), count = PyDict_GET_SIZE(settings);
     if (n + count > MOST) return nb::object();
     const char kind = PyArray_DESCR(a)->kind;
     if (PyUnicode_FindChar(args[4], Py_UCS4(kind), 0, PyUnicode_GET_LENGTH(args[4]), 1) < 0) return nb::object();
     PyObject* given[MOST + 2];
+    nb::object held[MOST];
     bool whole = false;
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* other = PyTuple_GET_ITEM(inputs, i);
         if (PyArrayObject* b = array_of(other)) {
             if (has_node(other) || PyArray_DESCR(b) != PyArray_DESCR(a) || !PyArray_SAMESHAPE(a, b)) return nb::object();
             given[i + 1] = reinterpret_cast<PyObject*>(b);
+            held[i] = nb::borrow(given[i + 1]);
             whole = true;
         } else if (kind == 'f' && is_weak(other)) {
             given[i + 1] = other;
@@ -68,7 +78,7 @@ nb::object write_call(PyObject* const* args) {
     }
     const nb::object runner = asked(quiet, word_run);
     if (!whole || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    const nb::object kernel = asked(op, word_cpu), memory = nb::borrow(reinterpret_cast<PyObject*>(a));
+    const nb::object kernel = asked(op, word_cpu);
     given[0] = kernel.ptr();
     nb::object names = nb::borrow(out_name);
     if (count) {
@@ -82,7 +92,7 @@ nb::object write_call(PyObject* const* args) {
         }
         PyTuple_SET_ITEM(names.ptr(), count, nb::borrow(PyTuple_GET_ITEM(out_name, 0)).release().ptr());
     }
-    given[n + 1 + count] = memory.ptr();
+    given[n + 1 + count] = a.owner.ptr();
     nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(n + 1), names.ptr()));
     if (!out.is_valid()) {
         const bool other_way = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_RuntimeError);
@@ -96,7 +106,7 @@ nb::object write_call(PyObject* const* args) {
 
 // The elements of another tensor of the same dtype and shape: (x, other, name)
 nb::object copy(PyObject* const* args) {
-    PyArrayObject *a = memory_of(args[0]), *b = array_of(args[1]);
+    const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
     if (!PyArray_SAMESHAPE(a, b) || PyArray_SIZE(a) >= LARGE) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
@@ -107,7 +117,7 @@ nb::object copy(PyObject* const* args) {
 
 // An array of the dtype and shape of a tensor: (x, array, name)
 nb::object put(PyObject* const* args) {
-    PyArrayObject* a = memory_of(args[0]);
+    const Held a = memory_of(args[0]);
     if (!a || !PyArray_CheckExact(args[1])) return nb::object();
     auto* b = reinterpret_cast<PyArrayObject*>(args[1]);
     if (PyArray_DESCR(a) != PyArray_DESCR(b) || !PyArray_SAMESHAPE(a, b)) return nb::object();
@@ -131,8 +141,8 @@ template <class T> bool all_equal(PyArrayObject* a, PyArrayObject* b) {
 
 // Whether two tensors of one dtype have the same shape and elements: (x, other)
 nb::object equal(PyObject* const* args) {
-    PyArrayObject *a = array_of(args[0]), *b = array_of(args[1]);
-    if (!a || !b || PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
+    const Held a = array_of(args[0]), b = array_of(args[1]);
+    if (!a || !b || !PyArray_ISBEHAVED_RO(a.a) || !PyArray_ISBEHAVED_RO(b.a) || PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
     if (!PyArray_SAMESHAPE(a, b)) return nb::borrow(Py_False);
     if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(b) || PyArray_SIZE(a) >= LARGE) return nb::object();
     bool same;
@@ -148,7 +158,7 @@ nb::object equal(PyObject* const* args) {
 
 // A number in every element: (x, number, name)
 nb::object fill(PyObject* const* args) {
-    PyArrayObject* a = memory_of(args[0]);
+    const Held a = memory_of(args[0]);
     if (!a || !is_weak(args[1]) || PyArray_SIZE(a) >= LARGE) return nb::object();
     if (PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE) {
         const double number = PyFloat_AsDouble(args[1]);

@@ -9,6 +9,7 @@ namespace fw::tensors {
 namespace {
 
 constexpr int MOST = 24;  // inputs and settings of a call
+PyTypeObject* record_type;
 PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined, *plain_node,
     *plain_elementwise, *resumed;
 PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph;
@@ -33,7 +34,19 @@ struct Call {
     Py_ssize_t n, count;     // inputs, settings
     PyObject* names;         // of the settings, whose values stand behind the inputs
     PyObject* arrays[MOST];  // kernel, arrays and settings, as they are handed on
+    Py_ssize_t held = 0;     // of the inputs' arrays: a thread may give a tensor another one while the kernel runs
     bool recorded = false;
+
+    Call(PyObject* op, PyObject* const* inputs, Py_ssize_t n, Py_ssize_t count, PyObject* names)
+        : op(op), inputs(inputs), n(n), count(count), names(names) {}
+    Call(const Call&) = delete;
+    ~Call() {
+        while (held) Py_DECREF(arrays[held--]);
+    }
+    void hold(PyObject* x) {
+        Py_INCREF(x);
+        arrays[++held] = x;
+    }
 
     nb::object given_inputs() const { return tuple_of(inputs, n); }
     nb::object given_arrays() const { return tuple_of(arrays + 1, n); }
@@ -109,10 +122,10 @@ nb::object run(Call& c) {
         PyObject* x = c.inputs[i];
         if (PyArrayObject* a = array_of(x)) {
             if (PyArray_DESCR(a)->kind == 'V') return nb::object();
-            c.arrays[i + 1] = reinterpret_cast<PyObject*>(a);
+            c.hold(reinterpret_cast<PyObject*>(a));
             c.recorded = c.recorded || has_node(x);
         } else if (is_number(x)) {
-            c.arrays[i + 1] = x;
+            c.hold(x);
         } else {
             return nb::object();
         }
@@ -167,7 +180,7 @@ PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* na
     return guarded([&]() -> PyObject* {
         const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
         if (n && n + count < MOST) {
-            Call c{op, args, n, count, names};
+            Call c(op, args, n, count, names);
             nb::object result = run(c);
             if (result.is_valid()) return result.release().ptr();
         }
@@ -200,7 +213,7 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
             nb::object kinds = asked(op, word_kinds);
             const Py_ssize_t length = PyUnicode_GetLength(kinds.ptr());
             if (PyUnicode_FindChar(kinds.ptr(), Py_UCS4(dtype->kind), 0, length, 1) >= 0) {
-                Call c{op, args, n, count, names};
+                Call c(op, args, n, count, names);
                 nb::object result = run(c);
                 if (result.is_valid()) return result.release().ptr();
             }
@@ -220,6 +233,8 @@ PyMethodDef run_method = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<
 PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
         const Py_ssize_t operands = (n - 2) / 2;  // op, operands, their arrays, whether it is recorded
+        if ((n != 4 && n != 6) || !PyObject_TypeCheck(args[0], record_type))
+            return PyObject_Vectorcall(plain, args, size_t(n), nullptr);  // which says what is wrong
         PyObject *op = args[0], *const *inputs = args + 1, *const *arrays = inputs + operands;
         nb::object runner = asked(quiet, word_run);
         bool usual = !runner.is_none();
@@ -260,7 +275,7 @@ void set_up(nb::object op, nb::dict with) {
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
     plain_node = of("PlainNode"), resumed = of("resumed");
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
-    auto* type = reinterpret_cast<PyTypeObject*>(op.ptr());
+    auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
     at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");
     at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
     at_loose_from = place_of(type, "loose_from");

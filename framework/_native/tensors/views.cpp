@@ -28,6 +28,7 @@ nb::object declined() { return nb::object(); }  // the same as a result
 struct Source {
     PyObject* x;
     PyArrayObject* a = nullptr;
+    nb::object owner;  // of `a`: what is called on the way may give the tensor another array
     bool recorded = false;
 
     explicit Source(PyObject* given) : x(given) {
@@ -39,6 +40,7 @@ struct Source {
             if (enabled.ptr() != Py_True && enabled.ptr() != Py_False) return;
             recorded = enabled.ptr() == Py_True;
         }
+        owner = nb::borrow(reinterpret_cast<PyObject*>(array));
         a = array;
     }
     bool usable() const { return a && PyArray_SIZE(a); }
@@ -267,9 +269,16 @@ nb::object transpose(const Source& s, PyObject* const* args) {
     return ordered(s, order, numbers_of(order, s.ndim()), args[3]);
 }
 
+npy_intp number(PyObject* given) {
+    if (!PyLong_CheckExact(given)) decline();
+    const Py_ssize_t n = PyLong_AsSsize_t(given);
+    if (n == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+    return n;
+}
+
 // All dimensions in reverse order, of so many at most.
 nb::object reverse(const Source& s, PyObject* const* args) {
-    if (s.ndim() > PyLong_AsLong(args[1])) decline();
+    if (s.ndim() > number(args[1])) decline();
     npy_intp order[NPY_MAXDIMS];
     for (int d = 0; d < s.ndim(); ++d) order[d] = s.ndim() - 1 - d;
     return ordered(s, order, numbers_of(order, s.ndim()), args[2]);
@@ -372,13 +381,6 @@ nb::object range_of(npy_intp start, npy_intp stop) {
 nb::object select(const Source& s, PyObject* const* args) {
     if (!PyLong_CheckExact(args[2])) decline();
     return cut_along(s, s.dim(args[1]), nb::borrow(args[2]), args[3]);
-}
-
-npy_intp number(PyObject* given) {
-    if (!PyLong_CheckExact(given)) decline();
-    const Py_ssize_t n = PyLong_AsSsize_t(given);
-    if (n == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
-    return n;
 }
 
 nb::object narrow(const Source& s, PyObject* const* args) {
