@@ -100,9 +100,12 @@ class BackwardPlan:
         self.served += 1
         if not self.numbers:
             return [None] * len(self.alive)
-        freed = Freed(self.template, dict(zip(self.edges, ends)))
-        numbers = self.numbers
+        freed, numbers = Freed(self.template, self.edges, ends), self.numbers
         return [freed.node(numbers[i]) if i in numbers else None for i in self.alive]
+
+
+class _Local(threading.local):
+    session: Any = None
 
 
 class Deferral:
@@ -110,7 +113,7 @@ class Deferral:
 
     def __init__(self) -> None:
         self.tree = _native.module.new_tree()
-        self.local = threading.local()
+        self.local = _Local()
         self.calls = self.planned = self.eagerly = self.segments = 0
         self.recorded = 0
         self.wide = True  # whether all doors are asked
@@ -122,17 +125,19 @@ class Deferral:
 
     def session(self) -> "Session | None":
         """What puts calls off in this thread, or None where nothing is to be put off."""
-        if self.off is not None:
+        if self.off is not None or arming.armed or cuda._cupy is not None:
             return None
-        if arming.armed or quiet.run is not quiet.plain or type(state.enabled) is not bool:
-            return None
-        if state.batches or state.levels or state.anomaly is not None or state.saved_hooks \
-                or state.inference or cuda._cupy is not None:
-            return None
-        found = getattr(self.local, "session", None)
+        found = self.local.session
         if found is None:
+            if quiet.run is not quiet.plain or type(state.enabled) is not bool or state.anomaly is not None:
+                return None
             found = self.local.session = Session(self)
-        return found if not found.inside else None
+        mode, now = found.mode, found.quiet  # of this thread, as dicts: they are asked at every call
+        if found.inside or now["run"] is not now["plain"] or mode["batches"] or mode["levels"] \
+                or mode["saved_hooks"] or mode["inference"] or mode.get("anomaly") is not None \
+                or type(mode.get("enabled", True)) is not bool:
+            return None
+        return found
 
     def explain(self) -> list[str]:
         """In words."""
@@ -160,10 +165,11 @@ class Deferral:
 class ForwardPlan:
     """A segment without its graph."""
 
-    __slots__ = ("segment", "served", "words")
+    __slots__ = ("segment", "served", "words", "ready")
 
     def __init__(self, segment: Segment, words: str) -> None:
         self.segment, self.words, self.served = segment, words, 0
+        self.ready = (segment.made,)  # what the native side asks for, see ``quick.cpp``
 
 
 class Session:
@@ -178,9 +184,10 @@ class Session:
         self.runner = module.make_runner(self.plain)
         state.saved_hooks, state.batches, state.levels = state.saved_hooks, state.batches, state.levels
         state.inference, quiet.stack = state.inference, quiet.stack
-        conditions = ((quiet.__dict__, "run", self.runner), (autocast.thread.__dict__, "choose", None),
-                      (state.__dict__, "saved_hooks", ()), (state.__dict__, "batches", ()),
-                      (state.__dict__, "inference", False))
+        self.mode, self.quiet = state.__dict__, quiet.__dict__
+        conditions = ((self.quiet, "run", self.runner), (autocast.thread.__dict__, "choose", None),
+                      (self.mode, "saved_hooks", ()), (self.mode, "batches", ()),
+                      (self.mode, "inference", False))
         me = weakref.ref(self)  # the garbage collector does not see what the tape holds: not what holds it
 
         def record(tape: Any, door: Any, args: tuple, settings: dict) -> Any:
@@ -205,9 +212,10 @@ class Session:
             wanted = doors.doors()
             owner.wide = False
         self.inside = True
-        plain = quiet.plain
-        quiet.plain = quiet.run = self.runner
-        quiet.settle = self.settled
+        now = self.quiet
+        plain = now["plain"]
+        now["plain"] = now["run"] = self.runner
+        now["settle"] = self.settled
         doors.arm(wanted)
         tape.enter()
         try:
@@ -218,15 +226,15 @@ class Session:
             tape.finish()
             raise
         finally:
-            tape.forget()
             tape.leave()
             doors.disarm()
-            owner.segments += tape.quick
-            owner.planned += tape.quick
-            tape.quick = 0
-            quiet.plain = plain
-            quiet.run = None if quiet.stack else plain
-            quiet.settle = None
+            if quick := tape.quick:
+                owner.segments += quick
+                owner.planned += quick
+                tape.quick = 0
+            now["plain"] = plain
+            now["run"] = None if now["stack"] else plain
+            now["settle"] = None
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
                 seen = owner.seen
@@ -378,8 +386,9 @@ class Session:
         self._weigh()
 
     def _weigh(self) -> None:
-        owner = self.owner
-        if owner.segments >= TRIAL and owner.planned * 2 < owner.segments and owner.off is None:
+        owner, quick = self.owner, self.tape.quick
+        if owner.segments + quick >= TRIAL and (owner.planned + quick) * 2 < owner.segments + quick \
+                and owner.off is None:
             owner.off = "more sequences ran one by one than as plans"
 
     def _forward(self, path: list, alive: list) -> Any:

@@ -272,8 +272,8 @@ class Later(Node):
 class Freed:
     """The nodes of a segment whose backward went by a plan; made at first look."""
 
-    def __init__(self, template: list, leaves: dict) -> None:
-        self.template, self.leaves = template, leaves
+    def __init__(self, template: list, edges: tuple, ends: tuple) -> None:
+        self.template, self.edges, self.ends = template, edges, ends  # ends: the leaves, by their numbers
         self.laters: dict[int, ref] = {}
         self.base = next_seq()
         self.nodes: dict[int, Any] = {}
@@ -296,11 +296,11 @@ class Freed:
 
     def make(self) -> None:
         """Make the nodes, from the oldest to the newest."""
-        nodes = self.nodes
+        nodes, leaves = self.nodes, dict(zip(self.edges, self.ends))
         for number in range(len(self.template) - 1, -1, -1):
             kind, *rest = self.template[number]
             if kind is Leaf:
-                nodes[number] = self.leaves[rest[0]]
+                nodes[number] = leaves[rest[0]]
                 continue
             if kind is Pick:
                 node: Any = Pick(nodes[rest[0]], rest[1])

@@ -37,7 +37,8 @@ def is_usual(kind: Any) -> bool:
 
 def step(optimizer: Optimizer) -> bool:
     """Make the step, if it is a usual one; otherwise nothing is changed and the answer is False."""
-    if _native.module is None or cuda._cupy is not None or not is_usual(type(optimizer)):
+    kind = type(optimizer)
+    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind)):
         return False
     try:
         work = _work(optimizer)
@@ -45,9 +46,9 @@ def step(optimizer: Optimizer) -> bool:
         return False
     if work is None:
         return False
-    name = type(optimizer).__name__ + ".step"
+    name = kind.__name__ + ".step"
     module: Any = _native.module
-    for group, params, states, (function, _, numbers), arrays, number in work:
+    for group, (params, states, (function, _, numbers), arrays, number) in work:
         skipped = getattr(module, function)(arrays, numbers)
         if skipped is NotImplemented:
             skipped = range(len(params))
@@ -69,27 +70,17 @@ def step(optimizer: Optimizer) -> bool:
 
 
 def _work(optimizer: Optimizer) -> list[tuple] | None:
-    """Per group: (itself, parameters, their state, kernel, its arrays, number of the step); None if
+    """Per group: itself, and its parameters, their state, kernel, its arrays, number of the step; None if
     unusual.
     """
-    work = []
     module: Any = _native.module
     module.set_up_tapes(Tensor, Parameter, Leaf)
-    names = tuple(optimizer.limits)
-    everything: list = []
+    names, work = tuple(optimizer.limits), []
     for group in optimizer.param_groups:
-        if module.has_tensor(group, names):
-            return None
-        found = module.gather_step(group["params"], optimizer.state)
+        found = module.prepared_step(group, names, optimizer.state, optimizer.fused)
         if found is None:
             return None
-        params, states, weights, gradients, number = found
-        if number is None:
-            continue
-        everything += params
-        kernel = optimizer.fused(group, number + 1)
-        arrays = None if kernel is None else module.interleaved(weights, gradients, states, kernel.states)
-        if arrays is None:
-            return None
-        work.append((group, params, states, kernel, arrays, number + 1))
+        if found:
+            work.append((group, found))
+    everything = work[0][1][0] if len(work) == 1 else [p for _, (params, *_rest) in work for p in params]
     return work if module.once_each(everything) else None  # a parameter twice steps twice

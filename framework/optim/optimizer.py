@@ -245,7 +245,8 @@ class Optimizer(Groups):
 
     def _run(self, closure: Callable | None = None) -> Any:
         loss = None
-        self._settle()
+        if self._skipped is not None:
+            self._settle()
         if closure is not None:
             with enable_grad():
                 loss = closure()

@@ -51,14 +51,18 @@ int run_pending(Tape* t, const char* why) {
     t->busy = true;
     t->busy_thread = PyThread_get_thread_ident();
     Py_INCREF(t);
-    PyObject* done = PyObject_CallFunction(t->force, "Os", t, why);
+    int done = quick_forward(t);
+    if (done == 0) {
+        PyObject* forced = PyObject_CallFunction(t->force, "Os", t, why);
+        done = forced ? 1 : -1;
+        Py_XDECREF(forced);
+    }
     t->busy = false;
     Py_DECREF(t);
-    if (!done) {
+    if (done < 0) {
         Py_XDECREF(type), Py_XDECREF(value), Py_XDECREF(trace);
         return -1;
     }
-    Py_DECREF(done);
     PyErr_Restore(type, value, trace);
     return 0;
 }

@@ -1,40 +1,42 @@
-// What Python does for a call that goes by a plan, without Python: a backward, and doors that open and close.
+// What Python does for what goes by a plan, without Python: a backward, what was put off before a tensor is read, and
+// doors that open and close.
 #include "deferral/leaves.h"
 
 namespace fw::deferral {
 namespace {
 
-PyObject *word_backward = nullptr, *word_ready = nullptr, *word_hang = nullptr, *word_recording = nullptr,
-         *word_code = nullptr;
+PyObject *word_backward = nullptr, *word_forward = nullptr, *word_ready = nullptr, *word_served = nullptr,
+         *word_hang = nullptr, *word_recording = nullptr, *word_code = nullptr;
 
-// What a plan that is ready is made of: (segment, leaves, edges, whether results are in the graph).
+// A plan, what it says it is ready with, and the values that somebody has.
 struct Plan {
-    nb::object plan, segment, leaves, edges;
-    bool graph = false;
-    std::vector<size_t> alive;  // the values that somebody has
+    nb::object plan, ready;
+    std::vector<size_t> alive;
+
+    nb::object part(Py_ssize_t i) const { return nb::borrow(PyTuple_GET_ITEM(ready.ptr(), i)); }
 };
 
-bool find_plan(const Tape* t, Py_ssize_t root, Plan& found) {
+// The plan among `plans` for what is alive now, and for this root if it is one; false where none is ready.
+bool find_plan(const Tape* t, PyObject* plans, Py_ssize_t root, Py_ssize_t parts, Plan& found) {
     Call* last = t->path->back();
     if (!last->data) return false;
-    nb::object plans = nb::steal(PyObject_GetAttr(last->data, word_backward));
-    if (!plans.is_valid() || !PyDict_CheckExact(plans.ptr())) return false;
-    std::vector<size_t> alive;
+    nb::object known = nb::steal(PyObject_GetAttr(last->data, plans));
+    if (!known.is_valid() || !PyDict_CheckExact(known.ptr()) || !PyDict_GET_SIZE(known.ptr())) return false;
+    found.alive.clear();
     for (size_t i = 0; i < t->values->size(); ++i)
-        if ((*t->values)[i].promise) alive.push_back(i);
-    nb::object key = nb::steal(PyTuple_New(Py_ssize_t(alive.size()) + 1));
+        if ((*t->values)[i].promise) found.alive.push_back(i);
+    const Py_ssize_t rooted = root >= 0;
+    nb::object key = nb::steal(PyTuple_New(Py_ssize_t(found.alive.size()) + rooted));
     if (!key.is_valid()) return false;
-    PyTuple_SET_ITEM(key.ptr(), 0, PyLong_FromSsize_t(root));
-    for (size_t i = 0; i < alive.size(); ++i)
-        PyTuple_SET_ITEM(key.ptr(), Py_ssize_t(i) + 1, PyLong_FromSize_t(alive[i]));
-    PyObject* plan = PyDict_GetItemWithError(plans.ptr(), key.ptr());
+    if (rooted) PyTuple_SET_ITEM(key.ptr(), 0, PyLong_FromSsize_t(root));
+    for (size_t i = 0; i < found.alive.size(); ++i)
+        PyTuple_SET_ITEM(key.ptr(), Py_ssize_t(i) + rooted, PyLong_FromSize_t(found.alive[i]));
+    PyObject* plan = PyDict_GetItemWithError(known.ptr(), key.ptr());
     if (!plan || PyUnicode_CheckExact(plan)) return false;
-    nb::object ready = nb::steal(PyObject_GetAttr(plan, word_ready));
-    if (!ready.is_valid() || !PyTuple_CheckExact(ready.ptr()) || PyTuple_GET_SIZE(ready.ptr()) != 4) return false;
-    auto part = [&](Py_ssize_t i) { return nb::borrow(PyTuple_GET_ITEM(ready.ptr(), i)); };
-    found = {nb::borrow(plan), part(0), part(1), part(2), PyTuple_GET_ITEM(ready.ptr(), 3) == Py_True,
-             std::move(alive)};
-    return true;
+    found.plan = nb::borrow(plan);
+    found.ready = nb::steal(PyObject_GetAttr(plan, word_ready));
+    return found.ready.is_valid() && PyTuple_CheckExact(found.ready.ptr()) &&
+           PyTuple_GET_SIZE(found.ready.ptr()) == parts;
 }
 
 bool as_handed_in(const Tape* t) {
@@ -63,7 +65,51 @@ struct Unrecorded {
     }
 };
 
+// What the segment gives for the arrays that were handed in: a tuple of `count`; not valid with an error.
+nb::object outputs_of(const Tape* t, const nb::object& segment, Py_ssize_t count) {
+    nb::list arrays;
+    for (const External& e : *t->externals) arrays.append(e.array);
+    PyObject* given[] = {nullptr, segment.ptr(), arrays.ptr()};
+    nb::object found = nb::steal(PyObject_Vectorcall(t->plain, given + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+    if (found.is_valid() && (!PyTuple_CheckExact(found.ptr()) || PyTuple_GET_SIZE(found.ptr()) != count)) {
+        PyErr_SetString(PyExc_RuntimeError, "compile: a plan gave another number of arrays than it was made for");
+        return {};
+    }
+    return found;
+}
+
+// The value has this array and place in the graph, if it is not dead by now.
+void settle(const Value& v, PyObject* array, PyObject* node) {
+    if (!v.promise) return;
+    PyObject* tensor = v.promise->tensor;
+    PyObject* parts[SLOTS] = {array, node, Py_None, Py_None};
+    for (int k = 0; k < SLOTS; ++k) {
+        Py_INCREF(parts[k]);
+        Py_XSETREF(slot(tensor, offsets[k]), parts[k]);
+    }
+}
+
 }  // namespace
+
+int quick_forward(Tape* t) {
+    if (t->recording || t->settled) return 0;
+    Plan plan;
+    if (!find_plan(t, word_forward, -1, 1, plan) || plan.alive.empty()) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (!as_handed_in(t)) return 0;
+    nb::object served = nb::steal(PyObject_GetAttr(plan.plan.ptr(), word_served));
+    nb::object more = served.is_valid() ? nb::steal(PyLong_FromLongLong(PyLong_AsLongLong(served.ptr()) + 1)) : nb::object();
+    if (!more.is_valid() || PyObject_SetAttr(plan.plan.ptr(), word_served, more.ptr()) < 0) return -1;
+    nb::object found = outputs_of(t, plan.part(0), Py_ssize_t(plan.alive.size()));
+    if (!found.is_valid()) return -1;
+    for (size_t at = 0; at < plan.alive.size(); ++at)
+        settle((*t->values)[plan.alive[at]], PyTuple_GET_ITEM(found.ptr(), Py_ssize_t(at)), Py_None);
+    t->settled = t->path->size();
+    ++t->quick;
+    return 1;
+}
 
 int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
     if (!pending(t) || t->recording || PyTuple_GET_SIZE(args) != 1 || (keywords && PyDict_GET_SIZE(keywords))) return 0;
@@ -72,31 +118,24 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
     PyObject* recording = PyDict_GetItemWithError(t->state, word_recording);
     if (!promise || enabled_of(t) != Py_True || (recording && recording != Py_True)) return 0;
     Plan plan;
-    if (!find_plan(t, promise->index, plan)) {
+    if (!find_plan(t, word_backward, promise->index, 4, plan)) {
         PyErr_Clear();
         return 0;
     }
-    if (!as_handed_in(t) || !are_free(t, plan.edges.ptr())) return 0;
+    const nb::object leaves = plan.part(1), ends_at = plan.part(2);
+    if (!as_handed_in(t) || !are_free(t, ends_at.ptr())) return 0;
     const auto alive = Py_ssize_t(plan.alive.size());
     nb::object found;
     {
-        nb::list arrays;
-        for (const External& e : *t->externals) arrays.append(e.array);
         Unrecorded off(t->state);
-        PyObject* given[] = {nullptr, plan.segment.ptr(), arrays.ptr()};
-        found = nb::steal(PyObject_Vectorcall(t->plain, given + 1, 2 | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+        found = outputs_of(t, plan.part(0), alive + PyTuple_GET_SIZE(leaves.ptr()));
     }
     if (!found.is_valid()) {
         if (!PyErr_ExceptionMatches(t->missing)) return -1;
         PyErr_Clear();
         return 0;
     }
-    if (!PyTuple_CheckExact(found.ptr()) ||
-        PyTuple_GET_SIZE(found.ptr()) != alive + PyTuple_GET_SIZE(plan.leaves.ptr())) {
-        PyErr_SetString(PyExc_RuntimeError, "compile: a plan gave another number of arrays than it was made for");
-        return -1;
-    }
-    nb::object left = nb::steal(hand_out(t, plan.leaves.ptr(), found.ptr(), alive));
+    nb::object left = nb::steal(hand_out(t, leaves.ptr(), found.ptr(), alive));
     if (!left.is_valid()) return -1;
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(left.ptr()); ++i) {
         PyObject* pair = PyList_GET_ITEM(left.ptr(), i);
@@ -104,11 +143,11 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
                                                                 PyTuple_GET_ITEM(pair, 1), Py_False, nullptr));
         if (!done.is_valid()) return -1;
     }
-    const Py_ssize_t edges = plan.graph ? PyTuple_GET_SIZE(plan.edges.ptr()) : 0;
+    const Py_ssize_t edges = plan.part(3).ptr() == Py_True ? PyTuple_GET_SIZE(ends_at.ptr()) : 0;
     nb::object ends = nb::steal(PyTuple_New(edges));
     if (!ends.is_valid()) return -1;
     for (Py_ssize_t i = 0; i < edges; ++i) {
-        const auto k = size_t(PyLong_AsSsize_t(PyTuple_GET_ITEM(plan.edges.ptr(), i)));
+        const auto k = size_t(PyLong_AsSsize_t(PyTuple_GET_ITEM(ends_at.ptr(), i)));
         PyObject* node = slot((*t->externals)[k].tensor.ptr(), offsets[1]);
         Py_INCREF(node);
         PyTuple_SET_ITEM(ends.ptr(), i, node);
@@ -118,15 +157,8 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
         if (!PyErr_Occurred()) PyErr_SetString(PyExc_RuntimeError, "compile: a node for each result is wanted");
         return -1;
     }
-    for (Py_ssize_t at = 0; at < alive; ++at) {
-        const Value& v = (*t->values)[plan.alive[size_t(at)]];
-        if (!v.promise) continue;  // it died just now
-        PyObject* parts[SLOTS] = {PyTuple_GET_ITEM(found.ptr(), at), PyList_GET_ITEM(nodes.ptr(), at), Py_None, Py_None};
-        for (int k = 0; k < SLOTS; ++k) {
-            Py_INCREF(parts[k]);
-            Py_XSETREF(slot(v.promise->tensor, offsets[k]), parts[k]);
-        }
-    }
+    for (Py_ssize_t at = 0; at < alive; ++at)
+        settle((*t->values)[plan.alive[size_t(at)]], PyTuple_GET_ITEM(found.ptr(), at), PyList_GET_ITEM(nodes.ptr(), at));
     ++t->quick;
     return 1;
 }
@@ -163,6 +195,8 @@ namespace fw {
 FW_BIND(m) {
     using namespace deferral;
     word_backward = PyUnicode_InternFromString("backward");
+    word_forward = PyUnicode_InternFromString("forward");
+    word_served = PyUnicode_InternFromString("served");
     word_ready = PyUnicode_InternFromString("ready");
     word_hang = PyUnicode_InternFromString("hang");
     word_recording = PyUnicode_InternFromString("recording");

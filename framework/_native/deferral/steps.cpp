@@ -9,14 +9,14 @@ Py_ssize_t at_grad = 0, at_hooks = 0, at_after = 0;
 
 namespace {
 
-PyObject *word_step = nullptr, *word_zero = nullptr;
+PyObject *word_step = nullptr, *word_params = nullptr, *word_zero = nullptr;
 
 PyArrayObject* plain_array(PyObject* tensor) { return is_tensor(tensor) ? array_of(tensor) : nullptr; }
 
 // Whether one of the options is a tensor, or holds one.
-bool has_tensor(nb::dict options, nb::tuple names) {
-    for (nb::handle name : names) {
-        PyObject* value = PyDict_GetItemWithError(options.ptr(), name.ptr());
+bool has_tensor(PyObject* options, PyObject* names) {
+    for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k) {
+        PyObject* value = PyDict_GetItemWithError(options, PyTuple_GET_ITEM(names, k));
         if (!value || value == Py_None || PyFloat_CheckExact(value) || PyLong_CheckExact(value)) continue;
         if (PyTuple_CheckExact(value)) {
             for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i)
@@ -36,54 +36,77 @@ bool once_each(const nb::list& params) {
     return std::adjacent_find(all.begin(), all.end()) == all.end();
 }
 
-// gather(params, state): the parameters that have a gradient, their state, their arrays, their gradients, and
-// the number of the last step; None where one is not as usual, or is at another step than the first.
-nb::object gather(nb::list params, nb::dict state) {
-    nb::list ready, states, weights, gradients;
-    nb::object number;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params.ptr()); ++i) {
-        PyObject* p = PyList_GET_ITEM(params.ptr(), i);
+// What is kept for this parameter; nullptr where nothing is. A tensor's hash is its place in memory, as `Tensor.__hash__`
+// says, which is not called for that.
+PyObject* kept_for(PyObject* state, PyObject* p) {
+    return _PyDict_GetItem_KnownHash(state, p, Py_hash_t(reinterpret_cast<uintptr_t>(p)));
+}
+
+// The parameters of a group that have a gradient, and what their step takes.
+struct Ready {
+    nb::list params, states;
+    std::vector<nb::object> weights, gradients;
+    nb::object number;  // of the last step
+};
+
+// False where one is not as usual, or is at another step than the first.
+bool gather(PyObject* params, PyObject* state, Ready& found) {
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params); ++i) {
+        PyObject* p = PyList_GET_ITEM(params, i);
         PyArrayObject* a = plain_array(p);
-        if (!a) return nb::none();
+        if (!a) return false;
         PyObject* node = slot(p, offsets[1]);
         if (!node || Py_TYPE(node) != leaf_type) {
             PyObject* more = slot(p, offsets[3]);
-            if ((node && node != Py_None) || (more && more != Py_None)) return nb::none();
+            if ((node && node != Py_None) || (more && more != Py_None)) return false;
             continue;
         }
         PyObject* grad = slot(node, at_grad);
         if (!grad || grad == Py_None) continue;
         PyArrayObject* g = Py_TYPE(grad) == tensor_type ? array_of(grad) : nullptr;
         if (!g || !PyArray_ISWRITEABLE(a) || !PyArray_SAMESHAPE(a, g) || PyArray_DESCR(a) != PyArray_DESCR(g))
-            return nb::none();
-        PyObject* kept = PyDict_GetItemWithError(state.ptr(), p);
+            return false;
+        PyObject* kept = kept_for(state, p);
         if (!kept) {
             if (PyErr_Occurred()) throw nb::python_error();
-            return nb::none();
+            return false;
         }
         PyObject* step = PyDict_CheckExact(kept) ? PyDict_GetItemWithError(kept, word_step) : nullptr;
-        if (!step || !PyLong_CheckExact(step)) return nb::none();
-        if (!number.is_valid()) number = nb::borrow(step);
-        else if (number.ptr() != step && PyLong_AsLongLong(number.ptr()) != PyLong_AsLongLong(step)) return nb::none();
-        ready.append(nb::handle(p)), states.append(nb::handle(kept));
-        weights.append(nb::handle(slot(p, offsets[0]))), gradients.append(nb::handle(slot(grad, offsets[0])));
+        if (!step || !PyLong_CheckExact(step)) return false;
+        if (!found.number.is_valid()) found.number = nb::borrow(step);
+        else if (found.number.ptr() != step && PyLong_AsLongLong(found.number.ptr()) != PyLong_AsLongLong(step)) return false;
+        found.params.append(nb::handle(p)), found.states.append(nb::handle(kept));
+        found.weights.push_back(nb::borrow(slot(p, offsets[0])));
+        found.gradients.push_back(nb::borrow(slot(grad, offsets[0])));
     }
-    return nb::make_tuple(ready, states, weights, gradients, number.is_valid() ? number : nb::none());
+    return true;
 }
 
-// interleaved(weights, gradients, states, names): what a step's kernel takes; None where a state is not as usual.
-nb::object interleaved(nb::list weights, nb::list gradients, nb::list states, nb::tuple names) {
+// prepared(group, names, state, fused): what the step of a group of parameters takes, which nothing has changed yet:
+// (parameters, their state, kernel, its arrays, number of the step), kernel being what fused(group, number) gives. None
+// where something is not as usual, False where no parameter has a gradient. names: the group's options.
+nb::object prepared(nb::dict group, nb::tuple names, nb::dict state, nb::object fused) {
+    PyObject* params = PyDict_GetItemWithError(group.ptr(), word_params);
+    if (!params || !PyList_CheckExact(params) || has_tensor(group.ptr(), names.ptr())) return nb::none();
+    Ready found;
+    if (!gather(params, state.ptr(), found)) return nb::none();
+    if (!found.number.is_valid()) return nb::bool_(false);
+    nb::object number = nb::steal(PyLong_FromLongLong(PyLong_AsLongLong(found.number.ptr()) + 1));
+    nb::object kernel = fused(group, number);  // (function, names of states, numbers)
+    if (!PyTuple_Check(kernel.ptr()) || PyTuple_GET_SIZE(kernel.ptr()) != 3) return nb::none();
+    PyObject* wanted = PyTuple_GET_ITEM(kernel.ptr(), 1);
     nb::list arrays;
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(weights.ptr()); ++i) {
-        arrays.append(nb::handle(PyList_GET_ITEM(weights.ptr(), i)));
-        arrays.append(nb::handle(PyList_GET_ITEM(gradients.ptr(), i)));
-        for (nb::handle name : names) {
-            PyObject* kept = PyDict_GetItemWithError(PyList_GET_ITEM(states.ptr(), i), name.ptr());
+    for (size_t i = 0; i < found.weights.size(); ++i) {
+        arrays.append(found.weights[i]);
+        arrays.append(found.gradients[i]);
+        for (Py_ssize_t k = 0; k < PyTuple_Size(wanted); ++k) {
+            PyObject* kept = PyDict_GetItemWithError(PyList_GET_ITEM(found.states.ptr(), Py_ssize_t(i)),
+                                                     PyTuple_GET_ITEM(wanted, k));
             if (!kept || !plain_array(kept)) return nb::none();
             arrays.append(nb::handle(slot(kept, offsets[0])));
         }
     }
-    return arrays;
+    return nb::make_tuple(found.params, found.states, kernel, arrays, number);
 }
 
 // stepped(params, states, number, name): they were changed in place, by this.
@@ -151,10 +174,9 @@ FW_BIND(m) {
     using namespace deferral;
     word_step = PyUnicode_InternFromString("step");
     word_zero = PyLong_FromLong(0);
-    m.def("gather_step", &gather);
-    m.def("has_tensor", &has_tensor);
+    word_params = PyUnicode_InternFromString("params");
+    m.def("prepared_step", &prepared);
     m.def("once_each", &once_each);
-    m.def("interleaved", &interleaved);
     m.def("stepped", &stepped);
 }
 

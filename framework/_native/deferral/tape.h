@@ -99,7 +99,7 @@ struct Tape {
     Call *root, *cursor;
     PyObject *record, *force, *state;
     PyObject *plain, *accumulate, *missing;  // runs a segment; adds to a gradient; says that a plan does not fit
-    int64_t quick;                           // backward passes that went without Python
+    int64_t quick;                           // plans that ran without Python
     std::vector<Call*>* path;
     std::vector<Value>* values;
     std::vector<External>* externals;
@@ -166,6 +166,8 @@ PyObject* answer(Tape* t, Call* c);
 
 // -- quick.cpp: what is done for a backward that goes by a plan ------------------------------------
 
+// Runs what was put off by its plan, without a backward; answers as the other.
+int quick_forward(Tape* t);
 // Runs the backward of `args` by its plan. 1: done; 0: nothing was changed, to be done by Python; -1: an error.
 int quick_backward(Tape* t, PyObject* args, PyObject* keywords);
 

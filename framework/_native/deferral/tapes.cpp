@@ -60,8 +60,9 @@ PyObject* tape_enter(PyObject* self, PyObject*) {
     return none();
 }
 
-PyObject* tape_leave(PyObject* self, PyObject*) {
+PyObject* tape_leave(PyObject* self, PyObject*) {  // nothing is put off any more, also where that failed
     Tape* t = tape(self);
+    forget(t);
     current = t->outer;
     t->outer = nullptr;
     if (!--watching) tensor_type->tp_getattro = plain_getattr;

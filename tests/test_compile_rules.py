@@ -1,0 +1,244 @@
+"""One program for each rule of ``fw.compile`` that random programs leave alone; without the rule it differs."""
+
+import copy
+
+import numpy as np
+import pytest
+from test_compile import told
+
+import framework as fw
+from framework.jit import doors
+from framework.jit import plans as plans_module
+
+nn, F = fw.nn, fw.nn.functional
+
+
+@pytest.fixture(autouse=True)
+def _every_call_counts(monkeypatch):
+    monkeypatch.setattr(plans_module, "PLAIN_CALLS", 0)
+
+
+def _a_parameter_in_two_groups(compile):
+    """The second group's step is another one than before the first group's."""
+    p, q, r = (fw.randn(3, 3, requires_grad=True) for _ in range(3))
+    optimizer = fw.optim.Adam([{"params": [p, q]}, {"params": [r], "lr": 0.1}])
+    optimizer.param_groups[1]["params"].append(p)
+    seen = []
+
+    @compile
+    def step(x):
+        optimizer.zero_grad()
+        ((p * x + q) * r).square().sum().backward()
+        optimizer.step()
+    for _ in range(5):
+        step(fw.randn(3, 3))
+        seen += [(t.detach().clone(), t._version, optimizer.state[t]["step"]) for t in (p, q, r)]
+    return seen
+
+
+def _views_after_a_backward(compile):
+    """A view that comes out after a backward knows what it is a view of."""
+    w, seen = fw.randn(4, requires_grad=True), []
+
+    @compile
+    def step(x):
+        y = w * x
+        v = y.view(2, 2)
+        v.square().sum().backward()
+        return y, v
+    for n in range(6):
+        y, v = step(fw.randn(4))
+        with fw.no_grad():
+            y.add_(n)
+        seen += [y.detach().clone(), v.detach().clone(), v._version, v._is_view(), v._base is y]
+    return seen
+
+
+def _one_memory_returned_twice(compile):
+    """Results over one memory, which a later write shows."""
+    seen = []
+
+    @compile
+    def forward(x):
+        y = x * 2
+        return y, y.contiguous(), y.view(-1)
+    w = fw.randn(3, 3, requires_grad=True)
+
+    @compile
+    def backward(x):
+        y = w * x
+        z = y.contiguous()
+        z.sum().backward()
+        return y, z
+    for _ in range(6):
+        for f in (forward, backward):
+            y, z, *_rest = f(fw.randn(3, 3))
+            with fw.no_grad():
+                y.add_(1)
+            seen += [y.detach().clone(), z.detach().clone(), z is y, z._version]
+    return seen
+
+
+def _two_tensors_with_one_gradient(compile):
+    """Copies share the place of the gradient, until they do not."""
+    seen = []
+
+    @compile
+    def step(a, b, x):
+        (a * x + b * 2).square().sum().backward()
+    for n in range(10):
+        a = fw.randn(3, requires_grad=True)
+        b = copy.copy(a) if n < 5 else fw.randn(3, requires_grad=True)
+        b.data = fw.randn(3)
+        step(a, b, fw.randn(3))
+        seen += [a.grad.clone(), b.grad.clone()]
+    return seen
+
+
+def _memory_written_before_a_backward(compile):
+    """NumPy writes into memory between what reads it and the backward, at each turn of a plan's life once."""
+    seen = []
+    for wrong in range(6):
+        memory = np.linspace(-1, 1, 9, dtype=np.float32).reshape(3, 3)
+        w, x = fw.randn(3, 3, requires_grad=True), fw.from_numpy(memory)
+
+        @compile
+        def step(now, w=w, x=x, memory=memory):
+            y = (w * x).tanh() * x
+            if now:
+                memory[1] += 1
+            y.sum().backward()
+            return y
+        for n in range(6):
+            w.grad = None
+            seen += [step(n == wrong).detach().clone(), w.grad.clone(), memory.copy()]
+    return seen
+
+
+def _exceptions_end_a_call(compile):
+    """What was put off before an exception is there for whoever catches it."""
+    seen, kept = [], []
+
+    @compile
+    def step(x, wrong):
+        y = x * 2 + 1
+        kept.append(y)
+        if wrong == 1:
+            raise KeyError("wrong")
+        if wrong == 2:
+            raise KeyboardInterrupt
+        return y.tanh()
+    for n in range(9):
+        try:
+            seen.append(step(fw.randn(3), n % 3))
+        except (KeyError, KeyboardInterrupt) as error:
+            seen.append(repr(error))
+        seen.append(kept[-1] * 3)
+    return seen
+
+
+def _positions_out_of_range(compile):
+    """A position that does not fit raises at the call, inside ``try``."""
+    table, w, seen = fw.randn(5, 3), fw.randn(3, 4), []
+
+    @compile
+    def look(ids):
+        try:
+            y = F.embedding(ids, table) * 2
+        except IndexError as error:
+            seen.append(str(error))
+            y = fw.zeros(2, 3)
+        return y + 1
+
+    @compile
+    def score(x, wanted):
+        try:
+            loss = F.cross_entropy(x @ w, wanted)
+        except Exception as error:
+            seen.append((type(error).__name__, str(error)))
+            loss = fw.zeros(())
+        return loss + 1
+    for n in range(8):
+        seen.append(look(fw.tensor([n % 4, 5 if n % 4 == 3 else 1])))
+        seen.append(score(fw.randn(2, 3), fw.tensor([1, 4 if n % 4 == 3 else n % 4])))
+    return seen
+
+
+def _views_of_shared_memory(compile):
+    """A view of NumPy's memory shows what NumPy writes later."""
+    memory = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
+    x, seen = fw.from_numpy(memory), []
+
+    @compile
+    def step():
+        v = x[1:3]
+        memory[1] += 1
+        y = v * 2
+        memory[2] -= 1
+        return y + v, v
+    for _ in range(6):
+        seen += [t.clone() for t in step()]
+    return seen
+
+
+def _whole_numbers_among_operands(compile):
+    """What whole numbers give, and their errors, come as they do without."""
+    seen = []
+
+    @compile
+    def step(x, n):
+        seen.append((x * n + n, n // 2, x.pow(n), fw.where(n > 1, x, n)))
+        try:
+            return n // (n - 2) + 1
+        except Exception as error:
+            return str(error)
+    for k in range(6):
+        seen.append(step(fw.randn(3), fw.tensor([3, k % 3, 4])))
+    return seen
+
+
+def _leaves_that_take_over(compile):
+    """Large gradients: which addition comes last is seen in the last bit."""
+    a, b = (fw.randn(400, 400, requires_grad=True) for _ in range(2))
+
+    @compile
+    def step(x):
+        y = (a + b).exp() * x
+        ((a * 3.1 + y).square().sum() + (a + y.tanh()).sum()).backward()
+    for _ in range(5):
+        step(fw.randn(400, 400))
+    return a.grad, b.grad
+
+
+def _inner_calls(compile):
+    """A compiled function within another one ends nothing of the outer one's."""
+    inner, seen = compile(lambda x: x.tanh() * 2), []
+
+    @compile
+    def outer(x):
+        before = fw.compiler.is_compiling()
+        y = inner(x + 1)
+        return y * 3, before == fw.compiler.is_compiling()
+    for _ in range(5):
+        seen.append(outer(fw.randn(3)))
+    return seen
+
+
+PROGRAMS = [_a_parameter_in_two_groups, _views_after_a_backward, _one_memory_returned_twice,
+            _two_tensors_with_one_gradient, _memory_written_before_a_backward, _exceptions_end_a_call,
+            _positions_out_of_range, _views_of_shared_memory, _whole_numbers_among_operands,
+            _leaves_that_take_over, _inner_calls]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__.strip("_"))
+def test_compiled_is_eager(program):
+    assert told(program, fw.compile) == told(program, lambda f: f)
+
+
+def test_functions_get_their_own_code_back():
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    f = fw.compile(lambda x: fw.tanh(x * 2) + x.sum())
+    for _ in range(4):
+        f(fw.randn(3))
+    assert all(function.__code__ is own for function, _, own, _ in doors.doors())
