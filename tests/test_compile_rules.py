@@ -20,19 +20,19 @@ def _every_call_counts(monkeypatch):
 
 def _a_parameter_in_two_groups(compile):
     """The second group's step is another one than before the first group's."""
-    p, q, r = (fw.randn(3, 3, requires_grad=True) for _ in range(3))
-    optimizer = fw.optim.Adam([{"params": [p, q]}, {"params": [r], "lr": 0.1}])
-    optimizer.param_groups[1]["params"].append(p)
+    p, q = (fw.randn(3, 3, requires_grad=True) for _ in range(2))
+    optimizer = fw.optim.Adam([{"params": [p]}, {"params": [q], "lr": 0.1}])
+    optimizer.param_groups[1]["params"] = [p]
     seen = []
 
     @compile
     def step(x):
         optimizer.zero_grad()
-        ((p * x + q) * r).square().sum().backward()
+        ((p * x + q) * x).square().sum().backward()
         optimizer.step()
     for _ in range(5):
         step(fw.randn(3, 3))
-        seen += [(t.detach().clone(), t._version, optimizer.state[t]["step"]) for t in (p, q, r)]
+        seen += [p.detach().clone(), p._version, optimizer.state[p]["step"], q.grad.clone()]
     return seen
 
 
@@ -166,18 +166,69 @@ def _positions_out_of_range(compile):
 
 def _views_of_shared_memory(compile):
     """A view of NumPy's memory shows what NumPy writes later."""
-    memory = np.linspace(-1, 1, 12, dtype=np.float32).reshape(4, 3)
-    x, seen = fw.from_numpy(memory), []
+    x, seen = fw.randn(4, 3), []
+    memory = x.numpy()
 
     @compile
     def step():
-        v = x[1:3]
+        v = x.t()
         memory[1] += 1
         y = v * 2
         memory[2] -= 1
         return y + v, v
     for _ in range(6):
         seen += [t.clone() for t in step()]
+    return seen
+
+
+def _pieces_that_nobody_uses(compile):
+    """A piece without a gradient has zeros where the pieces are joined."""
+    w, seen = fw.randn(3, 4, requires_grad=True), []
+
+    @compile
+    def step(x):
+        a, b, c = (w * x).unbind(0)
+        d, e = (w + x).split(2, 1)
+        (a.square().sum() + (c * 2).sum() + e.tanh().sum()).backward()
+        return a.sum()
+    for _ in range(6):
+        w.grad = None
+        seen += [step(fw.randn(3, 4)), w.grad.clone()]
+    return seen
+
+
+def _sums_behind_views_and_copies(compile):
+    """One gradient for several leaves, through sums, views and copies; added to what was there."""
+    a, b, c = (fw.randn(4, 4, requires_grad=True) for _ in range(3))
+    seen = []
+
+    @compile
+    def step(x):
+        u = a + b
+        v = u + c
+        t = (u.t() + v - a).sum(0) * 0.3 + c[0]
+        (v.square() * x + u + t).sum().backward()
+        return u, t
+    for n in range(8):
+        if n % 3 == 0:
+            a.grad = b.grad = c.grad = None
+        seen += [*step(fw.randn(4, 4)), *[p.grad.clone() for p in (a, b, c)]]
+        with fw.no_grad():
+            a.grad.mul_(2)
+    return seen
+
+
+def _rows_and_columns(compile):
+    """Operands of several sizes and dtypes in one chain, and truth values."""
+    seen = []
+
+    @compile
+    def step(x, row, column, wide):
+        y = row * column - 0.0 * x
+        z = fw.where(y > 0, y, -0.5 * x) * -0.0 + (row + column) * 0.5
+        return y, z.tanh() * wide, (row * 2 - column).exp() * y, fw.where(x < 0, wide, y) - 0.5
+    for _ in range(6):
+        seen += step(fw.randn(3, 4), fw.randn(4), fw.randn(3, 1), fw.randn(3, 4).double())
     return seen
 
 
@@ -199,15 +250,35 @@ def _whole_numbers_among_operands(compile):
 
 def _leaves_that_take_over(compile):
     """Large gradients: which addition comes last is seen in the last bit."""
-    a, b = (fw.randn(400, 400, requires_grad=True) for _ in range(2))
+    a, b, seen = fw.randn(400, 400, requires_grad=True), fw.randn(400, 400, requires_grad=True), []
 
     @compile
     def step(x):
         y = (a + b).exp() * x
         ((a * 3.1 + y).square().sum() + (a + y.tanh()).sum()).backward()
-    for _ in range(5):
-        step(fw.randn(400, 400))
-    return a.grad, b.grad
+
+    @compile
+    def shared(x):
+        ((a + b).exp() * x).sum().backward()
+    for n in range(10):
+        (step if n < 5 else shared)(fw.randn(400, 400))
+        seen += [a.grad.clone(), b.grad.clone()]
+        if n > 3:
+            a.grad, b.grad = None, None
+    return seen
+
+
+def _sums_behind_a_mask(compile):
+    """A leaf takes the gradient of a sum with a row over, after all others, also behind a mask."""
+    a, row = fw.randn(6, 6, requires_grad=True), fw.randn(6, requires_grad=True)
+
+    @compile
+    def step(x):
+        u = a + row
+        ((u.clamp(-1, 1) * x + u * 2).square().sum() + (a * 3.1).tanh().sum()).backward()
+    for _ in range(6):
+        step(fw.randn(6, 6))
+    return a.grad, row.grad
 
 
 def _inner_calls(compile):
@@ -226,8 +297,9 @@ def _inner_calls(compile):
 
 PROGRAMS = [_a_parameter_in_two_groups, _views_after_a_backward, _one_memory_returned_twice,
             _two_tensors_with_one_gradient, _memory_written_before_a_backward, _exceptions_end_a_call,
-            _positions_out_of_range, _views_of_shared_memory, _whole_numbers_among_operands,
-            _leaves_that_take_over, _inner_calls]
+            _positions_out_of_range, _views_of_shared_memory,
+            _pieces_that_nobody_uses, _sums_behind_views_and_copies, _rows_and_columns, _whole_numbers_among_operands,
+            _leaves_that_take_over, _sums_behind_a_mask, _inner_calls]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__.strip("_"))

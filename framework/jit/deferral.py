@@ -295,11 +295,10 @@ class Session:
         return result
 
     def _name_externals(self) -> None:
-        arrays = self.tape.arrays()
-        self.shared = len({id(a) for a in arrays}) < len(arrays)
-        for i, a in enumerate(arrays):
+        self.shared = False
+        for i, a in enumerate(self.tape.arrays()):
             self.book.add(a, f"e{i}")
-            if self.book.name_of(a) != f"e{i}":  # a result's memory, handed in by another tensor
+            if self.book.name_of(a) != f"e{i}":  # handed in by another tensor, too, or a result's
                 self.shared = True
 
     def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:

@@ -339,6 +339,6 @@ def template_of(order: list, leaves: dict) -> list:
             kept = None if freed or not node.kept else dict(node.kept)
             if kept and any(hasattr(v, "strides") for v in kept.values()):
                 raise Refused("a node that keeps its arrays")
-            found.append((type(node), node.op, edges, kept if not freed else None,
-                          None if freed else node.versions, node.settings, node.shapes))
+            found.append((type(node), node.op, edges, kept, None if freed else node.versions, node.settings,
+                          node.shapes))
     return found

@@ -90,8 +90,6 @@ def unshared(steps: list[Step], outputs: list[str], shapes: dict) -> tuple[list[
                 same[step.results] = name
                 continue
         kept.append(step)
-    if any(not same.keys().isdisjoint(_reads(step)) for step in kept):
-        return steps, outputs
     return kept, [same.get(n, n) for n in outputs]
 
 
@@ -213,9 +211,9 @@ class Segment:
         """Put an elementwise step into a pass that is open, or begin one."""
         home = next((g for g in self.open if g[0].shape == p.shape and g[0].dtype == p.dtype), None)
         for group in list(self.open):
-            if group is not home and group in self.open and not reads.isdisjoint(q.result for q in group):
+            if group is not home and not reads.isdisjoint(q.result for q in group):
                 self._close(group)
-        if home is not None and home in self.open:
+        if home is not None:
             home.append(p)
         else:
             self.open.append([p])
@@ -229,12 +227,7 @@ class Segment:
 
     def _close(self, group: list[fusion.Part]) -> None:
         self.open.remove(group)
-        mine = {p.result for p in group}
-        for p in group:  # what it reads comes first
-            for other in list(self.open):
-                if other in self.open and not {q.result for q in other}.isdisjoint(_reads(p.step)):
-                    self._close(other)
-        self._fused(group, mine)
+        self._fused(group, {p.result for p in group})
 
     def _fused(self, group: list[fusion.Part], mine: set) -> None:
         if len(group) == 1:

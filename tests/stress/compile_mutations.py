@@ -1,7 +1,8 @@
 """The rules of ``fw.compile`` broken one by one: ``python tests/stress/compile_mutations.py [word ...]``.
 
 Each mutation (``compile_mutations.txt``) is a line of the package taken out or turned round in a copy of it,
-with which ``tests/test_compile.py`` has to fail. ``--native BUILD`` breaks the lines of the native sources,
+with which the tests of compiled functions have to fail; where a line says why nothing can be seen of it,
+it is counted and not tried, but with ``--all``. ``--native BUILD`` breaks the lines of the native sources,
 too: BUILD is a folder in which CMake and Ninja have built the module, whose commands compile the one file
 again; nothing in it is changed. Prints what survives; exits 1 if anything does, or if the tests fail without
 a mutation.
@@ -18,18 +19,20 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-TESTS = ("tests/test_compile.py",)
+TESTS = ("tests/test_compile_rules.py", "tests/test_compile.py")
 
 
-def mutations() -> list[tuple[str, str, str]]:
-    """(file, what stands there, what stands there instead), as the text beside this file has them."""
-    found: list[tuple[str, str, str]] = []
+def mutations() -> list[tuple[str, str, str, str]]:
+    """(file, what stands there, what stands there instead, why nothing is to be seen of that), as the text
+    beside this file has them."""
+    found: list[tuple[str, str, str, str]] = []
     text = Path(__file__).with_suffix(".txt").read_text()
     for part in text.split("\n# ")[1:]:
         name, *lines = part.splitlines()
-        old, new = ["\n".join(line[2:] for line in lines if line[:1] == sign) for sign in "-+"]
-        found.append((name, old, new))
+        old, new, why = ["\n".join(line[2:] for line in lines if line[:1] == sign) for sign in "-+="]
+        found.append((name, old, new, why))
     return found
+
 
 def copied_package(folder: Path) -> Path:
     """The package in a folder of its own."""
@@ -86,19 +89,24 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="mutations whose file or line has one of these")
     parser.add_argument("--native", type=Path, help="the folder of a build")
     parser.add_argument("--only-native", action="store_true", help="no others than those")
+    parser.add_argument("--all", action="store_true", help="also those of which nothing is to be seen")
     given = parser.parse_args()
-    rows = [(name, old, new) for name, old, new in mutations()
+    rows = [(name, old, new, why) for name, old, new, why in mutations()
             if (given.native if name.startswith("_native/") else not given.only_native)
             and (not given.words or any(w in name or w in old for w in given.words))]
-    for name, old, new in rows:  # that none is out of date, before the long part
+    for name, old, new, why in rows:  # that none is out of date, before the long part
         mutated((ROOT / "framework" / name).read_text(), old, new, name)
+        if why and not given.all:
+            print(f"unseen   {name}: {old.splitlines()[0][:90]!r}: {why}")
+    unseen = 0 if given.all else sum(bool(why) for *_, why in rows)
+    rows = [row for row in rows if given.all or not row[3]]
     survivors = []
     with tempfile.TemporaryDirectory() as place:
         folder = copied_package(Path(place))
         if not passes(folder):
             print("the tests fail without a mutation")
             return 1
-        for name, old, new in rows:
+        for name, old, new, _ in rows:
             start = time.perf_counter()
             path = folder / "framework" / name
             text = path.read_text()
@@ -113,7 +121,7 @@ def main() -> int:
                 survivors.append((name, old))
             print(f"{'SURVIVES' if alive else 'killed  '} {name}: {old.splitlines()[0][:90]!r} "
                   f"({time.perf_counter() - start:.0f} s)", flush=True)
-    print(f"{len(rows) - len(survivors)} of {len(rows)} killed")
+    print(f"{len(rows) - len(survivors)} of {len(rows)} killed, nothing to be seen of {unseen}")
     for name, old in survivors:
         print(f"  survives: {name}: {old!r}")
     return bool(survivors)
