@@ -1,4 +1,4 @@
-"""One program for each rule of ``fw.compile`` that random programs leave alone; without the rule it differs."""
+"""A program for each rule of ``fw.compile`` that random programs leave alone: without the rule it differs."""
 
 import copy
 
@@ -297,8 +297,8 @@ def _inner_calls(compile):
 
 PROGRAMS = [_a_parameter_in_two_groups, _views_after_a_backward, _one_memory_returned_twice,
             _two_tensors_with_one_gradient, _memory_written_before_a_backward, _exceptions_end_a_call,
-            _positions_out_of_range, _views_of_shared_memory,
-            _pieces_that_nobody_uses, _sums_behind_views_and_copies, _rows_and_columns, _whole_numbers_among_operands,
+            _positions_out_of_range, _views_of_shared_memory, _pieces_that_nobody_uses,
+            _sums_behind_views_and_copies, _rows_and_columns, _whole_numbers_among_operands,
             _leaves_that_take_over, _sums_behind_a_mask, _inner_calls]
 
 
