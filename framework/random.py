@@ -410,6 +410,8 @@ def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) ->
 
 def fresh_key(device: Device) -> int:
     """A key for ``philox.coins``: one word of the device's default generator."""
+    if cuda.capture is not None:
+        cuda.refuse_in_capture("a key is drawn on the host", "it would be the same at each replay")
     source = generator_of(device)
     with source._lock:
         return int(source._bits.random_raw())

@@ -66,6 +66,10 @@ def driver(raw, cupy, monkeypatch):  # noqa: F811
     driver.set(does=1, backward=0, device=0, status=0)
     device_launcher.launcher().stop()
     forget_kernels()
+    from cupy import streams
+
+    fw.cuda.graph.default_capture_stream = None
+    streams.clear()
     device_code._modules.clear()
     device_code._modules.update(before[0])
     for source, kernels in before[1]:
@@ -147,6 +151,21 @@ extern "C" __global__ void put(double* x, bool a, int b, i64* none) { x[0] = a +
     put((1,), (1,), (x, True, np.int32(1), None), shared_mem=64)
     with pytest.raises(TypeError):
         put((1,), (1,), (x, object(), 1, None))
+
+
+def test_memory_may_be_taken_in_a_capture(driver):
+    """A graph's pool asks the driver in the mode that allows it, and puts the thread's mode back."""
+    graph, x = fw.cuda.CUDAGraph(), fw.ones(3, device="cuda")
+    x + 1
+    modes, before = [], device_launcher.keep_results(True)
+    with fw.cuda.graph(graph):
+        pool = fw.cuda.graphs._backend.capture.kept[0]
+        malloc, pool.own.malloc = pool.own.malloc, lambda n: modes.append(driver.mode) or malloc(n)
+        y = x + 1
+        assert device_launcher.keep_results(False) is False  # no result of before, and none for later
+    assert modes == [2] and driver.mode == 0 and device_launcher.keep_results(before) is True
+    graph.replay()
+    assert y.tolist() == [2, 2, 2]
 
 
 class Pointer:

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from importlib.util import find_spec
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -151,6 +152,9 @@ def from_any(array: Any, device: Device, wait: bool = True) -> Any:
     number = index_of(device)
     if not isinstance(array, np.ndarray) and int(array.device.id) == number:
         return array
+    if isinstance(array, np.ndarray) and not is_pinned(array):
+        refuse_in_capture("a copy from memory of the host that is not pinned",
+                          "copy it to the device before, and into the tensor that the graph reads")
     with cupy().cuda.Device(number):
         return cupy().asarray(array, blocking=wait and isinstance(array, np.ndarray) and is_pinned(array))
 
@@ -171,12 +175,28 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, device: Device) -> Any:
         return cupy().empty(shape, dtype)
 
 
+capture: Any = None  # the work that is being recorded for a graph (framework.cuda.graphs), of one thread
+
+
+def capture_here() -> Any:
+    """The capture under way, if this thread records it."""
+    return capture if capture is not None and capture.thread == get_ident() else None
+
+
+def refuse_in_capture(what: str, instead: str) -> None:
+    """Raise where work is being recorded for a graph, which cannot hold this."""
+    if capture is not None and capture_here():
+        raise RuntimeError(f"{what} while work is recorded for a CUDA graph, which cannot do that again; "
+                           f"{instead}")
+
+
 at_waits: list[Callable[[], None]] = []  # called whenever the host is about to wait
 after_waits: list[Callable[..., None]] = []  # called when it has waited for a stream, or for a device
 
 
 def waits(what: str) -> None:
     """To be called where the host is about to wait for the device: a value is read, or a size."""
+    refuse_in_capture(f"{what} waits for the device", "read values after the capture")
     if sync_debug_mode:
         say_wait(what)
     for look in at_waits:
@@ -229,6 +249,7 @@ def linalg_raises() -> AbstractContextManager:
 
 def synchronize(device: Device) -> None:
     """Wait until all work queued on ``device`` is done."""
+    refuse_in_capture("synchronize waits for the device", "wait after the capture")
     if sync_debug_mode:
         say_wait("synchronize")
     cupy().cuda.Device(index_of(device)).synchronize()

@@ -5,7 +5,8 @@
 
 import importlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .. import _native
@@ -86,3 +87,17 @@ def forget() -> None:
 def keep_results(on: bool) -> bool:
     """Whether small results are kept from here on; returns what held before."""
     return bool(_started[1].set_keeping(on)) if _started[1] is not None else on
+
+
+@contextmanager
+def anything_in_capture() -> Iterator[bool]:
+    """A block in which this thread may take memory while a stream is captured; whether that is so."""
+    native = launcher()
+    if native is None:
+        yield False
+        return
+    before = native.exchange_capture_mode(2)
+    try:
+        yield True
+    finally:
+        native.exchange_capture_mode(before)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ..config import need
 from . import cuda, device_code
 
 HEADER = "tensor_lists.cuh"  # what a source that reads tables begins with
@@ -29,6 +30,11 @@ def table(rows: list[list[Any]], purpose: str) -> tuple[Any, int]:
         lines.append([*[a.data.ptr for a in tensors], size, block])
         block += math.ceil(size / _CHUNK)
     made = np.array(lines, np.int64)
+    if (capture := cuda.capture_here()) is not None:  # a table of its own, which the graph sends each time
+        pinned = need("cupyx", "cuda12", "pinned memory").empty_pinned(made.shape, made.dtype)
+        pinned[...] = made
+        capture.kept.append(pinned)
+        return cuda.cupy().asarray(pinned, blocking=False), block
     text = made.tobytes()
     found = _tables.get(key)
     if found is None or found[0] != text:

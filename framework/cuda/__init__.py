@@ -5,9 +5,14 @@ from ..errors import OutOfMemoryError as OutOfMemoryError
 from ..random import Generator as Generator
 from ..typed import types_of as _types_of
 from . import amp as amp
+from . import graphs as graphs
 from . import nccl as nccl
 from . import nvtx as nvtx
 from . import profiler as profiler
+from .graphs import CUDAGraph as CUDAGraph
+from .graphs import graph as graph
+from .graphs import graph_pool_handle as graph_pool_handle
+from .graphs import make_graphed_callables as make_graphed_callables
 from .memory import empty_cache as empty_cache
 from .memory import ipc_collect as ipc_collect
 from .memory import max_memory_allocated as max_memory_allocated
@@ -72,4 +77,4 @@ IntTensor = _types["IntTensor"]
 LongTensor = _types["LongTensor"]
 ShortTensor = _types["ShortTensor"]
 
-__dir__ = _listing(globals(), "amp memory nccl nvtx profiler")
+__dir__ = _listing(globals(), "amp graphs memory nccl nvtx profiler")

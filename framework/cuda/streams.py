@@ -25,6 +25,7 @@ class Stream:
 
     def synchronize(self) -> None:
         """Wait until its work is done."""
+        _backend.refuse_in_capture("Stream.synchronize waits for the device", "wait after the capture")
         if _backend.sync_debug_mode:
             _backend.say_wait("Stream.synchronize")
         self.own.synchronize()
@@ -78,6 +79,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait until the work before it is done."""
+        _backend.refuse_in_capture("Event.synchronize waits for the device", "wait after the capture")
         if _backend.sync_debug_mode:
             _backend.say_wait("Event.synchronize")
         self.own.synchronize()

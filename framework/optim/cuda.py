@@ -24,6 +24,7 @@ _ORDER = {  # what ``at`` is, by name of the kernel
     "adadelta_step": f"{_GRADIENT} lr rho rest eps",
     "adamax_step": f"{_GRADIENT} lr b1 rest1 b2 eps",
 }
+_COUNTING = {"adam_step", "adamax_step"}  # their corrections are numbers of the host
 
 
 def takes(function: str) -> bool:
@@ -46,6 +47,9 @@ def step(
 
     skip: a number on the device; where it is not 0, nothing is changed.
     """
+    if function in _COUNTING:
+        cuda.refuse_in_capture(f"{function}: a step that depends on the number of steps",
+                               "call the optimizer's step() outside, after the graph's replay()")
     values = np.zeros(1, _NUMBERS)
     names = _ORDER[function].split()
     if not all(isinstance(numbers[n], (int, float)) for n in names):

@@ -29,6 +29,7 @@ using LaunchKernel = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsi
                              void**);
 using CurrentDevice = int (*)(int*);
 using StreamOf = intptr_t (*)();
+using ExchangeMode = int (*)(int*);
 
 // An attribute of the objects of one type; those of Cython's classes are read without a look into dictionaries.
 struct Attribute {
@@ -66,6 +67,7 @@ struct Attribute {
 struct {
     LaunchKernel launch = nullptr;
     CurrentDevice device = nullptr;
+    ExchangeMode exchange = nullptr;
     PyTypeObject* array = nullptr;
     StreamOf stream = nullptr;
     PyObject* stream_of = nullptr;  // instead of `stream`
@@ -582,6 +584,7 @@ PyObject* start(PyObject*, PyObject* arguments) {
     known.stream_of = stream;
     known.fail = fail;
     known.device = device;
+    known.exchange = reinterpret_cast<ExchangeMode>(dlsym(driver, "cuThreadExchangeStreamCaptureMode"));
     known.launch = launch;
     Py_RETURN_TRUE;
 #endif
@@ -609,6 +612,14 @@ PyObject* idle_bytes(PyObject*, PyObject* device) {
     return PyLong_FromUnsignedLongLong(bytes);
 }
 
+// What this thread may do while a stream is captured (0: what is safe, 2: anything); returns what held before.
+PyObject* exchange_capture_mode(PyObject*, PyObject* mode) {
+    int number = int(PyLong_AsLong(mode));
+    if (PyErr_Occurred()) return nullptr;
+    if (known.launch && known.exchange) known.exchange(&number);
+    return PyLong_FromLong(number);
+}
+
 PyObject* stop(PyObject*, PyObject*) {
     known.launch = nullptr;
     return forget(nullptr, nullptr);
@@ -621,6 +632,8 @@ PyMethodDef functions[] = {
     {"forget", forget, METH_NOARGS, "Give back the results that are kept to be handed out again."},
     {"set_keeping", set_keeping, METH_O, "Whether results are kept from here on; returns what held before."},
     {"idle_bytes", idle_bytes, METH_O, "Bytes of a device in results that are kept and that nobody has."},
+    {"exchange_capture_mode", exchange_capture_mode, METH_O,
+     "What this thread may do while a stream is captured; returns what held before."},
     {"kernel", kernel_new, METH_VARARGS, "kernel(otherwise, find): a kernel of CuPy's, launched by the driver."},
     {"quick", quick_new, METH_VARARGS, "quick(make, otherwise): an elementwise kernel over operands that lie alike."},
     {nullptr, nullptr, 0, nullptr}};

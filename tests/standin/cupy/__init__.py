@@ -6,10 +6,12 @@ on a GPU and says nothing about speed. Where CuPy is lenient by chance (NumPy ar
 strict.
 """
 
+import contextlib
 import sys
 import threading
 import types
 import weakref
+from functools import partial
 from typing import Any
 
 import cupyx as _cupyx
@@ -17,6 +19,7 @@ import numpy as _np
 
 from . import counts as _counts
 from . import cublas as _cublas
+from . import graphs as _graphs
 from . import memory as _memory
 from . import names as _names
 from . import nccl as _nccl
@@ -98,7 +101,9 @@ def _unwrap(value: Any) -> Any:
 def _use(array: "ndarray", writes: bool) -> None:
     """The current stream reads or writes the memory of an array."""
     block = getattr(array if array._parent is None else array._parent, "_block", None)
-    if block is not None:
+    if block is not None and _graphs.recording is not None:
+        _graphs.recording.append(partial(block.uses.use, _counts.caller(), writes))
+    elif block is not None:
         block.uses.use(_counts.caller(), writes)
 
 
@@ -158,6 +163,15 @@ _pool = _memory.MemoryPool(lambda: _current.stack[-1])
 _allocators = [_pool.malloc]
 
 
+@contextlib.contextmanager
+def _using_allocator(allocator: Any) -> Any:
+    _allocators.append(allocator)
+    try:
+        yield
+    finally:
+        _allocators.remove(allocator)
+
+
 def get_default_memory_pool() -> Any:
     """The pool of all devices."""
     return _pool
@@ -166,6 +180,8 @@ def get_default_memory_pool() -> Any:
 def _new(array: _np.ndarray, device: int, base: Any = None) -> "ndarray":
     self = object.__new__(ndarray)
     self._a, self._device, self._parent = array, device, base
+    if _graphs.recording is not None:
+        _graphs.arrays.append(array)
     if base is None:
         if array.nbytes:
             _places[array.__array_interface__["data"][0]] = self
@@ -273,6 +289,7 @@ class ndarray:
     def set(self, array: _np.ndarray, stream: Any = None) -> None:
         """Copy from host memory."""
         _counts.copy("set")
+        _graphs.refuse("a copy from memory of the host")
         self._a[...] = array
 
     def item(self, *args: Any) -> Any:
@@ -302,7 +319,7 @@ class ndarray:
         if _streams.used:
             _use(self, True)
         _counts.launch("fill")
-        self._a.fill(_unwrap(value))
+        _graphs.run(self._a.fill, (_unwrap(value),), {}, self._a)
 
     def __getattr__(self, name: str) -> Any:
         if name not in _names.NDARRAY or name.startswith("_"):
@@ -315,8 +332,9 @@ class ndarray:
             with Device(self._device):
                 if _streams.used:
                     _use(self, name in _WRITING)
-                result = method(
-                    *[_unwrap(v) for v in args], **{k: _unwrap(v) for k, v in kwargs.items()}
+                result = _graphs.run(
+                    method, [_unwrap(v) for v in args], {k: _unwrap(v) for k, v in kwargs.items()},
+                    _written(kwargs) if name not in _WRITING else self._a,
                 )
                 if name == "diagonal" and self._a.flags.writeable:
                     result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
@@ -328,7 +346,7 @@ class ndarray:
     def __getitem__(self, index: Any) -> "ndarray":
         with Device(self._device):
             index = _around(self._a.shape, _unwrap(index))
-            part = self._a[index]
+            part = _graphs.run(self._a.__getitem__, (index,), {})
             if _streams.used and not _is_view(part, self._a):
                 _use(self, False)
             if isinstance(part, _np.generic):  # a view of no dimensions, where NumPy copies out a scalar
@@ -344,7 +362,7 @@ class ndarray:
             _counts.gathered("setitem", index, False)
             if _streams.used:
                 _use(self, True)
-            self._a[index] = _unwrap(value)
+            _graphs.run(self._a.__setitem__, (index, _unwrap(value)), {}, self._a)
 
     def __len__(self) -> int:
         return len(self._a)
@@ -406,6 +424,11 @@ def _around(shape: tuple, index: Any) -> Any:
     return tuple(parts)
 
 
+def _written(kwargs: dict) -> Any:
+    """The array inside what a function is told to write into."""
+    return kwargs["out"]._a if isinstance(kwargs.get("out"), ndarray) else None
+
+
 _WRITING = {"put", "sort", "partition", "partial_fill"}  # methods that change their array
 
 
@@ -417,7 +440,8 @@ def _operator(name: str) -> Any:
             if not isinstance(other, (ndarray, int, float, complex, _np.generic, _np.ndarray)):
                 return NotImplemented
         with Device(self._device):
-            result = method(self._a, *[_unwrap(v) for v in others])
+            into = self._a if name.startswith("__i") and name != "__invert__" else None
+            result = _graphs.run(method, (self._a, *[_unwrap(v) for v in others]), {}, into)
             _counts.operator(name, (self, *others))
             if _streams.used:
                 _use(self, result is self._a)
@@ -469,7 +493,8 @@ class ufunc:
         for a in args:
             if isinstance(a, (list, tuple)):
                 raise TypeError(f"Unsupported type {type(a)}")
-        result = self._f(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+        given = {k: _unwrap(v) for k, v in kwargs.items()}
+        result = _graphs.run(self._f, [_unwrap(a) for a in args], given, _written(kwargs))
         _counts.launch(self.name)
         return _wrap(result, [], kwargs.get("out"))
 
@@ -477,12 +502,9 @@ class ufunc:
         if self.name not in self._METHODS[method].split():
             raise NotImplementedError(f"`{self.name}.{method}` is not supported yet")
         _counts.launch(f"{self.name}.{method}")
-        return _wrap(
-            getattr(self._f, method)(
-                *[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()}
-            ),
-            [],
-        )
+        given = {k: _unwrap(v) for k, v in kwargs.items()}
+        into = _unwrap(args[0]) if method == "at" else None
+        return _wrap(_graphs.run(getattr(self._f, method), [_unwrap(a) for a in args], given, into), [])
 
     def at(self, a: Any, indices: Any, b: Any = None) -> None:
         if _streams.used:
@@ -519,7 +541,12 @@ def _function(home: Any, name: str, signature: str) -> Any:
         if strange or (not any_number and len(args) > len(takes)):
             raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes) :]}")
         sources = _arrays([*args, *kwargs.values()])
-        result = target(*[_unwrap(a) for a in args], **{k: _unwrap(v) for k, v in kwargs.items()})
+        given = {k: _unwrap(v) for k, v in kwargs.items()}
+        if name in ("empty", "empty_like"):
+            result = target(*[_unwrap(a) for a in args], **given)
+        else:
+            into = _unwrap(args[0]) if name in ("copyto", "put", "fill_diagonal") else _written(kwargs)
+            result = _graphs.run(target, [_unwrap(a) for a in args], given, into)
         if name == "diagonal" and sources[0]._a.flags.writeable:
             result.flags.writeable = True  # NumPy's is read-only, CuPy's is not
         if name in ("empty", "empty_like"):
@@ -566,6 +593,9 @@ def array(
             _use(obj, False)
         source = obj._a
         _counts.launch("copy")
+        if _graphs.recording is not None:
+            copied = partial(_np.array, dtype=dtype, order=order, ndmin=ndmin)
+            return _new(_graphs.run(copied, (source,), {}), here)
     else:
         if _arrays([obj]):
             obj = [asnumpy(o) if isinstance(o, ndarray) else o for o in obj]
@@ -575,6 +605,7 @@ def array(
             if not blocking:
                 return _new(obj.view(), here)  # read later: what is written there meanwhile is copied, too
             _counts.wait("array")
+        _graphs.refuse("a copy from memory of the host")
     return _new(_np.array(source, dtype, order=order, ndmin=ndmin), here)
 
 
@@ -596,7 +627,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     if _streams.used:
         _use(a, False)
     _counts.launch("ascontiguousarray")
-    return _new(_np.ascontiguousarray(a._a), a._device)
+    return _new(_graphs.run(_np.ascontiguousarray, (a._a,), {}), a._device)
 
 
 def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
@@ -687,6 +718,8 @@ cuda = types.SimpleNamespace(
     cublas=_cublas,
     nccl=_nccl,
     memory=_memory,
+    MemoryPool=lambda: _memory.MemoryPool(lambda: _current.stack[-1]),
+    using_allocator=_using_allocator,
     get_allocator=lambda: _allocators[-1],
     set_allocator=_allocators.append,
     runtime=types.SimpleNamespace(
@@ -697,7 +730,10 @@ cuda = types.SimpleNamespace(
             "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": 1 << 34, "multiProcessorCount": 4},
         setDevice=lambda n: Device(n).use(),
         deviceSynchronize=lambda: Device().synchronize(),
-        CUDARuntimeError=type("CUDARuntimeError", (RuntimeError,), {}),
+        CUDARuntimeError=_graphs.CUDARuntimeError,
+        streamCaptureModeGlobal=0,
+        streamCaptureModeThreadLocal=1,
+        streamCaptureModeRelaxed=2,
     ),
 )
 

@@ -85,6 +85,9 @@ def launch(name: str, n: int = 1) -> None:
 
 def wait(name: str) -> None:
     """The host waits for the device; who waits is the innermost frame outside of the stand-in."""
+    from . import graphs
+
+    graphs.refuse(f"{name} waits")
     waits[f"{name} in {_place()}"] += 1
 
 

@@ -8,7 +8,7 @@ import ctypes
 
 import numpy as np
 
-from . import counts, streams
+from . import counts, graphs, streams
 
 HANDLE = 0xB1A5
 _TYPES = {0: np.float32, 1: np.float64, 2: np.float16, 14: None}
@@ -36,6 +36,13 @@ def gemmStridedBatchedEx(
     fits = lda >= max(1, k if transa else m) and ldb >= max(1, n if transb else k) and ldc >= max(1, m)
     assert fits and min(m, n, k, batchCount) > 0, "CUBLAS_STATUS_INVALID_VALUE"
     assert batchCount == 1 or strideC >= m, "the results lie on each other"
+    if graphs.recording is not None:
+        factors = [_memory(p, (1,), (1,), np.dtype(np.float64 if Atype == 1 else np.float32)).copy()
+                   for p in (alpha, beta)]  # which are read when the work is captured
+        graphs.recording.append(lambda: gemmStridedBatchedEx(
+            handle, transa, transb, m, n, k, factors[0].ctypes.data, A, Atype, lda, strideA, B, Btype, ldb,
+            strideB, factors[1].ctypes.data, C, Ctype, ldc, strideC, batchCount, computeType, algo))
+        return
     if streams.used:
         import cupy
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from . import counts, streams
+from . import counts, graphs, streams
 
 HERE = Path(__file__).parent / "device"
 COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++")
@@ -152,6 +152,10 @@ class Kernel:
         counts.launch(self.name)
         if len(args) != len(self.sizes):
             raise TypeError(f"{self.name} takes {len(self.sizes)} arguments, got {len(args)}")
+        if graphs.recording is not None:
+            args = tuple([a.copy() if isinstance(a, np.ndarray) else a for a in args])
+            graphs.recording.append(lambda: self(grid, block, args, shared_mem=shared_mem))
+            return
         if streams.used:
             for a, written in zip(args, self.written):
                 if isinstance(a, cupy.ndarray):

@@ -12,7 +12,7 @@ import threading
 import weakref
 from typing import Any
 
-from . import counts
+from . import counts, graphs
 
 
 class Race(RuntimeError):
@@ -44,6 +44,7 @@ class Stream:
         self.ptr = 0 if null else next(_numbers) << 8
         self.clock: dict[int, int] = {}
         self._before: list[Stream] = []
+        self._captured = False
         _all.add(self)
         if not null:
             used = True
@@ -87,9 +88,21 @@ class Stream:
         """What comes next comes after a mark."""
         merge(self.clock, event.clock)
 
+    def begin_capture(self, mode: int | None = None) -> None:
+        """Keep what comes, instead of doing it."""
+        if not self.ptr:
+            raise graphs.CUDARuntimeError("cudaErrorStreamCaptureUnsupported: the default stream")
+        graphs.begin()
+        self._captured = True
+
+    def end_capture(self) -> "graphs.Graph":
+        """What was kept."""
+        self._captured = False
+        return graphs.end()
+
     def is_capturing(self) -> bool:
-        """Nothing is captured here."""
-        return False
+        """Whether what comes is kept."""
+        return self._captured
 
 
 class _Current(threading.local):
@@ -121,6 +134,7 @@ class Event:
 
     def synchronize(self) -> None:
         """Wait for it, and for nothing behind it."""
+        graphs.refuse("an event waits")
         merge(host, self.clock)
 
 
@@ -144,7 +158,7 @@ class Uses:
     """Who wrote memory last, and who has read it since; home: the stream that it belongs to."""
 
     def __init__(self) -> None:
-        self.home = current.stream
+        self.home, self.of_graph = current.stream, graphs.recording is not None
         self.write: tuple[int, int] | None = None
         self.reads: dict[int, int] = {}
         self.size = 0
@@ -170,7 +184,9 @@ class Uses:
             self.reads[current.stream.ptr] = n
 
     def free(self) -> None:
-        """Memory goes back: its own stream may give it to others at once."""
+        """Memory goes back: its own stream may give it to others at once; a graph's pool has no others."""
+        if self.of_graph:
+            return
         clock = dict(self.home.clock)
         merge(clock, host)
         for stream, n in [*([self.write] if self.write else []), *self.reads.items()]:

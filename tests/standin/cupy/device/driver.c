@@ -10,6 +10,15 @@ int driver_does = 1, driver_backward = 0, driver_device = 0, driver_status = 0;
 long driver_launches = 0;
 void* driver_stream = 0;
 
+int driver_mode = 0, driver_modes_set = 0;
+int cuThreadExchangeStreamCaptureMode(int* mode) {
+  const int before = driver_mode;
+  driver_mode = *mode;
+  *mode = before;
+  ++driver_modes_set;
+  return 0;
+}
+
 int cuCtxGetDevice(int* device) {
   *device = driver_device;
   return driver_device < 0 ? 201 : 0; /* no context in this thread yet */

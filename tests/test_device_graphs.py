@@ -1,0 +1,198 @@
+"""CUDA graphs on the stand-in: a capture keeps work and changes nothing, a replay does it in that memory."""
+
+import gc
+
+import pytest
+from device_steps import Run
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+from framework import nn
+from framework.backends import cuda as backend
+from framework.backends import device_flags
+
+F = nn.functional
+
+
+@pytest.fixture
+def graphs(raw, cupy, monkeypatch):  # noqa: F811
+    """The stand-in, which forgets its streams afterwards, and does not look who waits for whom."""
+    from cupy import graphs, streams
+
+    gc.collect()
+    streams.clear()
+    device_flags._flags.clear()
+    monkeypatch.setattr(streams.Uses, "use", lambda *given: None)
+    monkeypatch.setattr(streams.Uses, "free", lambda *given: None)
+    yield cupy
+    gc.collect()
+    backend.capture = graphs.recording = fw.cuda.graph.default_capture_stream = None
+    streams.clear()
+    device_flags._flags.clear()
+
+
+@pytest.mark.parametrize("name", ["mlp", "cnn", "lstm"])
+def test_a_training_step_as_a_graph(name, graphs):
+    """Forward, backward and SGD's step replayed: the losses and parameters of eager steps, one launch."""
+    from cupy import counts
+
+    eager, captured = Run(name, "cuda"), Run(name, "cuda")
+    for run in (eager, captured):
+        for m in run.net.modules():
+            if isinstance(m, nn.Dropout):
+                m.p = 0.0
+        run.optimizer = fw.optim.SGD(run.net.parameters(), lr=0.01, momentum=0.9)
+    side = fw.cuda.Stream()
+    side.wait_stream(fw.cuda.current_stream())
+    with fw.cuda.stream(side):
+        losses = [captured.step().item(), captured.step().item()]
+    fw.cuda.current_stream().wait_stream(side)
+    before = [p.detach().clone() for p in captured.net.parameters()]
+    graph = fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph, stream=side):
+        assert fw.cuda.is_current_stream_capturing()
+        loss = captured.step()
+    assert all(bool((p == q).all()) for p, q in zip(captured.net.parameters(), before))  # nothing has run
+    for _ in range(3):
+        counts.clear()
+        graph.replay()
+        assert counts.launches == {"graph": 1} and not counts.waits
+        fw.cuda.synchronize()
+        losses.append(loss.item())
+    want = [eager.step().item() for _ in range(5)]
+    assert losses == pytest.approx(want, rel=1e-5)
+    for p, q in zip(captured.net.parameters(), eager.net.parameters()):
+        assert fw.allclose(p, q, rtol=1e-4, atol=1e-6)
+
+
+def test_inputs_change_by_copies_and_graphs_share_a_pool(graphs):
+    x, w = fw.arange(4.0, device="cuda"), fw.ones(4, device="cuda")
+    first, second, pool = fw.cuda.CUDAGraph(), fw.cuda.CUDAGraph(), fw.cuda.graph_pool_handle()
+    with fw.cuda.graph(first, pool=pool):
+        y = (x * 2 + w).relu()
+    with fw.cuda.graph(second, pool=first.pool(), capture_error_mode="thread_local"):
+        z = (y * y).sum()
+        w += 1
+    assert first.pool() == second.pool() == pool and w.tolist() == [1] * 4
+    for start in (0.0, -3.0):
+        x.copy_(fw.arange(4.0) + start)
+        add = w.tolist()[0]
+        first.replay()
+        second.replay()
+        fw.cuda.synchronize()
+        want = ((fw.arange(4.0) + start) * 2 + add).relu()
+        assert y.tolist() == want.tolist() and z.item() == (want * want).sum().item()
+    assert w.tolist() == [3.0] * 4
+    second.reset()
+    with pytest.raises(RuntimeError, match="nothing to replay"):
+        second.replay()
+    with fw.cuda.graph(second):
+        z = w * 2
+    second.replay()
+    assert z.tolist() == [6.0] * 4
+
+
+def test_what_a_graph_cannot_hold_is_refused(graphs):
+    x = fw.ones(3, device="cuda")
+    x + 1  # its kernel is compiled
+    net = nn.Linear(3, 2).to("cuda")
+    adam = fw.optim.Adam(net.parameters())
+    (net(x)).sum().backward()
+    adam.step()
+
+    def refused(work, text):
+        graph = fw.cuda.CUDAGraph()
+        with pytest.raises(RuntimeError, match=text), fw.cuda.graph(graph):
+            work()
+        assert backend.capture is None and not fw.cuda.is_current_stream_capturing()
+        with pytest.raises(RuntimeError, match="nothing to replay"):
+            graph.replay()
+
+    for work in (x.tolist, x.sum().item, lambda: bool(x.sum()), x.cpu, fw.cuda.synchronize,
+                 fw.cuda.current_stream().synchronize, lambda: x[x > 0], lambda: x.nonzero()):
+        refused(work, "waits")
+    refused(lambda: fw.ones(3).to("cuda"), "not pinned.* copy it to the device before")
+    refused(lambda: F.dropout(x, 0.5), "the same at each replay")
+    refused(adam.step, "number of steps")
+    graph = fw.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="default stream cannot be recorded"):
+        graph.capture_begin()
+    for call, error, text in (
+        (lambda: fw.cuda.graph(graph, capture_error_mode="loud").__enter__(), ValueError, "must be one of"),
+        (lambda: fw.cuda.graph(graph, pool=3).__enter__(), TypeError, "graph_pool_handle"),
+        (graph.capture_end, RuntimeError, "without capture_begin"),
+        (graph.pool, RuntimeError, "no pool"),
+        (lambda: fw.cuda.CUDAGraph(True), ValueError, "keep_graph"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+    with fw.cuda.graph(graph):
+        y = x + 1
+        with pytest.raises(RuntimeError, match="being recorded already"):
+            fw.cuda.CUDAGraph().capture_begin()
+        with pytest.raises(RuntimeError, match="while work is being recorded"):
+            graph.reset()
+    graph.replay()
+    assert y.tolist() == [2.0] * 3
+    with pytest.raises(RuntimeError, match="reset"):
+        fw.cuda.graph(graph).__enter__()
+
+
+def test_an_index_out_of_range_in_a_replay_is_told(graphs):
+    table, index = fw.arange(12.0, device="cuda").reshape(4, 3), fw.tensor([0, 3], device="cuda")
+    F.embedding(index, table)
+    graph = fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph):
+        rows = F.embedding(index, table)
+    graph.replay()
+    fw.cuda.synchronize()
+    assert rows.tolist() == [[0, 1, 2], [9, 10, 11]]
+    index.copy_(fw.tensor([0, 4]))
+    graph.replay()
+    with pytest.raises(IndexError, match="embedding: input is 4, but the table has 4 rows"):
+        fw.cuda.synchronize()
+    graph.replay()
+    with pytest.raises(IndexError, match="embedding: input is 4"):
+        fw.cuda.synchronize()
+
+
+def test_graphed_callables(graphs):
+    """A module and a function: results and gradients as without graphs; other modes run as before."""
+    fw.manual_seed(0)
+    net = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).to("cuda")
+    plain = nn.Sequential(nn.Linear(5, 7), nn.Tanh(), nn.Linear(7, 3)).to("cuda")
+    plain.load_state_dict(net.state_dict())
+
+    def loss(x, y):
+        return (x - y).square().mean(), (x * y).sum()
+    sample = fw.randn(4, 5).to("cuda"), fw.randn(4, 3).to("cuda")
+    hidden = fw.zeros(4, 3, device="cuda", requires_grad=True)
+    graphed, graphed_loss = fw.cuda.make_graphed_callables((net, loss), ((sample[0],), (hidden, sample[1])))
+    assert graphed is net
+    for _ in range(2):
+        x, y, found = fw.randn(4, 5).to("cuda"), fw.randn(4, 3).to("cuda"), []
+        for model, function in ((net, graphed_loss), (plain, loss)):
+            model.zero_grad()
+            a, b = function(model(x), y)
+            (a + b).backward()
+            found.append([a, b, *[p.grad for p in model.parameters()]])
+        for got, want in zip(*found):
+            assert fw.allclose(got, want, rtol=1e-5, atol=1e-6)
+    net.eval()
+    assert fw.allclose(net(fw.randn(2, 5).to("cuda")).sum().detach() * 0, fw.zeros((), device="cuda"))
+    net.train()
+    with pytest.raises(ValueError, match="recorded with"):
+        net(fw.randn(2, 5).to("cuda"))
+    with pytest.raises(TypeError, match="wanted 2 tensors"):
+        graphed_loss(x)
+    with pytest.raises(ValueError, match="1 callables, but sample_args for 2"):
+        fw.cuda.make_graphed_callables((loss,), ((x,), (x,)))
+
+
+def test_without_a_gpu():
+    calls = fw.cuda.CUDAGraph, fw.cuda.graph_pool_handle, lambda: fw.cuda.make_graphed_callables(len, ())
+    for call in calls:
+        if not fw.cuda.is_available():
+            with pytest.raises(fw.errors.DeviceError):
+                call()
