@@ -82,7 +82,7 @@ template <class T> struct PixelProduct {
     static constexpr int64_t most_packed = 1536;  // steps of k: a panel stays in the second-level cache
     int64_t vectors(int64_t images) const;
     void place_vector(Panel& panel, int j, int64_t v, const T* from, T* to, T* aside, int64_t images) const;
-    void from_line(Panel& panel, int j, int64_t v, const T* from) const;
+    void from_lines(Panel& panel, int64_t first, const T* from, T* to, T* aside, bool alone) const;
     void from_plane(Panel& panel, int j, int64_t v, const T* from, int64_t images) const;
     void from_pixels(Panel& panel, int j, int64_t v, const T* from, int64_t images) const;
     void add_piece(Panel& panel, int64_t at, int64_t count, int64_t place, bool joins) const;
@@ -90,20 +90,22 @@ template <class T> struct PixelProduct {
     void finish(const Panel& panel, const T* aside, T* to, int64_t row, int64_t rows) const;
     void run_lines(const T* from, T* to, int64_t images) const;
     void one_panel(const T* from, T* to, int64_t group, int64_t first, int64_t last, int64_t row,
-                   int64_t row_end, int64_t images) const;
+                   int64_t row_end, int64_t images, bool alone) const;
 };
 
-// What a panel costs beyond its multiplications, measured in them.
+// What a panel costs beyond its multiplications, measured in them: what is put aside or packed is copied in pieces, the
+// more of them the shorter lines are.
 template <class T> void PixelProduct<T>::choose() {
     constexpr double n = lanes<T>;
     const double length = double(grid.length()), lines = double(grid.lines()), rows_ = double(rows);
     const double dense = double(grid.pixels()) / n;
-    const double aside = 1 + 4.0 / double(k);
+    const double aside = 1 + (5 + 45 / rows_ + 25 * n / length) / double(k);
+    const double packs = has_pairs ? 3 + 2 * n / length : 7 + 4 * n / length;
     const double whole = grid.length() >= lanes<T> || planes->copied ? 1 : 1e9;
     const double by_lines = lines * ((grid.length() + lanes<T> - 1) / lanes<T>) * whole *
-                            (grid.length() % lanes<T> || grid.to[2] != 1 ? aside : 1);
+                            (grid.length() < lanes<T> || grid.to[2] != 1 ? aside : 1);
     const double by_planes = (planes->copied && grid.distinct() ? double(planes->image) / n : 1e9) * aside;
-    const double by_packing = dense * (1 + (3 + 2 * n / length) / rows_);
+    const double by_packing = dense * (1 + packs / rows_);
     const bool two = has_pairs && grid.length() + std::gcd(grid.length(), int64_t(lanes<T>)) >= lanes<T>;
     const double by_pairs = two && rows >= 6 ? dense * 1.02 : 1e9;
     const double least = std::min({by_lines, by_planes, by_pairs, by_packing});
@@ -136,13 +138,38 @@ void PixelProduct<T>::add_piece(Panel& panel, int64_t at, int64_t count, int64_t
         panel.to[panel.pieces_to++] = {at, count, place};
 }
 
-template <class T> void PixelProduct<T>::from_line(Panel& panel, int j, int64_t v, const T* from) const {
+// The vectors of the panel, cut from lines. The last of a line may overlap the one before, which gives the same numbers
+// twice; but not where another thread may be writing these (`alone`: the panel before is another thread's).
+template <class T>
+void PixelProduct<T>::from_lines(Panel& panel, int64_t first, const T* from, T* to, T* aside, bool alone) const {
     constexpr int64_t n = lanes<T>;
-    const int64_t per = (grid.length() + n - 1) / n, line = v / per, at = v % per * n;
-    const int64_t count = std::min(n, grid.length() - at);
-    const int64_t back = planes->copied ? 0 : n - count;  // so that nothing behind the image is read
-    panel.tile.b[j] = from + grid.line_from(line) + at - back;
-    add_piece(panel, j * n + back, count, grid.line_to(line) + at * grid.to[2], false);
+    const int64_t length = grid.length(), per = (length + n - 1) / n;
+    const bool direct = grid.to[2] == 1;
+    int64_t line = first / per, at = (first - line * per) * n;
+    const T* source = from + grid.line_from(line);
+    int64_t target = grid.line_to(line);
+    PixelTile<T>& tile = panel.tile;
+    for (int j = 0; j < panel.vectors; ++j) {
+        const int64_t count = std::min(n, length - at);
+        if (direct && (count == n || (length > n && (j > 0 || !alone)))) {
+            const int64_t start = at - (n - count);
+            tile.b[j] = source + start;
+            tile.c[j] = to + target + start;
+            tile.row[j] = to_row;
+        } else {
+            const int64_t back = planes->copied ? 0 : n - count;  // so that nothing behind the image is read
+            tile.b[j] = source + at - back;
+            tile.c[j] = aside + j * n;
+            tile.row[j] = pixel_cols<T>;
+            add_piece(panel, j * n + back, count, target + at * grid.to[2], false);
+        }
+        at += n;
+        if (at >= length && j + 1 < panel.vectors) {
+            at = 0, ++line;
+            source = from + grid.line_from(line);
+            target = grid.line_to(line);
+        }
+    }
 }
 
 template <class T>
@@ -201,8 +228,7 @@ template <class T>
 void PixelProduct<T>::place_vector(Panel& panel, int j, int64_t v, const T* from, T* to, T* aside,
                                    int64_t images) const {
     const int before = panel.pieces_to;
-    if (panels == Panels::lines) from_line(panel, j, v, from);
-    else if (panels == Panels::flat) from_plane(panel, j, v, from, images);
+    if (panels == Panels::flat) from_plane(panel, j, v, from, images);
     else from_pixels(panel, j, v, from, images);
     const Piece& only = panel.to[before];
     const bool direct = grid.to[2] == 1 && panel.pieces_to == before + 1 && only.count == lanes<T>;
@@ -273,7 +299,7 @@ void PixelProduct<T>::finish(const Panel& panel, const T* aside, T* to, int64_t 
 
 template <class T>
 void PixelProduct<T>::one_panel(const T* from, T* to, int64_t group, int64_t first, int64_t last, int64_t row,
-                                int64_t row_end, int64_t images) const {
+                                int64_t row_end, int64_t images, bool alone) const {
     constexpr int64_t n = lanes<T>;
     Panel panel;
     panel.pieces_from = panel.pieces_to = 0;
@@ -283,7 +309,8 @@ void PixelProduct<T>::one_panel(const T* from, T* to, int64_t group, int64_t fir
     T* aside = scratch<T>(2, rows * pixel_cols<T>);
     from += group * group_from;
     to += group * rows * to_row;
-    for (int j = 0; j < panel.vectors; ++j) place_vector(panel, j, first + j, from, to, aside, images);
+    if (panels == Panels::lines) from_lines(panel, first, from, to, aside, alone);
+    else for (int j = 0; j < panel.vectors; ++j) place_vector(panel, j, first + j, from, to, aside, images);
     T* packed = packs ? scratch<T>(3, (steps + 2) * pixel_cols<T>) : nullptr;
     PixelTile<T>& tile = panel.tile;
     if (packs)
@@ -343,7 +370,7 @@ template <class T> void PixelProduct<T>::run(const T* from, T* to, int64_t image
             const int64_t row = i % parts * part_rows, first = i / parts % count * each;
             if (row < rows)
                 one_panel(from, to, i / parts / count, first, std::min(first + each, all), row,
-                          std::min(rows, row + part_rows), images);
+                          std::min(rows, row + part_rows), images, parts > 1 || i == begin);
         }
     });
 }

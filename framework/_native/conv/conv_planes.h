@@ -135,7 +135,8 @@ struct Planes {
         int64_t i = 0;
         if (step == 1) {
             for (; i + wide <= n; i += wide) store(to + i, load(from + i));
-            if (i < n) store_first(to + i, load_first(from + i, n - i), n - i);
+            if (i < n && n > wide) store(to + n - wide, load(from + n - wide));
+            else if (i < n) store_first(to + i, load_first(from + i, n - i), n - i);
             return;
         }
         if (step != 2) {

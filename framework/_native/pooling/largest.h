@@ -10,6 +10,13 @@ namespace fw::windows {
 
 template <class T> constexpr T lowest = -std::numeric_limits<T>::infinity();
 
+template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, int64_t n) {
+    typedef P Places __attribute__((vector_size(sizeof(P) * lanes<T>)));
+    Places p = __builtin_convertvector(place, Places);
+    if (n == lanes<T>) std::memcpy(to, &p, sizeof p);
+    else std::memcpy(to, &p, size_t(n) * sizeof(P));
+}
+
 template <class T, bool Places> struct Best {
     Vec<T> value;
     Mask<T> place;
@@ -19,12 +26,17 @@ template <class T, bool Places> struct Best {
         value = better ? v : value;
         if (Places) place = better ? Mask<T>{} + k : place;
     }
+    // What was found further on, from position k of the window.
+    FW_INLINE void join(const Best& o, Int<T> k) {
+        const Mask<T> better = ~(o.value <= value) & (value == value);
+        value = better ? o.value : value;
+        if (Places) place = better ? o.place + k : place;
+    }
+    // The first n; `largest` may be missing.
+    template <class P> FW_INLINE void give(T* largest, P* where, int64_t n) const {
+        if (largest) n == lanes<T> ? store(largest, value) : store_first(largest, value, n);
+        if constexpr (Places) store_places<T>(where, place, n);
+    }
 };
-
-template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, int64_t n) {
-    typedef P Places __attribute__((vector_size(sizeof(P) * lanes<T>)));
-    Places p = __builtin_convertvector(place, Places);
-    std::memcpy(to, &p, size_t(n) * sizeof(P));
-}
 
 }  // namespace fw::windows

@@ -53,12 +53,13 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
 
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
 template <class T, class P, int K, bool Places>
-void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest, P* where) {
+FW_INLINE void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest, P* where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     const int64_t kernel = K ? K : z.kernel;
     const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
                          (kernel - 1) * z.dilation + 2 * lanes<T>;
-    for (int64_t p = 0; p < z.out; p += lanes<T>) {
+    for (int64_t next = 0; next < z.out; next += lanes<T>) {
+        const int64_t p = std::min(next, std::max<int64_t>(z.out - lanes<T>, 0));  // the last may overlap the one before
         const int64_t n = std::min<int64_t>(lanes<T>, z.out - p), begin = at + p * z.stride;
         const bool whole = begin + last <= from.readable;
         Best<T, Places> best{spaced(from.data + begin, z.stride, n, whole), Mask<T>{}};
@@ -71,36 +72,82 @@ void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest,
                     best.look(spaced(line + l * z.dilation, z.stride, n, whole), k++);
             }
         }
-        if (n == lanes<T>) {
-            if (largest) store(largest + p, best.value);
-            if (Places) store_places<T>(where + p, best.place, lanes<T>);
-        } else {
-            if (largest) store_first(largest + p, best.value, n);
-            if (Places) store_places<T>(where + p, best.place, n);
-        }
+        best.give(largest ? largest + p : nullptr, Places ? where + p : nullptr, n);
     }
 }
 
-template <class T, class P, bool Places> auto line_of(int64_t kernel) {
-    return kernel == 2 ? max_line<T, P, 2, Places> : kernel == 3 ? max_line<T, P, 3, Places> : max_line<T, P, 0, Places>;
+template <class T, class P, int K, bool Places>
+void max_plane(const PoolShape& s, const Source<T>& from, T* largest, P* where) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    int64_t out = 0;
+    for (int64_t i = 0; i < x.out; ++i)
+        for (int64_t j = 0; j < y.out; ++j, out += z.out)
+            max_line<T, P, K, Places>(s, from, i * x.stride * from.slice + j * y.stride * from.line,
+                                      largest ? largest + out : nullptr, where ? where + out : nullptr);
+}
+
+// Every second number of a and b, those of each 16 bytes together: processors do that in one step.
+template <int First, class T, size_t... I> FW_INLINE Vec<T> alternate(Vec<T> a, Vec<T> b, std::index_sequence<I...>) {
+    constexpr int q = 16 / sizeof(T);
+    return __builtin_shufflevector(a, b, (I / q * q + 2 * I % q + First + (I % q < q / 2 ? 0 : lanes<T>))...);
+}
+// Numbers that `alternate` picked, in their order.
+template <class T, class V, size_t... I> FW_INLINE V in_order(V v, std::index_sequence<I...>) {
+    constexpr int q = 16 / sizeof(T), half = lanes<T> / 2;
+    return __builtin_shufflevector(v, v, (I % half / (q / 2) * q + I % (q / 2) + I / half * (q / 2))...);
+}
+
+// Windows of 2 x 2 side by side on lines.
+template <class T, class P, bool Places>
+void max_squares(const PoolShape& s, const Source<T>& from, T* largest, P* where) {
+    constexpr int64_t wide = lanes<T>;
+    constexpr auto each = std::make_index_sequence<lanes<T>>{};
+    const PoolAxis &y = s.axis[1], &z = s.axis[2];
+    const int64_t below = y.dilation * from.line, step = y.stride * from.line, length = z.out, end = y.out;
+    const int64_t n = std::min(length, wide), readable = from.readable - below - 2 * wide;
+    for (int64_t j = 0; j < end; ++j) {
+        for (int64_t next = 0; next < length; next += wide) {
+            const int64_t p = std::min(next, length - n), begin = j * step + 2 * p;  // the last may overlap the one before
+            if (n < wide && begin > readable) {
+                max_line<T, P, 2, Places>(s, from, begin, largest, where);
+                continue;
+            }
+            const T *one = from.data + begin, *two = one + below;
+            const Vec<T> a = load(one), b = load(one + wide), c = load(two), d = load(two + wide);
+            Best<T, Places> best{alternate<0, T>(a, b, each), {}}, under{alternate<0, T>(c, d, each), {}};
+            best.look(alternate<1, T>(a, b, each), 1);
+            under.look(alternate<1, T>(c, d, each), 1);
+            best.join(under, 2);
+            best.value = in_order<T>(best.value, each);
+            if (Places) best.place = in_order<T>(best.place, each);
+            // numbers behind a short line are those of the next lines, which come after
+            const int64_t kept = (end - 1 - j) * length >= wide - n ? wide : n;
+            best.give(largest ? largest + p : nullptr, Places ? where + p : nullptr, kept);
+        }
+        if (largest) largest += length;
+        if (Places) where += length;
+    }
+}
+
+template <class T, class P, bool Places> auto plane_of(const PoolShape& s) {
+    const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
+    if (z.kernel == 2 && z.stride == 2 && z.dilation == 1 && y.kernel == 2 && x.kernel == 1 && x.out == 1)
+        return max_squares<T, P, Places>;
+    return z.kernel == 2 ? max_plane<T, P, 2, Places> : z.kernel == 3 ? max_plane<T, P, 3, Places> : max_plane<T, P, 0, Places>;
 }
 
 }  // namespace
 
 template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where) {
     const bool copies = s.overhangs();
-    const PoolAxis& z = s.axis[2];
-    auto line = where ? line_of<T, P, true>(z.kernel) : line_of<T, P, false>(z.kernel);
+    auto run = where ? plane_of<T, P, true>(s) : plane_of<T, P, false>(s);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* in = x + plane * s.in_size();
-            Source<T> from{in, z.in, z.in * s.axis[1].in, (s.planes - plane) * s.in_size()};
+            Source<T> from{in, s.axis[2].in, s.axis[2].in * s.axis[1].in, (s.planes - plane) * s.in_size()};
             if (copies) from = padded(s, in);
-            int64_t out = plane * s.out_size();
-            for (int64_t i = 0; i < s.axis[0].out; ++i)
-                for (int64_t j = 0; j < s.axis[1].out; ++j, out += z.out)
-                    line(s, from, i * s.axis[0].stride * from.slice + j * s.axis[1].stride * from.line,
-                         largest ? largest + out : nullptr, where ? where + out : nullptr);
+            const int64_t out = plane * s.out_size();
+            run(s, from, largest ? largest + out : nullptr, where ? where + out : nullptr);
         }
     });
 }
