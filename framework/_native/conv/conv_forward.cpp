@@ -36,8 +36,15 @@ template <class T> struct Convolution<T>::Product {
     bool own;  // each thread has its own chunks of the images
     PixelProduct<T> of;
 
-    explicit Product(const ConvShape& shape) : s(shape), planes(input_planes(shape)) {
+    Product(const ConvShape& shape, bool in_parts) : s(shape), planes(input_planes(shape)) {
         own = own_chunks<T>(planes, s.n, s.channels);
+        if (in_parts && s.n >= 4 * threads() && (own || !planes.copied)) {
+            constexpr int64_t bytes = 192 << 10;  // of results, which leave room for images in the second-level cache
+            const int64_t most = bytes / (s.rows * s.pixels() * int64_t(sizeof(T)));
+            const int64_t images = std::clamp<int64_t>(most, 1, planes.images);
+            if (planes.copied) planes.settle<T>(images, s.channels, chunk_bytes);
+            else planes.images = images;
+        }
         of.planes = &planes;
         of.k = s.k();
         of.groups = s.groups;
@@ -63,26 +70,29 @@ template <class T> struct Convolution<T>::Product {
                 of.offset.push_back(c * planes.channel + planes.offset(at));
             }
         }
-        of.choose();
         // with few pixels, packing weights costs more than reading them row by row
         of.packed_a = s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
+        of.choose();
     }
 
-    void run(const T* x, const T* w, const Epilogue<T>& end, T* y) {
+    void run(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done* done = nullptr) {
         of.a = w, of.epilogue = end;
         Buffer<T> copy(own ? 0 : planes.size);
         each_chunk(planes, x, s.n, own ? nullptr : copy.data, [&](const T* chunk, int64_t first, int64_t count) {
-            of.run(chunk, y + first * of.grid.to_image, count);
+            if (!done) return of.run(chunk, y + first * of.grid.to_image, count);
+            T* part = scratch<T>(1, count * of.grid.to_image);
+            of.run(chunk, part, count);
+            (*done)(part, first, count);
         });
     }
 };
 
-template <class T> Convolution<T>::Convolution(const ConvShape& shape) : s(shape), way(Way::product) {
+template <class T> Convolution<T>::Convolution(const ConvShape& shape, bool in_parts) : s(shape), way(Way::product) {
     if constexpr (sizeof(T) == 4) {
         if (winograd_suits(s, 32)) way = Way::winograd;
         else if (depthwise_suits(s)) way = Way::depthwise;
     }
-    if (way == Way::product) product.reset(new Product(s));
+    if (way == Way::product) product.reset(new Product(s, in_parts));
 }
 
 template <class T> Convolution<T>::~Convolution() = default;
@@ -110,6 +120,17 @@ template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilog
         if (way == Way::depthwise) return depthwise(s, x, w, end, y);
     }
     product->run(x, w, end, y);
+}
+
+template <class T>
+void Convolution<T>::run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done& done) {
+    if constexpr (sizeof(T) == 4) {
+        if (way != Way::product) {
+            run(x, w, end, y);
+            return done(y, 0, s.n);
+        }
+    }
+    product->run(x, w, end, y, &done);
 }
 
 template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y) {

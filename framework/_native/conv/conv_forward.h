@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include "conv/conv_shape.h"
@@ -14,12 +15,16 @@ template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w,
 // The same for many calls: where windows are read is found out once, and the kernels may be packed before.
 template <class T> class Convolution {
   public:
-    explicit Convolution(const ConvShape& s);
+    // in_parts: results are for `run_then`, some images at a time, while they are in the cache.
+    explicit Convolution(const ConvShape& s, bool in_parts = false);
     ~Convolution();
     int64_t packed_numbers() const;           // 0: kernels are read as they lie
     std::vector<int64_t> packed_form() const; // what the packed kernels depend on, besides them
     void pack(const T* w, T* to) const;
     void run(const T* x, const T* w, const Epilogue<T>& end, T* y);  // w: packed, where they are
+    // done(the results of some images, which may lie anywhere, the first of these, how many), by any thread; y: room for all
+    using Done = std::function<void(const T*, int64_t, int64_t)>;
+    void run_then(const T* x, const T* w, const Epilogue<T>& end, T* y, const Done& done);
 
   private:
     const ConvShape s;

@@ -19,9 +19,18 @@ template <class T> struct Epilogue {
 
     bool more() const { return scale || least == 0; }  // than the bias
     FW_INLINE T start(int64_t row) const { return bias ? bias[row] : T(0); }
-    // The rest, for sums that began with the bias.
+    // The rest, for sums of one row that began with the bias.
     FW_INLINE Vec<T> operator()(Vec<T> v, int64_t row) const {
-        if (scale) v = fma<T>(v, splat(scale[row]), splat(shift[row]));
+        return finish(v, [row](const T* p) { return splat(p[row]); });
+    }
+    // The same for sums of a row in each lane, from `row` on.
+    FW_INLINE Vec<T> of_rows(Vec<T> v, int64_t row) const {
+        return finish(v, [row](const T* p) { return load(p + row); });
+    }
+
+  private:
+    template <class At> FW_INLINE Vec<T> finish(Vec<T> v, At at) const {
+        if (scale) v = fma<T>(v, at(scale), at(shift));
         const Vec<T> low = splat(least);
         return low >= v ? low : v;  // nan stays
     }
@@ -162,6 +171,61 @@ template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const 
 #pragma GCC unroll 3
         for (int j = 0; j < V; ++j) store(t.c[j] + i * t.row[j], sum[i][j]);
     }
+}
+
+// -- pixels by channels ---------------------------------------------------------------------------
+
+// Pixels one by one and channels in vectors: no pixel is computed twice, and windows may lie anywhere.
+#if defined(FW_AVX2) && !defined(FW_AVX512)
+constexpr bool has_channel_tiles = true;
+#else
+constexpr bool has_channel_tiles = false;  // nowhere else was it measured
+#endif
+constexpr int channel_pixels = 6;
+template <class T> constexpr int channel_cols = 2 * lanes<T>;
+
+// c[j * channel_cols + i] = start[i] + sum over p < k of a[p * channel_cols + i] * b[j][offset[p]]
+template <class T> struct ChannelTile {
+    const T* a;
+    int64_t k;
+    const int64_t* offset;
+    const T* const* b;
+    T* c;
+    const T* start;          // one number for each channel, or null for 0
+    const Epilogue<T>* end;  // of rows from `end_row` on; or null
+    int64_t end_row;
+};
+
+template <class T, int P> void channel_tile(const ChannelTile<T>& t) {
+    constexpr int n = lanes<T>;
+    Vec<T> sum[P][2];
+    const T* b[P];
+#pragma GCC unroll 8
+    for (int j = 0; j < P; ++j) {
+        b[j] = t.b[j];
+        for (int i = 0; i < 2; ++i) sum[j][i] = t.start ? load(t.start + i * n) : Vec<T>{};
+    }
+    const T* a = t.a;
+    const int64_t *offset = t.offset, *end = offset + t.k;
+    for (; offset != end; ++offset, a += 2 * n) {
+        const Vec<T> low = load(a), high = load(a + n);
+        const int64_t at = *offset;
+#pragma GCC unroll 8
+        for (int j = 0; j < P; ++j) {
+            const Vec<T> v = splat(b[j][at]);
+            sum[j][0] = fma<T>(low, v, sum[j][0]);
+            sum[j][1] = fma<T>(high, v, sum[j][1]);
+        }
+    }
+    if (t.end) {
+        const Epilogue<T> then = *t.end;  // read once
+#pragma GCC unroll 8
+        for (int j = 0; j < P; ++j)
+            for (int i = 0; i < 2; ++i) sum[j][i] = then.of_rows(sum[j][i], t.end_row + i * n);
+    }
+#pragma GCC unroll 8
+    for (int j = 0; j < P; ++j)
+        for (int i = 0; i < 2; ++i) store(t.c + j * channel_cols<T> + i * n, sum[j][i]);
 }
 
 // to[p * step] = end(sum over i < k of a[i] * from[offset[i] + p]) for p < length >= lanes
@@ -328,6 +392,15 @@ constexpr auto pixel_tile_table(std::integer_sequence<int, I...>) {
 template <class T, bool Pairs, bool Packed>
 constexpr auto pixel_tiles = pixel_tile_table<T, Pairs && has_pairs, Packed>(
     std::make_integer_sequence<int, channel_rows * pixel_vectors>{});
+
+template <class T> struct ChannelTiles {
+    void (*at[channel_pixels])(const ChannelTile<T>&);
+};
+template <class T, int... I> constexpr auto channel_tile_table(std::integer_sequence<int, I...>) {
+    return ChannelTiles<T>{{channel_tile<T, I + 1>...}};
+}
+template <class T> constexpr auto channel_tiles =
+    channel_tile_table<T>(std::make_integer_sequence<int, channel_pixels>{});
 
 template <class T, int... I> constexpr auto tap_tile_table(std::integer_sequence<int, I...>) {
     TileTable<T, tap_rows, channel_vectors, TapTile<T>> table{};

@@ -34,6 +34,11 @@ struct PixelGrid {
     bool distinct() const {
         return count[2] <= from[1] && count[1] * from[1] <= from[0] && count[0] * from[0] <= from_image;
     }
+    // Whether the pixels of an image follow each other in the result.
+    bool joined() const {
+        return to_start == 0 && to[2] == 1 && (lines() == 1 || to[1] == count[2]) &&
+               (count[0] == 1 || to[0] == count[1] * count[2]);
+    }
     int64_t length() const { return count[2]; }
     int64_t lines() const { return count[0] * count[1]; }   // per image
     int64_t pixels() const { return lines() * length(); }
@@ -48,8 +53,8 @@ struct PixelGrid {
 };
 
 // How vectors of pixels are made: cut from lines; from whole planes, gaps included; from all pixels without
-// gaps, of one or two stretches each; packed.
-enum class Panels { lines, flat, pairs, packed };
+// gaps, of one or two stretches each; packed. Or pixels are taken one by one, and vectors are of channels.
+enum class Panels { lines, flat, pairs, packed, channels };
 
 template <class T> struct PixelProduct {
     PixelGrid grid;
@@ -89,6 +94,8 @@ template <class T> struct PixelProduct {
     void pack(T* to, const Panel& panel, const T* from, const int64_t* offset, int64_t count) const;
     void finish(const Panel& panel, const T* aside, T* to, int64_t row, int64_t rows) const;
     void run_lines(const T* from, T* to, int64_t images) const;
+    void run_channels(const T* from, T* to, int64_t images) const;
+    void channel_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t pixel) const;
     void one_panel(const T* from, T* to, int64_t group, int64_t first, int64_t last, int64_t row,
                    int64_t row_end, int64_t images, bool alone) const;
 };
@@ -108,15 +115,18 @@ template <class T> void PixelProduct<T>::choose() {
     const double by_packing = dense * (1 + packs / rows_);
     const bool two = has_pairs && grid.length() + std::gcd(grid.length(), int64_t(lanes<T>)) >= lanes<T>;
     const double by_pairs = two && rows >= 6 ? dense * 1.02 : 1e9;
-    const double least = std::min({by_lines, by_planes, by_pairs, by_packing});
-    panels = by_lines == least ? Panels::lines
+    const bool vectors_of_channels = has_channel_tiles && packed_a && rows % channel_cols<T> == 0 && grid.joined();
+    const double by_channels = vectors_of_channels ? dense * (1 + 8 / double(k)) : 1e9;
+    const double least = std::min({by_lines, by_planes, by_pairs, by_packing, by_channels});
+    panels = by_channels == least ? Panels::channels
+             : by_lines == least  ? Panels::lines
              : by_planes == least ? Panels::flat
              : by_pairs == least  ? Panels::pairs
                                   : Panels::packed;
     if (panels == Panels::packed)
         for (int64_t i = 0; i < std::min(k, most_packed); ++i) even.push_back(i * pixel_cols<T>);
     const int64_t tiles = (rows + channel_rows - 1) / channel_rows;
-    tile_rows = (rows + tiles - 1) / tiles;
+    tile_rows = panels == Panels::channels ? channel_cols<T> : (rows + tiles - 1) / tiles;
     by_line = groups > 1 && rows <= 2 && grid.length() >= lanes<T>;
     if (by_line) tile_rows = 1;
 }
@@ -355,9 +365,74 @@ template <class T> void PixelProduct<T>::run_lines(const T* from, T* to, int64_t
     });
 }
 
+constexpr int64_t block_pixels = 24;  // whole tiles of pixels, and whole vectors of them
+
+// Some pixels of an image, from `pixel` on; their sums lie channel by channel for each before they become lines.
+template <class T>
+void PixelProduct<T>::channel_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t pixel) const {
+    constexpr int64_t n = lanes<T>, cols = channel_cols<T>;
+    const int64_t length = grid.length(), count = std::min(block_pixels, grid.pixels() - pixel);
+    const T* b[block_pixels];
+    int64_t line = pixel / length, within = pixel - line * length;
+    const T* source = from + grid.line_from(line);
+    for (int64_t j = 0; j < count; ++j) {
+        b[j] = source + within;
+        if (++within == length && j + 1 < count) within = 0, source = from + grid.line_from(++line);
+    }
+    T sums[block_pixels * cols];
+    ChannelTile<T> tile;
+    tile.k = k, tile.offset = offset.data();
+    tile.end = epilogue.more() ? &epilogue : nullptr;
+    for (int64_t i = row; i < row_end; i += cols) {
+        tile.a = a + (group * rows + i) * k;
+        tile.end_row = group * rows + i;
+        tile.start = epilogue.bias ? epilogue.bias + tile.end_row : nullptr;
+        for (int64_t j = 0; j < count; j += channel_pixels) {
+            tile.b = b + j, tile.c = sums + j * cols;
+            channel_tiles<T>.at[std::min<int64_t>(channel_pixels, count - j) - 1](tile);
+        }
+        for (int64_t j = 0; j < count; j += n) {
+            const int64_t wide = std::min(n, count - j);
+            for (int64_t part = 0; part < cols; part += n) {
+                Vec<T> v[lanes<T>];
+#pragma GCC unroll 8
+                for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
+                transpose<T>(v);
+                T* target = to + (i + part) * to_row + pixel + j;
+                if (wide == n) {
+#pragma GCC unroll 8
+                    for (int q = 0; q < n; ++q) store(target + q * to_row, v[q]);
+                } else {
+                    for (int q = 0; q < n; ++q) store_first(target + q * to_row, v[q], wide);
+                }
+            }
+        }
+    }
+}
+
+template <class T> void PixelProduct<T>::run_channels(const T* from, T* to, int64_t images) const {
+    const int64_t blocks = (grid.pixels() + block_pixels - 1) / block_pixels, tiles = rows / tile_rows;
+    // few blocks: the rows are shared out too
+    const int64_t parts = std::clamp<int64_t>(2 * threads() / (blocks * images * groups), 1, tiles);
+    const int64_t part_rows = (tiles + parts - 1) / parts * tile_rows;
+    const int64_t work = part_rows * k * (block_pixels / lanes<T>);
+    parallel(groups * images * blocks * parts, 1 + (1 << 14) / work, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t row = i % parts * part_rows, block = i / parts % blocks, rest = i / parts / blocks;
+            const int64_t image = rest % images, group = rest / images;
+            if (row < rows)
+                channel_block(from + image * grid.from_image + group * group_from,
+                              to + image * grid.to_image + group * rows * to_row, group, row,
+                              std::min(rows, row + part_rows), block * block_pixels);
+        }
+    });
+}
+
 // `from` points to the planes of the images, `to` to the result of the first of them.
 template <class T> void PixelProduct<T>::run(const T* from, T* to, int64_t images) const {
     if (by_line) return run_lines(from, to, images);
+    if constexpr (has_channel_tiles)
+        if (panels == Panels::channels) return run_channels(from, to, images);
     const int64_t all = vectors(images), most = (all + pixel_vectors - 1) / pixel_vectors;
     const int64_t each = (all + most - 1) / most, count = (all + each - 1) / each;
     const int64_t tiles = (rows + tile_rows - 1) / tile_rows;

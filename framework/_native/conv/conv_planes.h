@@ -114,6 +114,7 @@ struct Planes {
         const size_t iz = block % z.phases.size(), iy = block / z.phases.size() % y.phases.size();
         const size_t ix = block / z.phases.size() / y.phases.size();
         const int64_t low = z.low[iz], high = z.high[iz], first = z.step * low + z.phases[iz] - z.before;
+        const bool narrow = z.pitch >= lanes<T> && low <= lanes<T> && z.pitch - high <= lanes<T>;
         for (int64_t i = 0; i < x.pitch; ++i) {
             const int64_t in_x = x.step * i + x.phases[ix] - x.before;
             const bool inside = i >= x.low[ix] && i < x.high[ix];
@@ -123,9 +124,14 @@ struct Planes {
                     std::fill(to, to + z.pitch, T(0));
                     continue;
                 }
-                for (int64_t k = 0; k < low; ++k) to[k] = T(0);
+                if (narrow) {  // in whole vectors, over which the line goes
+                    store(to, Vec<T>{});
+                    store(to + z.pitch - lanes<T>, Vec<T>{});
+                } else {
+                    for (int64_t k = 0; k < low; ++k) to[k] = T(0);
+                    for (int64_t k = high; k < z.pitch; ++k) to[k] = T(0);
+                }
                 copy_line(to + low, from + (in_x * y.in + in_y) * z.in + first, high - low, z.step);
-                for (int64_t k = high; k < z.pitch; ++k) to[k] = T(0);
             }
         }
     }

@@ -32,7 +32,8 @@ template <class T, bool Rectified> struct Plain {
     }
 };
 
-template <class T> struct Lstm {
+// Keeps: what backward asks for, the gates in place of `a` and all cells.
+template <class T, bool Keeps> struct Lstm {
     static constexpr int gates = 4, row = 4;
     static constexpr int place(int g) { return g; }
     static constexpr bool adds(int) { return true; }
@@ -49,9 +50,12 @@ template <class T> struct Lstm {
                 Vec<T> i = math::sigmoid(take(p, part)), f = math::sigmoid(take(p + width, part));
                 Vec<T> g = math::tanh(take(p + 2 * width, part)), o = math::sigmoid(take(p + 3 * width, part));
                 Vec<T> cell = fma<T>(f, take(state, part), i * g);
-                put(p, i, part), put(p + width, f, part);
-                put(p + 2 * width, g, part), put(p + 3 * width, o, part);
-                put(state, cell, part), put(cells + at + j, cell, part);
+                if constexpr (Keeps) {
+                    put(p, i, part), put(p + width, f, part);
+                    put(p + 2 * width, g, part), put(p + 3 * width, o, part);
+                    put(cells + at + j, cell, part);
+                }
+                put(state, cell, part);
                 put(y + at + j, o * math::tanh(cell), part);
             }
         });

@@ -39,6 +39,27 @@ template <class T> Panels<T> state_weights(const Sequence<T>& s, int64_t gates) 
     return Panels<T>(s.w_hh, gates, s.width, s.width, s.width, 1);
 }
 
+// How many parts the steps are computed in: about as many rows in each as a product needs to be a quick one, none so few
+// that it would be one of vectors, whose sums are others.
+int64_t parts_of(const Steps& steps) {
+    constexpr int64_t rows = 128;
+    return std::min((steps.rows + rows - 1) / rows, steps.count());
+}
+
+// body(the sequence of some steps, their outputs), one such part after the other
+template <class T, class F> void in_parts(const Sequence<T>& s, T* y, F&& body) {
+    const Steps& all = s.steps;
+    const int64_t parts = parts_of(all);
+    for (int64_t i = 0; i < parts; ++i) {
+        const int64_t first = all.count() * i / parts, count = all.count() * (i + 1) / parts - first;
+        const int64_t one = all.start[size_t(first)], last = all.start[size_t(first + count - 1)], begin = std::min(one, last);
+        const Steps steps(std::vector<int64_t>(size_t(count), all.most), last < one);
+        const T* state = first ? y + all.start[size_t(first - 1)] * s.width : s.h0;
+        body(Sequence<T>{steps, s.x + begin * s.in, state, s.w_ih, s.w_hh, s.b_ih, s.b_hh, s.in, s.width, s.packed},
+             y + begin * s.width);
+    }
+}
+
 template <bool Rectified, class T> void plain(const Sequence<T>& s, T* y, T* h) {
     from_inputs(s, 1, Bias<T>(s, 1, s.width).data(), y, s.width);
     forward(s.steps, state_weights(s, 1), Plain<T, Rectified>{s.steps, y, s.width}, s.h0, y, s.width);
@@ -63,8 +84,18 @@ template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, 
 
 template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells) {
     from_inputs(s, 4, Bias<T>(s, 4, 4 * s.width).data(), gates, 4 * s.width);
-    Lstm<T> cell{s.steps, gates, cells, y, c, s.width};
+    Lstm<T, true> cell{s.steps, gates, cells, y, c, s.width};
     forward(s.steps, state_weights(s, 4), cell, s.h0, y, s.width);
+    final_states(s.steps, y, h, s.width);
+}
+
+template <class T> void lstm_outputs(const Sequence<T>& s, T* y, T* h, T* c, T* room) {
+    const Bias<T> bias(s, 4, 4 * s.width);
+    const Panels<T> weights = state_weights(s, 4);
+    in_parts(s, y, [&](const Sequence<T>& part, T* to) {
+        from_inputs(part, 4, bias.data(), room, 4 * s.width);
+        forward(part.steps, weights, Lstm<T, false>{part.steps, room, nullptr, to, c, s.width}, part.h0, to, s.width);
+    });
     final_states(s.steps, y, h, s.width);
 }
 
@@ -75,11 +106,29 @@ template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates) 
     final_states(s.steps, y, h, s.width);
 }
 
+template <class T> void gru_outputs(const Sequence<T>& s, T* y, T* h, T* room) {
+    const Bias<T> bias(s, 3, 2 * s.width);
+    const Panels<T> weights = state_weights(s, 3);
+    const T* b_n = s.b_hh ? s.b_hh + 2 * s.width : nullptr;
+    in_parts(s, y, [&](const Sequence<T>& part, T* to) {
+        from_inputs(part, 3, bias.data(), room, 4 * s.width);
+        forward(part.steps, weights, Gru<T>{part.steps, room, part.h0, b_n, to, s.width}, part.h0, to, s.width);
+    });
+    final_states(s.steps, y, h, s.width);
+}
+
+int64_t gates_at_once(const Steps& steps, int64_t width) {
+    const int64_t parts = parts_of(steps);
+    return (steps.count() + parts - 1) / parts * steps.most * 4 * width;
+}
+
 #define FW_OF(T)                                                             \
     template struct Sequence<T>;                                             \
     template void rnn_forward(const Sequence<T>&, bool, T*, T*);             \
     template void lstm_forward(const Sequence<T>&, T*, T*, T*, T*, T*);      \
-    template void gru_forward(const Sequence<T>&, T*, T*, T*);
+    template void gru_forward(const Sequence<T>&, T*, T*, T*);               \
+    template void lstm_outputs(const Sequence<T>&, T*, T*, T*, T*);          \
+    template void gru_outputs(const Sequence<T>&, T*, T*, T*);
 FW_OF(float)
 FW_OF(double)
 #undef FW_OF

@@ -24,5 +24,11 @@ template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, 
 template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells);
 template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates);
 
+// The same where nothing is kept for backward, of steps of one size: some steps after the other, so that their gates stay in
+// the cache. room: `gates_at_once` numbers.
+int64_t gates_at_once(const Steps& steps, int64_t width);
+template <class T> void lstm_outputs(const Sequence<T>& s, T* y, T* h, T* c, T* room);
+template <class T> void gru_outputs(const Sequence<T>& s, T* y, T* h, T* room);
+
 }  // namespace rnn
 }  // namespace fw

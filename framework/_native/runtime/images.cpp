@@ -21,6 +21,7 @@ struct Layer {
     const Tensor *x, *w, *bias, *norm[4], *y;
     double eps;
     bool relu;
+    std::shared_ptr<ByImages> images;
 };
 
 // The kernels as they are read; as they lie, where they are no constants.
@@ -50,13 +51,15 @@ template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolu
     return [=] {
         if (!fixed) set();
         if (packs) conv->pack(c.w->at<T>(), ready->packed.data());
-        conv->run(c.x->at<T>(), w, ready->end, c.y->at<T>());
+        if (!c.images->wanted) return conv->run(c.x->at<T>(), w, ready->end, c.y->at<T>());
+        conv->run_then(c.x->at<T>(), w, ready->end, c.y->at<T>(),
+                       [&](const T* numbers, int64_t first, int64_t count) { c.images->next(numbers, first, count); });
     };
 }
 
 template <class T> Bind convolution(Packed& packed, const Layer& c) {
     return [&packed, c]() -> Run {  // when there is memory for all that the sizes ask for
-        auto conv = std::make_shared<windows::Convolution<T>>(c.shape);
+        auto conv = std::make_shared<windows::Convolution<T>>(c.shape, c.images->wanted);
         return convolve<T>(c, conv, packed_kernels(packed, c, *conv));
     };
 }
@@ -93,6 +96,7 @@ void conv(Call& c) {
     Sizes out = {v.shape.n, v.shape.rows};
     for (int64_t i = windows::conv_dims - d; i < windows::conv_dims; ++i) out.push_back(v.shape.axis[i].out);
     v.y = &c.make(0, v.x->type, int(out.size()), out.data());
+    v.images = c.by_images(*v.y);
     c.then(v.x->type == Type::float32 ? convolution<float>(c.packed(), v) : convolution<double>(c.packed(), v));
 }
 
@@ -175,14 +179,22 @@ void max_pool(Call& c) {
     Sizes out;
     const windows::PoolShape shape = windows_of(c, x, out);
     c.expect(1, size_t(1 + 5 * c.number(0)), 0, 1);
+    const bool channels = x.ndim == int(c.number(0)) + 2;
+    const std::shared_ptr<ByImages> before = channels ? c.images_of(0) : nullptr;
     const Tensor& y = c.make(0, x.type, int(out.size()), out.data());
-    c.then([shape, &x, &y]() -> Run {
-        return [shape, &x, &y] {
-            by_float(x, [&](auto t) {
-                using T = decltype(t);
-                windows::max_windows<T, uint8_t>(shape, x.at<T>(), y.at<T>(), nullptr);
-            });
-        };
+    auto largest = [shape, &x, &y](const void* numbers, int64_t first, int64_t planes) {
+        windows::PoolShape part = shape;
+        part.planes = planes;
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            windows::max_windows<T, uint8_t>(part, static_cast<const T*>(numbers), y.at<T>() + first * shape.out_size(), nullptr);
+        });
+    };
+    c.then([=, &x]() -> Run {
+        if (!before) return [=, &x] { largest(x.data, 0, shape.planes); };
+        const int64_t each = x.shape[1];
+        before->next = [=](const void* numbers, int64_t first, int64_t images) { largest(numbers, first * each, images * each); };
+        return [] {};
     });
 }
 

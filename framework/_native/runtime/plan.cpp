@@ -130,7 +130,7 @@ Tensor& Call::own(Type type, int ndim, const int64_t* shape, int last) {
     t.type = type, t.ndim = ndim;
     std::copy(shape, shape + ndim, t.shape);
     t.rows();
-    t.buffer = plan.buffer(t.bytes(), number_, last);
+    t.buffer = plan.buffer(t.bytes(), begins, last);
     return t;
 }
 
@@ -159,6 +159,21 @@ Tensor& Call::part_of(size_t i, const Tensor& whole) {
         last = std::max(last, plan.model.last_use[size_t(step.outputs[i])]);
     }
     return t;
+}
+
+std::shared_ptr<ByImages> Call::by_images(const Tensor& made) {
+    plan.latest = std::make_shared<ByImages>();
+    plan.latest->made = &made, plan.latest->step = number_;
+    return plan.latest;
+}
+
+std::shared_ptr<ByImages> Call::images_of(size_t i) {
+    const std::shared_ptr<ByImages>& before = plan.latest;
+    if (!before || before->step != number_ - 1 || before->made != &in(i) || plan.model.last_use[size_t(step.inputs[i])] != number_)
+        return nullptr;
+    before->wanted = true;
+    begins = before->step;
+    return before;
 }
 
 Tensor& Call::room(int64_t bytes) { return own(Type::uint8, 1, &bytes, number_); }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 
 #include "base/scratch.h"
 #include "runtime/model.h"
@@ -31,6 +32,14 @@ struct Tensor {
     void rows();            // sets the strides to those of an array row by row
     template <class T> T* at() const { return reinterpret_cast<T*>(data); }
     bool same_shape(const Tensor& o) const;
+};
+
+// A step's results by images: with what is finished (numbers, the first image, how many) the next step may go on at once.
+struct ByImages {
+    const Tensor* made = nullptr;
+    int step = -1;
+    bool wanted = false;
+    std::function<void(const void*, int64_t, int64_t)> next;  // known when steps are bound
 };
 
 using Run = std::function<void()>;
@@ -71,6 +80,7 @@ class Plan {
     std::deque<Tensor> tensors;
     std::vector<Tensor*> values;
     std::vector<Buffer> buffers;
+    std::shared_ptr<ByImages> latest;
     std::vector<Bind> binds;
     std::vector<Run> runs;
     int64_t room = 0;
@@ -80,7 +90,7 @@ class Plan {
 // One step while it is planned.
 class Call {
   public:
-    Call(Plan& plan, const Step& step, int number) : step(step), plan(plan), number_(number) {}
+    Call(Plan& plan, const Step& step, int number) : step(step), plan(plan), number_(number), begins(number) {}
 
     const Step& step;
 
@@ -103,6 +113,10 @@ class Call {
     // A symbol that no input gives becomes a size; false where there is none, or where it is another one already.
     bool name_size(int64_t symbol, int64_t size);
     Packed& packed() const { return plan.model.packed; }
+    // The step hands on the images of what it made by what this returns, if the next step wants that.
+    std::shared_ptr<ByImages> by_images(const Tensor& made);
+    // The step before, if it makes operand i for this one alone and hands on its images; `next` must be set then.
+    std::shared_ptr<ByImages> images_of(size_t i);
     void then(Bind bind) { plan.binds.push_back(std::move(bind)); }
 
     // Copies a tensor's elements into one row by row, before what is said next.
@@ -114,6 +128,7 @@ class Call {
 
     Plan& plan;
     const int number_;
+    int begins;  // the step from which its results have a place
 };
 
 void copy(const Tensor& from, char* to);  // row by row

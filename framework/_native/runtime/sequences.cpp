@@ -21,7 +21,7 @@ struct Recurrent {
     Layer layer;
     int64_t gates, width, in;
     const Tensor *x, *h0, *c0, *w_ih, *w_hh, *b_ih, *b_hh;
-    const Tensor *y, *h, *c, *kept, *cells;
+    const Tensor *y, *h, *c, *gates_now;
     std::shared_ptr<rnn::Steps> steps;
 };
 
@@ -44,8 +44,8 @@ template <class T> Run recurrent_as(const Recurrent& r, const void* packed) {
         switch (r.layer) {
             case Layer::lstm:
                 std::memcpy(r.c->data, r.c0->data, size_t(r.c0->bytes()));
-                return rnn::lstm_forward(s, r.y->at<T>(), r.h->at<T>(), r.c->at<T>(), r.kept->at<T>(), r.cells->at<T>());
-            case Layer::gru: return rnn::gru_forward(s, r.y->at<T>(), r.h->at<T>(), r.kept->at<T>());
+                return rnn::lstm_outputs(s, r.y->at<T>(), r.h->at<T>(), r.c->at<T>(), r.gates_now->at<T>());
+            case Layer::gru: return rnn::gru_outputs(s, r.y->at<T>(), r.h->at<T>(), r.gates_now->at<T>());
             default: return rnn::rnn_forward(s, r.layer == Layer::rectified, r.y->at<T>(), r.h->at<T>());
         }
     };
@@ -76,12 +76,11 @@ void recurrent(Call& c, Layer layer) {
     c.must(!r.b_ih == !r.b_hh, "one bias of two");
     if (r.b_ih) is(r.b_ih, r.gates * r.width, 0), is(r.b_hh, r.gates * r.width, 0);
     r.steps = std::make_shared<rnn::Steps>(std::vector<int64_t>(size_t(count), rows), c.number(2) != 0);
-    const int64_t of_y[] = {count * rows, r.width}, wide[] = {count * rows, 4 * r.width};
+    const int64_t of_y[] = {count * rows, r.width};
     const int64_t item = bytes_of(r.x->type);
     r.y = &c.make(0, r.x->type, 2, of_y), r.h = &c.make(1, r.x->type, 2, r.h0->shape);
     if (cell) r.c = &c.make(2, r.x->type, 2, r.h0->shape);
-    if (cell || layer == Layer::gru) r.kept = &c.room(wide[0] * wide[1] * item);
-    if (cell) r.cells = &c.room(of_y[0] * of_y[1] * item);
+    if (cell || layer == Layer::gru) r.gates_now = &c.room(rnn::gates_at_once(*r.steps, r.width) * item);
     const void* packed = item == 4 ? packed_weights<float>(c.packed(), r) : packed_weights<double>(c.packed(), r);
     c.then([r, packed]() -> Run {
         return r.x->type == Type::float32 ? recurrent_as<float>(r, packed) : recurrent_as<double>(r, packed);
