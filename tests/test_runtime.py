@@ -207,6 +207,24 @@ def test_a_model_gives_the_bits_of_eager(name, tmp_path):
             assert a.shape == b.shape and a.dtype is b.dtype and (a == b).all()
 
 
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("name", "shape"), [("cnn", (37, 3, 24, 24)), ("lstm", (21, 50)), ("gru", (5, 61))])
+def test_large_batches_are_computed_in_parts(name, shape, threads):
+    model, made = exported(name)
+    ready = fw.runtime.CompiledModel(made.data)
+    x = fw.randn(*shape) if len(shape) == 4 else fw.randint(0, 27, shape)
+    before = fw.get_num_threads()
+    try:
+        fw.set_num_threads(threads)
+        fw.runtime.library.set_threads(threads)
+        wanted, given = model(x), ready(x)
+    finally:
+        fw.set_num_threads(before)
+        fw.runtime.library.set_threads(before)
+    for a, b in zip(wanted, given) if isinstance(wanted, tuple) else [(wanted, given)]:
+        assert (a == b).all()
+
+
 def test_elementwise_programs_broadcast_mix_and_transpose():
     def f(x, y):
         z = (x.transpose(0, 1) * 2 + y).exp() - 1
