@@ -19,6 +19,8 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -120,8 +122,16 @@ def test_mlserver(exported):
     (exported / "settings.json").write_text(json.dumps(settings))
     with server(Path(python).parent / "mlserver", "start", ".", folder=exported):
         found = asked(python, exported, http, grpc)
+        short = {"name": "image", "shape": [1, 1, 8, 8], "datatype": "FP32", "data": [0.5]}
+        body = json.dumps({"inputs": [short]}).encode()
+        request = Request(f"http://127.0.0.1:{http}/v2/models/digits/infer", body,
+                          {"content-type": "application/json"})
+        with pytest.raises(HTTPError) as refused:
+            urlopen(request, timeout=20)
+        answer = refused.value.read().decode()
     check(found)
     assert "image" in found["http"]["wrong shape"]
+    assert refused.value.code == 400 and "image" in answer and "Traceback" not in answer
 
 
 def test_triton(exported):

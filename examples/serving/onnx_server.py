@@ -42,7 +42,10 @@ class OnnxModel(MLModel):
             if given.datatype != tensor.datatype:
                 raise InferenceError(f"{self.name}: {given.name} must be {tensor.datatype}, got "
                                      f"{given.datatype}")
-            feeds[given.name] = NumpyCodec.decode_input(given)
+            try:
+                feeds[given.name] = NumpyCodec.decode_input(given)
+            except ValueError as error:  # numbers that do not fill the shape
+                raise InferenceError(f"{self.name}: {given.name}: {error}") from error
         names = [o.name for o in payload.outputs or self.outputs]
         run = asyncio.get_running_loop().run_in_executor
         try:
