@@ -147,13 +147,12 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     >>> fw.full((2,), 7)
     tensor([7, 7])
     """
-    if isinstance(fill_value, Tensor):
-        fill_value = fill_value.item()
-    if isinstance(fill_value, np.generic):
-        fill_value = fill_value.item()
-    if not isinstance(fill_value, (bool, int, float, complex)):
-        raise DTypeError(f"full: fill_value must be a number, got {type(fill_value).__name__}: "
-                         f"{fill_value!r:.40}")
+    if type(fill_value) is not float:
+        if isinstance(fill_value, (Tensor, np.generic)):
+            fill_value = fill_value.item()
+        if not isinstance(fill_value, (bool, int, float, complex)):
+            raise DTypeError(f"full: fill_value must be a number, got {type(fill_value).__name__}: "
+                             f"{fill_value!r:.40}")
     kind = dtypes.scalar_dtype(fill_value) if dtype is None else dtype
     return _filled("full", (size,), fill_value, kind, device, requires_grad)
 

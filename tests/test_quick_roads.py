@@ -163,6 +163,19 @@ def test_writes_into_what_backward_needs_are_noticed() -> None:
             z.sum().backward()
 
 
+def test_shapes_are_cut_and_joined() -> None:
+    shape = fw.ones(2, 3, 4).shape
+    assert shape[0] == 2 and shape[-1] == 4 and shape[np.int64(1)] == 3
+    assert shape[::-1] == (4, 3, 2) and shape[1:].numel() == 12 and shape[5:] == ()
+    assert shape + (5,) == (2, 3, 4, 5)
+    assert all(type(s) is fw.Size for s in (shape[1:], shape[5:], shape + (5,), (1,) + shape))
+    with pytest.raises(IndexError):
+        shape[3]
+    for wrong in (lambda: shape["a"], lambda: shape[1.0], lambda: shape + [1], lambda: shape + 1):
+        with pytest.raises(TypeError):
+            wrong()
+
+
 def test_equal() -> None:
     nan = float("nan")
     for dtype in (fw.float32, fw.float64, fw.int64, fw.bool, fw.int8):

@@ -12,17 +12,20 @@ from functools import wraps
 from inspect import signature
 from typing import Any, NamedTuple
 
+from numpy import ndarray
+
 from ..backends import backend_for
 from ..config.listing import own as _own
-from ..device import Device
+from ..device import CPU, Device
 from ..dtypes import FLOAT, INEXACT, DType
 from ..errors import AutogradError, DeviceError, DTypeError, ShapeError, kind_of
 from ..node import GraphOp, Leaf, Node, Pick
+from ..quiet import quiet
 from ..seam import settled
 from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
 from .around import opened, packed
-from .forward import is_recorded, only, push_function
-from .mode import no_grad, state
+from .forward import is_recorded, push_function
+from .mode import no_grad, set_recording, state
 from .places import replay_views
 
 
@@ -164,7 +167,8 @@ class Function:
             raise NotImplementedError(f"{cls.__name__}: a Function needs a static method forward")
         if split or kwargs:
             args = _positional(cls, split, args, kwargs)
-        settled(args)
+        if quiet.stack:
+            settled(args)
         if state.batches and cls.vmap is not Function.vmap:
             if cls.generate_vmap_rule:
                 raise RuntimeError(f"{cls.__name__}: give either a static method vmap or "
@@ -175,12 +179,18 @@ class Function:
                     return found
         edges = tuple([x._node if isinstance(x, Tensor) else None for x in args])
         ctx = FunctionCtx(tuple([is_recorded(e) for e in edges]))
-        with no_grad(), only(()):
+        recording, levels = state.recording, state.levels  # ``no_grad`` and ``only(())``, written out
+        set_recording(False)
+        state.levels = ()
+        try:
             if split:
                 output = cls.forward(*args)
                 cls.setup_context(ctx, args, output)
             else:
                 output = cls.forward(ctx, *args)
+        finally:
+            state.levels = levels
+            set_recording(recording)
         several = isinstance(output, tuple)
         outputs = output if several else (output,)
         if not several and not isinstance(output, Tensor):
@@ -267,7 +277,7 @@ def _give_out(x: Tensor, dirty: tuple) -> Tensor:
 
 
 def _among(x: Any, items: tuple) -> bool:
-    return any(x is item for item in items)
+    return bool(items) and any(x is item for item in items)
 
 
 def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
@@ -280,8 +290,11 @@ def _keep(ctx: FunctionCtx, node: Node, outputs: tuple, results: tuple) -> None:
         if t is None:
             saved.append(None)
             continue
-        index = next((i for i, x in enumerate(outputs) if x is t), None)
-        place = t._node
+        index, place = None, t._node
+        for i, x in enumerate(outputs):
+            if x is t:
+                index = i
+                break
         if index is not None:
             t, place = results[index], None
         counter = counter_of(t)
@@ -419,6 +432,8 @@ def _backward_of(cls: Any) -> Callable:
 
 
 def _kind(x: Any) -> _Kind | None:
+    if type(x) is Tensor and type(x._array) is ndarray:
+        return _Kind(x._array.shape, x.dtype, CPU)
     return _Kind(x.shape, x.dtype, x.device) if isinstance(x, Tensor) else None
 
 

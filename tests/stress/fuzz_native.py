@@ -35,6 +35,8 @@ STATE = {
     "set_flush_denormals",
     "use_winograd",
 }
+# what takes tensors and records, and how it is told of them: tests/test_quick_roads.py calls those
+OF_TENSORS = ("set_up", "short_road", "view_", "into_", "tensors_")
 MOST_EACH = 24  # calls that are noted of a function
 MEMORY = 512 << 20  # bytes that a process may take more
 PATIENCE = 300  # seconds for one call: some formulas take seconds, on a busy machine minutes
@@ -132,6 +134,8 @@ def note_calls(module):
         return call
 
     for name, function in list(vars(module).items()):
+        if name.startswith(OF_TENSORS):
+            continue
         if callable(function) and not isinstance(function, type) and name not in STATE | {"instructions"}:
             setattr(module, name, noting(name, function))
     return calls

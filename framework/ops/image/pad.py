@@ -39,10 +39,13 @@ pad_op = Op("pad", "x", onnx="padded(x, pads, value)", runtime="padded(x, pads, 
 
 def _cropped(x: Tensor, pads: tuple) -> tuple[Tensor, tuple]:
     """``x`` without what negative pads take off, and what is left to add."""
+    least = 0
     for d, (lo, hi) in enumerate(pads):
-        if x.shape[d] + lo + hi < 0 or x.shape[d] + min(lo, 0) + min(hi, 0) < 0:
-            raise ShapeError(f"pad: {(lo, hi)} takes more from dimension {d} than its size {x.shape[d]}")
-    if any(p < 0 for sides in pads for p in sides):
+        if lo < 0 or hi < 0:
+            least = -1
+            if x.shape[d] + lo + hi < 0 or x.shape[d] + min(lo, 0) + min(hi, 0) < 0:
+                raise ShapeError(f"pad: {(lo, hi)} takes more from dimension {d} than its size {x.shape[d]}")
+    if least < 0:
         x = slice_op.run(x, key=tuple(slice(max(-lo, 0), s - max(-hi, 0))
                                       for s, (lo, hi) in zip(x.shape, pads)))
         pads = tuple((max(lo, 0), max(hi, 0)) for lo, hi in pads)

@@ -15,7 +15,7 @@ from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
 from ..write.inplace import scalar_arg
-from .index import positions, summed_at
+from .index import extremes, positions, summed_at
 
 
 def _grid(xp: Any, index: Any, dim: int) -> tuple:
@@ -140,7 +140,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         indices = expand.run(indices, size=both[:at] + indices.shape[at:at + 1] + both[at + 1:])
     size = input.shape[at] if input.ndim else 1
     if type(indices._array) is np.ndarray and indices._array.dtype.kind == "i" and quiet.run is not None and (
-            not indices._array.size or indices._array.min() >= 0):
+            not indices._array.size or extremes(indices._array)[0] >= 0):
         return gather(input, at, indices)
     from_end: Any = (indices < 0) & (indices >= -size)  # type: ignore[operator]
     return gather(input, at, indices + from_end * size)  # type: ignore[operator]

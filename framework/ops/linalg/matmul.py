@@ -197,6 +197,8 @@ def _product(op: str, **pair: Any) -> Tensor:
 
 def of_ndim(op: str, **wanted: tuple[Any, int]) -> None:
     for name, (x, ndim) in wanted.items():
+        if type(x) is Tensor and x._array.ndim == ndim:
+            continue
         if tensor_arg(x, op, name).ndim != ndim:
             kind = {1: "a vector (1 dimension)", 2: "a matrix (2 dimensions)",
                     3: "a batch of matrices (3 dimensions)"}[ndim]

@@ -10,6 +10,7 @@ from ...dtypes import DType, float32, int64
 from ...errors import DeviceError, DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast
+from ..index.index import extremes
 from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.batched import any_batched, call, everywhere, looped, merged
 from ..record.deferred import Positions
@@ -220,8 +221,9 @@ def _batched(input: Tensor, target: Tensor, op: str) -> tuple[Tensor, Tensor]:
     if target._array.dtype.kind not in "iu":
         raise DTypeError(f"{op}: target must hold class numbers (int64), got {target.dtype}; convert it "
                          f"with target.long()")
-    expected = input.shape[:1] + input.shape[2:] if input.ndim > 1 else ()
-    if input.ndim == 0 or target.shape != expected:
+    shape = input._array.shape
+    expected = shape[:1] + shape[2:] if len(shape) > 1 else ()
+    if not shape or target._array.shape != expected:
         raise ShapeError(f"{op}: an input of shape {list(input.shape)} (N, C, d1...) needs a target of "
                          f"class numbers of shape {list(expected)}, got {list(target.shape)}")
     if input.ndim == 1:
@@ -238,7 +240,7 @@ def _check_classes(target: Any, classes: int, ignore: int, op: str) -> bool:
             f"ignore_index is {ignore}")
     if device_flags.check(target, 0, classes, text, ignore):
         return True  # there may be one
-    low, high = int(target.min()), int(target.max())
+    low, high = extremes(target)
     if low >= 0 and high < classes and not low <= ignore <= high:
         return False
     xp = array_module(target)
@@ -251,7 +253,7 @@ def _check_classes(target: Any, classes: int, ignore: int, op: str) -> bool:
 
 
 def _as(t: Tensor, dtype: DType) -> Tensor:
-    return t if t.dtype is dtype else cast.run(t, dtype=dtype)
+    return t if t._array.dtype is dtype.numpy or t.dtype is dtype else cast.run(t, dtype=dtype)
 
 
 def _class_weights(weight: Tensor | None, x: Tensor, op: str) -> None:

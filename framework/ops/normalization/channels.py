@@ -100,11 +100,12 @@ running_average = Op("running_average", "x new", batch=batch_average, device=cud
 def _channel_args(op: str, x: Any, least: int, **tensors: Any) -> tuple[int, ...]:
     """The shape in which one number per channel broadcasts to x (N, C, ...); all is checked."""
     floating(real_arg(x, op, "input"), op, "input")
-    if x.ndim < least:
+    shape = x._array.shape
+    if len(shape) < least:
         raise ShapeError(f"{op}: wanted an input (N, C, ...) of at least {least} dimensions, got shape "
-                         f"{list(x.shape)}")
-    check_shapes(op, (x.shape[1],), "one number per channel", **tensors)
-    return (1, x.shape[1]) + (1,) * (x.ndim - 2)
+                         f"{list(shape)}")
+    check_shapes(op, shape[1:2], "one number per channel", **tensors)
+    return (1, shape[1]) + (1,) * (len(shape) - 2)
 
 
 def _many_values(count: int, shape: tuple[int, ...], op: str, per: str) -> None:

@@ -289,8 +289,12 @@ def in_one_dtype(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
     """``op`` on tensors (or None) of one dtype: the widest given. An ``x`` of 16 bits, whose weights may be
     wider, is computed in float32, and the result is of its dtype."""
     dtype = x._array.dtype
-    if dtype.itemsize > 2 and all(t is None or t._array.dtype == dtype for t in others):
-        return op.run(x, *others, **settings)
+    if dtype.itemsize > 2:
+        for t in others:  # a generator would cost as much as all else here
+            if t is not None and t._array.dtype is not dtype and t._array.dtype != dtype:
+                break
+        else:
+            return op.run(x, *others, **settings)
     wide = wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
     if dtype.itemsize == 2:
         wanted, wide = x.dtype, float32 if wide.numpy.itemsize == 2 else wide

@@ -188,6 +188,10 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 _nan_to_num = Elementwise(
     "nan_to_num", "x", "where(x != x, nan, where(x == 1e999, high, where(x == -1e999, low, x)))",
     settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
+# by the dtype's own limits, beyond which nothing but inf lies
+_nan_to_limits = Elementwise(
+    "nan_to_limits", "x", "where(x != x, nan, minimum(maximum(x, low), high))",
+    settings="nan high low", jvp="symmetric", masks=True, vjp={"x": "where(isfinite(x), g, 0.0)"})
 
 
 @public(method=True, inplace=True, out=True, op=_nan_to_num)
@@ -206,6 +210,8 @@ def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None,
         parts = as_real_op.run(input)
         return as_complex_op.run(nan_to_num(parts, nan, posinf, neginf))
     info = finfo(input.dtype)
+    if posinf is neginf is None:
+        return _nan_to_limits.run(input, nan=_replacement(nan, 0.0, "nan"), high=info.max, low=info.min)
     return _nan_to_num.run(input, nan=_replacement(nan, 0.0, "nan"),
                            high=_replacement(posinf, info.max, "posinf"),
                            low=_replacement(neginf, info.min, "neginf"))

@@ -7,6 +7,7 @@ from ... import dtypes
 from ...backends import array_module
 from ...tensor import Tensor
 from ..convert.cast import cast
+from ..language.elementwise import Elementwise
 from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp
@@ -114,8 +115,12 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     return mean_op.run(input, dims=many_dims(dim, input.ndim, "mean"), keepdim=keepdim)
 
 
+_without_nan = Elementwise("without_nan", "x", "where(x != x, 0.0, x)", complex=True, masks=True,
+                           vjp={"x": "where(x != x, 0.0, g)"}, jvp="symmetric")
+
+
 def _ignored_nan(x: Tensor) -> Tensor:
-    return where_op.run(x != x, 0.0, x) if x.dtype.category >= dtypes.FLOAT else x
+    return _without_nan.run(x) if x.dtype.category >= dtypes.FLOAT else x
 
 
 @public(method=True, out=True)
