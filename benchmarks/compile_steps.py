@@ -1,5 +1,6 @@
 """Compiled over eager: ``python -m benchmarks.compile_steps [rounds]`` prints a table, PyTorch beside it if
 it is there; with ``--inductor`` also torch.compile, with ``--jax PYTHON`` the same steps under ``jax.jit``.
+``--suite`` compares the workloads of the suite, compiled, with eager, by processor time of one thread.
 
 One source for both modules. The sides take turns in one process; a figure is the median over rounds of the
 ratio within a round, so that a machine that is busy with other work shifts all sides alike.
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import framework as fw
+
+from .workload import REGISTRY
 
 
 def _block(m: Any, width: int) -> Any:
@@ -113,11 +116,43 @@ CASES = {
 }
 
 
-def _seconds(f: Callable, times: int) -> float:
-    start = time.perf_counter()
+def _seconds(f: Callable, times: int, clock: Callable[[], float] = time.perf_counter) -> float:
+    start = clock()
     for _ in range(times):
         f()
-    return (time.perf_counter() - start) / times
+    return (clock() - start) / times
+
+
+def _peak(f: Callable) -> int:
+    """Bytes in tensors at one time during a call, beyond those before it."""
+    before = fw.cpu.memory_allocated()
+    fw.cpu.reset_peak_memory_stats()
+    f()
+    return fw.cpu.max_memory_allocated() - before
+
+
+def suite(rounds: int, slower: float = 1.03) -> None:
+    """Print the workloads of the suite whose compiled calls take longer than eager ones, and how many not."""
+    fw.set_num_threads(1)
+    importlib.import_module("benchmarks.workloads")
+    within = 0
+    for name, work in sorted(REGISTRY.items()):
+        plain = work.cases([fw])[0].run
+        sides = [plain, fw.compile(work.cases([fw])[0].run)]
+        for f in sides:
+            _seconds(f, 3)
+        times = max(1, int(0.01 / _seconds(plain, 1)))
+        ratios = []
+        for i in range(rounds):
+            found = [0.0, 0.0]
+            for at in (0, 1) if i % 2 else (1, 0):
+                found[at] = _seconds(sides[at], times, time.thread_time)
+            ratios.append(found[1] / found[0])
+        low, middle, high = statistics.quantiles(ratios, n=4)
+        within += middle <= slower
+        if middle > slower:
+            print(f"| {name} | {middle:.2f} ({low:.2f}-{high:.2f}) |", flush=True)
+    print(f"{within} of {len(REGISTRY)} workloads take at most {slower} of eager's time")
 
 
 def _jax(python: str) -> list:
@@ -145,9 +180,9 @@ def main(rounds: int, inductor: bool = False, jax: str = "") -> None:
     except ImportError:
         torch = None
     by_jax = _jax(jax) if jax else []
-    print("| step | eager | compiled | compiled / eager (quartiles) | PyTorch eager | torch.compile (first "
-          "calls) | JAX jit (first call) |")
-    print("|---|---|---|---|---|---|---|")
+    print("| step | eager | compiled | compiled / eager (quartiles) | peak memory, eager | compiled | "
+          "PyTorch eager | torch.compile (first calls) | JAX jit (first call) |")
+    print("|---|---|---|---|---|---|---|---|---|")
     for number, (name, make) in enumerate(CASES.items()):
         plain = make(fw)
         sides, first = [plain, fw.compile(plain)] + ([make(torch)] if torch else []), 0.0
@@ -156,6 +191,7 @@ def main(rounds: int, inductor: bool = False, jax: str = "") -> None:
             sides.append(other)
         for f in sides:
             _seconds(f, 5)
+        peaks = [f"{_peak(f) / 1024:.0f} KiB" for f in sides[:2]]
         times = max(1, int(0.02 / _seconds(plain, 3)))
         rows = []
         for i in range(rounds):
@@ -170,7 +206,8 @@ def main(rounds: int, inductor: bool = False, jax: str = "") -> None:
         eager, compiled, *others = [*cells, "-", "-"][:4]
         inducted = f"{others[1]} ({first:.0f} s)" if first else "-"
         jitted = f"{_shown(by_jax[number][1])} ({by_jax[number][0]:.1f} s)" if by_jax else "-"
-        print(f"| {name} | {eager} | {compiled} | {middle:.2f} ({low:.2f}-{high:.2f}) | {others[0]} | "
+        print(f"| {name} | {eager} | {compiled} | {middle:.2f} ({low:.2f}-{high:.2f}) | {peaks[0]} | "
+              f"{peaks[1]} | {others[0]} | "
               f"{inducted} | {jitted} |", flush=True)
 
 
@@ -183,5 +220,9 @@ if __name__ == "__main__":
     parser.add_argument("rounds", nargs="?", type=int, default=40)
     parser.add_argument("--inductor", action="store_true", help="with torch.compile, too")
     parser.add_argument("--jax", default="", metavar="PYTHON", help="with the JAX of that Python, too")
+    parser.add_argument("--suite", action="store_true", help="the workloads of the suite instead")
     given = parser.parse_args()
-    main(given.rounds, given.inductor, given.jax)
+    if given.suite:
+        suite(given.rounds)
+    else:
+        main(given.rounds, given.inductor, given.jax)

@@ -393,7 +393,7 @@ def test_what_random_programs_found(program):
     assert told(program, fw.compile) == told(program, lambda f: f)
 
 
-@pytest.mark.parametrize("number", [1068, 1000505, 1001478, 1003842, 1004904])
+@pytest.mark.parametrize("number", [1068, 1000505, 1001478, 1003842, 1004056, 1004904])
 def test_random_programs_that_differed(number):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -113,6 +113,8 @@ class Gradient:
                     given.setdefault(edge, []).append(ge == g)
                     if mine and isinstance(node.op, Elementwise) and ge != g and masked and not passed[i]:
                         raise Refused("a gradient that may be handed on, after a mask")
+                    if edge not in leaves:
+                        raise Refused("a leaf that is not handed in")
                     if mine and ge == g and _hands_on(node) and takes_over(edge, node.op):
                         late.append((leaves[edge], g))
                         mine = False
