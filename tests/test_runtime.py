@@ -374,15 +374,22 @@ def photo():
         return np.stack([x * 2, y * 2, (x * y) % 256], -1).astype(np.uint8)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
-def test_a_photo_is_classified_in_c(tmp_path):
-    program = compiled(tmp_path, "classify.c")
-    model, _ = exported("cnn", tmp_path / "cnn.fwk")
+ALPHABET, PROMPT, LETTERS = "abcdefghijklmnopqrstuvwxyz ", "once upon", 40
+
+
+def write_for_examples(folder):
+    """What classify.c and generate.cpp are given besides the models "cnn" and "gpt"; the photo's pixels."""
     pixels = photo()
     height, width, _ = pixels.shape
-    (tmp_path / "photo.ppm").write_bytes(b"P6 %d %d 255\n" % (width, height) + pixels.tobytes())
-    (tmp_path / "labels.txt").write_text("".join(f"class {i}\n" for i in range(10)))
-    said = run(program, tmp_path / "cnn.fwk", tmp_path / "photo.ppm", tmp_path / "labels.txt")
+    (folder / "photo.ppm").write_bytes(b"P6 %d %d 255\n" % (width, height) + pixels.tobytes())
+    (folder / "labels.txt").write_text("".join(f"class {i}\n" for i in range(10)))
+    (folder / "characters.txt").write_text(ALPHABET)
+    return pixels
+
+
+def classified(model, pixels):
+    """The five best classes of a photo and their scores, best first."""
+    height, width, _ = pixels.shape
     side = min(height, width)
     rows = np.arange(24) * side // 24
     cut = pixels[(height - side) // 2 + rows][:, (width - side) // 2 + rows].astype(np.float32) / np.float32(
@@ -391,23 +398,40 @@ def test_a_photo_is_classified_in_c(tmp_path):
     with fw.no_grad():
         scores = model(fw.from_numpy(np.ascontiguousarray(cut.transpose(2, 0, 1)[None]))).numpy()[0]
     order = np.argsort(-scores, kind="stable")[:5]
-    lines = [line.split() for line in said.splitlines()]
-    assert [int(line[1]) for line in lines] == order.tolist()
-    assert [float.fromhex(line[3]) for line in lines] == scores[order].tolist()
+    return order.tolist(), scores[order].tolist()
+
+
+def said_classes(text):
+    """The classes and scores that classify.c printed."""
+    lines = [line.split() for line in text.splitlines()]
+    return [int(line[1]) for line in lines], [float.fromhex(line[3]) for line in lines]
+
+
+def generated(model):
+    """The text that a model goes on with."""
+    text = [ALPHABET.index(c) for c in PROMPT]
+    with fw.no_grad():
+        for _ in range(LETTERS):
+            text.append(int(model(fw.tensor([text]))[0, -1].argmax()))
+    return "".join(ALPHABET[i] for i in text) + "\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
+def test_a_photo_is_classified_in_c(tmp_path):
+    program = compiled(tmp_path, "classify.c")
+    model, _ = exported("cnn", tmp_path / "cnn.fwk")
+    pixels = write_for_examples(tmp_path)
+    said = run(program, tmp_path / "cnn.fwk", tmp_path / "photo.ppm", tmp_path / "labels.txt")
+    assert said_classes(said) == classified(model, pixels)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")
 def test_text_is_generated_in_cpp(tmp_path):
     program = compiled(tmp_path, "generate.cpp")
     model, _ = exported("gpt", tmp_path / "gpt.fwk")
-    alphabet = "abcdefghijklmnopqrstuvwxyz "
-    (tmp_path / "characters.txt").write_text(alphabet)
-    said = run(program, tmp_path / "gpt.fwk", tmp_path / "characters.txt", "once upon", "40")
-    text = [alphabet.index(c) for c in "once upon"]
-    with fw.no_grad():
-        for _ in range(40):
-            text.append(int(model(fw.tensor([text]))[0, -1].argmax()))
-    assert said == "".join(alphabet[i] for i in text) + "\n"
+    write_for_examples(tmp_path)
+    said = run(program, tmp_path / "gpt.fwk", tmp_path / "characters.txt", PROMPT, str(LETTERS))
+    assert said == generated(model)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a Unix compiler")

@@ -72,13 +72,19 @@ $cross-gcc -O2 framework/_native/library/example.c -Iframework/_native/library -
 qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib:$folder/native" "$folder/example" >"$folder/example.txt"
 "$python" tests/stress/arm_compare.py "$folder/example.txt"
 
-echo "== models exported here, by framework-run, beside what Python computes here"
+echo "== models exported here, by framework-run and the examples in C and C++, beside what Python computes here"
 ninja -C "$folder/build" framework-run >>"$folder/ninja.log"
 rm -rf "$folder/models" && mkdir "$folder/models"
 for name in $("$python" tests/stress/arm_models.py write "$folder/models"); do
     qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib" "$folder/build/framework-run" \
         "$folder/models/$name.fwk" "$folder/models/$name.npy" --out "$folder/models/$name-there"
 done
+library=framework/_native/library
+$cross-gcc -O2 -std=c99 $library/classify.c -I$library -L"$folder/native" -lframework -o "$folder/classify"
+$cross-g++ -O2 -std=c++17 $library/generate.cpp -I$library -Iframework/_native -L"$folder/native" -lframework -o "$folder/generate"
+there="qemu-aarch64-static -L /usr/$cross -E LD_LIBRARY_PATH=/usr/$cross/lib:$folder/native"
+$there "$folder/classify" "$folder"/models/{cnn.fwk,photo.ppm,labels.txt} >"$folder/models/photo-there.txt"
+$there "$folder/generate" "$folder"/models/{gpt.fwk,characters.txt} "once upon" 40 >"$folder/models/text-there.txt"
 "$python" tests/stress/arm_models.py compare "$folder/models"
 
 echo "== tests"

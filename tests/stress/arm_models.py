@@ -1,9 +1,10 @@
 """Models of tests/test_runtime.py, exported here and run by framework-run on another processor.
 
     python tests/stress/arm_models.py write FOLDER      models, inputs, and what Python computes here
-    python tests/stress/arm_models.py compare FOLDER    beside what framework-run wrote
+    python tests/stress/arm_models.py compare FOLDER    beside what framework-run and the examples wrote
 """
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,7 +12,14 @@ import numpy as np
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])]
 
-from test_runtime import CASES, exported  # noqa: E402
+from test_runtime import (  # noqa: E402
+    CASES,
+    classified,
+    exported,
+    generated,
+    said_classes,
+    write_for_examples,
+)
 
 import framework as fw  # noqa: E402
 
@@ -25,7 +33,12 @@ def write(folder):
         np.save(folder / f"{name}.npy", x.numpy())
         for i, y in enumerate(made if isinstance(made, tuple) else [made]):
             np.save(folder / f"{name}-here{i}.npy", y.detach().numpy())
+        if name == "cnn":
+            best = classified(model, write_for_examples(folder))
+        if name == "gpt":
+            text = generated(model)
         print(name)
+    (folder / "examples.json").write_text(json.dumps([best, text]))
 
 
 def compare(folder):
@@ -41,6 +54,14 @@ def compare(folder):
               f"the others at most {apart:.1e} of the largest apart")
         if not apart <= {"float32": 1e-5, "float64": 1e-13}.get(kind.name, 0):
             far.append(path.stem)
+    (classes, scores), text = json.loads((folder / "examples.json").read_text())
+    there, found = said_classes((folder / "photo-there.txt").read_text())
+    apart = np.abs(np.subtract(scores, found)).max() if classes == there else 1
+    print(f"classify.c: the classes {there}, scores at most {apart:.1e} apart")
+    said = (folder / "text-there.txt").read_text()
+    print(f"generate.cpp: {said.strip()!r}, {'as here' if said == text else f'here {text.strip()!r}'}")
+    if apart > 1e-6 or said != text:
+        far.append("the examples")
     if far:
         sys.exit(f"arm_models.py: further apart than the order of sums explains: {far}")
 
