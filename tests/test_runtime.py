@@ -1,6 +1,5 @@
 """Models without Python: files of runtime.export, run by libframework with eager's bits."""
 
-import shutil
 import subprocess
 import sys
 import threading
@@ -8,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from test_library import compiler
 
 import framework as fw
 import framework.nn.functional as F
@@ -329,14 +329,11 @@ def test_a_file_is_written_as_a_whole_or_not_at_all(tmp_path):
 
 
 def compiled(tmp_path, source):
-    compiler = shutil.which("c++" if source.endswith("cpp") else "cc")
-    if compiler is None:
-        pytest.skip("no compiler")
     program = tmp_path / source.partition(".")[0]
     standard = "-std=c++17" if source.endswith("cpp") else "-std=c99"
     done = subprocess.run(
         [
-            compiler,
+            compiler("c++" if source.endswith("cpp") else "cc"),
             "-Wall",
             "-Wextra",
             "-Werror",

@@ -72,20 +72,26 @@ $cross-gcc -O2 framework/_native/library/example.c -Iframework/_native/library -
 qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib:$folder/native" "$folder/example" >"$folder/example.txt"
 "$python" tests/stress/arm_compare.py "$folder/example.txt"
 
-echo "== models exported here, by framework-run and the examples in C and C++, beside what Python computes here"
+echo "== models by framework-run and by the examples in C and C++: exported here, then by Python there, whose bits they give"
 ninja -C "$folder/build" framework-run >>"$folder/ninja.log"
-rm -rf "$folder/models" && mkdir "$folder/models"
-for name in $("$python" tests/stress/arm_models.py write "$folder/models"); do
-    qemu-aarch64-static -L "/usr/$cross" -E LD_LIBRARY_PATH="/usr/$cross/lib" "$folder/build/framework-run" \
-        "$folder/models/$name.fwk" "$folder/models/$name.npy" --out "$folder/models/$name-there"
-done
 library=framework/_native/library
 $cross-gcc -O2 -std=c99 $library/classify.c -I$library -L"$folder/native" -lframework -o "$folder/classify"
 $cross-g++ -O2 -std=c++17 $library/generate.cpp -I$library -Iframework/_native -L"$folder/native" -lframework -o "$folder/generate"
 there="qemu-aarch64-static -L /usr/$cross -E LD_LIBRARY_PATH=/usr/$cross/lib:$folder/native"
-$there "$folder/classify" "$folder"/models/{cnn.fwk,photo.ppm,labels.txt} >"$folder/models/photo-there.txt"
-$there "$folder/generate" "$folder"/models/{gpt.fwk,characters.txt} "once upon" 40 >"$folder/models/text-there.txt"
-"$python" tests/stress/arm_models.py compare "$folder/models"
+models() {  # FOLDER COMPARED PYTHON...
+    local to=$1 compared=$2
+    shift 2
+    rm -rf "$to" && mkdir "$to"
+    for name in $("$@" tests/stress/arm_models.py write "$to"); do
+        $there "$folder/build/framework-run" "$to/$name.fwk" "$to/$name.npy" --out "$to/$name-there"
+    done
+    $there "$folder/classify" "$to"/{cnn.fwk,photo.ppm,labels.txt} >"$to/photo-there.txt"
+    $there "$folder/generate" "$to"/{gpt.fwk,characters.txt} "once upon" 40 >"$to/text-there.txt"
+    "$python" tests/stress/arm_models.py "$compared" "$to"
+}
+models "$folder/models" compare "$python"
+models "$folder/models-there" equal env PYTHONPATH="$PWD:$folder/site" FRAMEWORK_NATIVE_PATH="$folder/native" OMP_NUM_THREADS=2 \
+    "$folder/python"
 
 echo "== tests"
 export PYTHONPATH=$PWD:$folder/site FRAMEWORK_NATIVE_PATH=$folder/native OMP_NUM_THREADS=2 PYTHONDONTWRITEBYTECODE=1

@@ -2,10 +2,12 @@
 
     python tests/stress/arm_models.py write FOLDER      models, inputs, and what Python computes here
     python tests/stress/arm_models.py compare FOLDER    beside what framework-run and the examples wrote
+    python tests/stress/arm_models.py equal FOLDER      the same, where no bit may differ
 """
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +43,7 @@ def write(folder):
     (folder / "examples.json").write_text(json.dumps([best, text]))
 
 
-def compare(folder):
+def compare(folder, exact=False):
     far = []
     for path in sorted(folder.glob("*-here*.npy")):
         here, there = (np.load(p) for p in (path, path.with_name(path.name.replace("-here", "-there"))))
@@ -52,7 +54,8 @@ def compare(folder):
         apart = np.abs(here - there).max() / (np.abs(here).max() or 1)
         print(f"{path.stem.replace('-here', ' ')}: {same} of {here.size} numbers are the same bits, "
               f"the others at most {apart:.1e} of the largest apart")
-        if not apart <= {"float32": 1e-5, "float64": 1e-13}.get(kind.name, 0):
+        allowed = 0 if exact else {"float32": 1e-5, "float64": 1e-13}.get(kind.name, 0)
+        if not apart <= allowed:
             far.append(path.stem)
     (classes, scores), text = json.loads((folder / "examples.json").read_text())
     there, found = said_classes((folder / "photo-there.txt").read_text())
@@ -60,11 +63,13 @@ def compare(folder):
     print(f"classify.c: the classes {there}, scores at most {apart:.1e} apart")
     said = (folder / "text-there.txt").read_text()
     print(f"generate.cpp: {said.strip()!r}, {'as here' if said == text else f'here {text.strip()!r}'}")
-    if apart > 1e-6 or said != text:
+    if apart > (0 if exact else 1e-6) or said != text:
         far.append("the examples")
     if far:
-        sys.exit(f"arm_models.py: further apart than the order of sums explains: {far}")
+        why = "not the same bits" if exact else "further apart than the order of sums explains"
+        sys.exit(f"arm_models.py: {why}: {far}")
 
 
 if __name__ == "__main__":
-    {"write": write, "compare": compare}[sys.argv[1]](Path(sys.argv[2]))
+    todo = {"write": write, "compare": compare, "equal": partial(compare, exact=True)}
+    todo[sys.argv[1]](Path(sys.argv[2]))
