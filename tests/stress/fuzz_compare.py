@@ -147,15 +147,81 @@ def distance(out, exact):
 def undecided(name, args, kwargs):
     """Whether rounding decides what comes out, or a place is none of its window's."""
     first = args[0] if args else None
-    if name in ("lu_pivots", "lu_eliminate", "ldl_factor", "small_slogdet", "small_solve", "small_inv"):
+    limits = {"ldl_factor": 1e5, "small_slogdet": 1e6}
+    if name in limits:
         if not isinstance(first, np.ndarray) or first.ndim < 2 or first.dtype.kind != "f" or not first.size:
             return False
         if first.shape[-1] != first.shape[-2] or not np.isfinite(first).all():
             return False
-        return bool((np.linalg.cond(first.astype(np.float64)) > 1e5).any())
+        return bool((np.linalg.cond(first.astype(np.float64)) > limits[name]).any())
     if name == "max_index" and isinstance(first, np.ndarray) and first.size:
         return int(first.max()) >= np.prod(kwargs.get("kernel", (1,)), dtype=float)
     return False
+
+
+# Of matrices whose factors depend on rounding: what must hold of any right answer. Each gives what is wrong,
+# or None.
+
+
+def wrong_pivots(A, pivots, order):
+    """Each pivot is as large as any number below it, but for rounding; ties may go either way."""
+    *batch, m, n = A.shape
+    for at in np.ndindex(*batch):
+        a, rows = A[at].astype(np.float64), np.arange(m)
+        slack = 1e-11 * np.abs(a).max() * n  # rounding, and numbers that grow
+        for i in range(min(m, n)):
+            p = int(pivots[at][i]) - 1
+            if not i <= p < m:
+                return f"pivot {p + 1} in step {i + 1} of {m} rows"
+            a[[i, p]], rows[[i, p]] = a[[p, i]], rows[[p, i]]
+            if abs(a[i, i]) < np.abs(a[i:, i]).max() - slack:
+                return f"the pivot of step {i + 1} is {a[i, i]}, the largest is {np.abs(a[i:, i]).max()}"
+            if a[i, i] != 0:
+                a[i + 1:, i] /= a[i, i]
+                a[i + 1:, i + 1:] -= a[i + 1:, i, None] * a[i, i + 1:]
+        if not np.array_equal(rows, order[at]):
+            return f"the order is {order[at].tolist()}, the pivots say {rows.tolist()}"
+    return None
+
+
+def wrong_factors(A, LU):
+    """L U is A, as far as the numbers of L and U reach."""
+    n = A.shape[-1]
+    packed = LU.astype(np.float64)
+    upper, lower = np.triu(packed), np.tril(packed, -1) + np.eye(n)
+    if (np.diagonal(upper, axis1=-2, axis2=-1) == 0).any() or not np.isfinite(packed).all():
+        return None  # no such factors
+    off = np.abs(lower @ upper - A) / np.maximum(np.abs(lower) @ np.abs(upper), 1e-30)
+    return f"L U is off by {off.max():.2g}" if off.max() > n * np.finfo(LU.dtype).eps * 4 else None
+
+
+def wrong_solution(A, B, X):
+    """A X is B: the rest is small beside the numbers that are added up."""
+    if B.ndim != X.ndim or B.shape[-2:] != X.shape[-2:] or not np.isfinite(X).all():
+        return NotImplemented
+    A, x = A.astype(np.float64), X.astype(np.float64)
+    scale = np.abs(A).max() * np.abs(x).max() * A.shape[-1] + np.abs(B).max()
+    off = np.abs(A @ x - B).max() / max(scale, 1e-30)
+    return f"the rest is {off:.2g} of what is added up" if off > 8 * np.finfo(X.dtype).eps else None
+
+
+def wrong_answer(name, args, out):
+    """What is wrong with the answer for matrices, whatever the formula makes of them; NotImplemented where
+    the formula has to be asked."""
+    A = args[0] if args else None
+    if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim < 2 or not A.size or not moderate(args):
+        return NotImplemented
+    if name == "lu_pivots":
+        return wrong_pivots(A, *out)
+    if A.shape[-1] != A.shape[-2]:
+        return NotImplemented
+    if name == "lu_eliminate":
+        return wrong_factors(A, out)
+    if name == "small_inv":
+        return wrong_solution(A, np.broadcast_to(np.eye(A.shape[-1]), A.shape), out)
+    if name == "small_solve" and isinstance(args[1], np.ndarray) and args[1].ndim >= 2 and args[1].size:
+        return wrong_solution(A, args[1], out)
+    return NotImplemented
 
 
 class Formulas:
@@ -186,6 +252,8 @@ class Formulas:
         except Exception:  # refused by what comes before the kernel
             return None
         self.compared += 1
+        if (said := wrong_answer(name, args, out)) is not NotImplemented:
+            return said
         ours, theirs = flat(out), flat(wanted)
         if len(ours) != len(theirs):
             return f"{len(ours)} results, wanted {len(theirs)}"

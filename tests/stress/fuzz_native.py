@@ -9,6 +9,7 @@ framework/_native/README.md).
 
 import argparse
 import contextlib
+import copy
 import importlib.machinery
 import importlib.util
 import mmap
@@ -16,6 +17,7 @@ import os
 import pickle
 import random
 import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -35,10 +37,9 @@ STATE = {
     "set_flush_denormals",
     "use_winograd",
 }
-# what takes tensors and records, and how it is told of them: tests/test_quick_roads.py calls those
-OF_TENSORS = ("set_up", "short_road", "view_", "into_", "tensors_")
 MOST_EACH = 24  # calls that are noted of a function
 MEMORY = 512 << 20  # bytes that a process may take more
+SOON = 5  # seconds after which a call is interrupted, as by Ctrl-C
 PATIENCE = 300  # seconds for one call: some formulas take seconds, on a busy machine minutes
 HUGE = (
     -(2**63),
@@ -118,6 +119,14 @@ def kept(a):
     return pickle.loads(pickle.dumps(a))
 
 
+def can_be_pickled(call):
+    try:
+        pickle.dumps(call)
+    except Exception:  # such as a method that the package replaced since
+        return False
+    return True
+
+
 def note_calls(module):
     """Let every function of the module note its arguments; gives what is noted."""
     calls = {}
@@ -134,9 +143,9 @@ def note_calls(module):
         return call
 
     for name, function in list(vars(module).items()):
-        if name.startswith(OF_TENSORS):
+        if name.startswith("set_up") or name in STATE | {"instructions"}:  # what others stand on
             continue
-        if callable(function) and not isinstance(function, type) and name not in STATE | {"instructions"}:
+        if callable(function) and not isinstance(function, type):
             setattr(module, name, noting(name, function))
     return calls
 
@@ -152,7 +161,8 @@ def collect(path):
     call_optimizers()
     call_layers()
     call_others(module)
-    return {name: list(known.values()) for name, known in calls.items()}
+    sent = {name: list(filter(can_be_pickled, known.values())) for name, known in calls.items()}
+    return {name: known for name, known in sent.items() if known}
 
 
 def quietly(function, *args):
@@ -247,6 +257,43 @@ def call_others(module):
         for layer in (nn.Conv2d(32, 32, 3), nn.Conv2d(32, 32, 3, padding=1), nn.Linear(8, 8), nn.ReLU()):
             quietly(layer.to(fw.bfloat16), half)
     fw.randint(0, 9, (2000,)), fw.randn(30), fw.rand(30, dtype=fw.float64)
+    call_directly(module)
+
+
+def call_directly(module):
+    """Functions that the package calls in special cases only."""
+    from types import SimpleNamespace
+
+    import framework as fw
+
+    r = np.random.default_rng(0)
+
+    def numbers(*shape, dtype=np.float32):
+        return r.standard_normal(shape).astype(dtype)
+
+    quietly(lambda: fw.ones(3, 4).scatter(1, fw.tensor([[0, 2]]), 2.0, reduce="multiply"))
+    for dtype, kind in ((np.float32, np.int64), (np.float64, np.int32)):
+        rows = SimpleNamespace(starts=np.array([0, 2, 2, 5], kind), columns=np.array([0, 3, 1, 2, 4], kind),
+                               shape=(3, 5))
+        module.spmm(numbers(5, dtype=dtype), numbers(5, 9, dtype=dtype), rows=rows)
+        module.sddmm(numbers(3, 9, dtype=dtype), numbers(5, 9, dtype=dtype), rows=rows)
+    for bias in (None, numbers(6)):
+        weight, scale = r.integers(-127, 128, (6, 40)).astype(np.int8), np.abs(numbers(6))
+        quietly(lambda b=bias, w=weight, s=scale: module.int8_linear(
+            numbers(3, 40), w, s, b, input_scale=None, input_zero=0))
+        kernels = r.integers(-127, 128, (6, 4, 3, 3)).astype(np.int8)
+        quietly(lambda b=bias, w=kernels, s=scale: module.int8_conv(
+            numbers(2, 4, 7, 7), w, s, b, stride=(1, 1), padding=(1, 1), dilation=(1, 1), groups=1,
+            input_scale=None, input_zero=0))
+    with fw.no_grad():
+        for size in (8, 32):
+            net = fw.nn.Sequential(fw.nn.Conv2d(size, size, 3), fw.nn.BatchNorm2d(size), fw.nn.ReLU()).eval()
+            quietly(net, fw.randn(2, size, 8, 8))
+            quietly(net[::2], fw.randn(2, size, 8, 8))
+    with contextlib.suppress(ImportError):
+        from ml_dtypes import bfloat16
+
+        module.matmul_by_tiles(numbers(20, 34).astype(bfloat16), numbers(34, 18).astype(bfloat16))
 
 
 # -- changing them --------------------------------------------------------------------------------
@@ -268,9 +315,23 @@ def resized(a, r):
     return np.resize(a, shape) if a.size else np.zeros(shape, a.dtype)
 
 
+def huge(a, r):
+    """One number, seen as so many that no memory holds them."""
+    if not a.ndim or not a.size:
+        return a
+    shape, strides = list(a.shape), list(a.strides)
+    d = r.randrange(a.ndim)
+    shape[d], strides[d] = r.choice((2**31, 2**32 + 1, 2**40, 2**52)), 0
+    with contextlib.suppress(ValueError):  # more than NumPy counts
+        return np.lib.stride_tricks.as_strided(a, shape, strides)
+    return a
+
+
 def laid_out(a, r):
     """The same numbers, or some of them, in other memory."""
-    how = r.randrange(7)
+    how = r.randrange(8)
+    if how == 7:
+        return huge(a, r) if r.random() < 0.2 else a[..., ::-1] if a.ndim else a
     if how == 0:
         return a.T
     if how == 1 and a.ndim:
@@ -293,6 +354,8 @@ def laid_out(a, r):
 
 
 def changed_array(a, r):
+    if a.size > 1_000_000:  # huge
+        return a
     how = r.randrange(5)
     if how == 0:
         with contextlib.suppress(Exception):
@@ -314,9 +377,34 @@ def changed_array(a, r):
             .reshape(a.shape)
             .astype(a.dtype)
         )
+    if how == 2 and a.dtype.kind == "b":  # bytes that are no truth values
+        odd = [r.choice((0, 1, 2, 128, 255)) for _ in range(a.size)]
+        return np.array(odd, np.uint8).view(bool).reshape(a.shape)
     if how == 3 and r.random() < 0.3:
         return r.choice((None, 0, "x", [1, 2], 1.5, (), object()))
     return resized(a, r)
+
+
+def arrays_in(a, found):
+    """Where arrays stand: (the list, the position)."""
+    for i, each in enumerate(a):
+        if isinstance(each, np.ndarray):
+            found.append((a, i))
+        elif isinstance(each, list):
+            arrays_in(each, found)
+    return found
+
+
+def in_shared_memory(args, r):
+    """Lets one array lie in the memory of another one, as far as both have the dtype and it has the room."""
+    places = arrays_in(args, [])
+    if len(places) < 2:
+        return
+    (a, i), (b, j) = r.sample(places, 2)
+    whole, part = a[i], b[j]
+    first = r.choice((0, 0, 1, max(whole.size - part.size, 0)))
+    if whole.dtype == part.dtype and whole.flags.c_contiguous and whole.size >= first + part.size:
+        b[j] = whole.reshape(-1)[first : first + part.size].reshape(part.shape)
 
 
 def changed(a, r):
@@ -345,6 +433,23 @@ def changed(a, r):
         return r.choice((tuple(a), tuple(a), list(a)))
     if isinstance(a, str):
         return r.choice((a + "x", "sum", "max", "", 3))
+    if isinstance(a, dict):
+        a = dict(a)
+        key = r.choice(list(a) or ["x"])
+        how = r.randrange(4)
+        if how == 0:
+            a.pop(key, None)
+        elif how == 1:
+            a[r.choice(("x", 3, None))] = 1.0
+        else:
+            a[key] = changed(a.get(key), r)
+        return a
+    if getattr(a, "__dict__", None) and not callable(a) and r.random() < 0.8:  # as of a sparse matrix
+        a = copy.copy(a)
+        key = r.choice(list(vars(a)))
+        with contextlib.suppress(AttributeError, TypeError):
+            object.__setattr__(a, key, changed(vars(a)[key], r))
+        return a
     return r.choice((None, 0, np.zeros(3, np.float32), np.zeros((2, 3)), np.ones(3, bool), ""))
 
 
@@ -374,6 +479,8 @@ def mutant(calls, names, seed, i):
             kwargs[key] = changed(kwargs[key], r)
     if r.random() < 0.02 and args:
         args.pop()
+    if r.random() < 0.05:
+        in_shared_memory(args, r)
     return name, args, kwargs, r
 
 
@@ -404,6 +511,10 @@ def call_kernel(kernel, count, r):
 # -- running --------------------------------------------------------------------------------------
 
 
+def enough(number, frame):
+    raise TimeoutError("so much was asked for that it takes too long")
+
+
 def work(path, calls_file, now_file, seed, first, last, step):
     """Calls first, first + step, ... in this process."""
     module = load(path)
@@ -414,6 +525,7 @@ def work(path, calls_file, now_file, seed, first, last, step):
     module.set_threads(2)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    signal.signal(signal.SIGALRM, enough)
     if not os.environ.get("LD_PRELOAD"):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
@@ -427,9 +539,13 @@ def work(path, calls_file, now_file, seed, first, last, step):
             continue
         name, args, kwargs, r = mutant(calls, names, seed, i)
         with contextlib.suppress(Exception):
-            out = getattr(module, name)(*args, **kwargs)
-            if name == "make_kernel":
-                call_kernel(out, len(args[0]) if args else 1, r)
+            try:
+                signal.setitimer(signal.ITIMER_REAL, SOON)
+                out = getattr(module, name)(*args, **kwargs)
+                if name == "make_kernel":
+                    call_kernel(out, len(args[0]) if args else 1, r)
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
     now[:8] = last.to_bytes(8, "little")
 
 
