@@ -36,10 +36,12 @@ struct Binder {
     }
     explicit Binder(void (*f)(nb::module_&)) : bind(f), next(first()) { first() = this; }
 };
-#define FW_BIND(m)                          \
-    static void bind_here(nb::module_& m);  \
-    static fw::Binder binder(bind_here);    \
-    static void bind_here(nb::module_& m)
+#define FW_BIND(m) FW_BIND_COUNTED(m, __COUNTER__)  // several sources may be one unit (CMakeLists.txt)
+#define FW_BIND_COUNTED(m, n) FW_BIND_NUMBER(m, n)
+#define FW_BIND_NUMBER(m, n)                    \
+    static void bind_##n(nb::module_& m);       \
+    static fw::Binder binder_##n(bind_##n);     \
+    static void bind_##n(nb::module_& m)
 
 inline nb::object not_implemented() { return nb::borrow(Py_NotImplemented); }
 

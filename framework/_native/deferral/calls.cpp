@@ -63,12 +63,12 @@ PyMemberDef call_members[] = {{"door", T_OBJECT, offsetof(Call, door), READONLY,
 PyGetSetDef call_getset[] = {{"specs", call_specs, nullptr, nullptr, nullptr},
                              {"children", call_children, nullptr, nullptr, nullptr},
                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_dealloc, any(call_free)}, {Py_tp_members, call_members},
+PyType_Slot call_slots[] = {{Py_tp_dealloc, any(call_free)}, {Py_tp_members, call_members},
                        {Py_tp_getset, call_getset}, {0, nullptr}};
 
 }  // namespace
 
-PyType_Spec call_spec = {"framework._native.Call", sizeof(Call), 0, Py_TPFLAGS_DEFAULT, slots};
+PyType_Spec call_spec = {"framework._native.Call", sizeof(Call), 0, Py_TPFLAGS_DEFAULT, call_slots};
 
 nb::object rebuilt(const Tape* t, const Spec& s) {
     switch (s.kind) {

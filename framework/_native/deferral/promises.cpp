@@ -15,11 +15,11 @@ void promise_free(PyObject* self) {
     Py_DECREF(type);
 }
 
-PyType_Slot slots[] = {{Py_tp_dealloc, any(promise_free)}, {0, nullptr}};
+PyType_Slot promise_slots[] = {{Py_tp_dealloc, any(promise_free)}, {0, nullptr}};
 
 }  // namespace
 
-PyType_Spec promise_spec = {"framework._native.Promise", sizeof(Promise), 0, Py_TPFLAGS_DEFAULT, slots};
+PyType_Spec promise_spec = {"framework._native.Promise", sizeof(Promise), 0, Py_TPFLAGS_DEFAULT, promise_slots};
 
 bool promised(Tape* t, PyObject* tensor, Py_ssize_t index) {
     auto* p = PyObject_New(Promise, promise_type);

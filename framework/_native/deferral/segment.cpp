@@ -302,12 +302,12 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
     return made;
 }
 
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Segment, call), READONLY, nullptr},
+PyMemberDef segment_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Segment, call), READONLY, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_dealloc, any(segment_free)}, {Py_tp_members, members},
+PyType_Slot segment_slots[] = {{Py_tp_dealloc, any(segment_free)}, {Py_tp_members, segment_members},
                        {Py_tp_call, any(PyVectorcall_Call)}, {0, nullptr}};
-PyType_Spec spec = {"framework._native.Segment", sizeof(Segment), 0,
-                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+PyType_Spec segment_spec = {"framework._native.Segment", sizeof(Segment), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, segment_slots};
 
 }  // namespace
 }  // namespace fw::deferral
@@ -316,7 +316,7 @@ namespace fw {
 
 FW_BIND(m) {
     using namespace deferral;
-    segment_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    segment_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&segment_spec));
     if (!segment_type) throw nb::python_error();
     m.def("make_segment", &make_segment);
 }

@@ -359,12 +359,12 @@ PyMemberDef tape_members[] = {{"recording", T_BOOL, offsetof(Tape, recording), 0
 PyGetSetDef tape_getset[] = {{"cursor", tape_cursor, nullptr, nullptr, nullptr},
                              {"settled", tape_settled_count, nullptr, nullptr, nullptr},
                              {nullptr, nullptr, nullptr, nullptr, nullptr}};
-PyType_Slot slots[] = {{Py_tp_dealloc, any(tape_free)}, {Py_tp_new, any(tape_new)},
+PyType_Slot tape_slots[] = {{Py_tp_dealloc, any(tape_free)}, {Py_tp_new, any(tape_new)},
                        {Py_tp_methods, tape_methods}, {Py_tp_members, tape_members},
                        {Py_tp_getset, tape_getset}, {0, nullptr}};
 
 }  // namespace
 
-PyType_Spec tape_spec = {"framework._native.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT, slots};
+PyType_Spec tape_spec = {"framework._native.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT, tape_slots};
 
 }  // namespace fw::deferral

@@ -151,13 +151,13 @@ void fused_free(PyObject* self) {
     Py_DECREF(type);
 }
 
-PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Fused, call), READONLY, nullptr},
+PyMemberDef fused_members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Fused, call), READONLY, nullptr},
                          {nullptr, 0, 0, 0, nullptr}};
-PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+PyType_Slot fused_slots[] = {{Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
                        {Py_tp_dealloc, reinterpret_cast<void*>(fused_free)},
-                       {Py_tp_members, members},
+                       {Py_tp_members, fused_members},
                        {0, nullptr}};
-PyType_Spec spec = {"framework._native.Fused", sizeof(Fused), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+PyType_Spec fused_spec = {"framework._native.Fused", sizeof(Fused), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, fused_slots};
 PyTypeObject* fused_type = nullptr;
 
 // steps: (name, d, a, b, c), slots numbered as in `Program`, the results last.
@@ -191,7 +191,7 @@ nb::object make_fused(int arguments, nb::tuple constants, int registers, int res
 }  // namespace
 
 FW_BIND(m) {
-    fused_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+    fused_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&fused_spec));
     if (!fused_type) throw nb::python_error();
     m.def("make_fused", &make_fused);
 }

@@ -7,7 +7,7 @@
 namespace fw::runtime {
 namespace {
 
-struct Layer {
+struct ByteLayer {
     const Tensor *x, *w, *scales, *bias;
     int8::Scale given;  // scale 0: by the numbers themselves
 
@@ -16,8 +16,8 @@ struct Layer {
 };
 
 // operands: x, weight, its scales, bias; the last number and real: the zero point and scale of x
-Layer layer(Call& c) {
-    Layer l{&c.rows(0), &c.rows(1), &c.rows(2), c.rows_or_none(3), {}};
+ByteLayer layer(Call& c) {
+    ByteLayer l{&c.rows(0), &c.rows(1), &c.rows(2), c.rows_or_none(3), {}};
     c.must(l.x->type == Type::float32 && l.w->type == Type::int8 && l.w->ndim > 0 && l.scales->type == Type::float32,
            "another type");
     for (const Tensor* t : {l.scales, l.bias})
@@ -34,7 +34,7 @@ Layer layer(Call& c) {
 // numbers: the zero point of x. reals: its scale, 0 for one by its numbers
 void int8_linear(Call& c) {
     c.expect(4, 1, 1, 1);
-    const Layer l = layer(c);
+    const ByteLayer l = layer(c);
     const Tensor &x = *l.x, &w = *l.w;
     c.must(w.ndim == 2 && x.ndim > 0 && x.shape[x.ndim - 1] == w.shape[1] && w.shape[1] <= int8::MOST_TERMS, "shapes that do not fit");
     int64_t shape[MOST_AXES];
@@ -55,7 +55,7 @@ void int8_conv(Call& c) {
     c.must(d == 1 || d == 2, "another number of dimensions");
     const size_t n = size_t(d);
     c.expect(4, 3 * n + 3, 1, 1);
-    const Layer l = layer(c);
+    const ByteLayer l = layer(c);
     const Tensor &x = *l.x, &w = *l.w;
     constexpr int64_t MOST = 1 << 20;  // of a size: products of three can be counted
     const int64_t groups = c.number(3 * n + 1);
