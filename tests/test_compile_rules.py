@@ -224,7 +224,8 @@ def _rows_and_columns(compile):
 
     @compile
     def step(x, row, column, wide):
-        y = row * column - 0.0 * x
+        late = x * 3 - (row * 2 - 1).tanh()
+        y = row * column - 0.0 * x + late.exp()
         z = fw.where(y > 0, y, -0.5 * x) * -0.0 + (row + column) * 0.5
         return y, z.tanh() * wide, (row * 2 - column).exp() * y, fw.where(x < 0, wide, y) - 0.5
     for _ in range(6):
@@ -259,9 +260,12 @@ def _leaves_that_take_over(compile):
 
     @compile
     def shared(x):
-        ((a + b).exp() * x).sum().backward()
+        u = a + b
+        (u.exp() * x + u * 2).sum().backward()
     for n in range(10):
         (step if n < 5 else shared)(fw.randn(400, 400))
+        if n > 4:
+            a.grad.mul_(2)
         seen += [a.grad.clone(), b.grad.clone()]
         if n > 3:
             a.grad, b.grad = None, None
