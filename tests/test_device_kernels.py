@@ -49,7 +49,8 @@ def expressions():
 def chars_of(text, names, settings, char):
     """The dtypes of the operands: those that are asked for truth only are bools."""
     return tuple(
-        "number" if n in settings else "?" if f"where({n}," in text.replace(" ", "") else char for n in names
+        ("integer" if n == "n" else "number") if n in settings
+        else "?" if f"where({n}," in text.replace(" ", "") else char for n in names
     )
 
 
@@ -93,7 +94,8 @@ def mismatch(name, text, names, settings, chars, cupy, samples):  # noqa: F811
     for special in samples:
         if special and name in SATURATED:
             continue
-        values = [0.5 if n in settings else operand(rng, 169, c, n) for n, c in zip(names, chars)]
+        values = [1 if c == "integer" else 0.5 if c == "number" else operand(rng, 169, c, n)
+                  for n, c in zip(names, chars)]
         if special:
             grid = np.meshgrid(SPECIAL, SPECIAL)
             values = [

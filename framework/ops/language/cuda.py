@@ -18,7 +18,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import cuda, device_code, device_launcher
-from .words import NUMBERS, OPERATORS, WORDS, Word
+from .words import CUDA_FILES, NUMBERS, OPERATORS, WORDS, Word
 
 DIMS, OPERANDS = 8, 8  # of ``Layout``, which kernels take by value
 _LAYOUT = np.dtype([("dims", "i8"), ("size", "i8", (DIMS,)), ("stride", "i8", (OPERANDS, DIMS))])
@@ -75,15 +75,16 @@ class _Translator:
             )
         elif isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
             return self.apply(OPERATORS[type(node.op)], self.visit(node.operand))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
-            return self.called(node.func.id, [self.visit(a) for a in node.args])
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            operands = [*node.args, *[k.value for k in node.keywords]]
+            return self.called(node.func.id, [self.visit(a) for a in operands])
         raise NoKernel(ast.dump(node))
 
     def called(self, name: str, values: list[tuple[str, bool]]) -> tuple[str, bool]:
         word = WORDS.get(name)
-        if word is None or word.program is None:
+        if word is None or word.program is None and word.cuda is None:
             raise NoKernel(name)
-        if isinstance(word.program, str):
+        if not isinstance(word.program, tuple):
             return self.apply(word, *values)
         parameters, text = word.program
         outer, self.names = self.names, dict(zip(parameters.split(), values))
@@ -146,6 +147,7 @@ def write(text: str, names: tuple[str, ...], chars: tuple[str, ...], mend: bool 
         value = f"mended({names[0]}, {value})"
     takes = ", ".join(f"bool {n}" if given.get(n) == "?" else f"C {n}" for n in names)
     helpers = HELPERS if floating else ""
+    helpers += "".join(device_code.text_of(str(file)) for start, file in CUDA_FILES.items() if start in value)
     if mend:
         helpers += (
             "__device__ __forceinline__ C mended(C g, C r) { return g == 0 && !isfinite(r) ? C(0) : r; }\n"

@@ -10,6 +10,7 @@ these (``add_words``); what a word is on tensors, the records themselves say as 
 import ast
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -252,10 +253,16 @@ WORDS: dict[str, Word] = {
 OPS_BY_NAME: dict[str, Any] = {}  # what a word is on tensors: the record of its name
 
 
-def add_words(**makers: Callable) -> None:
-    """Words that ``make(xp)`` makes for an array module, and that the engine does not have."""
+CUDA_FILES: dict[str, Path] = {}  # what functions of CUDA's C++ that begin so are defined in
+
+
+def add_words(cuda: dict[str, str] | None = None, **makers: Callable) -> None:
+    """Words that ``make(xp)`` makes for an array module, and that the engine does not have.
+
+    cuda: what some of them are in CUDA's C++.
+    """
     assert WORDS.keys().isdisjoint(makers), makers
-    WORDS.update({name: Word(make) for name, make in makers.items()})
+    WORDS.update({name: Word(make, cuda=(cuda or {}).get(name)) for name, make in makers.items()})
 
 
 def of_arrays(name: str, xp: Any) -> Any:

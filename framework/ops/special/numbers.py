@@ -6,13 +6,14 @@ Each maker takes the array module and gives a function of arrays; they join the 
 
 import math
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ... import _native
 from ..language import erf as erf_
-from ..language.words import add_words
+from ..language.words import CUDA_FILES, add_words
 
 # Lanczos' coefficients for g = 607 / 128 (P. Godfrey, "A note on the computation of the convergent
 # Lanczos complex Gamma approximation", 2001)
@@ -348,7 +349,12 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     return xp.where(xp.abs(t) <= reach, series, slope) * math.pi ** n
 
 
+CUDA_FILES["special_"] = Path(__file__).with_name("functions.cuh")
 add_words(
+    {"lgamma": "C(lgamma(double({})))", "polygamma": "C(special_polygamma({}, int({})))",
+     "erfcx": "C(special_erfcx({}))", "log_ndtr": "C(special_log_ndtr({}))",
+     "zeta": "C(special_zeta({}, {}))",
+     "gammainc": "C(special_incomplete({}, {}, 0))", "gammaincc": "C(special_incomplete({}, {}, 1))"},
     lgamma=wide(_lgamma, "special_lgamma"), polygamma=wide(_polygamma, "special_polygamma"),
     erfcx=wide(_erfcx, "special_erfcx"), erfinv=wide(_erfinv, "special_erfinv"),
     ndtri=wide(_ndtri, "special_ndtri"),

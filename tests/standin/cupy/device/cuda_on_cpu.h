@@ -59,6 +59,7 @@ inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline bool isnan(float x) { return __builtin_isnan(x); }
 inline bool isnan(double x) { return __builtin_isnan(x); }
+inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
 inline bool isinf(float x) { return __builtin_isinf(x); }
 inline bool isinf(double x) { return __builtin_isinf(x); }
 inline bool isfinite(float x) { return __builtin_isfinite(x); }
