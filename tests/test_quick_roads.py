@@ -1,5 +1,6 @@
 """Calls that native code takes from the arguments to the tensor, beside the same calls the long way."""
 
+import random
 import warnings
 
 import numpy as np
@@ -238,3 +239,42 @@ def test_it_is_the_short_way() -> None:
     assert view_maker("shaped")(fw.ones(4), (2, 2), reshape_op).shape == (2, 2)
     x = fw.ones(4)
     assert into.native_into("fill")(x, 2.0, "fill_") is x
+
+
+@pytest.mark.skipif(_native.module is None, reason="no native kernels")
+def test_arguments_of_any_kind_are_declined_or_refused() -> None:
+    from framework.ops.shape.view import reshape_op
+    pick = random.Random(0)
+    numbers = [0, 1, -1, 2, 3, -3, 5, 2**31, 2**62, -(2**63), 2**63, 2**70]
+    odd = [None, ..., True, 1.5, "x", b"", (), [], {}, slice(None), slice(1, -1), slice(0, 2**70),
+           slice("a"), slice(None, None, -1), slice(None, None, 2**62), object(), fw.float32, np.ones(2),
+           np.int64(1)]
+    tensors = [fw.ones(2, 3), fw.ones(()), fw.ones(0, 3), fw.ones(3, 2).t(),
+               fw.ones(1).expand(2, 2), fw.ones(4) * 2,
+               fw.ones(3, requires_grad=True), fw.ones((1,) * 40), fw.ones(2, dtype=fw.bfloat16), None, 3]
+    counts = {"shaped": 1, "unsqueezed": 1, "squeezed": 1, "flattened": 2, "permuted": 1, "transposed": 2,
+              "reversed": 1, "expanded": 1, "sliced": 1, "selected": 2, "narrowed": 3, "pieces": 2,
+              "chunks": 2, "diagonal": 3, "windows": 3}
+
+    def any_argument(depth: int = 0) -> object:
+        kind = pick.random()
+        if kind < 0.5:
+            return pick.choice(numbers)
+        if kind < 0.7 and not depth:
+            return tuple(any_argument(1) for _ in range(pick.choice([0, 1, 2, 3, 70])))
+        return pick.choice(odd + tensors)
+    for name, count in counts.items():
+        view = getattr(_native.module, f"view_{name}")
+        for _ in range(150):
+            try:
+                out = view(pick.choice(tensors), *[any_argument() for _ in range(count)], reshape_op)
+            except (TypeError, ValueError, OverflowError, MemoryError):
+                continue
+            for y in out if isinstance(out, tuple) else (out,):
+                assert y is NotImplemented or np.isfinite(y.detach().float().sum().item())
+        with pytest.raises(TypeError):
+            view()
+    for name, count in {"copy": 2, "fill": 2, "put": 2, "call": 5}.items():
+        for _ in range(150):
+            out = into.native_into(name)(*[any_argument() for _ in range(count)], "name")
+            assert out is NotImplemented or isinstance(out, fw.Tensor)

@@ -199,6 +199,10 @@ def _sections(x: Tensor, sections: Any, dim: int, op: str) -> tuple[Tensor, ...]
         return _pieces(x, dim, [0, *cuts, length])
     if sections <= 0:
         raise ValueError(f"{op}: the number of sections must be positive, got {sections}")
+    if type(sections) is int and length and length % sections == 0:
+        pieces = _pieces_of(x, dim, length // sections, slice_op)
+        if pieces is not NotImplemented:
+            return pieces
     size, longer = divmod(length, sections)
     bounds = [0]
     for i in range(sections):

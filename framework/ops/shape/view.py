@@ -307,6 +307,14 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     (3, 4, 2)
     """
     tensor_arg(input, "movedim")
+    if type(source) is int and type(destination) is int:
+        ndim = input.ndim
+        start = one_dim(source, ndim, "movedim", "source")
+        end = one_dim(destination, ndim, "movedim", "destination")
+        order = list(range(ndim))
+        if order:
+            order.insert(end, order.pop(start))
+        return take_order(input, tuple(order))
     given = [d if isinstance(d, (tuple, list)) else (d,) for d in (source, destination)]
     if len(given[0]) != len(given[1]):
         raise ShapeError(f"movedim: {len(given[0])} source dims but {len(given[1])} destinations")
