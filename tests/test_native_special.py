@@ -51,6 +51,7 @@ def test_numbers_of_32_bits_are_those_of_64_rounded(name):
         with np.errstate(over="ignore"):
             np.testing.assert_array_max_ulp(found, wanted.astype(np.float32), 1)
         np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
+        np.testing.assert_array_equal(np.signbit(found[wanted == 0]), np.signbit(wanted[wanted == 0]))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -61,7 +61,7 @@ V lgamma(V x) {
     const V rest = math::log_positive<V>(product);
     y = reflected ? rest - y : y - rest;
     const V from_one = argument - 1.0, from_two = argument - 2.0;
-    y = ~reflected & (math::abs<V>(from_one) < NEAR) ? from_one * math::poly<V>(from_one, AT_ONE) : y;
+    y = ~reflected & (math::abs<V>(from_one) < NEAR) ? from_one * math::poly<V>(from_one, AT_ONE) + 0.0 : y;  // no -0
     y = ~reflected & (math::abs<V>(from_two) < NEAR) ? from_two * math::poly<V>(from_two, AT_TWO) : y;
     const auto pole = reflected & (turn == 0.0);
     y = pole | math::isinf<V>(x) ? V{} + std::numeric_limits<double>::infinity() : y;
