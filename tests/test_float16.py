@@ -60,6 +60,24 @@ def test_results_are_rounded_once(call, formula):
     assert steps.max() <= 1 and (steps == 0).mean() > 0.97
 
 
+@needs_native
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+@pytest.mark.parametrize("shape", [(1,), (7,), (8, 15), (3, 16), (5, 17), (2, 33), (40, 1000), (3, 4, 257),
+                                   (100_003,)])
+def test_folds_have_the_bits_of_float32_rounded_once(half, shape):
+    pytest.importorskip("ml_dtypes")
+    half, own = getattr(fw, half), fw.Generator().manual_seed(len(shape))
+    x = fw.randn(*shape, generator=own).to(half)
+    first = x.reshape(-1)
+    first[len(first) // 2] = float("-inf")
+    for numbers in (x, fw.randn(*shape, generator=own).to(half)):
+        for f in (fw.sum, fw.mean, fw.amax, fw.amin):
+            for dims in ((-1,), tuple(range(len(shape))), (0,)):
+                got, wanted = f(numbers, dims), f(numbers.float(), dims).to(half)
+                assert got.dtype == half
+                assert np.array_equal(got.float().numpy(), wanted.float().numpy(), equal_nan=True), (f, dims)
+
+
 def test_a_long_sum_is_not_lost():
     assert fw.ones(40000, dtype=fw.float16).sum().item() == 40000
 

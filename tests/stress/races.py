@@ -187,6 +187,10 @@ def changed_meanwhile(until, wrong):
             if time.monotonic() > until:
                 return
 
+    def there(place):
+        if not 0 <= int(place) < len(at):
+            wrong.append(f"positions: the place {int(place)} of {len(at)}")
+
     thread = threading.Thread(target=spoil)
     thread.start()
     while time.monotonic() < until:
@@ -197,6 +201,8 @@ def changed_meanwhile(until, wrong):
             lambda: x.gather(0, positions.reshape(-1, 1)),
             lambda: F.embedding(positions, x[:9]),
             lambda: fw.bincount(positions, minlength=9),
+            lambda: there(positions.argmin()),
+            lambda: there(positions.max(0).indices),
         ):
             try:
                 call()
