@@ -107,3 +107,26 @@ def test_a_language_model(tmp_path):
         wanted = small(x)
     wanted = (wanted[0] if isinstance(wanted, tuple) else wanted).numpy()
     assert np.abs(session.run(None, {"x": x.numpy()})[0] - wanted).max() < 0.02 * np.abs(wanted).max()
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.attention, self.out = nn.MultiheadAttention(16, 4, batch_first=True), nn.Linear(16, 5)
+
+    def forward(self, x):
+        return self.out(self.attention(x, x, x, need_weights=False)[0])
+
+
+def test_calibrated_attention(tmp_path):
+    fw.manual_seed(0)
+    model = Attention().eval()
+    model.qconfig = quantization.get_default_qconfig()
+    small = quantization.quantize(model, lambda m: m(fw.randn(16, 7, 16)), ())
+    session, nodes, _ = exported(small, fw.randn(2, 7, 16), tmp_path,
+                                 dynamic_axes={"x": {0: "batch", 1: "length"}})
+    assert nodes["QuantizeLinear"] == 5 and nodes["DequantizeLinear"] >= 10  # weights and biases, too
+    x = fw.randn(6, 9, 16)
+    found, = session.run(None, {"x": x.numpy()})
+    with fw.no_grad():
+        assert np.abs(found - small(x).numpy()).max() < 1e-4

@@ -9,6 +9,7 @@ import pytest
 import framework as fw
 from framework import _native, nn
 from framework.ao import quantization
+from framework.ao.nn import quantized
 from framework.ao.nn.quantized import dynamic
 from framework.ops.image.int8 import int8_conv
 from framework.ops.linalg.int8 import int8_linear
@@ -188,6 +189,16 @@ def test_attention_of_8_bit_projections():
             fw.randn(5, 5, settings.get("kdim", 8)),
             fw.randn(5, 5, settings.get("vdim", 8)),
         )
+        layer.qconfig = quantization.get_default_qconfig()
+        ready = quantization.prepare(layer)
+        with fw.no_grad():
+            assert fw.allclose(ready(q, k, v)[0], layer(q, k, v)[0], atol=1e-6)
+        calibrated = quantization.convert(ready)
+        assert all("input_scale=0" in repr(part) for part in calibrated.children())
+        with fw.no_grad():
+            assert errors(calibrated(q, k, v)[0], layer(q, k, v)[0]) < 0.05
+            assert calibrated(q[0], k[0], v[0])[0].shape == (5, 8)
+        assert type(layer) is nn.MultiheadAttention
         mask = nn.Transformer.generate_square_subsequent_mask(5)
         padding = fw.tensor([[False] * 4 + [True]] * 5)
         for how in (
@@ -204,6 +215,22 @@ def test_attention_of_8_bit_projections():
         small(q, k, v, is_causal=True)
     with pytest.raises(fw.errors.ShapeError, match="batch or none"):
         small(q[0], k, v)
+
+
+def test_an_encoder_with_calibrated_attention():
+    fw.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False).eval()
+    model.qconfig = quantization.QConfig(quantization.MinMaxObserver, quantization.MinMaxObserver)
+    with pytest.raises(ValueError, match="a scale for each output"):
+        quantization.prepare(model, inplace=True)
+    assert type(model.layers[0].self_attn) is nn.MultiheadAttention  # as it was
+    model.qconfig = quantization.get_default_qconfig()
+    x = fw.randn(6, 9, 16)
+    small = quantization.quantize(model, lambda m: m(x), ())
+    assert len([m for m in small.modules() if isinstance(m, quantized.Linear)]) == 2 * (4 + 2)
+    with fw.no_grad():
+        assert errors(small(x), model(x)) < 0.05
 
 
 class Net(nn.Module):

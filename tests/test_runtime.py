@@ -165,6 +165,10 @@ class Places(nn.Module):
 def small(kind):
     """A network of 8-bit numbers: activations by averages that were watched, or by each batch."""
     fw.manual_seed(3)
+    if kind == "attention":
+        model = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True).eval()
+        model.qconfig = quantization.get_default_qconfig()
+        return quantization.quantize(model, lambda m: m(fw.randn(4, 7, 16)), ())
     model = nn.Sequential(
         nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.Conv2d(8, 8, 3, stride=2, groups=2), nn.Flatten(),
         nn.Linear(200, 24), nn.ReLU(), nn.Linear(24, 5, bias=False)).eval()
@@ -179,6 +183,7 @@ def small(kind):
 CASES["images"] = (Images, lambda: fw.randn(2, 3, 12, 15), {"x": {0: "batch", 2: "height", 3: "width"}})
 CASES["places"] = (Places, lambda: fw.randn(2, 5, 4), BOTH)
 CASES["int8"] = (lambda: small("static"), lambda: fw.randn(2, 3, 12, 12), BATCH)
+CASES["int8_attention"] = (lambda: small("attention"), lambda: fw.randn(2, 6, 16), BOTH)
 CASES["int8_by_batch"] = (lambda: small("dynamic"), lambda: fw.randn(2, 3, 12, 12), BATCH)
 
 

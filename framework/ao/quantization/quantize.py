@@ -9,6 +9,7 @@ from ...dtypes import int8
 from ...nn import Module
 from ...nn.module import MODULE
 from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
+from ..nn.quantizable import attention as quantizable
 from ..nn.quantized import static
 from ..nn.quantized.dynamic import attention, linear
 from .observers import PerChannelMinMaxObserver
@@ -136,11 +137,35 @@ def quantize_dynamic(
     return changed.eval()
 
 
+def _configured(model: Module) -> Iterator[tuple[str, Module, Any]]:
+    """(path, module, its qconfig or that of the module around it)."""
+    configs: dict[str, Any] = {}
+    for path, module in model.named_modules():
+        own = vars(module).get("qconfig", configs.get(path.rpartition(".")[0]) if path else None)
+        configs[path] = own
+        yield path, module, own
+
+
+def _projections_apart(model: Module) -> Module:
+    """The model whose attention layers with a qconfig have a Linear for each projection."""
+    configs = {id(module): own for _, module, own in _configured(model) if own is not None}
+
+    def make(path: str, module: Module) -> Module | None:
+        if type(module) is not nn.MultiheadAttention or id(module) not in configs:
+            return None
+        new = quantizable.MultiheadAttention.from_float(module)
+        new.qconfig = configs[id(module)]
+        return new
+
+    return _exchanged("prepare", model, make)[0]
+
+
 def prepare(model: Module, inplace: bool = False) -> Module:
     """The model with an observer at the input of each layer that `convert` quantises: Linear, Conv1d, Conv2d.
 
     Layers are taken for which ``qconfig`` is set, on them or on a module around them; None there leaves
-    them out. Raises ValueError if no such layer is found.
+    them out. In place of a MultiheadAttention stands one whose projections are such layers.
+    Raises ValueError if no such layer is found.
 
     >>> model = fw.nn.Sequential(fw.nn.Linear(2, 1)).eval()
     >>> model.qconfig = fw.ao.quantization.get_default_qconfig()
@@ -149,23 +174,24 @@ def prepare(model: Module, inplace: bool = False) -> Module:
     >>> fw.ao.quantization.convert(ready)[0].input_zero_point
     tensor(50, dtype=framework.uint8)
     """
-    model = model if inplace else copy.deepcopy(model)
-    configs: dict[str, Any] = {}
-    found = []
-    for path, module in model.named_modules():
-        own = vars(module).get("qconfig", configs.get(path.rpartition(".")[0]) if path else None)
-        configs[path] = own
-        if own is None or _class_for(module, STATIC) is None:
+    for path, module, own in _configured(model):
+        if own is None or not (type(module) is nn.MultiheadAttention or _class_for(module, STATIC)):
             continue
         if own.weight is not PerChannelMinMaxObserver:
             raise ValueError(
                 f"prepare: module {path}: weights are quantised with a scale for each output only; leave "
                 f"QConfig.weight at its default, PerChannelMinMaxObserver"
             )
-        found.append((module, own.activation()))
+    model = _projections_apart(model if inplace else copy.deepcopy(model))
+    found = [
+        (module, own.activation())
+        for _, module, own in _configured(model)
+        if own is not None and _class_for(module, STATIC)
+    ]
     if not found:
         raise ValueError(
-            "prepare: no Linear, Conv1d or Conv2d has a qconfig; set model.qconfig = get_default_qconfig()"
+            "prepare: no Linear, Conv1d, Conv2d or MultiheadAttention has a qconfig; set "
+            "model.qconfig = get_default_qconfig()"
         )
     for module, observer in found:
         if not hasattr(module, OBSERVER):

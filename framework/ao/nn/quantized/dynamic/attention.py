@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from ..... import nn
-from .....errors import ShapeError
-from .....ops.sequence.multihead import between_projections
 from .....tensor import Tensor
+from ...quantizable import attention
 from .linear import Linear
 
 
-class MultiheadAttention(nn.Module):
+class MultiheadAttention(attention.MultiheadAttention):
     """``MultiheadAttention`` with projections by dynamically quantised layers, one for each input.
 
     Called as the layer of floats is: query (L, N, E), key (S, N, K), value (S, N, V), or (N, L, E) and so
@@ -22,102 +20,10 @@ class MultiheadAttention(nn.Module):
     (3, 1, 4)
     """
 
-    def __init__(
-        self,
-        embed_dim: int,
-        num_heads: int,
-        bias: bool = True,
-        add_bias_kv: bool = False,
-        add_zero_attn: bool = False,
-        kdim: int | None = None,
-        vdim: int | None = None,
-        batch_first: bool = False,
-    ) -> None:
-        super().__init__()
-        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
-        self.add_zero_attn, self.batch_first = add_zero_attn, batch_first
-        sizes = (embed_dim, kdim or embed_dim, vdim or embed_dim)
-        self.q_proj, self.k_proj, self.v_proj = [Linear(size, embed_dim, bias) for size in sizes]
-        self.out_proj = Linear(embed_dim, embed_dim, bias)
-        for name in ("bias_k", "bias_v"):
-            self.register_buffer(
-                name, self.q_proj.weight_scale.new_zeros((1, 1, embed_dim)) if add_bias_kv else None
-            )
+    _layer = Linear
 
-    @classmethod
-    def from_float(cls, mod: Any) -> "MultiheadAttention":
-        """The layer of 8-bit numbers next to a layer of floats."""
-        made = cls(
-            mod.embed_dim,
-            mod.num_heads,
-            mod.in_proj_bias is not None,
-            mod.bias_k is not None,
-            mod.add_zero_attn,
-            mod.kdim,
-            mod.vdim,
-            mod.batch_first,
-        )
-        weights = (
-            (mod.q_proj_weight, mod.k_proj_weight, mod.v_proj_weight)
-            if mod.in_proj_weight is None
-            else mod.in_proj_weight.detach().chunk(3)
-        )
-        biases = (None,) * 3 if mod.in_proj_bias is None else mod.in_proj_bias.detach().chunk(3)
-        for layer, w, b in zip((made.q_proj, made.k_proj, made.v_proj), weights, biases):
-            layer._take(w, b)
-        made.out_proj._take(mod.out_proj.weight, mod.out_proj.bias)
-        if mod.bias_k is not None:
-            made.bias_k, made.bias_v = mod.bias_k.detach().clone(), mod.bias_v.detach().clone()
-        return made
-
-    def forward(
-        self,
-        query: Tensor,
-        key: Tensor,
-        value: Tensor,
-        key_padding_mask: Tensor | None = None,
-        need_weights: bool = True,
-        attn_mask: Tensor | None = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> tuple[Tensor, Tensor | None]:
-        inputs: tuple[Any, ...] = (query, key, value)
-        if any(x.ndim not in (2, 3) or x.ndim != inputs[0].ndim for x in inputs):
-            raise ShapeError(
-                f"MultiheadAttention: query, key and value must all have a batch or none, got shapes "
-                f"{', '.join(str(list(x.shape)) for x in inputs)}"
-            )
-        if is_causal and attn_mask is None:
-            raise ValueError("MultiheadAttention: is_causal=True needs attn_mask, the causal mask itself")
-        batched = inputs[0].ndim == 3
-        if not batched:
-            inputs = tuple(x.unsqueeze(1) for x in inputs)
-        elif self.batch_first:
-            inputs = tuple(x.transpose(0, 1) for x in inputs)
-        q, k, v = [layer(x) for layer, x in zip((self.q_proj, self.k_proj, self.v_proj), inputs)]
-        y, shown = between_projections(
-            q,
-            k,
-            v,
-            self.num_heads,
-            self.bias_k,
-            self.bias_v,
-            self.add_zero_attn,
-            0.0,
-            key_padding_mask,
-            need_weights,
-            attn_mask,
-            None,
-            None,
-            average_attn_weights,
-            is_causal,
-            batched,
-            k.shape[0],
-        )
-        y = self.out_proj(y)
-        if not batched:
-            return y.squeeze(1), None if shown is None else shown.squeeze(0)
-        return (y.transpose(0, 1) if self.batch_first else y), shown
+    def _take(self, layer: Any, weight: Tensor, bias: Tensor | None) -> None:
+        layer._take(weight, bias)
 
     def _get_name(self) -> str:
         return "DynamicQuantizedMultiheadAttention"
