@@ -19,7 +19,7 @@ import numpy as np
 
 from . import _native
 from .autograd.mode import state
-from .backends import backend_for, cuda, meta, move
+from .backends import backend_for, cuda, device_random, meta, move
 from .config.listing import own as _shown
 from .device import CPU, Device, as_device
 from .errors import DeviceError
@@ -382,6 +382,9 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
+        if not host and dtype.char in "fd" and (
+                drawn := _on_device(source, shape, dtype, device, False)) is not None:
+            return drawn
         if dtype.kind == "c":
             real = np.dtype(f"f{dtype.itemsize // 2}")
             array = _uniform(source, (*shape, 2), real).view(dtype)[..., 0]
@@ -437,6 +440,8 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
+        if not host and (drawn := _on_device(source, shape, dtype, device, True)) is not None:
+            return drawn
         if dtype.kind == "c":
             real = np.dtype(f"f{dtype.itemsize // 2}")
             array = (_normal(source, (*shape, 2), real) * real.type(0.5 ** 0.5)).view(dtype)[..., 0]
@@ -445,6 +450,21 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
         else:
             array = _normal(source, shape, dtype)
     return array if host else move(array, device)
+
+
+def _on_device(source: Generator, shape: tuple[int, ...], dtype: np.dtype, device: Device,
+               normal: bool) -> Any:
+    """Numbers drawn by a kernel of a GPU, or None where there is none for these."""
+    if device.type != "cuda":
+        return None
+    cuda.refuse_in_capture("numbers are drawn", "they would be the same at each replay")
+    words = source._state() if source._words is None else source._words
+    with cuda.cupy().cuda.Device(cuda.index_of(device)):
+        array = device_random.draw(words, shape, dtype, normal)
+    if array is NotImplemented:
+        return None
+    source._words = words
+    return array
 
 
 def _normal(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

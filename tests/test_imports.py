@@ -20,11 +20,11 @@ FAMILIES = ["record", "convert", "shape", "language", "write", "pointwise", "ind
 LEVELS = [
     ["_native"],
     ["errors", "checks"],
-    ["config", "layouts", "memory_formats", "size", "swap"],
+    ["config", "layouts", "memory_formats", "philox", "size", "swap"],
     ["dtypes"],
     ["device"],
     ["backends"],
-    ["node", "quiet", "seam", "philox", "sparse_door"],
+    ["node", "quiet", "seam", "sparse_door"],
     ["tensor"],
     ["autograd.mode"],
     ["autograd"],

@@ -104,8 +104,8 @@ class Source:
     """A file of kernels, compiled for each dtype it is used with: elements are ``T``, computed in ``W``."""
 
     def __init__(self, path: str | Path, *needs: str, cooperative: bool = False,
-                 dtypes: str = "fdeE") -> None:
-        self.path = str(path)
+                 dtypes: str = "fdeE", begins: Callable[[str], str] | None = None) -> None:
+        self.path, self.begins = str(path), begins  # text that is made, by the letter
         self.needs = [str(Path(__file__).with_name(name)) for name in needs]  # further files it begins with
         self.cooperative, self.dtypes = cooperative, dtypes  # all blocks run at once; letters of its dtypes
         self._kernels: dict[tuple, Callable] = {}
@@ -113,7 +113,8 @@ class Source:
     def text(self, char: str) -> str:
         """What is compiled for a dtype."""
         types = f"typedef {c_type(char)} T;\ntypedef {wide(char)} W;\n"
-        return types + "".join(map(text_of, [*self.needs, self.path]))
+        made = self.begins(char) if self.begins is not None else ""
+        return types + made + "".join(map(text_of, [*self.needs, self.path]))
 
     def kernel(self, name: str, char: str) -> Callable:
         """One of its kernels, for a dtype."""
@@ -127,9 +128,10 @@ class Source:
 SOURCES: list[Source] = []
 
 
-def source(path: str | Path, *needs: str, cooperative: bool = False, dtypes: str = "fdeE") -> Source:
+def source(path: str | Path, *needs: str, cooperative: bool = False, dtypes: str = "fdeE",
+           begins: Callable[[str], str] | None = None) -> Source:
     """The file of kernels of a room; tests and ``cuda.precompile`` find it in ``SOURCES``."""
-    found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes)
+    found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes, begins=begins)
     SOURCES.append(found)
     return found
 

@@ -9,8 +9,7 @@ __device__ __forceinline__ u64 high_product(u64 a, u64 b) {
 #endif
 }
 
-__device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) {
-  u64 x0 = c0, x1 = c1, x2 = 0, x3 = 0;
+__device__ __forceinline__ Words philox_of(u64 k0, u64 k1, u64 x0, u64 x1, u64 x2, u64 x3) {
   for (int round = 0; round < 10; ++round) {
     if (round) { k0 += 0x9E3779B97F4A7C15ull; k1 += 0xBB67AE8584CAA73Bull; }
     u64 low0 = 0xD2E7470EE14C6C93ull * x0, low2 = 0xCA5A826395121157ull * x2;
@@ -23,6 +22,7 @@ __device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) {
   Words words = {{x0, x1, x2, x3}};
   return words;
 }
+__device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) { return philox_of(k0, k1, c0, c1, 0, 0); }
 
 #define COINS 0x636f696e73ull  // the second word of the key of coins
 

@@ -67,6 +67,7 @@ inline bool isfinite(double x) { return __builtin_isfinite(x); }
 inline bool signbit(double x) { return __builtin_signbit(x); }
 inline float __int_as_float(int x) { float y; __builtin_memcpy(&y, &x, 4); return y; }
 inline long long __double_as_longlong(double x) { long long y; __builtin_memcpy(&y, &x, 8); return y; }
+inline double __longlong_as_double(long long x) { double y; __builtin_memcpy(&y, &x, 8); return y; }
 inline int __float_as_int(float x) { int y; __builtin_memcpy(&y, &x, 4); return y; }
 inline unsigned __umulhi(unsigned a, unsigned b) { return unsigned((unsigned long long)a * b >> 32); }
 

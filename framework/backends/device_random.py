@@ -1,0 +1,77 @@
+"""Uniform and normal numbers drawn on GPUs (``random.cu``): those that the CPU draws from the same state.
+
+Uniform ones have the CPU's bits; normal ones are within 2 ulp, since compilers for GPUs join products and
+sums.
+"""
+
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import philox
+from . import cuda, device_code
+
+_STATE = np.dtype([("key", "u8", 2), ("counter", "u8", 4), ("ready", "u8", 4), ("left", "i8"),
+                   ("spare", "i8"), ("half", "u8")])
+_WORD = 1 << 64
+
+
+def _tables(wide: bool) -> str:
+    """The coefficients of ``philox.py`` in C++, and what is computed far out."""
+    middle, outer, *far = philox._WIDE if wide else philox._NARROW
+    rows = [*middle, *outer, *[c for pair in far for c in pair]]
+    text = "".join(f"__device__ const W NORMAL_{i}[] = {{{', '.join(f'W({v!r})' for v in row)}}};\n"
+                   for i, row in enumerate(rows))
+    near = "polynomial(NORMAL_2, r - W(1.6)) / polynomial(NORMAL_3, r - W(1.6))"
+    if not far:
+        return f"{text}#define FAR_NORMAL(r) ({near})\n"
+    return (f"{text}#define FAR_NORMAL(r) "
+            f"(r > 5 ? polynomial(NORMAL_4, r - 5) / polynomial(NORMAL_5, r - 5) : {near})\n")
+
+
+_SOURCE = device_code.source(Path(__file__).with_name("random.cu"), "philox.cuh",
+                             begins=lambda char: _tables(char == "d"))
+
+
+def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: bool) -> Any:
+    """An array of the current device, or NotImplemented; words: the state, which becomes that after it."""
+    char, n = device_code.letter(dtype) if device_code.enabled else "", prod(shape)
+    if char not in device_code.FLOATS or not n:
+        return NotImplemented
+    position, whole = int(words[10]), char == "d"
+    state: Any = np.zeros(1, _STATE)
+    state["key"], state["counter"], state["left"] = words[:2], words[2:6], 4 - position
+    state["ready"][0, : 4 - position] = words[6 + position : 10]
+    spare = not whole and int(words[11])
+    state["spare"], state["half"] = int(spare), words[12]
+    out = cuda.cupy().empty(shape, dtype)
+    blocks = max(1, n // (4 if whole else 8))
+    _SOURCE.kernel("draw", char)(
+        (device_code.blocks(blocks),), (device_code.THREADS,), (out, n, state, int(normal))
+    )
+    _advance(words, n if whole else (n - spare + 1) // 2)
+    if not whole:
+        odd = (n - spare) % 2
+        words[11] = odd
+        if odd:
+            words[12] = words[6 + int(words[10]) - 1] >> np.uint64(32)
+    return out
+
+
+def _advance(words: np.ndarray, n: int) -> None:
+    """The state after ``n`` words."""
+    position = int(words[10])
+    if n <= 4 - position:
+        words[10] = position + n
+        return
+    blocks = -(-(n - (4 - position)) // 4)
+    counter = sum(int(c) << 64 * i for i, c in enumerate(words[2:6])) + blocks - 1
+    words[2:6] = [counter >> 64 * i & _WORD - 1 for i in range(4)]
+    bits = np.random.Philox(key=0)
+    words[10] = 4
+    bits.state = philox.state_of(words)
+    bits.random_raw(n - (4 - position) - 4 * (blocks - 1))
+    after = philox.state_words(dict(bits.state))
+    words[2:11] = after[2:11]
