@@ -158,7 +158,8 @@ def _zeta(xp: Any, s: Any, q: Any) -> tuple[Any, Any, Any]:
     and where that is, and where q is whole."""
     s, q = xp.broadcast_arrays(xp.asarray(s, "float64"), xp.asarray(q, "float64"))
     whole = q == xp.rint(q)
-    right = (s > 1) & ((q > 0) | (~whole & (s == xp.rint(s))))
+    # left of 0 as many terms as q is far; nan is neither
+    right = (s > 1) & ((q > 0) | (~whole & (s == xp.rint(s)))) & (q >= -1e5)
     s, z = xp.where(right, s, 2.0), xp.where(right, q, 1.0)
     terms = _TERMS + int(xp.maximum(-z, 0.0).max()) if z.size else 0
     total = xp.zeros_like(z)
