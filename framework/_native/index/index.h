@@ -11,6 +11,9 @@ namespace fw::moving {
 
 constexpr int MOST_INDEX_DIMS = 64;
 
+// A position that others may change: what was checked is what is used.
+FW_INLINE int64_t once(const int64_t* p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
+
 // -- whole rows -----------------------------------------------------------------------------------
 
 // Dimensions of an array as (outer, n, inner): positions of n count, `inner` elements move at once.

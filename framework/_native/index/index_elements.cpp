@@ -78,7 +78,9 @@ template <bool Last> FW_INLINE bool read_offsets(const Elements& p, const char* 
         for (; j + L <= width; j += L, column += L * next) {
             V k = load(reinterpret_cast<const int64_t*>(index) + j);
             k += (k < 0) & size;
-            bad |= (k < 0) | (k >= size);
+            const V there = (k >= 0) & (k < size);
+            bad |= ~there;
+            k &= there;  // a wrong one may be too large to be multiplied
             store(offsets + j, Last ? k : k * by + column);
         }
         for (int i = 0; i < L; ++i) wrong |= bad[i] != 0;
@@ -208,7 +210,7 @@ bool one_hot(const int64_t* classes, int64_t n, int64_t count, int64_t* to) {
     parallel(n, grain_of(count * 8), [&](int64_t begin, int64_t end) {
         memset(to + begin * count, 0, size_t((end - begin) * count) * 8);
         for (int64_t i = begin; i < end; ++i) {
-            int64_t k = classes[i];
+            const int64_t k = once(classes + i);
             if (uint64_t(k) < uint64_t(count))
                 to[i * count + k] = 1;
             else

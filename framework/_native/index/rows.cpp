@@ -15,7 +15,7 @@ template <class I> bool read_one(const I* from, int64_t count, int64_t n, bool f
             int64_t p = from[i];
             p += p < 0 ? n : 0;
             wrong |= uint64_t(p) | (uint64_t(n - 1) - uint64_t(p));
-            to[i] = first ? p : to[i] * n + p;
+            to[i] = first ? p : int64_t(uint64_t(to[i]) * uint64_t(n) + uint64_t(p));  // p may be wrong
         }
         if (wrong >> 63) bad = true;
     });

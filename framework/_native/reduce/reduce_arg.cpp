@@ -23,7 +23,7 @@ template <template <class> class F, class T> bool wins(T b, T a) {
     return !(F<float>::upwards ? b <= a : b >= a) && a == a;
 }
 
-// The first element that `hits` finds; there is one.
+// The first element that `hits` finds; the last one where another thread changed what there was to find.
 template <class T, class F> FW_INLINE int64_t first_hit(const T* p, int64_t n, F hits) {
     constexpr int64_t L = lanes<T>;
     int64_t i = 0;
@@ -36,7 +36,9 @@ template <class T, class F> FW_INLINE int64_t first_hit(const T* p, int64_t n, F
         Mask<T> m = hits(load(p + i));
         if (math::any(m)) return i + first_set<T>(m);
     }
-    return i + first_set<T>(hits(load_part(p + i, n - i, p[i])));
+    if (i == n) return n - 1;
+    const Mask<T> m = hits(load_part(p + i, n - i, p[i]));
+    return math::any(m) ? std::min(n - 1, i + first_set<T>(m)) : n - 1;
 }
 
 // The first element that equals v, or is nan if v is.
