@@ -256,13 +256,10 @@ OPS_BY_NAME: dict[str, Any] = {}  # what a word is on tensors: the record of its
 CUDA_FILES: dict[str, Path] = {}  # what functions of CUDA's C++ that begin so are defined in
 
 
-def add_words(cuda: dict[str, str] | None = None, **makers: Callable) -> None:
-    """Words that ``make(xp)`` makes for an array module, and that the engine does not have.
-
-    cuda: what some of them are in CUDA's C++.
-    """
-    assert WORDS.keys().isdisjoint(makers), makers
-    WORDS.update({name: Word(make, cuda=(cuda or {}).get(name)) for name, make in makers.items()})
+def add_words(**words: Callable | Word) -> None:
+    """Words that the engine does not have: a row each, or alone its ``make(xp)``, for an array module."""
+    assert WORDS.keys().isdisjoint(words), words
+    WORDS.update({name: word if isinstance(word, Word) else Word(word) for name, word in words.items()})
 
 
 def of_arrays(name: str, xp: Any) -> Any:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ... import _native
 from ..language import erf as erf_
-from ..language.words import CUDA_FILES, add_words
+from ..language.words import CUDA_FILES, Word, add_words
 
 # Lanczos' coefficients for g = 607 / 128 (P. Godfrey, "A note on the computation of the convergent
 # Lanczos complex Gamma approximation", 2001)
@@ -352,16 +352,16 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
 
 CUDA_FILES["special_"] = Path(__file__).with_name("functions.cuh")
 add_words(
-    {"lgamma": "C(lgamma(double({})))", "polygamma": "C(special_polygamma({}, int({})))",
-     "erfcx": "C(special_erfcx({}))", "log_ndtr": "C(special_log_ndtr({}))",
-     "zeta": "C(special_zeta({}, {}))",
-     "gammainc": "C(special_incomplete({}, {}, 0))", "gammaincc": "C(special_incomplete({}, {}, 1))"},
-    lgamma=wide(_lgamma, "special_lgamma"), polygamma=wide(_polygamma, "special_polygamma"),
-    erfcx=wide(_erfcx, "special_erfcx"), erfinv=wide(_erfinv, "special_erfinv"),
+    lgamma=Word(wide(_lgamma, "special_lgamma"), cuda="C(lgamma(double({})))"),
+    polygamma=Word(wide(_polygamma, "special_polygamma"), cuda="C(special_polygamma({}, int({})))"),
+    erfcx=Word(wide(_erfcx, "special_erfcx"), cuda="C(special_erfcx({}))"),
+    erfinv=wide(_erfinv, "special_erfinv"),
     ndtri=wide(_ndtri, "special_ndtri"),
-    log_ndtr=wide(_log_ndtr, "special_log_ndtr"),
-    zeta=of_two(_zeta_maker, "special_zeta"), gammainc=of_two(_incomplete(0), "special_gammainc"),
-    gammaincc=of_two(_incomplete(1), "special_gammaincc"),
+    log_ndtr=Word(wide(_log_ndtr, "special_log_ndtr"), cuda="C(special_log_ndtr({}))"),
+    zeta=Word(of_two(_zeta_maker, "special_zeta"), cuda="C(special_zeta({}, {}))"),
+    gammainc=Word(of_two(_incomplete(0), "special_gammainc"), cuda="C(special_incomplete({}, {}, 0))"),
+    gammaincc=Word(of_two(_incomplete(1), "special_gammaincc"), cuda="C(special_incomplete({}, {}, 1))"),
     bessel_i=wide(_bessel_i, "special_bessel_i"),
-    bessel_ie=wide(_bessel_ie, "special_bessel_ie"), sinc_slope=wide(_sinc_slope, "special_sinc"),
+    bessel_ie=wide(_bessel_ie, "special_bessel_ie"),
+    sinc_slope=wide(_sinc_slope, "special_sinc"),
     sinc=wide(_sinc_slope, "special_sinc"))
