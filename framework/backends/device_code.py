@@ -130,7 +130,7 @@ SOURCES: list[Source] = []
 
 def source(path: str | Path, *needs: str, cooperative: bool = False, dtypes: str = "fdeE",
            begins: Callable[[str], str] | None = None) -> Source:
-    """The file of kernels of a room; tests and ``cuda.precompile`` find it in ``SOURCES``."""
+    """The file of kernels of a room; tests find it in ``SOURCES``."""
     found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes, begins=begins)
     SOURCES.append(found)
     return found
