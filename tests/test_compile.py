@@ -19,8 +19,10 @@ from hypothesis import strategies as st
 
 import framework as fw
 from framework import dtypes
+from framework.autograd.mode import state
 from framework.jit import backward as plans
-from framework.jit import deferral, gradients
+from framework.jit import compiled as compiled_module
+from framework.jit import deferral, gradients, trial
 from framework.jit import plans as plans_module
 from framework.ops.record import arming
 
@@ -477,6 +479,7 @@ def test_what_is_kept_is_bounded(monkeypatch):
         pytest.skip("operations are put off with the native kernels only")
     a = fw.randn(4, 4)
     f = fw.compile(lambda x, c: (x * c).tanh() + x)
+    f._plans.trial = None  # which finds out that this is quicker by itself
     for n in range(100):
         x, c = fw.randn(n % 10 + 1, n // 10 + 1), n * 0.5
         assert fw.equal(f(x, c), (x * c).tanh() + x)
@@ -643,3 +646,39 @@ def test_a_chain_is_one_kernel():
 def test_subclasses():
     """The last test here: it arms ``__torch_function__`` for the whole process."""
     test_compiled_is_eager("subclasses")
+
+
+@pytest.mark.parametrize("slow, chosen", [((3, 2, 1), "plain"), ((2, 1, 3), "by plans alone"),
+                                          ((1, 2, 3), "put off")])
+def test_calls_go_the_way_that_takes_the_least_time(monkeypatch, slow, chosen):
+    passed = [0.0]
+
+    @fw.compile
+    def step(x):
+        w.grad = None
+        y = (w * x).tanh().sum()
+        y.backward()
+        now = step._plans
+        if state.compiled is now.plain:
+            passed[0] += slow[trial.PLAIN]
+        else:
+            session = now.deferral and now.deferral.local.session
+            passed[0] += slow[trial.PUT_OFF if session and session.inside else trial.BY_PLANS]
+        return y
+    monkeypatch.setattr(compiled_module, "perf_counter", lambda: passed[0])
+    w = fw.randn(8, requires_grad=True)
+    if not plans_module.possible():
+        slow = (slow[1], slow[1], slow[2])
+        chosen = chosen.replace("put off", "by plans alone")
+    for n in range(trial.BEGIN + 3 * trial.ROUNDS + 10):
+        x = fw.randn(8)
+        assert step._plans.trial is None or n <= trial.BEGIN + 3 * trial.ROUNDS
+        found, gradient = step(x), w.grad
+        w.grad = None
+        plain = (w * x).tanh().sum()
+        plain.backward()
+        assert fw.equal(found, plain) and fw.equal(gradient, w.grad)
+    assert step._plans.trial is None and f"calls go {chosen}" in step.explain()
+    assert step._plans.direct is (chosen != "put off")
+    assert (step._plans.now is step._plans.plain) is (chosen == "plain")
+    assert f"{n + 1} calls" in step.explain() and not fw.compiler.is_compiling()

@@ -135,7 +135,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
         watch.start(roots, seeds)
     recording, outer = state.recording, state.walk
     run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
-    if state.compiled is not None:  # graphs that were seen before go by a plan
+    if state.compiled is not None and not state.compiled.plain_backward:  # known graphs go by a plan
         run = partial(state.compiled.backward, run)
     walk = state.walk = Walk(starts, needed)
     before = hush()

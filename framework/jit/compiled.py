@@ -10,11 +10,13 @@ import functools
 import os
 from collections.abc import Callable
 from copy import deepcopy
+from time import perf_counter
 from typing import Any
 
 from ..autograd.mode import state
 from ..nn import Module
 from .plans import Plans
+from .trial import PLAIN, PUT_OFF
 
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 BACKENDS = ("framework", "inductor", "eager", "aot_eager")
@@ -42,15 +44,33 @@ class CompiledFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if state.compiled is not None:  # inside another compiled function, whose plans serve
             return self._fn(*args, **kwargs)
-        state.compiled = self._plans
-        self._plans.calls += 1
+        plans = self._plans
+        now = state.compiled = plans.now
+        now.calls += 1
         try:
-            session = self._plans.session()
+            if now.direct:  # nothing is put off any more
+                return self._fn(*args, **kwargs)
+            if plans.trial is not None and (way := plans.trial.way(plans.calls)) is not None:
+                return self._timed(way, args, kwargs)
+            session = plans.session()
             if session is not None:
                 return session.call(self._fn, args, kwargs)
             return self._fn(*args, **kwargs)
         finally:
             state.compiled = None
+
+    def _timed(self, way: int, args: tuple, kwargs: dict) -> Any:
+        """A call whose time tells whether this way pays; see ``trial.py``."""
+        plans = self._plans
+        trial: Any = plans.trial
+        start = perf_counter()
+        session = plans.session() if way == PUT_OFF else None
+        if way == PLAIN:
+            state.compiled = plans.plain
+        result = self._fn(*args, **kwargs) if session is None else session.call(self._fn, args, kwargs)
+        trial.add(way, perf_counter() - start)
+        plans.settle_way()
+        return result
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         """As a method: bound to the object."""

@@ -10,6 +10,7 @@ from ..quiet import quiet
 from .backward import BackwardPlans
 from .deferral import Deferral
 from .steps import step
+from .trial import BY_PLANS, PLAIN, PUT_OFF, Trial
 
 
 def possible() -> bool:
@@ -21,11 +22,23 @@ PLAIN_CALLS = 1  # before a call's operations are noted, which takes a few times
 USUAL = ("a new structure",)
 
 
+class Plain:
+    """In the place of plans, where these do not pay: the engine, and the steps, which always do."""
+
+    direct = plain_backward = True
+
+    def __init__(self, plans: "Plans") -> None:
+        self.calls = 0
+        self.step = plans.step
+
+
 class Plans:
     """The plans of one compiled function, and what became of them.
 
     strict: raise where a backward cannot go by a plan, but for the first of its structure.
     """
+
+    plain_backward = False
 
     def __init__(self, strict: bool = False) -> None:
         self.strict = strict
@@ -33,6 +46,25 @@ class Plans:
         self.own = BackwardPlans()
         self.deferral: Any = None
         self.steps = self.other_steps = 0
+        self.plain = Plain(self)
+        self.now: Plans | Plain = self  # what serves the next call
+        self.trial = None if strict else Trial()
+        self.chosen: str | None = None
+        self.direct = False  # whether calls go without putting off
+
+    def settle_way(self) -> None:
+        """Go on in the way that takes the least time, once that is known."""
+        found = self.trial.ratios() if self.trial is not None else None
+        if found is None:
+            return
+        self.trial = None
+        best = min((PLAIN, BY_PLANS, PUT_OFF), key=lambda way: found[way])
+        self.direct = best != PUT_OFF
+        if best == PLAIN:
+            self.now = self.plain
+        names = "put off and by plans", "by plans alone", "plain"
+        self.chosen = (f"calls go {names[best]}: of a plain call's time, putting off takes "
+                       f"{found[PUT_OFF]:.2f}, plans alone {found[BY_PLANS]:.2f}")
 
     def session(self) -> Any:
         """What puts operations off during a call in this thread, or None; nothing does in the first call."""
@@ -73,7 +105,7 @@ class Plans:
     def explain(self) -> str:
         """What was planned, in words."""
         own = self.own
-        lines = [f"  {self.calls} calls; {own.served} backward passes by plans, "
+        lines = [f"  {self.calls + self.plain.calls} calls; {own.served} backward passes by plans, "
                  f"{own.by_engine} by the engine"]
         if self.steps or self.other_steps:
             lines.append(f"  {self.steps} optimizer steps as one instruction, {self.other_steps} by the "
@@ -81,5 +113,7 @@ class Plans:
         if self.deferral:
             lines += self.deferral.explain()
         lines += [f"  plan: {plan.words}, served {plan.served} times" for plan in own.plans]
+        if self.chosen is not None:
+            lines.append(f"  {self.chosen}")
         lines += [f"  by the engine, {times} times: {why}" for why, times in own.reasons.items()]
         return "\n".join(lines)

@@ -35,7 +35,8 @@ struct Source {
         PyArrayObject* array = array_of(x);
         if (!array || asked(quiet, word_run).is_none()) return;
         if (has_node(x)) {
-            if (!asked(quiet, word_settle).is_none()) return;
+            const nb::object settle = asked(quiet, word_settle);  // what was put off has its node first
+            if (!settle.is_none()) taken(PyObject_CallNoArgs(settle.ptr()));
             const nb::object enabled = asked(modes, word_enabled);
             if (enabled.ptr() != Py_True && enabled.ptr() != Py_False) return;
             recorded = enabled.ptr() == Py_True;
