@@ -163,7 +163,7 @@ def test_nan_and_inf(dtype, m, n, k, turned):
         x[m // 2, k - 1] = special
         y[k - 1, n // 2] = 0
         out = product(x, y)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(all="ignore"):  # NumPy's BLAS for ARM leaves flags of divisions by zero behind
             assert np.array_equal(np.isfinite(out), np.isfinite(np.matmul(x, y)))
         assert np.isnan(out[m // 2, n // 2]) and np.isfinite(np.delete(out, m // 2, 0)).all()
         x, y = normal(1, dtype, m, k), y.copy()

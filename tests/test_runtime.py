@@ -230,6 +230,26 @@ def test_large_batches_are_computed_in_parts(name, shape, threads):
         assert (a == b).all()
 
 
+@pytest.mark.parametrize("relu", [True, False])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_the_largest_of_squares_of_a_convolution(relu, groups):
+    """Found before they are written where that may be: of equal ones the first, or the first nan."""
+    conv = nn.Conv2d(4, 32, 3, padding=1, groups=groups)
+    with fw.no_grad():
+        conv.weight[5], conv.bias[5] = 0.0, -0.0
+    model = nn.Sequential(conv, *[nn.ReLU()] * relu, nn.MaxPool2d(2)).eval()
+    made = fw.runtime.export(
+        model, fw.randn(2, 4, 13, 9), dynamic_axes={"input": {0: "batch"}}, input_names=["input"]
+    )
+    ready = fw.runtime.CompiledModel(made.data)
+    for batch in (1, 6, 33):
+        x = fw.randn(batch, 4, 13, 9)
+        x[0, 1, 4, 3], x[0, 2, 9, 7], x[batch - 1, 0, 12, 2] = float("nan"), float("inf"), float("-inf")
+        with fw.no_grad():
+            wanted = model(x)
+        assert wanted.isnan().any() and ready(x).numpy().tobytes() == wanted.numpy().tobytes()
+
+
 def test_elementwise_programs_broadcast_mix_and_transpose():
     def f(x, y):
         z = (x.transpose(0, 1) * 2 + y).exp() - 1

@@ -36,9 +36,9 @@ template <class T> struct Convolution<T>::Product {
     bool own;  // each thread has its own chunks of the images
     PixelProduct<T> of;
 
-    Product(const ConvShape& shape, bool in_parts) : s(shape), planes(input_planes(shape)) {
+    Product(const ConvShape& shape, Calls calls) : s(shape), planes(input_planes(shape)) {
         own = own_chunks<T>(planes, s.n, s.channels);
-        if (in_parts && s.n >= 4 * threads() && (own || !planes.copied)) {
+        if (calls.in_parts && s.n >= 4 * threads() && (own || !planes.copied)) {
             constexpr int64_t bytes = 192 << 10;  // of results, which leave room for images in the second-level cache
             const int64_t most = bytes / (s.rows * s.pixels() * int64_t(sizeof(T)));
             const int64_t images = std::clamp<int64_t>(most, 1, planes.images);
@@ -62,7 +62,15 @@ template <class T> struct Convolution<T>::Product {
         grid.from_image = planes.image;
         grid.to_image = s.rows * s.pixels();
         grid.to_start = 0;
-        grid.merge();
+        // with few pixels, packing weights costs more than reading them row by row
+        of.packed_a = calls.constant || s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
+        of.squares = calls.squares && of.pools();
+        if (of.squares) {
+            of.to_row = grid.count[1] / 2 * (grid.count[2] / 2);
+            grid.to_image = s.rows * of.to_row;
+        } else {
+            grid.merge();
+        }
         for (int64_t c = 0; c < s.group_channels(); ++c) {
             for (int64_t t = 0; t < s.taps(); ++t) {
                 int64_t at[conv_dims];
@@ -70,8 +78,6 @@ template <class T> struct Convolution<T>::Product {
                 of.offset.push_back(c * planes.channel + planes.offset(at));
             }
         }
-        // with few pixels, packing weights costs more than reading them row by row
-        of.packed_a = s.n * s.pixels() > 32 * lanes<T> || s.k() * int64_t(sizeof(T)) % 4096 == 0;
         of.choose();
     }
 
@@ -87,15 +93,17 @@ template <class T> struct Convolution<T>::Product {
     }
 };
 
-template <class T> Convolution<T>::Convolution(const ConvShape& shape, bool in_parts) : s(shape), way(Way::product) {
+template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls calls) : s(shape), way(Way::product) {
     if constexpr (sizeof(T) == 4) {
         if (winograd_suits(s, 32)) way = Way::winograd;
         else if (depthwise_suits(s)) way = Way::depthwise;
     }
-    if (way == Way::product) product.reset(new Product(s, in_parts));
+    if (way == Way::product) product.reset(new Product(s, calls));
 }
 
 template <class T> Convolution<T>::~Convolution() = default;
+
+template <class T> bool Convolution<T>::pools() const { return product && product->of.squares; }
 
 template <class T> int64_t Convolution<T>::packed_numbers() const {
     if (way == Way::winograd) return winograd_packed(s);

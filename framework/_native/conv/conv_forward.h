@@ -12,12 +12,19 @@ namespace fw::windows {
 // Runs on the pool; called without Python's lock.
 template <class T> void conv_forward(const ConvShape& s, const T* x, const T* w, const Epilogue<T>& end, T* y);
 
+// What is known of many calls.
+struct Calls {
+    bool constant = false;  // the kernels, which are packed once
+    bool in_parts = false;  // results are for `run_then`, some images at a time, while they are in the cache
+    bool squares = false;   // only the largest of 2 x 2 neighbours is wanted of them, for which see `pools`
+};
+
 // The same for many calls: where windows are read is found out once, and the kernels may be packed before.
 template <class T> class Convolution {
   public:
-    // in_parts: results are for `run_then`, some images at a time, while they are in the cache.
-    explicit Convolution(const ConvShape& s, bool in_parts = false);
+    explicit Convolution(const ConvShape& s, Calls calls = {});
     ~Convolution();
+    bool pools() const;                       // `run` gives the largest of squares
     int64_t packed_numbers() const;           // 0: kernels are read as they lie
     std::vector<int64_t> packed_form() const; // what the packed kernels depend on, besides them
     void pack(const T* w, T* to) const;

@@ -10,6 +10,7 @@
 #include "conv/conv_kernel.h"
 #include "conv/conv_planes.h"
 #include "base/scratch.h"
+#include "pooling/largest.h"
 
 namespace fw::windows {
 
@@ -70,7 +71,10 @@ template <class T> struct PixelProduct {
     int64_t tile_rows = channel_rows;
     std::vector<int64_t> even;     // the offsets in a packed panel
     bool by_line = false;          // too few rows for tiles
+    bool squares = false;          // results are the largest of 2 x 2 pixels each; only where `pools`
 
+    // Whether the largest of squares can be found before they are written, in vectors of channels.
+    bool pools() const { return has_channel_tiles && packed_a && rows % channel_cols<T> == 0 && grid.count[0] == 1; }
     void choose();
     void run(const T* from, T* to, int64_t images) const;
 
@@ -96,6 +100,10 @@ template <class T> struct PixelProduct {
     void run_lines(const T* from, T* to, int64_t images) const;
     void run_channels(const T* from, T* to, int64_t images) const;
     void channel_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t pixel) const;
+    void square_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t square) const;
+    ChannelTile<T> channels_from(int64_t row) const;
+    void channel_sums(ChannelTile<T>& tile, const T* const* b, int64_t count, T* sums) const;
+    void give_lines(const T* sums, int64_t count, T* to) const;
     void one_panel(const T* from, T* to, int64_t group, int64_t first, int64_t last, int64_t row,
                    int64_t row_end, int64_t images, bool alone) const;
 };
@@ -118,7 +126,7 @@ template <class T> void PixelProduct<T>::choose() {
     const bool vectors_of_channels = has_channel_tiles && packed_a && rows % channel_cols<T> == 0 && grid.joined();
     const double by_channels = vectors_of_channels ? dense * (1 + 8 / double(k)) : 1e9;
     const double least = std::min({by_lines, by_planes, by_pairs, by_packing, by_channels});
-    panels = by_channels == least ? Panels::channels
+    panels = squares || by_channels == least ? Panels::channels
              : by_lines == least  ? Panels::lines
              : by_planes == least ? Panels::flat
              : by_pairs == least  ? Panels::pairs
@@ -365,12 +373,51 @@ template <class T> void PixelProduct<T>::run_lines(const T* from, T* to, int64_t
     });
 }
 
-constexpr int64_t block_pixels = 24;  // whole tiles of pixels, and whole vectors of them
+constexpr int64_t block_pixels = 24;   // whole tiles of pixels, and whole vectors of them
+constexpr int64_t block_squares = 24;  // whole vectors of squares, each of four pixels
 
-// Some pixels of an image, from `pixel` on; their sums lie channel by channel for each before they become lines.
+template <class T> ChannelTile<T> PixelProduct<T>::channels_from(int64_t row) const {
+    ChannelTile<T> tile;
+    tile.a = a + row * k;
+    tile.k = k, tile.offset = offset.data();
+    tile.end = epilogue.more() ? &epilogue : nullptr, tile.end_row = row;
+    tile.start = epilogue.bias ? epilogue.bias + row : nullptr;
+    return tile;
+}
+
+// The sums of up to block_pixels pixels, for each of them channel by channel.
+template <class T>
+void PixelProduct<T>::channel_sums(ChannelTile<T>& tile, const T* const* b, int64_t count, T* sums) const {
+    for (int64_t j = 0; j < count; j += channel_pixels) {
+        tile.b = b + j, tile.c = sums + j * channel_cols<T>;
+        channel_tiles<T>.at[std::min<int64_t>(channel_pixels, count - j) - 1](tile);
+    }
+}
+
+// Those sums become lines of `count` numbers, one for each channel.
+template <class T> void PixelProduct<T>::give_lines(const T* sums, int64_t count, T* to) const {
+    constexpr int64_t n = lanes<T>, cols = channel_cols<T>;
+    for (int64_t j = 0; j < count; j += n) {
+        const int64_t wide = std::min(n, count - j);
+        for (int64_t part = 0; part < cols; part += n) {
+            Vec<T> v[lanes<T>];
+#pragma GCC unroll 8
+            for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
+            transpose<T>(v);
+            T* target = to + part * to_row + j;
+            if (wide == n) {
+#pragma GCC unroll 8
+                for (int q = 0; q < n; ++q) store(target + q * to_row, v[q]);
+            } else {
+                for (int q = 0; q < n; ++q) store_first(target + q * to_row, v[q], wide);
+            }
+        }
+    }
+}
+
+// Some pixels of an image, from `pixel` on.
 template <class T>
 void PixelProduct<T>::channel_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t pixel) const {
-    constexpr int64_t n = lanes<T>, cols = channel_cols<T>;
     const int64_t length = grid.length(), count = std::min(block_pixels, grid.pixels() - pixel);
     const T* b[block_pixels];
     int64_t line = pixel / length, within = pixel - line * length;
@@ -379,51 +426,62 @@ void PixelProduct<T>::channel_block(const T* from, T* to, int64_t group, int64_t
         b[j] = source + within;
         if (++within == length && j + 1 < count) within = 0, source = from + grid.line_from(++line);
     }
-    T sums[block_pixels * cols];
-    ChannelTile<T> tile;
-    tile.k = k, tile.offset = offset.data();
-    tile.end = epilogue.more() ? &epilogue : nullptr;
+    T sums[block_pixels * channel_cols<T>];
+    for (int64_t i = row; i < row_end; i += channel_cols<T>) {
+        ChannelTile<T> tile = channels_from(group * rows + i);
+        channel_sums(tile, b, count, sums);
+        give_lines(sums, count, to + i * to_row + pixel);
+    }
+}
+
+// The largest of some squares, from `square` on.
+template <class T>
+void PixelProduct<T>::square_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t square) const {
+    constexpr int64_t n = lanes<T>, cols = channel_cols<T>, each = block_pixels / 4;
+    const int64_t wide = grid.count[2] / 2, below = grid.from[1], count = std::min(block_squares, to_row - square);
+    const T* b[4 * block_squares];
+    int64_t line = square / wide, within = square - line * wide;
+    for (int64_t j = 0; j < count; ++j) {
+        const T* corner = from + 2 * (line * below + within);
+        b[4 * j] = corner, b[4 * j + 1] = corner + 1;
+        b[4 * j + 2] = corner + below, b[4 * j + 3] = corner + below + 1;
+        if (++within == wide) within = 0, ++line;
+    }
+    T sums[block_pixels * cols], largest[block_squares * cols];
     for (int64_t i = row; i < row_end; i += cols) {
-        tile.a = a + (group * rows + i) * k;
-        tile.end_row = group * rows + i;
-        tile.start = epilogue.bias ? epilogue.bias + tile.end_row : nullptr;
-        for (int64_t j = 0; j < count; j += channel_pixels) {
-            tile.b = b + j, tile.c = sums + j * cols;
-            channel_tiles<T>.at[std::min<int64_t>(channel_pixels, count - j) - 1](tile);
-        }
-        for (int64_t j = 0; j < count; j += n) {
-            const int64_t wide = std::min(n, count - j);
-            for (int64_t part = 0; part < cols; part += n) {
-                Vec<T> v[lanes<T>];
-#pragma GCC unroll 8
-                for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
-                transpose<T>(v);
-                T* target = to + (i + part) * to_row + pixel + j;
-                if (wide == n) {
-#pragma GCC unroll 8
-                    for (int q = 0; q < n; ++q) store(target + q * to_row, v[q]);
-                } else {
-                    for (int q = 0; q < n; ++q) store_first(target + q * to_row, v[q], wide);
+        ChannelTile<T> tile = channels_from(group * rows + i);
+        for (int64_t j = 0; j < count; j += each) {
+            const int64_t now = std::min(each, count - j);
+            channel_sums(tile, b + 4 * j, 4 * now, sums);
+            for (int64_t q = 0; q < now; ++q) {
+                for (int64_t part = 0; part < cols; part += n) {
+                    const T* v = sums + 4 * q * cols + part;
+                    store(largest + (j + q) * cols + part,
+                          largest_of<T>(load(v), load(v + cols), load(v + 2 * cols), load(v + 3 * cols)));
                 }
             }
         }
+        give_lines(largest, count, to + i * to_row + square);
     }
 }
 
 template <class T> void PixelProduct<T>::run_channels(const T* from, T* to, int64_t images) const {
-    const int64_t blocks = (grid.pixels() + block_pixels - 1) / block_pixels, tiles = rows / tile_rows;
+    const int64_t each = squares ? block_squares : block_pixels, tiles = rows / tile_rows;
+    const int64_t blocks = ((squares ? to_row : grid.pixels()) + each - 1) / each;
     // few blocks: the rows are shared out too
     const int64_t parts = std::clamp<int64_t>(2 * threads() / (blocks * images * groups), 1, tiles);
     const int64_t part_rows = (tiles + parts - 1) / parts * tile_rows;
-    const int64_t work = part_rows * k * (block_pixels / lanes<T>);
+    const int64_t work = part_rows * k * ((squares ? 4 * each : each) / lanes<T>);
     parallel(groups * images * blocks * parts, 1 + (1 << 14) / work, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
             const int64_t row = i % parts * part_rows, block = i / parts % blocks, rest = i / parts / blocks;
             const int64_t image = rest % images, group = rest / images;
-            if (row < rows)
-                channel_block(from + image * grid.from_image + group * group_from,
-                              to + image * grid.to_image + group * rows * to_row, group, row,
-                              std::min(rows, row + part_rows), block * block_pixels);
+            if (row >= rows) continue;
+            const T* source = from + image * grid.from_image + group * group_from;
+            T* target = to + image * grid.to_image + group * rows * to_row;
+            const int64_t row_end = std::min(rows, row + part_rows);
+            if (squares) square_block(source, target, group, row, row_end, block * each);
+            else channel_block(source, target, group, row, row_end, block * each);
         }
     });
 }

@@ -113,27 +113,38 @@ struct Planes {
         const PlaneAxis &x = axis[0], &y = axis[1], &z = axis[2];
         const size_t iz = block % z.phases.size(), iy = block / z.phases.size() % y.phases.size();
         const size_t ix = block / z.phases.size() / y.phases.size();
-        const int64_t low = z.low[iz], high = z.high[iz], first = z.step * low + z.phases[iz] - z.before;
-        const bool narrow = z.pitch >= lanes<T> && low <= lanes<T> && z.pitch - high <= lanes<T>;
+        const int64_t low = z.low[iz], first = z.step * low + z.phases[iz] - z.before;
+        const int64_t y_low = y.low[iy], y_high = y.high[iy], y_first = y.step * y_low + y.phases[iy] - y.before;
         for (int64_t i = 0; i < x.pitch; ++i) {
-            const int64_t in_x = x.step * i + x.phases[ix] - x.before;
-            const bool inside = i >= x.low[ix] && i < x.high[ix];
-            for (int64_t j = 0; j < y.pitch; ++j, to += z.pitch) {
-                const int64_t in_y = y.step * j + y.phases[iy] - y.before;
-                if (!inside || j < y.low[iy] || j >= y.high[iy]) {
-                    std::fill(to, to + z.pitch, T(0));
-                    continue;
-                }
-                if (narrow) {  // in whole vectors, over which the line goes
-                    store(to, Vec<T>{});
-                    store(to + z.pitch - lanes<T>, Vec<T>{});
-                } else {
-                    for (int64_t k = 0; k < low; ++k) to[k] = T(0);
-                    for (int64_t k = high; k < z.pitch; ++k) to[k] = T(0);
-                }
-                copy_line(to + low, from + (in_x * y.in + in_y) * z.in + first, high - low, z.step);
+            T* const end = to + y.pitch * z.pitch;
+            if (i >= x.low[ix] && i < x.high[ix]) {
+                const int64_t in_x = x.step * i + x.phases[ix] - x.before;
+                std::fill(to, to + y_low * z.pitch, T(0));
+                to = copy_lines(to + y_low * z.pitch, z.pitch, low, from + (in_x * y.in + y_first) * z.in + first,
+                                y.step * z.in, z.high[iz] - low, z.step, y_high - y_low);
             }
+            std::fill(to, end, T(0));
+            to = end;
         }
+    }
+
+    // Lines of n numbers, `step` apart, with zeros around them, `low` of which come before; returns where they end. (All as
+    // numbers of its own: what is written could be a member.)
+    template <class T>
+    static T* copy_lines(T* to, int64_t pitch, int64_t low, const T* from, int64_t from_line, int64_t n, int64_t step,
+                         int64_t lines) {
+        const bool narrow = pitch >= lanes<T> && low <= lanes<T> && pitch - low - n <= lanes<T>;
+        for (; lines > 0; --lines, to += pitch, from += from_line) {
+            if (narrow) {  // in whole vectors, over which the line goes
+                store(to, Vec<T>{});
+                store(to + pitch - lanes<T>, Vec<T>{});
+            } else {
+                for (int64_t k = 0; k < low; ++k) to[k] = T(0);
+                for (int64_t k = low + n; k < pitch; ++k) to[k] = T(0);
+            }
+            copy_line(to + low, from, n, step);
+        }
+        return to;
     }
 
     template <class T> static void copy_line(T* to, const T* from, int64_t n, int64_t step) {

@@ -76,17 +76,17 @@ template <class T, class F>
 void finish_with(const Finish<T>& f, T* c, int64_t c_row, int64_t row, int64_t rows, int64_t col,
                  int64_t cols) {
     constexpr int n = lanes<T>;
-    const T* bias = f.col_bias ? f.col_bias + col : nullptr;
+    const T *of_rows = f.row_bias, *bias = f.col_bias ? f.col_bias + col : nullptr;
+    const int64_t whole = cols / n * n, rest = cols - whole;
     for (int64_t i = 0; i < rows; ++i, c += c_row) {
-        Vec<T> shift = splat(f.row_bias ? f.row_bias[row + i] : T(0));
-        for (int64_t j = 0; j < cols; j += n) {
-            bool whole = cols - j >= n;
-            Vec<T> v = whole ? load(c + j) : load_first(c + j, cols - j);
-            if (f.row_bias) v += shift;
-            if (bias) v += whole ? load(bias + j) : load_first(bias + j, cols - j);
-            v = F{}(v);
-            whole ? store(c + j, v) : store_first(c + j, v, cols - j);
-        }
+        const Vec<T> shift = splat(of_rows ? of_rows[row + i] : T(0));
+        auto finished = [=](Vec<T> v, auto&& more) __attribute__((always_inline)) {
+            if (of_rows) v += shift;
+            return F{}(bias ? v + more() : v);
+        };
+        for (int64_t j = 0; j < whole; j += n) store(c + j, finished(load(c + j), [=] { return load(bias + j); }));
+        if (rest)
+            store_first(c + whole, finished(load_first(c + whole, rest), [=] { return load_first(bias + whole, rest); }), rest);
     }
 }
 

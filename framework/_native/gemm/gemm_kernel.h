@@ -111,6 +111,42 @@ template <class T> FW_INLINE void transpose(Vec<T> (&v)[lanes<T>]) {
     }
 }
 
+#if defined(FW_AVX2) && !defined(FW_AVX512)
+// In three steps of which each is one instruction: within halves of the vectors, then of the halves.
+template <> FW_INLINE void transpose<float>(Vec<float> (&v)[8]) {
+    Vec<float> w[8], u[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {
+        w[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 8, 1, 9, 4, 12, 5, 13);
+        w[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 2, 10, 3, 11, 6, 14, 7, 15);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+        const int from = i / 2 * 4 + i % 2, to = i / 2 * 4 + 2 * (i % 2);
+        u[to] = __builtin_shufflevector(w[from], w[from + 2], 0, 1, 8, 9, 4, 5, 12, 13);
+        u[to + 1] = __builtin_shufflevector(w[from], w[from + 2], 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+        v[i] = __builtin_shufflevector(u[i], u[i + 4], 0, 1, 2, 3, 8, 9, 10, 11);
+        v[i + 4] = __builtin_shufflevector(u[i], u[i + 4], 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
+template <> FW_INLINE void transpose<double>(Vec<double> (&v)[4]) {
+    Vec<double> w[4];
+#pragma GCC unroll 2
+    for (int i = 0; i < 4; i += 2) {
+        w[i] = __builtin_shufflevector(v[i], v[i + 1], 0, 4, 2, 6);
+        w[i + 1] = __builtin_shufflevector(v[i], v[i + 1], 1, 5, 3, 7);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; ++i) {
+        v[i] = __builtin_shufflevector(w[i], w[i + 2], 0, 1, 4, 5);
+        v[i + 2] = __builtin_shufflevector(w[i], w[i + 2], 2, 3, 6, 7);
+    }
+}
+#endif
+
 // to[p * width + i] = src[i * row + p * step] for i < rows and p < k, and 0 for rows <= i < width.
 // Writes whole vectors: up to one vector of rubbish after the panel, if width is no multiple of lanes.
 template <class T>

@@ -113,6 +113,9 @@ FW_INLINE void pack_square(T* to, int width, const T* src, int rows, int64_t row
     if (rows >= n && steps >= n) {
 #pragma GCC unroll 16
         for (int i = 0; i < n; ++i) v[i] = load(src + i * row);
+    } else if (steps >= n) {
+#pragma GCC unroll 16
+        for (int i = 0; i < n; ++i) v[i] = i < rows ? load(src + i * row) : Vec<T>{};
     } else {
 #pragma GCC unroll 16
         for (int i = 0; i < n; ++i)

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/vecmath_core.h"
 #include "pooling/pool2d.h"
 
 namespace fw::windows {
@@ -38,5 +39,17 @@ template <class T, bool Places> struct Best {
         if constexpr (Places) store_places<T>(where, place, n);
     }
 };
+
+// The same of four numbers in this order, without their places.
+template <class T> FW_INLINE Vec<T> largest_of(Vec<T> a, Vec<T> b, Vec<T> c, Vec<T> d) {
+    const Vec<T> sum = (a + b) + (c + d);  // nan where one of them is, or inf meets -inf
+    if (math::any(sum != sum)) {
+        Best<T, false> best{a, {}};
+        best.look(b, 1), best.look(c, 2), best.look(d, 3);
+        return best.value;
+    }
+    const Vec<T> up = math::greater(b, a), low = math::greater(d, c);  // the first where they are equal
+    return math::greater(low, up);
+}
 
 }  // namespace fw::windows

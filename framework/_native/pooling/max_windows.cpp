@@ -114,12 +114,19 @@ void max_squares(const PoolShape& s, const Source<T>& from, T* largest, P* where
             }
             const T *one = from.data + begin, *two = one + below;
             const Vec<T> a = load(one), b = load(one + wide), c = load(two), d = load(two + wide);
-            Best<T, Places> best{alternate<0, T>(a, b, each), {}}, under{alternate<0, T>(c, d, each), {}};
-            best.look(alternate<1, T>(a, b, each), 1);
-            under.look(alternate<1, T>(c, d, each), 1);
-            best.join(under, 2);
+            const Vec<T> ahead = alternate<0, T>(a, b, each), behind = alternate<1, T>(a, b, each);
+            const Vec<T> low_ahead = alternate<0, T>(c, d, each), low_behind = alternate<1, T>(c, d, each);
+            Best<T, Places> best{ahead, {}};
+            if constexpr (Places) {
+                Best<T, Places> under{low_ahead, {}};
+                best.look(behind, 1);
+                under.look(low_behind, 1);
+                best.join(under, 2);
+                best.place = in_order<T>(best.place, each);
+            } else {
+                best.value = largest_of<T>(ahead, behind, low_ahead, low_behind);
+            }
             best.value = in_order<T>(best.value, each);
-            if (Places) best.place = in_order<T>(best.place, each);
             // numbers behind a short line are those of the next lines, which come after
             const int64_t kept = (end - 1 - j) * length >= wide - n ? wide : n;
             best.give(largest ? largest + p : nullptr, Places ? where + p : nullptr, kept);

@@ -51,6 +51,7 @@ template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolu
     return [=] {
         if (!fixed) set();
         if (packs) conv->pack(c.w->at<T>(), ready->packed.data());
+        if (conv->pools()) return conv->run(c.x->at<T>(), w, ready->end, c.images->squares->at<T>());
         if (!c.images->wanted) return conv->run(c.x->at<T>(), w, ready->end, c.y->at<T>());
         conv->run_then(c.x->at<T>(), w, ready->end, c.y->at<T>(),
                        [&](const T* numbers, int64_t first, int64_t count) { c.images->next(numbers, first, count); });
@@ -59,7 +60,8 @@ template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolu
 
 template <class T> Bind convolution(Packed& packed, const Layer& c) {
     return [&packed, c]() -> Run {  // when there is memory for all that the sizes ask for
-        auto conv = std::make_shared<windows::Convolution<T>>(c.shape, c.images->wanted);
+        const windows::Calls calls{c.w->constant(), c.images->wanted, c.images->squares != nullptr};
+        auto conv = std::make_shared<windows::Convolution<T>>(c.shape, calls);
         return convolve<T>(c, conv, packed_kernels(packed, c, *conv));
     };
 }
@@ -172,6 +174,14 @@ windows::PoolShape windows_of(Call& c, const Tensor& x, Sizes& out) {
     return shape;
 }
 
+// Windows of 2 x 2 side by side, of images in two dimensions.
+bool in_squares(const windows::PoolShape& s) {
+    auto pair = [](const windows::PoolAxis& a) {
+        return a.kernel == 2 && a.stride == 2 && a.dilation == 1 && a.padding == 0 && a.out == a.in / 2;
+    };
+    return s.axis[0].in == 1 && s.axis[0].out == 1 && pair(s.axis[1]) && pair(s.axis[2]);
+}
+
 }  // namespace
 
 void max_pool(Call& c) {
@@ -182,6 +192,7 @@ void max_pool(Call& c) {
     const bool channels = x.ndim == int(c.number(0)) + 2;
     const std::shared_ptr<ByImages> before = channels ? c.images_of(0) : nullptr;
     const Tensor& y = c.make(0, x.type, int(out.size()), out.data());
+    if (before && in_squares(shape)) before->squares = &y;
     auto largest = [shape, &x, &y](const void* numbers, int64_t first, int64_t planes) {
         windows::PoolShape part = shape;
         part.planes = planes;

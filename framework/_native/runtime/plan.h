@@ -39,6 +39,7 @@ struct ByImages {
     const Tensor* made = nullptr;
     int step = -1;
     bool wanted = false;
+    const Tensor* squares = nullptr;  // where the largest of 2 x 2 neighbours go, if nothing else is wanted
     std::function<void(const void*, int64_t, int64_t)> next;  // known when steps are bound
 };
 
