@@ -1,8 +1,9 @@
 """Random numbers: generators that can be seeded, saved and restored exactly.
 
 A generator is NumPy's Philox: numbers are a function of a key (the seed) and a counter, so its state
-is a few words and independent streams of one seed cost nothing. Numbers for a CUDA tensor are drawn on
-the host by that device's generator and moved: the same seed gives the same numbers on every device.
+is a few words and independent streams of one seed cost nothing. Uniform and normal numbers for a CUDA
+tensor are drawn by a kernel there from the state of that device's generator, others on the host and
+moved: the same seed gives the same numbers on every device.
 
 Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
