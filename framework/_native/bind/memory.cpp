@@ -27,9 +27,8 @@
 namespace fw {
 namespace {
 
-constexpr size_t LARGE = 256 << 10;     // below this NumPy's own allocator is quick
+constexpr size_t LARGE = 64 << 10;      // below this the system keeps what is freed, and is quick
 constexpr size_t HUGE_PAGE = 2 << 20;
-constexpr size_t CACHE_LINE = 64;
 constexpr size_t PAGE = 4096;           // where large buffers begin
 
 struct Counters {
@@ -46,7 +45,7 @@ PyObject* capsule = nullptr;
 // Sizes are rounded up, so that arrays of about one size share buffers: an eighth is lost at most.
 size_t rounded(size_t size) {
     if (size > SIZE_MAX / 4) return size;  // which nobody has; rounding would overflow
-    size_t unit = CACHE_LINE << 10;
+    size_t unit = PAGE;
     while (unit * 16 <= size) unit *= 2;
     return (size + unit - 1) / unit * unit;
 }
