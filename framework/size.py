@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from . import _native
 from .config import names
 
 
@@ -50,6 +51,9 @@ class Size(tuple):
     def __reduce__(self) -> tuple:
         return Size, (tuple(self),)
 
+
+if hasattr(_native.module, "set_up_size"):  # ``__getitem__`` and ``__add__`` in C++: shapes are cut often
+    _native.module.set_up_size(Size)
 
 # Shapes that were asked for, by themselves: a program asks for few of them, many times, and to find a Size
 # takes 156 ns where to make one takes 258 (and 98 to hand out NumPy's own tuple).

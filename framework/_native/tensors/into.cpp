@@ -55,7 +55,7 @@ void bump(PyObject* x, PyObject* name) {
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
     const Held a = memory_of(x);
-    if (!a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings)) return nb::object();
+    if (!a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings) || !PyUnicode_Check(args[4])) return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs), count = PyDict_GET_SIZE(settings);
     if (n + count > MOST) return nb::object();
     const char kind = PyArray_DESCR(a)->kind;
@@ -142,7 +142,8 @@ template <class T> bool all_equal(PyArrayObject* a, PyArrayObject* b) {
 // Whether two tensors of one dtype have the same shape and elements: (x, other)
 nb::object equal(PyObject* const* args) {
     const Held a = array_of(args[0]), b = array_of(args[1]);
-    if (!a || !b || !PyArray_ISBEHAVED_RO(a.a) || !PyArray_ISBEHAVED_RO(b.a) || PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
+    if (!a || !b || !PyArray_ISBEHAVED_RO(a.a) || !PyArray_ISBEHAVED_RO(b.a)) return nb::object();
+    if (PyArray_DESCR(a) != PyArray_DESCR(b) || asked(quiet, word_run).is_none()) return nb::object();
     if (!PyArray_SAMESHAPE(a, b)) return nb::borrow(Py_False);
     if (!PyArray_IS_C_CONTIGUOUS(a) || !PyArray_IS_C_CONTIGUOUS(b) || PyArray_SIZE(a) >= LARGE) return nb::object();
     bool same;

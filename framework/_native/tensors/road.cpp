@@ -10,7 +10,7 @@ namespace {
 
 constexpr int MOST = 24;  // inputs and settings of a call
 PyTypeObject* record_type;
-PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined, *plain_node,
+PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed;
 PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph;
 Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from;
@@ -74,11 +74,19 @@ nb::object recovered(PyObject* op, nb::object inputs, nb::object arrays, nb::obj
 }
 
 // Hang a node for the call on its result, if the thread records.
-void note(PyObject* op, nb::object inputs, nb::object arrays, nb::object settings, nb::object& result) {
+void note(PyObject* op, PyObject* const* given, PyObject* const* theirs, Py_ssize_t n, nb::object settings,
+          nb::object& result) {
     const nb::object mode = asked(modes, word_enabled);
     if (mode.ptr() == Py_False) return;
+    if (mode.ptr() == Py_True) {
+        nb::object node = node_of(op, given, theirs, n, result.ptr(), settings.ptr());
+        if (node.is_valid()) {
+            Py_SETREF(slot(result.ptr(), at_node), node.release().ptr());
+            return;
+        }
+    }
     PyObject* only[] = {result.ptr()};
-    nb::object results = tuple_of(only, 1);
+    nb::object results = tuple_of(only, 1), inputs = tuple_of(given, n), arrays = tuple_of(theirs, n);
     PyObject* args[] = {op, inputs.ptr(), arrays.ptr(), results.ptr(), settings.ptr()};
     if (mode.ptr() == Py_True) {
         nb::object node = taken(PyObject_VectorcallMethod(word_node, args, 5, nullptr));
@@ -161,7 +169,7 @@ nb::object run(Call& c) {
     const char kind = PyArray_DESCR(reinterpret_cast<PyArrayObject*>(out.ptr()))->kind;
     nb::object result = outside_graph(std::move(out));
     if (c.recorded && (kind == 'f' || kind == 'c' || kind == 'V') && slot(c.op, at_has_vjp) == Py_True)
-        note(c.op, c.given_inputs(), c.given_arrays(), c.settings(), result);
+        note(c.op, c.inputs, c.arrays + 1, c.n, c.settings(), result);
     if (!bare && slot(c.op, at_view) != Py_False)
         call(link_view, {c.inputs[0], result.ptr(), c.op, c.settings().ptr()});
     return result;
@@ -257,9 +265,9 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
             const bool two = arrays[1] != inputs[1];
             nb::object first = asked(inputs[0], word_in_graph), second = two ? asked(inputs[1], word_in_graph) : nb::none();
             nb::object edges = taken(PyTuple_Pack(2, first.ptr(), second.ptr()));
-            Py_SETREF(slot(result.ptr(), at_node), call(plain_node, {op, edges.ptr()}).release().ptr());
+            Py_SETREF(slot(result.ptr(), at_node), make_plain_node(op, edges.ptr()).release().ptr());
         } else {
-            note(op, tuple_of(inputs, operands), tuple_of(arrays, operands), taken(PyDict_New()), result);
+            note(op, inputs, arrays, operands, taken(PyDict_New()), result);
         }
         return result.release().ptr();
     });
@@ -273,7 +281,7 @@ void set_up(nb::object op, nb::dict with) {
     auto of = [&](const char* name) { return nb::object(with[name]).release().ptr(); };
     plain_run = of("run"), after = of("after"), finish_many = of("finish_many"), as_array = of("as_array");
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
-    plain_node = of("PlainNode"), resumed = of("resumed");
+    resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode"));
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
     at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");

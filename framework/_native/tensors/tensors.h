@@ -6,6 +6,7 @@
 namespace fw::tensors {
 
 extern PyTypeObject *tensor_type, *parameter_type;  // none until `set_up_tensors`
+extern PyTypeObject *node_type, *plain_type;        // `Node` and `PlainNode`
 extern PyObject *quiet, *modes, *word_run, *word_settle, *word_enabled;
 extern Py_ssize_t at_array, at_node, at_counter, at_more;
 
@@ -49,6 +50,15 @@ template <class F> inline PyObject* guarded(F&& body) {
     }
     return nullptr;
 }
+// The version counter of a tensor, shared with its views.
+nb::object counter_of(PyObject* x);
+// Nodes of the classes in `node.py`.
+nb::object make_node(PyObject* op, PyObject* edges, PyObject* kept, PyObject* versions, PyObject* settings,
+                     PyObject* shapes);
+nb::object make_plain_node(PyObject* op, PyObject* edges);
+// The node of a record's call with one result; null where Python is to make it.
+nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* result,
+                   PyObject* settings);
 // Where a slot of a class lies.
 Py_ssize_t place_of(PyTypeObject* type, const char* name);
 PyObject* word(const char* text);  // interned, for good

@@ -11,7 +11,7 @@
 namespace fw::tensors {
 namespace {
 
-PyObject *more_class, *node_class, *find_living, *whole;
+PyObject *more_class, *find_living, *whole;
 PyObject *word_base, *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
     *word_size, *word_key, *word_offset, *word_dim, *word_step;
 constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
@@ -105,18 +105,6 @@ nb::object sizes_of(PyObject* given, npy_intp* to, int& n) {
     return sizes;
 }
 
-// The shape that an array had, for the rule; the base knows its views, weakly.
-nb::object counter_of(PyObject* x) {
-    PyObject*& counter = slot(x, at_counter);
-    if (!counter || counter == Py_None) {
-        nb::object made = taken(PyList_New(2));
-        PyList_SET_ITEM(made.ptr(), 0, PyLong_FromLong(0));
-        PyList_SET_ITEM(made.ptr(), 1, nb::none().release().ptr());
-        Py_XSETREF(counter, made.release().ptr());
-    }
-    return nb::borrow(counter);
-}
-
 nb::object more_of(PyObject* x) {
     PyObject*& more = slot(x, at_more);
     if (!more || more == Py_None) Py_XSETREF(more, taken(PyObject_CallNoArgs(more_class)).release().ptr());
@@ -171,12 +159,18 @@ nb::object view(const Source& s, const Seen& seen, PyObject* op, nb::object sett
         nb::object kept = nb::none(), edges = taken(PyTuple_Pack(1, slot(s.x, at_node)));
         if (asked(op, word_keeps_nothing).ptr() != Py_True)
             kept = settings_of({{word_x_shape, numbers_of(PyArray_DIMS(s.a), s.ndim())}});
-        PyObject* args[] = {op, edges.ptr(), kept.ptr(), Py_None, settings.ptr(), Py_None};
-        node = taken(PyObject_Vectorcall(node_class, args, 6, nullptr));
+        node = make_node(op, edges.ptr(), kept.ptr(), Py_None, settings.ptr(), Py_None);
     }
     nb::object result = bare_tensor(std::move(array), std::move(node));
     link(s, result.ptr(), op, settings.ptr());
     return result;
+}
+
+npy_intp number(PyObject* given) {
+    if (!PyLong_CheckExact(given)) decline();
+    const Py_ssize_t n = PyLong_AsSsize_t(given);
+    if (n == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
+    return n;
 }
 
 // Another shape, of memory without gaps. One size may be -1.
@@ -268,13 +262,6 @@ nb::object transpose(const Source& s, PyObject* const* args) {
     npy_intp order[NPY_MAXDIMS];
     for (int d = 0; d < s.ndim(); ++d) order[d] = d == a ? b : d == b ? a : d;
     return ordered(s, order, numbers_of(order, s.ndim()), args[3]);
-}
-
-npy_intp number(PyObject* given) {
-    if (!PyLong_CheckExact(given)) decline();
-    const Py_ssize_t n = PyLong_AsSsize_t(given);
-    if (n == -1 && PyErr_Occurred()) PyErr_Clear(), decline();
-    return n;
 }
 
 // All dimensions in reverse order, of so many at most.
@@ -487,7 +474,8 @@ void set_up(nb::object more, nb::object node, nb::object living) {
         {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"}};
     for (auto [place, text] : words) *place = word(text);
     whole = taken(PySlice_New(nullptr, nullptr, nullptr)).release().ptr();
-    more_class = more.release().ptr(), node_class = node.release().ptr(), find_living = living.release().ptr();
+    node_type = reinterpret_cast<PyTypeObject*>(node.release().ptr());
+    more_class = more.release().ptr(), find_living = living.release().ptr();
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ from ... import _native, dtypes
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda, device_code, meta
 from ...errors import DTypeError, FrameworkError, LayoutError, add_note, kind_of
-from ...node import Node
+from ...node import Node, next_seq
 from ...quiet import readable
 from ...sparse_door import sparse
 from ...tensor import Tensor, wrap
@@ -342,6 +342,8 @@ class Elementwise(Op):
 
 if hasattr(_native.module, "set_up_elementwise"):  # ``run`` in C++, which calls this one for what is unusual
     _native.module.set_up_elementwise(Elementwise)
+if hasattr(_native.module, "set_up_nodes"):  # and nodes
+    _native.module.set_up_nodes(next_seq, Op, Elementwise)
 
 
 def _summed(grads: Any, shapes: tuple) -> list:
