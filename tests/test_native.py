@@ -17,7 +17,7 @@ import framework as fw
 from framework import _native
 from framework.ops.language.elementwise import Elementwise
 from framework.ops.language.expression import ExpressionRule, array_function
-from framework.ops.language.program import NoProgram, compile_program, native_kernel
+from framework.ops.language.program import _WHOLE, NoProgram, compile_program, native_kernel
 from framework.ops.language.words import OPERATORS, WORDS
 from framework.ops.record.op import OPS
 
@@ -55,7 +55,12 @@ def threads():
     ("minimum(maximum(x, y), 2)", "x y", "x, y -> limit result = x, y, 2"),
     ("x * y - z", "x y z", "x, y, z -> mul r0 = x, y; sub result = r0, z"),
     ("sigmoid(x) * sigmoid(x)", "x", "x -> sigmoid r0 = x; mul result = r0, r0"),
-    ("where(x > 0, x, -0.0)", "x", "x -> gt r0 = x, 0; where result = r0, x, -0"),
+    ("where(x > 0, x, -0.0)", "x", "x -> where_positive result = x, x, -0"),
+    ("where(x >= 0, x, -0.0)", "x", "x -> ge r0 = x, 0; where result = r0, x, -0"),
+    ("where(x > 0, x, y * x)", "x y", "x, y -> leaky result = x, y"),
+    ("where(x > 0, y, y * x)", "x y", "x, y -> mul r0 = y, x; where_positive result = x, y, r0"),
+    ("x * (minimum(maximum(x + 3, 0), 6) / 6)", "x", "x -> hardswish result = x"),
+    ("y * (minimum(maximum(x + 3, 0), 6) / 6)", "x y", "x, y -> hard_gate r0 = x; mul result = y, r0"),
     ("x", "x", "x -> copy result = x"),
     ("(x > 0) * x", "x", "x -> gt r0 = x, 0; where r0 = r0, 1, 0; mul result = r0, x"),
     ("square(x + 1)", "x", "x -> add r0 = x, 1; mul result = r0, r0"),
@@ -493,14 +498,15 @@ def test_the_module_can_be_chosen():
 
 def test_the_words_are_those_of_the_engine_and_of_the_records():
     """One table of the language: what it says of the engine is so, and nothing in either is out of use."""
-    made_by_the_compiler = {"copy", "mul_add", "sub_mul", "mul_mul", "limit",
+    made_by_the_compiler = {"copy", "mul_add", "sub_mul", "mul_mul", "limit", *_WHOLE,
                             "bit_and", "bit_or", "bit_xor", "bit_not"}
     rows = [w for w in (*WORDS.values(), *OPERATORS.values()) if isinstance(w.program, str)]
     assert {w.program for w in rows} | made_by_the_compiler == set(_native.module.instructions())
     spellings = {}  # a function of the engine is one function of CUDA, too
     for w in rows:
         assert spellings.setdefault(w.program, w[3:]) == w[3:]
-    assert {w.program for w in rows if w.cuda is None and w.cuda_whole is None} == {"softplus_rest"}
+    not_on_gpus = {w.program for w in rows if w.cuda is None and w.cuda_whole is None}
+    assert not_on_gpus == {"softplus_rest", "nextafter"}
 
 
 def test_every_word_of_the_records_is_in_the_table():

@@ -103,6 +103,13 @@ FW_TERNARY(mul_add, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) + unwrapped<T>(
 FW_TERNARY(sub_mul, wrapped<T>(unwrapped<T>(z) - unwrapped<T>(x) * unwrapped<T>(y)))
 FW_TERNARY(mul_mul, wrapped<T>(unwrapped<T>(x) * unwrapped<T>(y) * unwrapped<T>(z)))
 FW_TERNARY(limit, (minimum<T>(maximum<T>(x, y), z)))
+FW_TERNARY(sub_limit, wrapped<T>(unwrapped<T>(x) - unwrapped<T>(minimum<T>(maximum<T>(x, y), z))))
+FW_TERNARY(lerp, wrapped<T>(unwrapped<T>(z) * (unwrapped<T>(y) - unwrapped<T>(x)) + unwrapped<T>(x)))
+FW_TERNARY(where_positive, x > Vec<T>{} ? y : z)
+FW_TERNARY(where_nan, x != x ? y : z)
+FW_TERNARY(shrink, (magnitude<T>(x) <= y ? Vec<T>{} : z))
+FW_TERNARY(outside, as_numbers<T>((x <= y) | (x >= z)))
+FW_BINARY(leaky, x > Vec<T>{} ? x : wrapped<T>(unwrapped<T>(y) * unwrapped<T>(x)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
 FW_BINARY(minimum, (minimum<T>(x, y)))
@@ -123,6 +130,22 @@ template <class T> FW_INLINE Vec<T> masked(Vec<T> x, Vec<T> r) {
 FW_BINARY(gate, (masked<T>(x, x * y)))
 FW_BINARY(over, (masked<T>(x, x / y)))
 FW_UNARY(sqrt, sqrt(x))
+template <class T> FW_INLINE Vec<T> hard_gate(Vec<T> x) {
+    return minimum<T>(maximum<T>(x + splat<T>(3), Vec<T>{}), splat<T>(6)) / splat<T>(6);
+}
+FW_UNARY(hard_gate, (hard_gate<T>(x)))
+FW_UNARY(hardswish, (x * hard_gate<T>(x)))
+FW_UNARY(hardswish_slope, (x <= splat<T>(-3) ? Vec<T>{} : x < splat<T>(3) ? x / splat<T>(3) + splat<T>(0.5) : splat<T>(1)))
+template <class T> FW_INLINE Vec<T> smooth(Vec<T> d, Vec<T> beta) {
+    const Vec<T> half = splat<T>(0.5);
+    return abs<T>(d) < beta ? d * d * (half / beta) : abs<T>(d) - half * beta;
+}
+template <class T> FW_INLINE Vec<T> huber(Vec<T> d, Vec<T> delta) {
+    const Vec<T> half = splat<T>(0.5);
+    return abs<T>(d) <= delta ? d * d * half : delta * (abs<T>(d) - half * delta);
+}
+FW_TERNARY(smooth, (smooth<T>(x - y, z)))
+FW_TERNARY(huber, (huber<T>(x - y, z)))
 FW_UNARY(isfinite, as_numbers<T>(finite<T>(x)))
 FW_UNARY(isnan, as_numbers<T>(x != x))
 FW_UNARY(isinf, as_numbers<T>((x == x) & ~finite<T>(x)))
@@ -137,6 +160,22 @@ FW_LONG(sin) FW_LONG(cos) FW_LONG(tan) FW_LONG(asin) FW_LONG(acos) FW_LONG(atan)
 FW_LONG(asinh) FW_LONG(acosh) FW_LONG(atanh) FW_LONG(floor) FW_LONG(ceil) FW_LONG(trunc) FW_LONG(rint)
 FW_LONG(rsqrt) FW_LONG2(pow) FW_LONG2(atan2) FW_LONG2(hypot) FW_LONG2(fmod) FW_LONG2(remainder)
 FW_LONG2(copysign)
+
+template <class T> void i_frac(T* d, const T* a, const T*, const T*, int64_t n) {
+    each_long(d, a, n, [](Vec<T> x) -> Vec<T> { return x - math::trunc(x); });
+}
+
+// Numbers of one sign lie in the order of their bits.
+template <class T> FW_INLINE Vec<T> next_after(Vec<T> x, Vec<T> y) {
+    using Bits = Vec<Int<T>>;
+    const Bits b = bits<Bits>(x), away = bits<Bits>((x < y) == (x > Vec<T>{}));  // -1 where it grows
+    const Vec<T> least = bits<Vec<T>>(Bits{} + 1), next = bits<Vec<T>>(b - (away | 1));
+    const Vec<T> moved = x == Vec<T>{} ? math::copysign(least, y) : next;
+    return (x != x) | (y != y) ? x + y : x == y ? y : moved;
+}
+template <class T> void i_nextafter(T* d, const T* a, const T* b, const T*, int64_t n) {
+    each(d, a, b, n, [](Vec<T> x, Vec<T> y) -> Vec<T> { return next_after<T>(x, y); });
+}
 
 #undef FW_UNARY
 #undef FW_BINARY
@@ -155,7 +194,8 @@ template <class T> struct Entry {
 #define FW_FOR_ALL                                                                                                    \
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I(add, 1), I(sub, 1), I(mul, 1), I(maximum, 1), I(minimum, 1),        \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
-        I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2)
+        I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I(limit, 2), I(sub_limit, 3), I(lerp, 3), I(where_positive, 2),  \
+        I(where_nan, 2), I(shrink, 3), I(outside, 3), I(leaky, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},
@@ -167,7 +207,8 @@ template <class T> struct Instructions<T, false> {
         I(sign, 1), I(exp, 10), I(exp2, 10), I(expm1, 16), I(log, 12), I(log2, 12), I(log10, 12), I(log1p, 16),
         I(softplus_rest, 16), I(tanh, 16), I(sigmoid, 14), I(erf, 12), I(erfc, 16), I(ndtr, 16), I(gelu_slope, 16),
         I(silu_slope, 16), I(sin, 16), I(cos, 16), I(tan, 25), I(asin, 16), I(acos, 16), I(atan, 16), I(sinh, 20),
-        I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1),
+        I(cosh, 20), I(asinh, 25), I(acosh, 25), I(atanh, 25), I(floor, 1), I(ceil, 1), I(trunc, 1), I(rint, 1), I(frac, 2),
+        I(hard_gate, 7), I(hardswish, 8), I(hardswish_slope, 8), I(smooth, 10), I(huber, 7), I(nextafter, 6),
         I(rsqrt, 6), I(pow, 50), I(atan2, 25), I(hypot, 12), I(fmod, 50), I(remainder, 50), I(copysign, 1)};
 };
 #undef FW_FOR_ALL

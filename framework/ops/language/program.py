@@ -55,6 +55,24 @@ class Program(NamedTuple):
         return f"{', '.join(self.arguments)} -> {steps}"
 
 
+# {instruction: (its operands, the expression that it computes, the settings among them)}, parts before wholes
+_WHOLE: dict[str, tuple[str, str, str]] = {
+    "sub_limit": ("x y z", "x - minimum(maximum(x, y), z)", ""),
+    "lerp": ("x y z", "x + z * (y - x)", ""),
+    "leaky": ("x y", "where(x > 0, x, y * x)", ""),
+    "where_positive": ("x y z", "where(x > 0, y, z)", ""),
+    "where_nan": ("x y z", "where(x != x, y, z)", ""),
+    "shrink": ("x y z", "where(abs(x) <= y, 0.0, z)", ""),
+    "outside": ("x y z", "(x <= y) | (x >= z)", ""),
+    "frac": ("x", "x - trunc(x)", ""),
+    "hard_gate": ("x", "minimum(maximum(x + 3, 0), 6) / 6", ""),
+    "hardswish": ("x", "x * (minimum(maximum(x + 3, 0), 6) / 6)", ""),
+    "hardswish_slope": ("x", "where(x <= -3, 0.0, where(x < 3, x / 3 + 0.5, 1.0))", ""),
+    "smooth": ("x y z", "where(abs(x - y) < z, square(x - y) * (0.5 / z), abs(x - y) - 0.5 * z)", "z"),
+    "huber": ("x y z", "where(abs(x - y) <= z, square(x - y) * 0.5, z * (abs(x - y) - 0.5 * z))", "z"),
+}
+
+
 class NoProgram(Exception):
     """The expression uses what the engine has no instruction for."""
 
@@ -148,7 +166,7 @@ class _Compiler:
         keys, inner = list(self.values), key
         for name in ("log1p", "exp", "neg", "abs"):
             if inner[0] != name:
-                return self.paired(key, keys)
+                return self.whole(self.paired(key, keys), keys)
             inner = keys[inner[1]]
         return "softplus_rest", self.values[inner]
 
@@ -161,6 +179,21 @@ class _Compiler:
             if before == wanted and not self.settled.issuperset(operands):
                 return both, *operands, places[1 - at]
         return key
+
+    def whole(self, key: tuple, keys: list[tuple]) -> tuple:
+        """The one instruction for an expression of ``_WHOLE``."""
+        for name, operands, tree in _trees().get(key[0], ()):
+            found: dict[str, int] = {}
+            if _matches(tree, key, keys, found):
+                return name, *[found[operand] for operand in operands]
+        return key
+
+    def tree(self, place: int) -> Any:
+        """A value as a pattern: the name of an argument, or a key with patterns in it."""
+        name, *places = list(self.values)[place]
+        if name == "argument":
+            return places[0]
+        return (name, *places) if name == "constant" else (name, *map(self.tree, places))
 
     def number(self, place: int) -> int:
         """A truth value that is used as a number is 1 or 0."""
@@ -218,6 +251,37 @@ def compile_program(text: str, arguments: tuple[str, ...], settings: tuple[str, 
     """The program of a scalar expression; settings: the arguments that are numbers. Raises NoProgram."""
     compiler = _Compiler(arguments, settings)
     return compiler.finish(compiler.visit(ast.parse(text.strip(), mode="eval").body))
+
+
+_made_trees: dict[str, list[tuple[str, list[str], tuple]]] | None = None
+
+
+def _trees() -> dict[str, list[tuple[str, list[str], tuple]]]:
+    """The expressions of ``_WHOLE`` that the engine knows, by their last step: name, operands, tree."""
+    global _made_trees
+    if _made_trees is None:
+        _made_trees = {}
+        for name, (operands, text, settings) in _WHOLE.items():
+            if name in _instructions():
+                compiler = _Compiler(tuple(operands.split()), tuple(settings.split()))
+                tree = compiler.tree(compiler.visit(ast.parse(text, mode="eval").body))
+                _made_trees.setdefault(tree[0], []).append((name, operands.split(), tree))
+    return _made_trees
+
+
+def _matches(tree: tuple, key: tuple, keys: list[tuple], found: dict[str, int]) -> bool:
+    """Whether a value has this form; ``found``: which values stand for the operands."""
+    if tree[0] != key[0] or len(tree) != len(key):
+        return False
+    if tree[0] == "constant":
+        return tree == key
+    for part, place in zip(tree[1:], key[1:]):
+        if isinstance(part, str):
+            if found.setdefault(part, place) != place:
+                return False
+        elif not _matches(part, keys[place], keys, found):
+            return False
+    return True
 
 
 _known: set[str] = set()

@@ -197,7 +197,7 @@ WORDS: dict[str, Word] = {
     "gcd": Word("gcd"),
     "lcm": Word("lcm"),
     "left_shift": Word("left_shift", None, "left_shift"),
-    "nextafter": Word("nextafter"),
+    "nextafter": Word("nextafter", "nextafter"),
     "right_shift": Word("right_shift", None, "right_shift"),
     "signbit": Word("signbit", None, "x: (x < 0) | (1 / x < 0)"),
     "rsqrt": Word(None, "rsqrt", "x: 1 / sqrt(x)", "rsqrt"),  # the engine's own, for its programs
