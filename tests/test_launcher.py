@@ -77,7 +77,8 @@ def test_a_failure_ends_the_job_and_its_cause_stands_last(tmp_path, kind, code, 
     out, err = p.communicate(timeout=60)
     assert p.returncode == code and time.monotonic() - start < 30
     assert last in err.splitlines()[-1], err
-    late = kind in ("kill", "exit0") and "rank 0 killed by SIGTERM" in err  # on a busy machine: before it noticed
+    # on a busy machine rank 0 is stopped before it noticed
+    late = kind in ("kill", "exit0") and "rank 0 killed by SIGTERM" in err
     assert said in err or late, err
     assert not out
 
