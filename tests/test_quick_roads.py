@@ -278,3 +278,38 @@ def test_arguments_of_any_kind_are_declined_or_refused() -> None:
         for _ in range(150):
             out = into.native_into(name)(*[any_argument() for _ in range(count)], "name")
             assert out is NotImplemented or isinstance(out, fw.Tensor)
+
+
+def test_keys_of_many_positions_are_read_quickly_and_as_the_others() -> None:
+    """A key of tensors of one shape has its own way; lists of the same positions have not."""
+    x = fw.arange(24.0).view(2, 3, 4)
+    rows, columns = fw.tensor([[0, 1], [-1, 0]]), fw.tensor([[2, 0], [-3, 1]])
+    for key in ((rows, columns), (rows, columns, rows), (rows[0], columns[0]), (rows[:0], columns[:0])):
+        listed = tuple(k.tolist() if k.numel() else np.zeros(k.shape, int) for k in key)
+        want = x.numpy()[tuple(k.numpy() for k in key)]
+        assert np.array_equal(x[key].numpy(), want) and np.array_equal(x[listed].numpy(), want)
+        by_tensors, by_lists = x.clone(), x.clone()
+        by_tensors[key], by_lists[listed] = -1.0, -1.0
+        changed = len(set(want.reshape(-1).tolist()))
+        assert fw.equal(by_tensors, by_lists) and int((by_tensors == -1).sum()) == changed
+    y = x.clone()
+    for wrong in ((rows, columns + 1), (rows[0], columns[0], fw.tensor([0, 4]))):
+        with pytest.raises(IndexError, match="out of range for dimension"):
+            y[wrong] = 0.0
+    with pytest.raises(IndexError, match="4 indices"):
+        x[rows, rows, rows, rows]
+    assert fw.equal(y, x)
+
+
+def test_cat_of_like_tensors_and_of_others() -> None:
+    a, b = fw.ones(2, 3), fw.zeros(1, 3)
+    assert fw.cat((a, b)).shape == (3, 3) and fw.cat([a, b], -2).shape == (3, 3)
+    assert fw.cat([fw.ones(0), a]).shape == (2, 3) and fw.cat([fw.ones(0)]).shape == (0,)
+    assert fw.cat([a, b.double()]).dtype is fw.float64 and fw.cat(iter([a, b])).shape == (3, 3)
+    misfit = fw.errors.ShapeError
+    for wrong, error in (([a, fw.ones(2, 2)], misfit), ([fw.ones(())] * 2, misfit), ([a, fw.ones(2)], misfit),
+                         ([a, 3], TypeError), ([], ValueError)):
+        with pytest.raises(error, match="cat"):
+            fw.cat(wrong)
+    with pytest.raises(IndexError, match="cat"):
+        fw.cat([a, b], 2)

@@ -42,7 +42,7 @@ def _preserved_kernel(xp: Any, x: Any) -> Any:
     axes = axes_of(x)
     turned = x.transpose(axes)
     copy = copied(turned) if xp is np else xp.array(turned, order="C")
-    return copy.transpose(tuple(np.argsort(axes)))
+    return copy.transpose([axes.index(d) for d in range(len(axes))])
 
 
 # a copy with its dimensions in the same order in memory

@@ -10,7 +10,7 @@ from ..convert.cast import from_array
 from ..record.args import tensor_arg
 from ..record.public import public
 from .embedding import embedding
-from .index import index_add
+from .index import one_index, unindex
 from .scatter_reduce import index_reduce
 
 
@@ -50,13 +50,15 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     if padding_idx is not None:
         kept = flat != padding_idx % weight.shape[0]
         rows, bags = rows[kept], bags[kept]
-    zeros: Any = weight.new_zeros((count, weight.shape[1]))  # type: ignore[attr-defined]
     if mode == "max":
+        zeros: Any = weight.new_zeros((count, weight.shape[1]))  # type: ignore[attr-defined]
         return index_reduce(zeros, 0, bags, rows, "amax", include_self=False)
-    total: Any = index_add(zeros, 0, bags, rows)
+    at = one_index(bags)
+    total: Any = unindex.run(rows, at, dims=(0,), shape=(count, weight.shape[1]))
     if mode == "sum":
         return total
-    sizes: Any = index_add(zeros[:, 0], 0, bags, bags.new_ones(bags.shape, dtype=weight.dtype))
+    ones = bags.new_ones(bags.shape, dtype=weight.dtype)
+    sizes: Any = unindex.run(ones, at, dims=(0,), shape=(count,))
     return total / sizes.clamp(min=1.0).unsqueeze(1)
 
 
@@ -70,12 +72,13 @@ def _bags(x: Any, offsets: Any, last: bool, op: str) -> tuple[Any, int]:
     if x.ndim != 1 or offsets is None or tensor_arg(offsets, op, "offsets").ndim != 1:
         raise ShapeError(f"{op}: input must be (B, n), or (N) with offsets (B), got shape {list(x.shape)}")
     starts = offsets.cpu().numpy()
-    if not starts.size or starts[0] != 0 or (np.diff(starts) < 0).any() or starts[-1] > x.shape[0]:
+    if not starts.size or starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > x.shape[0]:
         raise ValueError(f"{op}: offsets must start with 0, not fall, and end within the input of "
                          f"{x.shape[0]}, got {starts.tolist()}")
     count = len(starts) - bool(last)
-    ends = [*starts[1:count], starts[-1] if last else x.shape[0]] if count else []
-    kept = np.repeat(np.arange(count), np.diff([0, *ends]))
+    ends = np.full(count, starts[-1] if last else x.shape[0])
+    ends[:-1] = starts[1:count]
+    kept = np.arange(count).repeat(ends - starts[:count])
     if len(kept) < x.shape[0]:
         raise ValueError(f"{op}: the last offset is {starts[-1]}, but input has {x.shape[0]} elements")
     return from_array(kept, x), count

@@ -129,7 +129,26 @@ def _explain(y: Tensor, choice: Choice) -> None:
 # -- reading a key -------------------------------------------------------------------------------
 
 
+def _all_positions(key: tuple, x: Tensor) -> Choice | None:
+    """The choice of a key that is tensors of positions, of one shape; None for other keys."""
+    if not 1 < len(key) <= x.ndim or type(x._array) is not np.ndarray or quiet.run is None:
+        return None
+    shape = None
+    for k in key:
+        if not isinstance(k, Tensor) or type(k._array) is not np.ndarray or k._array.dtype != np.int64:
+            return None
+        if shape != k._array.shape and shape is not None or not k._array.ndim:
+            return None
+        shape = k._array.shape
+    places = np.empty((len(key), *shape), np.int64)  # type: ignore[misc]
+    for i, k in enumerate(key):
+        places[i] = k._array
+    return Choice(None, places=wrap(places), dims=tuple(range(len(key))))
+
+
 def _read(x: Tensor, key: Any) -> Choice:
+    if type(key) is tuple and (choice := _all_positions(key, x)) is not None:
+        return choice
     if type(key) is list and any(k is None or k is Ellipsis or type(k) is slice for k in key):
         key = tuple(key)  # as NumPy once had it, and PyTorch still has
     items = [_item(k, x) for k in (key if isinstance(key, tuple) else (key,))]

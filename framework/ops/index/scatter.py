@@ -79,16 +79,17 @@ def _check(x: Any, dim: int, index: Any, op: str, name: str = "index") -> tuple[
     """``dim`` and the checked index, which must fit ``x`` in all other dimensions."""
     at = one_dim(dim, tensor_arg(x, op).ndim, op)
     tensor_arg(index, op, name)
-    if index.numel() == 0 and index.ndim != x.ndim:
+    shape, own = index.shape, x.shape
+    if 0 in shape and len(shape) != len(own):
         return at, index
-    if max(index.ndim, 1) != max(x.ndim, 1):
+    if max(len(shape), 1) != max(len(own), 1):
         raise ShapeError(f"{op}: {name} must have as many dimensions as the tensor, got shapes "
-                         f"{list(index.shape)} and {list(x.shape)}")
-    for i, (a, b) in enumerate(zip(index.shape, x.shape)):
-        if i != at and a > b:
-            raise ShapeError(f"{op}: {name} of shape {list(index.shape)} is larger at dimension {i} than "
-                             f"the tensor of shape {list(x.shape)}")
-    return at, positions(index, x.shape[at] if x.ndim else 1, op, at, name)
+                         f"{list(shape)} and {list(own)}")
+    for i, (a, b) in enumerate(zip(shape, own)):
+        if a > b and i != at:
+            raise ShapeError(f"{op}: {name} of shape {list(shape)} is larger at dimension {i} than "
+                             f"the tensor of shape {list(own)}")
+    return at, positions(index, own[at] if own else 1, op, at, name)
 
 
 def _at_least_1d(x: Any) -> Any:
@@ -152,10 +153,12 @@ def _sources(x: Tensor, src: Any, index: Tensor, op: str) -> Any:
         return scalar_arg(x, src, op)
     if src.dtype is not x.dtype:
         raise DTypeError(f"{op}: src must be {x.dtype} like the tensor, got {src.dtype}; convert it")
+    if src.shape == index.shape:
+        return _at_least_1d(src)
     if max(src.ndim, 1) != max(index.ndim, 1) or any(a > b for a, b in zip(index.shape, src.shape)):
         raise ShapeError(f"{op}: src of shape {list(src.shape)} is smaller than index of shape "
                          f"{list(index.shape)}")
-    if src.shape != index.shape and src.ndim:
+    if src.ndim:
         src = slice_op.run(src, key=tuple(slice(s) for s in index.shape or (1,)))
     return _at_least_1d(src)
 

@@ -187,7 +187,8 @@ def angle(input: Tensor) -> Tensor:
 
 
 def _join_kernel(xp: Any, real: Any, imag: Any) -> Any:
-    out = xp.empty(np.broadcast_shapes(real.shape, imag.shape), xp.result_type(real.dtype, xp.complex64))
+    shape = real.shape if real.shape == imag.shape else np.broadcast_shapes(real.shape, imag.shape)
+    out = xp.empty(shape, xp.result_type(real.dtype, xp.complex64))
     out.real[...], out.imag[...] = real, imag
     return out
 

@@ -92,7 +92,11 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
     chance = np.asarray(p if isinstance(p, (int, float)) else move(p, CPU))
-    if chance.size and not (chance.min() >= 0 and chance.max() <= 1):
+    if isinstance(p, (int, float)):
+        sound = 0 <= p <= 1
+    else:
+        sound = not chance.size or bool(chance.min() >= 0 and chance.max() <= 1)
+    if not sound:
         bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
         raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
     kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
@@ -148,9 +152,13 @@ multinomial_op = Op("multinomial", "x", kernel=_picks)
 
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
-    if weights.size and not (weights.min() >= 0 and weights.max() < np.inf):
-        raise ValueError(f"multinomial: weights must be finite and not negative, found {weights.min()}")
-    if replacement and weights.size and weights.max(axis=1).min() > 0:
+    if not weights.size:
+        return
+    least, most = weights.min(), weights.max()
+    if not (least >= 0 and most < np.inf):
+        raise ValueError(f"multinomial: weights must be finite and not negative, found {least}")
+    if replacement and (most if len(weights) == 1 else weights.max(axis=1).min()) > 0 \
+            or least > 0 and k <= weights.shape[1]:
         return
     positive = (weights > 0).sum(axis=1)
     if positive.size and positive.min() == 0:
@@ -162,11 +170,11 @@ def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
 
 def _with_replacement(weights: np.ndarray, k: int, device: Device,
                       generator: Generator | None) -> np.ndarray:
-    heights = np.cumsum(weights / weights.max(axis=1, keepdims=True), axis=1)
+    heights = (weights / weights.max(axis=1, keepdims=True)).cumsum(axis=1)
     heights /= heights[:, -1:]
     draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True)
     if len(heights) == 1:
-        return np.searchsorted(heights[0], draw[0], side="right")[None]
+        return heights[0].searchsorted(draw[0], side="right")[None]
     rows = [np.searchsorted(h, u, side="right") for h, u in zip(heights, draw)]
     return np.stack(rows) if rows else np.zeros((0, k), np.int64)
 

@@ -17,6 +17,8 @@ _expanded = view_maker("expanded")
 
 def broadcast_shape(shapes: Any, op: str) -> tuple[int, ...]:
     """The common shape under NumPy's broadcasting, or a ShapeError that names the axis."""
+    if len(shapes) == 2 and shapes[0] == shapes[1]:
+        return tuple(shapes[0])
     ndim = max((len(s) for s in shapes), default=0)
     result = [1] * ndim
     for shape in shapes:

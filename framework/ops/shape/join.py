@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...backends import array_module
 from ...dtypes import promote_types
 from ...errors import LayoutError, ShapeError, kind_of
@@ -98,6 +100,20 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
     return [x if x.dtype is dtype else cast.run(x, dtype=dtype) for x in found]
 
 
+def _alike(tensors: Any) -> Any:
+    """A list or tuple of tensors of one dtype whose numbers of dimensions agree; None for anything else."""
+    first = None
+    for x in tensors if type(tensors) in (list, tuple) else ():
+        a = x._array if isinstance(x, Tensor) else None
+        if type(a) is not np.ndarray or a.shape == (0,):
+            return None
+        if first is None:
+            first = a
+        elif a.dtype is not first.dtype or a.ndim != first.ndim:
+            return None
+    return tensors if first is not None and first.ndim else None
+
+
 @public(alias="concat concatenate", op=cat_op, deferred=True)
 def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     """The tensors one after another along ``dim``; all other dimensions must agree.
@@ -109,6 +125,8 @@ def cat(tensors: Any, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     tensor([[1., 1.],
             [0., 0.]])
     """
+    if out is None and (found := _alike(tensors)) is not None:
+        return cat_op.run(*found, dim=one_dim(dim, found[0]._array.ndim, "cat"))
     xs = _list_of(tensors, "cat")
     try:
         shapes: list = [x._array.shape for x in xs]

@@ -27,7 +27,8 @@ def batch_slice(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
 
 def _slice_infer(x: Meta, *, key: tuple) -> Meta:
     _check_key(x.shape, key)
-    return Meta(np.broadcast_to(np.int8(0), x.shape)[key].shape, x.dtype)
+    ghost = np.ndarray(x.shape, np.int8, b"\0", strides=(0,) * len(x.shape))  # broadcast_to takes 5 us
+    return Meta(ghost[key].shape, x.dtype)
 
 
 def _check_key(shape: tuple[int, ...], key: tuple) -> None:
