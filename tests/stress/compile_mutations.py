@@ -4,8 +4,8 @@ Each mutation (``compile_mutations.txt``) is a line of the package taken out or 
 with which the tests of compiled functions have to fail; where a line says why nothing can be seen of it,
 it is counted and not tried, but with ``--all``. ``--native BUILD`` breaks the lines of the native sources,
 too: BUILD is a folder in which CMake and Ninja have built the module, whose commands compile the one file
-again; nothing in it is changed. Prints what survives; exits 1 if anything does, or if the tests fail without
-a mutation.
+again; nothing in it is changed. Prints what survives; exits 1 if anything does, if a line cannot be compiled,
+or if the tests fail without a mutation.
 """
 
 import argparse
@@ -43,12 +43,12 @@ def copied_package(folder: Path) -> Path:
     return folder
 
 
-def passes(folder: Path, native: str | None = None) -> bool:
+def passes(folder: Path, tests: list[str], native: str | None = None) -> bool:
     """Whether the tests pass with the package that lies there."""
     env = {**os.environ, "PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
     if native is not None:
         env["FRAMEWORK_NATIVE_PATH"] = native
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
         return subprocess.run(command, cwd=folder, env=env, capture_output=True, timeout=600).returncode == 0
     except subprocess.TimeoutExpired:
@@ -89,6 +89,8 @@ def main() -> int:
     parser.add_argument("words", nargs="*", help="mutations whose file or line has one of these")
     parser.add_argument("--native", type=Path, help="the folder of a build")
     parser.add_argument("--only-native", action="store_true", help="no others than those")
+    parser.add_argument("--tests", nargs="+", default=TESTS, help="others than those of compiled functions")
+    parser.add_argument("--skip", type=int, default=0, help="how many of the mutations were tried before")
     parser.add_argument("--all", action="store_true", help="also those of which nothing is to be seen")
     given = parser.parse_args()
     rows = [(name, old, new, why) for name, old, new, why in mutations()
@@ -99,11 +101,11 @@ def main() -> int:
         if why and not given.all:
             print(f"unseen   {name}: {old.splitlines()[0][:90]!r}: {why}")
     unseen = 0 if given.all else sum(bool(why) for *_, why in rows)
-    rows = [row for row in rows if given.all or not row[3]]
-    survivors = []
+    rows = [row for row in rows if given.all or not row[3]][given.skip:]
+    survivors, broken = [], 0
     with tempfile.TemporaryDirectory() as place:
         folder = copied_package(Path(place))
-        if not passes(folder):
+        if not passes(folder, given.tests, given.native and str(given.native)):
             print("the tests fail without a mutation")
             return 1
         for name, old, new, _ in rows:
@@ -112,19 +114,27 @@ def main() -> int:
             text = path.read_text()
             changed = mutated(text, old, new, name)
             if name.startswith("_native/"):
-                alive = passes(folder, compiled(given.native, folder, name.removeprefix("_native/"), changed))
+                try:
+                    module = compiled(given.native, folder, name.removeprefix("_native/"), changed)
+                except subprocess.CalledProcessError as error:
+                    broken += 1
+                    print(f"NOT TRIED {name}: {old.splitlines()[0][:90]!r} does not compile: "
+                          f"{error.stderr.decode()[:300]}", flush=True)
+                    continue
+                alive = passes(folder, given.tests, module)
             else:
                 path.write_text(changed)
-                alive = passes(folder)
+                alive = passes(folder, given.tests)
                 path.write_text(text)
             if alive:
                 survivors.append((name, old))
             print(f"{'SURVIVES' if alive else 'killed  '} {name}: {old.splitlines()[0][:90]!r} "
                   f"({time.perf_counter() - start:.0f} s)", flush=True)
-    print(f"{len(rows) - len(survivors)} of {len(rows)} killed, nothing to be seen of {unseen}")
+    print(f"{len(rows) - len(survivors) - broken} of {len(rows)} killed, {broken} do not compile, nothing to "
+          f"be seen of {unseen}")
     for name, old in survivors:
         print(f"  survives: {name}: {old!r}")
-    return bool(survivors)
+    return bool(survivors or broken)
 
 
 if __name__ == "__main__":
