@@ -22,7 +22,7 @@ from framework import dtypes
 from framework.autograd.mode import state
 from framework.jit import backward as plans
 from framework.jit import compiled as compiled_module
-from framework.jit import deferral, gradients, trial
+from framework.jit import deferral, gradients, pairs, segments, trial
 from framework.jit import plans as plans_module
 from framework.ops.record import arming
 
@@ -682,3 +682,51 @@ def test_calls_go_the_way_that_takes_the_least_time(monkeypatch, slow, chosen):
     assert step._plans.direct is (chosen != "put off")
     assert (step._plans.now is step._plans.plain) is (chosen == "plain")
     assert f"{n + 1} calls" in step.explain() and not fw.compiler.is_compiling()
+
+
+@pytest.mark.parametrize("layout", ["rows", "channels", "one image", "wide", "line", "volume"])
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64])
+def test_maxima_and_their_places_in_one_pass(monkeypatch, layout, dtype):
+    def looked(steps, plain=segments.paired):
+        kept = plain(steps)
+        joined[:] = [len(kept) < len(steps)]
+        return kept
+    monkeypatch.setattr(segments, "paired", looked)
+    joined = [False]
+
+    def step(x):
+        w.grad = None
+        y = (pool(x * w) * 3).sum()
+        y.backward()
+        return y
+    shape, windows = {"rows": ((2, 3, 9, 8), (2,)), "channels": ((2, 8, 9, 8), (3, 2, 1)),
+                      "one image": ((3, 7, 7), (3, 1, 1)), "wide": ((1, 2, 20, 20), (17, 2)),
+                      "line": ((2, 3, 11), (2, 2, 1)), "volume": ((2, 2, 5, 6, 4), (2, 2))}[layout]
+    pool = {"line": nn.MaxPool1d, "volume": nn.MaxPool3d}.get(layout, nn.MaxPool2d)(*windows)
+    w = fw.ones(shape[-1], dtype=dtype, requires_grad=True)
+    compiled = fw.compile(step)
+    for n in range(6):
+        x = fw.randint(-2, 3, shape).to(dtype)
+        x = x * -0.0 if n == 4 else x
+        if n == 5:
+            x.view(-1)[::7] = fw.nan
+        if layout == "channels":
+            x = x.to(memory_format=fw.channels_last)
+        found = facts([compiled(x), w.grad])
+        assert facts([step(x), w.grad]) == found
+    if plans_module.possible():
+        assert joined == [layout not in ("channels", "line", "volume")]  # which are not put off
+
+
+def test_two_kernels_in_one_pass_are_those_two():
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    (second, both), = pairs._pairs().values()
+    rows = fw.randn(2, 8, 9, 8)._array
+    for x in (rows, rows.transpose(0, 2, 3, 1).copy().transpose(0, 3, 1, 2), rows.astype(np.float16),
+              rows[:, :, ::2]):
+        windows = {"kernel": (3, 3), "stride": (2, 2), "padding": (1, 1), "dilation": (1, 1),
+                   "out": tuple((n + 2 - 3) // 2 + 1 for n in x.shape[2:])}
+        found = both(x, **windows)
+        for a, b in zip(found, (pairs.max_pool.cpu(x, **windows), pairs.max_position.cpu(x, **windows))):
+            assert a.dtype == b.dtype and a.strides == b.strides and a.tobytes() == b.tobytes()

@@ -17,6 +17,7 @@ from ..ops.language.program import Step as Instruction
 from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
 from .kernels import Array, Step, part
+from .pairs import paired
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
     Instruction("add", 2, (0, 1)),), False) if type(add).__name__ == "Kernel" else None, ("x", "y"))
@@ -123,6 +124,7 @@ class Segment:
         self.shapes = shapes
         steps = needed(steps, outputs)
         if fuse:
+            steps = paired(steps)
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         readers: dict[str, int] = {}
         for step in steps:

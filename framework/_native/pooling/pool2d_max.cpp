@@ -86,6 +86,26 @@ nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const
     return give(where);
 }
 
+// Both of them, of images in rows.
+nb::object max_with_position(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+                             const Sizes& dilation, const Sizes& out) {
+    const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
+    if (!w.fit || by_channels(x, w.shape, kernel)) return not_implemented();
+    InRows rows(x);
+    NewArray y = w.result(x.type()), where = w.result(w.shape.window() < 256 ? NPY_UINT8 : NPY_INT32);
+    {
+        Release release(x.size() * 4);
+        by_float(x, [&](auto t) {
+            using T = decltype(t);
+            by_places(where, [&](auto p) {
+                max_windows(w.shape, rows.a.data<T>(), y.data<T>(), where.data<decltype(p)>());
+            });
+        });
+    }
+    nb::object largest = give_images(y, channels_last(x));
+    return nb::make_tuple(largest, give(where));
+}
+
 // -- the way back ---------------------------------------------------------------------------------
 
 // The kernel's positions as steps from a window's first element.
@@ -317,6 +337,8 @@ FW_BIND(m) {
     m.def("max_pool", &max_pool, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"),
           nb::arg("dilation"), nb::arg("out"));
     m.def("max_position", &max_position, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
+          nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
+    m.def("max_with_position", &max_with_position, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
     m.def("max_spread", &max_spread, nb::arg("y"), nb::arg("where"), nb::arg("x_shape"), nb::arg("kernel"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("out"));
