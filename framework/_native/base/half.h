@@ -30,18 +30,23 @@ FW_INLINE Half narrow_half(float x) {
     return {uint16_t(sign | ((size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13))};
 }
 
+FW_INLINE Vec<float> load_wide(const Half* p) {
+#if defined(FW_AVX512)
+    return Vec<float>(_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
+#elif defined(FW_AVX2)
+    return Vec<float>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+#elif defined(FW_NEON)
+    return Vec<float>(vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&p->bits))));
+#else
+    float wide[lanes<float>];
+    for (int i = 0; i < lanes<float>; ++i) wide[i] = widen(p[i]);
+    return load(wide);
+#endif
+}
+
 inline void widen(float* to, const Half* from, int64_t n) {
     int64_t i = 0;
-#if defined(FW_AVX512)
-    for (; i + 16 <= n; i += 16)
-        _mm512_storeu_ps(to + i, _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i))));
-#elif defined(FW_AVX2)
-    for (; i + 8 <= n; i += 8)
-        _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
-#elif defined(FW_NEON)
-    for (; i + 4 <= n; i += 4)
-        vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from[i].bits))));
-#endif
+    for (; i + lanes<float> <= n; i += lanes<float>) store(to + i, load_wide(from + i));
     for (; i < n; ++i) to[i] = widen(from[i]);
 }
 

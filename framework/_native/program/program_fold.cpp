@@ -15,6 +15,7 @@ using namespace reduce;
 // Elements that `make(what, first, last, to)` makes, as `InMemory` are those of an array; places are those of an array in
 // the order of their numbers. A program's result: in the order in which it is computed.
 template <class Number> struct Computed {
+    static constexpr bool rows_only = false;
     using Make = void (*)(const void* what, int64_t first, int64_t last, Number* to);
     const void* what;
     Make make;
@@ -73,8 +74,30 @@ template <class T, class F> auto with_task(const Folding& folding, F&& f) -> dec
     return {};
 }
 
+// Halves that are widened where they are folded, which saves a way to the cache and back.
+template <class H> struct InHalves {
+    static constexpr bool stays = true, rows_only = true;
+    const H* data;
+    const InHalves& reader(int64_t) const { return *this; }
+    template <class T> FW_INLINE const H* at(int64_t place, int64_t) const { return data + place / int64_t(sizeof(T)); }
+};
+
 template <class H> void widen_some(const void* halves, int64_t first, int64_t last, float* to) {
     widen(to, static_cast<const H*>(halves) + first, last - first);
+}
+
+template <class H, class Task> void run_halves(const Plan& plan, const H* x, float* results, Task& task) {
+    using Source = InHalves<H>;
+    if constexpr (!Task::twice) {
+        const int64_t pieces = pieces_of(plan.outer, plan.count());
+        if (plan.rows && pieces > 1) {  // few results of many numbers
+            task.count = plan.count();
+            const int64_t blocks = plan.lines * ((plan.inner.size + BLOCK<float> - 1) / BLOCK<float>);
+            const FoldsOf<Task, Source> folds(task);
+            return rows_in_pieces<Folds<float, Source>>(plan, Source{x}, results, blocks, pieces, folds);
+        }
+    }
+    run_plan(plan, Computed<float>(x, widen_some<H>), results, task);
 }
 
 // Results in float32, rounded once.
@@ -89,7 +112,7 @@ template <class H> nb::object fold_as_float(const Array& x, const Folding& foldi
             Release release(x.size() * int64_t(sizeof(float)));
             const Borrowed room(out.size(), sizeof(float));
             float* results = static_cast<float*>(room.start);
-            run_plan(plan, Computed<float>(x.data<void>(), widen_some<H>), results, task);
+            run_halves(plan, x.data<H>(), results, task);
             narrow(out.data<H>(), results, out.size());
         }
         return give(out);

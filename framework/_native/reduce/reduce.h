@@ -104,7 +104,7 @@ inline int64_t pieces_of(int64_t results, int64_t elements) {
 // Elements that lie in memory. Other sources compute them: `reader(ahead)` is for one thread, which will want, in
 // order, all of the `ahead` bytes from the first one on (0 says nothing); what it reads does not stay.
 struct InMemory {
-    static constexpr bool stays = true;
+    static constexpr bool stays = true, rows_only = false;
     const char* data;
     const InMemory& reader(int64_t) const { return *this; }
     template <class T> FW_INLINE const T* at(int64_t place, int64_t) const {  // elements from this byte on

@@ -49,21 +49,35 @@ template <class F> FW_INLINE typename F::T joined_lanes(Vec<typename F::T> v) {
     return join_lanes<typename F::T>(v, [](V a, V b) { return F::join(a, b); });
 }
 
+// Elements may lie there in a shorter type, halves for sums of float32.
+template <class T, class P> FW_INLINE Vec<T> elements(const P* p) {
+    if constexpr (std::is_same<T, P>::value) return load(p);
+    else return load_wide(p);
+}
+template <class T, class P> FW_INLINE Vec<T> elements_part(const P* p, int64_t n, T rest) {
+    if constexpr (std::is_same<T, P>::value) {
+        return load_part(p, n, rest);
+    } else {
+        T some[lanes<T>];
+        widen(some, p, n);
+        return load_part(some, n, rest);
+    }
+}
+
 // What n < lanes elements contribute; the other lanes nothing.
-template <class F> FW_INLINE Vec<typename F::T> part(const typename F::T* p, int64_t n,
-                                                     Vec<typename F::T> shift) {
+template <class F, class P> FW_INLINE Vec<typename F::T> part(const P* p, int64_t n, Vec<typename F::T> shift) {
     using T = typename F::T;
-    if constexpr (F::plain) return load_part(p, n, F::neutral());
-    else return first_lanes<T>(F::map(load_part(p, n), shift), n, F::neutral());
+    if constexpr (F::plain) return elements_part<T>(p, n, F::neutral());
+    else return first_lanes<T>(F::map(elements_part<T>(p, n, T()), shift), n, F::neutral());
 }
 
 // The fold of a line of at most two vectors.
-template <class F> FW_INLINE W<F> fold_short(const typename F::T* p, int64_t n, typename F::T shift) {
+template <class F, class P> FW_INLINE W<F> fold_short(const P* p, int64_t n, typename F::T shift) {
     using T = typename F::T;
     Vec<T> c = splat(shift);
     if (n < lanes<T>) return joined_lanes<F>(part<F>(p, n, c));
-    Vec<T> v = F::map(load(p), c), rest = splat(F::neutral());
-    if (n == 2 * lanes<T>) rest = F::map(load(p + lanes<T>), c);
+    Vec<T> v = F::map(elements<T>(p), c), rest = splat(F::neutral());
+    if (n == 2 * lanes<T>) rest = F::map(elements<T>(p + lanes<T>), c);
     else if (n > lanes<T>) rest = part<F>(p + lanes<T>, n - lanes<T>, c);
     return joined_lanes<F>(F::join(v, rest));
 }
@@ -91,15 +105,15 @@ template <class F> class Row {
   public:
     explicit Row(T shift) : shift(splat<T>(shift)) {}
 
-    FW_INLINE void line(const T* p, int64_t n) {
+    template <class P> FW_INLINE void line(const P* p, int64_t n) {
         constexpr int64_t L = lanes<T>;
         while (n >= STEP<T>) {
             int64_t steps = std::min(left, n / STEP<T>);
             Vec<T> a = even, b = odd;
 #pragma GCC unroll 1
-            for (const T* end = p + steps * STEP<T>; p < end; p += STEP<T>) {
-                a = F::join(a, F::map(load(p), shift));
-                b = F::join(b, F::map(load(p + L), shift));
+            for (const P* end = p + steps * STEP<T>; p < end; p += STEP<T>) {
+                a = F::join(a, F::map(elements<T>(p), shift));
+                b = F::join(b, F::map(elements<T>(p + L), shift));
             }
             even = a, odd = b;
             n -= steps * STEP<T>;
@@ -107,7 +121,7 @@ template <class F> class Row {
             if (left == 0) put_aside();
         }
         if (n == 0) return;
-        if (n >= L) even = F::join(even, F::map(load(p), shift)), n -= L, p += L;
+        if (n >= L) even = F::join(even, F::map(elements<T>(p), shift)), n -= L, p += L;
         if (n > 0) odd = F::join(odd, part<F>(p, n, shift));
         if (--left == 0) put_aside();
     }

@@ -71,7 +71,8 @@ template <class Task, class Source> class FoldsOf final : public Folds<typename 
     }
     const T* columns(bool second, const Plan& plan, const Source& source, int64_t x, int64_t width, int64_t begin,
                      int64_t end, const T* shift) const override {
-        return choose(second, [&](auto f) {
+        if constexpr (Source::rows_only) return nullptr;
+        else return choose(second, [&](auto f) {
             return fold_columns<decltype(f)>(plan, source, x, width, begin, end, shift);
         });
     }

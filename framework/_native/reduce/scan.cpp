@@ -7,7 +7,7 @@
 namespace fw {
 namespace {
 
-template <class Number> struct Plain {
+template <class Number> struct PlainScan {
     using T = Number;
     struct State {
         Vec<T> v;
@@ -21,8 +21,8 @@ template <class Number> struct Plain {
     }
 };
 
-template <class T> struct RunningSum : Plain<T> {
-    using State = typename Plain<T>::State;
+template <class T> struct RunningSum : PlainScan<T> {
+    using State = typename PlainScan<T>::State;
     static constexpr bool sums = true;  // which run backwards, too
     static T fill() { return T(-0.0); }  // -0 + x = x, also for x = -0
     static FW_INLINE State neutral() { return {splat(fill())}; }
@@ -32,8 +32,8 @@ template <class T> struct RunningSum : Plain<T> {
     }
 };
 
-template <class T> struct RunningProduct : Plain<T> {
-    using State = typename Plain<T>::State;
+template <class T> struct RunningProduct : PlainScan<T> {
+    using State = typename PlainScan<T>::State;
     static T fill() { return T(1); }
     static FW_INLINE State neutral() { return {splat(fill())}; }
     static FW_INLINE State join(State a, State b) { return {a.v * b.v}; }
