@@ -7,9 +7,9 @@ namespace {
 using namespace attention;
 
 // The queries of one block: the softmax over the keys so far, and the values weighted by it.
-template <class T> class Block {
+template <class T> class ScoreBlock {
   public:
-    Block(const Problem<T>& a, const Coins& coins)
+    ScoreBlock(const Problem<T>& a, const Coins& coins)
         : a(a), coins(coins), wide(padded<T>(a.out_width)), room(size(a)), turned(room.take(a.width * QUERIES)),
           q(room.take(padded<T>(a.width) * FEW)), scores(room.take(BLOCK_SIZE)), added(room.take(BLOCK_SIZE)),
           drop(room.take(BLOCK_SIZE)), rows(room.take(BLOCK_SIZE)), keys(room.take(KEYS * padded<T>(a.width))),
@@ -127,7 +127,7 @@ template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* ls
     const int64_t work = std::min(QUERIES, a.queries) * a.keys * (a.width + a.out_width);
     const Coins coins(a.key, a.p);
     parallel(a.heads.count * blocks, std::max<int64_t>(1, GRAIN / work), [&](int64_t begin, int64_t end) {
-        Block<T> block(a, coins);
+        ScoreBlock<T> block(a, coins);
         int64_t known = -1;
         bool skips = false;  // closed weights are 0, but 0 times inf is nan
         for (int64_t i = begin; i < end; ++i) {

@@ -27,7 +27,7 @@ template <class T> struct Backward : Problem<T> {
 };
 
 // The axes that heads of different threads differ in, and those that one thread goes through.
-struct Split {
+struct KeySplit {
     std::vector<int64_t> groups{0}, members{0};  // head = group + member
 
     void take(int64_t size, int64_t step, bool together) {
@@ -44,9 +44,9 @@ template <class T> void clear(Matrix<T> m, int64_t rows, int64_t width) {
 }
 
 // One block of scores and what its derivative needs.
-template <class T> class Block {
+template <class T> class GradBlock {
   public:
-    Block(const Backward<T>& a, const Coins& coins)
+    GradBlock(const Backward<T>& a, const Coins& coins)
         : a(a), coins(coins), wide(padded<T>(a.width)), out_wide(padded<T>(a.out_width)), room(size(a)),
           qt(room.take(a.width * QUERIES)), gt(room.take(a.out_width * QUERIES)), q(room.take(QUERIES * wide)),
           g(room.take(QUERIES * out_wide)), weights(room.take(BLOCK_SIZE)), ds(room.take(BLOCK_SIZE)),
@@ -166,12 +166,12 @@ template <class T> bool all_finite(const Backward<T>& a, int64_t head) {
            finite<T>(a.k.at(head), a.keys, a.width) && finite<T>(a.v.at(head), a.keys, a.out_width);
 }
 
-template <class T> void all(const Backward<T>& a, const Split& split) {
+template <class T> void all(const Backward<T>& a, const KeySplit& split) {
     const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size());
     const Coins coins(a.key, a.p);
     const int64_t work = a.queries * ceil_div(a.keys, a.parts) * (a.width + a.out_width) * 2;
     parallel(groups * a.parts, std::max<int64_t>(1, GRAIN / work), [&](int64_t first, int64_t last) {
-        Block<T> block(a, coins);
+        GradBlock<T> block(a, coins);
         for (int64_t t = first; t < last; ++t) {
             const int64_t group = split.groups[size_t(t / a.parts)], part = t % a.parts;
             const int64_t begin = part * blocks / a.parts * KEYS;
@@ -205,8 +205,8 @@ template <class T> void add_parts(const Backward<T>& a) {
 }
 
 // Which heads one thread must go through: those that add to one gradient.
-template <class T> Split split_of(const Backward<T>& a, const std::vector<Array>& wanted) {
-    Split split;
+template <class T> KeySplit split_of(const Backward<T>& a, const std::vector<Array>& wanted) {
+    KeySplit split;
     int64_t step = a.heads.count;
     for (int d = 0; d < a.heads.ndim; ++d) {
         bool together = false;
@@ -248,7 +248,7 @@ template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], 
         *to[i] = {a.heads, view_of(results[i])};
         kept.push_back(results[i]);
     }
-    const Split split = split_of(a, kept);
+    const KeySplit split = split_of(a, kept);
     a.parts = parts_of(a, int64_t(split.groups.size()));
     a.shared_q = wanted[0] && shared(a.heads, given[0]);
     std::vector<nb::object> owners;

@@ -6,11 +6,11 @@ namespace fw {
 
 namespace {
 
-struct Pieces {
+struct KeptPieces {
     std::deque<ThreadScratch> all;
     size_t used = 0;
 };
-thread_local Pieces pieces;
+thread_local KeptPieces pieces;
 
 }  // namespace
 

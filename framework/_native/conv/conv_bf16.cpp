@@ -25,7 +25,7 @@ struct Copy {  // one axis of the padded copy
     int64_t phase() const { return (extent + stride - 1) / stride; }
 };
 
-struct Images {
+struct HalfImages {
     int64_t n, channels;
     Copy axis[conv_dims];  // the stride counts for the last one only
     Buffer<int32_t> memory;  // of pairs
@@ -33,7 +33,7 @@ struct Images {
     static int64_t row(const Copy* a) { return a[2].stride * a[2].phase(); }
     static int64_t plane(const Copy* a) { return a[0].extent * a[1].extent * row(a); }
 
-    Images(int64_t n, int64_t channels, const Copy (&a)[conv_dims])
+    HalfImages(int64_t n, int64_t channels, const Copy (&a)[conv_dims])
         : n(n), channels(channels), axis{a[0], a[1], a[2]}, memory(n * channels * plane(a) / 2 + 1) {}
 
     const Bf16* at(int64_t image) const {
@@ -87,11 +87,11 @@ struct Images {
 
 // Up to 32 windows side by side in a panel: parts of rows, whose numbers are loaded to their places by a mask.
 struct Runs {
-    struct Run {
+    struct OffsetRun {
         int64_t shift;  // of the pointer at which place 0 would lie
         __mmask32 mask;
     };
-    Run all[32] = {};
+    OffsetRun all[32] = {};
     int count = 0;
 
     void add(int64_t from, int64_t place, int64_t n) {
@@ -100,7 +100,7 @@ struct Runs {
     }
     // Calls f(load), where load(base) gives the numbers: with few runs, their masks stay in registers.
     template <class F> FW_INLINE void with(F&& f) const {
-        const Run a = all[0], b = all[1], c = all[2];
+        const OffsetRun a = all[0], b = all[1], c = all[2];
         auto one = [=](const Bf16* base) __attribute__((always_inline)) {
             return _mm512_maskz_loadu_epi16(a.mask, base + a.shift);
         };
@@ -123,7 +123,7 @@ struct Runs {
 };
 
 // The windows of an image in order; in the copy, one row of them begins `step` places after the other.
-struct Grid {
+struct WindowGrid {
     int64_t count[conv_dims], step[conv_dims];
 
     int64_t size() const { return count[0] * count[1] * count[2]; }
@@ -151,9 +151,9 @@ FW_INLINE void interleave(uint32_t* to, __m512i low, __m512i high) {
 }
 
 // to[o, window] = bias[o] + sum over k of weights[o, k] * image[offset[k] + window's place]
-struct Product {
-    const Images& images;
-    Grid grid;
+struct WindowProduct {
+    const HalfImages& images;
+    WindowGrid grid;
     std::vector<int64_t> offset;  // of each k, for the first group
     int64_t groups, out, group_from;  // rows of the result in a group; how far the groups' images lie apart
     const Bf16* weights;
@@ -210,29 +210,29 @@ int64_t row_of(int64_t k) {
     return even % 512 == 0 ? even + 32 : even;
 }
 
-Images images_of(const ConvShape& s) {
+HalfImages images_of(const ConvShape& s) {
     Copy a[conv_dims];
     for (int d = 0; d < conv_dims; ++d) {
         const ConvAxis& x = s.axis[d];
         a[d] = {x.in, x.padding, (x.out - 1) * x.stride + (x.kernel - 1) * x.dilation + 1, d == 2 ? x.stride : 1};
     }
-    return Images(s.n, s.channels, a);
+    return HalfImages(s.n, s.channels, a);
 }
 
-Grid grid_of(const ConvShape& s, const Images& images) {
-    const int64_t line = Images::row(images.axis);
+WindowGrid grid_of(const ConvShape& s, const HalfImages& images) {
+    const int64_t line = HalfImages::row(images.axis);
     return {{s.axis[0].out, s.axis[1].out, s.axis[2].out},
             {s.axis[0].stride * images.axis[1].extent * line, s.axis[1].stride * line, 1}};
 }
 
 // Where the numbers of a window lie, of all channels of a group and all taps.
-std::vector<int64_t> offsets(const ConvShape& s, const Images& images, int64_t channels) {
+std::vector<int64_t> offsets(const ConvShape& s, const HalfImages& images, int64_t channels) {
     std::vector<int64_t> found;
     for (int64_t c = 0; c < channels; ++c)
         for (int64_t t = 0; t < s.taps(); ++t) {
             int64_t at[conv_dims];
             s.tap(t, at);
-            found.push_back(c * Images::plane(images.axis) + images.offset(at));
+            found.push_back(c * HalfImages::plane(images.axis) + images.offset(at));
         }
     return found;
 }
@@ -273,7 +273,7 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
         }
         return give(y);
     }
-    Images images = images_of(s);
+    HalfImages images = images_of(s);
     const int64_t k = s.k(), row = row_of(k);
     Buffer<int32_t> weights(s.rows * row / 2);
     {
@@ -284,8 +284,8 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
             std::memcpy(to + o * row, bf16(w_rows.a) + o * k, size_t(k) * sizeof(Bf16));
             std::memset(to + o * row + k, 0, size_t(row - k) * sizeof(Bf16));
         }
-        Product{images, grid_of(s, images), offsets(s, images, s.group_channels()), groups, s.group_rows(),
-                s.group_channels() * Images::plane(images.axis), to, row, bias.p ? bf16(b_rows.a) : nullptr}
+        WindowProduct{images, grid_of(s, images), offsets(s, images, s.group_channels()), groups, s.group_rows(),
+                s.group_channels() * HalfImages::plane(images.axis), to, row, bias.p ? bf16(b_rows.a) : nullptr}
             .run(y.data<Bf16>());
     }
     return give(y);
@@ -315,7 +315,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         }
         return give(x);
     }
-    Images images(s.n, s.rows, a);
+    HalfImages images(s.n, s.rows, a);
     const int64_t taps = s.taps(), out = s.group_rows(), in = s.group_channels(), k = out * taps, row = row_of(k);
     Buffer<int32_t> weights(s.channels * row / 2);
     {
@@ -332,9 +332,9 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
                 std::memset(line, 0, size_t(row - k) * sizeof(Bf16));
             }
         });
-        const int64_t line = Images::row(a);
-        Grid grid{{s.axis[0].in, s.axis[1].in, s.axis[2].in}, {a[1].extent * line, line, 1}};
-        Product{images, grid, offsets(s, images, out), groups, in, out * Images::plane(a), to, row, nullptr}.run(
+        const int64_t line = HalfImages::row(a);
+        WindowGrid grid{{s.axis[0].in, s.axis[1].in, s.axis[2].in}, {a[1].extent * line, line, 1}};
+        WindowProduct{images, grid, offsets(s, images, out), groups, in, out * HalfImages::plane(a), to, row, nullptr}.run(
             x.data<Bf16>());
     }
     return give(x);
@@ -343,10 +343,10 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
 // -- gradient with respect to the weights ---------------------------------------------------------
 
 // sums[o, k] = sum over images and windows of y[o, window] * image[offset[k] + window's place]
-struct WeightGradient {
+struct HalfWeightGradient {
     const ConvShape& s;
-    const Images& images;
-    Grid grid;
+    const HalfImages& images;
+    WindowGrid grid;
     std::vector<int64_t> offset;
     const Bf16* y;    // rows of windows with even length
     int64_t length;   // of a row of windows, even
@@ -374,7 +374,7 @@ struct WeightGradient {
         for (int64_t image = part * each; image < std::min(s.n, (part + 1) * each); ++image)
             for (int64_t first = 0; first < size; first += most) {
                 const int64_t count = std::min(most, size - first);
-                const Bf16* from = images.at(image) + group * s.group_channels() * Images::plane(images.axis);
+                const Bf16* from = images.at(image) + group * s.group_channels() * HalfImages::plane(images.axis);
                 pack(words, from, column, n, first, count);
                 multiply(to, y + ((image * s.rows + group * out) * size + first), words, count / 2, size, n);
             }
@@ -439,7 +439,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         return not_implemented();
     InRows x_rows(x), y_rows(y);
     NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
-    Images images = images_of(s);
+    HalfImages images = images_of(s);
     const int64_t k = s.k(), columns = (k + width - 1) / width * width, panels = columns / width * groups;
     const int64_t parts = panels < 8 ? std::min<int64_t>(s.n, 8) : 1;
     const int64_t wide = s.axis[2].out, length = (wide + 1) / 2 * 2, lines = s.n * s.rows * s.pixels() / wide;
@@ -457,7 +457,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
             }
             gradient = to;
         }
-        WeightGradient g{s, images, grid_of(s, images), offsets(s, images, s.group_channels()), gradient, length,
+        HalfWeightGradient g{s, images, grid_of(s, images), offsets(s, images, s.group_channels()), gradient, length,
                          parts, sums.data, columns};
         g.run();
         g.give(w.data<Bf16>());

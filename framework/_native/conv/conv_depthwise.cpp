@@ -10,16 +10,16 @@ namespace {
 constexpr int most_kernel = 7;
 
 // A plane that is read: its sizes, and how far windows begin before it.
-struct Source {
+struct PlaneSource {
     int64_t high, wide, before_high, before_wide;
 };
 
 // What the vectors of a line of windows read: window l of a vector begins at Step * (first + l) - before.
-template <int K, int Step> struct Columns {
+template <int K, int Step> struct WindowColumns {
     Inside read[Step == 1 ? K : K + 1][Step];  // of number k of the windows; of pairs, both halves
     int64_t left;
 
-    Columns(const Source& s, int64_t first) : left(Step * first - s.before_wide) {
+    WindowColumns(const PlaneSource& s, int64_t first) : left(Step * first - s.before_wide) {
         for (int k = 0; k < (Step == 1 ? K : K + 1); ++k)
             for (int half = 0; half < Step; ++half) {
                 const int64_t at = left + k + half * n_lanes;
@@ -49,7 +49,7 @@ template <int K, int Step> struct Columns {
 
 // R lines of the result, from line `first` on: R + K - 1 lines are read once each, if Step is 1.
 template <int K, int Step, int R>
-FW_INLINE void some_lines(const Source& s, const Columns<K, Step>& at, const float* from, const V (&w)[K * K],
+FW_INLINE void some_lines(const PlaneSource& s, const WindowColumns<K, Step>& at, const float* from, const V (&w)[K * K],
                           V shift, int64_t first, V (&sum)[R]) {
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) sum[r] = shift;
@@ -70,14 +70,14 @@ FW_INLINE void some_lines(const Source& s, const Columns<K, Step>& at, const flo
 }
 
 template <int K, int Step>
-void plane(const Source& s, const float* from, const float* kernel, bool turned, const Epilogue<float>& end,
+void plane(const PlaneSource& s, const float* from, const float* kernel, bool turned, const Epilogue<float>& end,
            int64_t row, float* to, int64_t high, int64_t wide) {
     constexpr int R = K == 3 ? 4 : 2;
     V w[K * K];
     for (int t = 0; t < K * K; ++t) w[t] = splat(kernel[turned ? K * K - 1 - t : t]);
     const V shift = splat(end.start(row));
     for (int64_t column = 0; column < wide; column += n_lanes) {
-        const Columns<K, Step> at(s, column);
+        const WindowColumns<K, Step> at(s, column);
         const int64_t count = std::min<int64_t>(n_lanes, wide - column);
         int64_t line = 0;
         for (; line + R <= high; line += R) {
@@ -97,11 +97,11 @@ void plane(const Source& s, const float* from, const float* kernel, bool turned,
 // -- gradient of the input, two windows apart -----------------------------------------------------
 
 // The inputs 2 * q + r of a line, for a vector of q: what they read of a line of y begins at q + first.
-template <int K> struct Spread {
+template <int K> struct SpreadColumns {
     Inside read[(K + 1) / 2 + 1];
     int64_t low, left;
 
-    Spread(const Source& s, int64_t padding, int64_t column) {
+    SpreadColumns(const PlaneSource& s, int64_t padding, int64_t column) {
         low = -((K - 1 - padding) / 2 + 1);
         left = column + low;
         for (int i = 0; i < (K + 1) / 2 + 1; ++i) read[i].set(inside(-left - i), inside(s.wide - left - i));
@@ -110,10 +110,10 @@ template <int K> struct Spread {
 };
 
 template <int K>
-void spread_plane(const Source& s, const ConvShape& shape, const float* from, const float* kernel, float* to) {
+void spread_plane(const PlaneSource& s, const ConvShape& shape, const float* from, const float* kernel, float* to) {
     const ConvAxis &y = shape.axis[1], &x = shape.axis[2];
     for (int64_t column = 0; 2 * column < x.in; column += n_lanes) {
-        const Spread<K> at(s, x.padding, column);
+        const SpreadColumns<K> at(s, x.padding, column);
         const int64_t count = std::min<int64_t>(2 * n_lanes, x.in - 2 * column);
         for (int64_t line = 0; line < y.in; ++line) {
             V sum[2] = {};
@@ -141,10 +141,10 @@ void spread_plane(const Source& s, const ConvShape& shape, const float* from, co
 // -- gradient of the kernels ----------------------------------------------------------------------
 
 template <int K, int Step>
-void add_products(const Source& s, const float* from, const float* y, int64_t high, int64_t wide,
+void add_products(const PlaneSource& s, const float* from, const float* y, int64_t high, int64_t wide,
                   V (&sum)[K * K]) {
     for (int64_t column = 0; column < wide; column += n_lanes) {
-        const Columns<K, Step> at(s, column);
+        const WindowColumns<K, Step> at(s, column);
         const int64_t count = std::min<int64_t>(n_lanes, wide - column);
         for (int64_t line = 0; line < high; ++line) {
             const V g = load_first(y + line * wide + column, count);
@@ -181,7 +181,7 @@ template <class F> void each_plane(const ConvShape& s, F&& body) {
     });
 }
 
-Source input_of(const ConvShape& s) {
+PlaneSource input_of(const ConvShape& s) {
     return {s.axis[1].in, s.axis[2].in, s.axis[1].padding, s.axis[2].padding};
 }
 
@@ -214,7 +214,7 @@ void depthwise_input(const ConvShape& s, const float* y, const float* w, float* 
     const ConvAxis &h = s.axis[1], &v = s.axis[2];
     by_kernel(s, [&](auto kernel, auto step) {
         constexpr int K = kernel.value;
-        const Source source{h.out, v.out, K - 1 - h.padding, K - 1 - v.padding};
+        const PlaneSource source{h.out, v.out, K - 1 - h.padding, K - 1 - v.padding};
         each_plane(s, [&](int64_t i) {
             const float *from = y + i * s.pixels(), *weights = w + i % s.channels * s.taps();
             float* to = x + i * s.in_pixels();

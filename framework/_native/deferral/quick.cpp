@@ -9,7 +9,7 @@ PyObject *word_backward = nullptr, *word_forward = nullptr, *word_ready = nullpt
          *word_hang = nullptr, *word_recording = nullptr, *word_code = nullptr;
 
 // A plan, what it says it is ready with, and the values that somebody has.
-struct Plan {
+struct QuickPlan {
     nb::object plan, ready;
     std::vector<size_t> alive;
 
@@ -17,7 +17,7 @@ struct Plan {
 };
 
 // The plan among `plans` for what is alive now, and for this root if it is one; false where none is ready.
-bool find_plan(const Tape* t, PyObject* plans, Py_ssize_t root, Py_ssize_t parts, Plan& found) {
+bool find_plan(const Tape* t, PyObject* plans, Py_ssize_t root, Py_ssize_t parts, QuickPlan& found) {
     Call* last = t->path->back();
     if (!last->data) return false;
     nb::object known = nb::steal(PyObject_GetAttr(last->data, plans));
@@ -93,7 +93,7 @@ void settle(const Value& v, PyObject* array, PyObject* node) {
 
 int quick_forward(Tape* t) {
     if (t->recording || t->settled) return 0;
-    Plan plan;
+    QuickPlan plan;
     if (!find_plan(t, word_forward, -1, 1, plan) || plan.alive.empty()) {
         PyErr_Clear();
         return 0;
@@ -117,7 +117,7 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
     Promise* promise = Py_TYPE(root) == tensor_type ? promise_of(t, root) : nullptr;
     PyObject* recording = PyDict_GetItemWithError(t->state, word_recording);
     if (!promise || enabled_of(t) != Py_True || (recording && recording != Py_True)) return 0;
-    Plan plan;
+    QuickPlan plan;
     if (!find_plan(t, word_backward, promise->index, 4, plan)) {
         PyErr_Clear();
         return 0;

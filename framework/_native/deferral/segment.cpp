@@ -6,12 +6,12 @@
 namespace fw::deferral {
 namespace {
 
-struct Operand {
-    enum Kind : char { PLACE, CONSTANT, TUPLE, LIST };
-    Kind kind;
+struct SegmentOperand {
+    enum OperandKind : char { PLACE, CONSTANT, TUPLE, LIST };
+    OperandKind kind;
     Py_ssize_t place = 0;
     nb::object constant;
-    std::vector<Operand> items;
+    std::vector<SegmentOperand> items;
 };
 
 // What a step does: calls its kernel, or one of the things that kernels of Python's did.
@@ -23,13 +23,13 @@ enum class Does : char {
     OWN,    // (gradient, what it was made of): for a leaf, which shares it with nobody
 };
 
-struct Step {
+struct SegmentStep {
     Does does = Does::CALL;
     nb::object kernel, other;  // `other` where the kernel answers None or NotImplemented: it does not apply
     std::vector<npy_intp> sizes, strides;  // of a view
     nb::object dtype;
     npy_intp offset = 0;
-    std::vector<Operand> operands;
+    std::vector<SegmentOperand> operands;
     nb::object names;  // of the last operands, or nothing
     std::vector<Py_ssize_t> results, last;  // places; -1: not wanted. `last`: those not read again
     bool several, expects, scalar;
@@ -38,7 +38,7 @@ struct Step {
 struct Segment {
     PyObject_HEAD
     vectorcallfunc call;
-    std::vector<Step>* steps;
+    std::vector<SegmentStep>* steps;
     std::vector<std::pair<Py_ssize_t, Py_ssize_t>>* externals;  // (number, place)
     std::vector<Py_ssize_t>* outputs;
     Py_ssize_t places;
@@ -47,17 +47,17 @@ struct Segment {
 
 using Places = std::vector<nb::object>;
 
-nb::object value_of(const Operand& o, const Places& places) {
+nb::object value_of(const SegmentOperand& o, const Places& places) {
     switch (o.kind) {
-    case Operand::PLACE: return places[size_t(o.place)];
-    case Operand::CONSTANT: return o.constant;
+    case SegmentOperand::PLACE: return places[size_t(o.place)];
+    case SegmentOperand::CONSTANT: return o.constant;
     default: {
         const Py_ssize_t n = Py_ssize_t(o.items.size());
-        nb::object made = nb::steal(o.kind == Operand::TUPLE ? PyTuple_New(n) : PyList_New(n));
+        nb::object made = nb::steal(o.kind == SegmentOperand::TUPLE ? PyTuple_New(n) : PyList_New(n));
         if (!made.is_valid()) throw nb::python_error();
         for (Py_ssize_t i = 0; i < n; ++i) {
             PyObject* item = value_of(o.items[size_t(i)], places).release().ptr();
-            if (o.kind == Operand::TUPLE) PyTuple_SET_ITEM(made.ptr(), i, item);
+            if (o.kind == SegmentOperand::TUPLE) PyTuple_SET_ITEM(made.ptr(), i, item);
             else PyList_SET_ITEM(made.ptr(), i, item);
         }
         return made;
@@ -66,7 +66,7 @@ nb::object value_of(const Operand& o, const Places& places) {
 }
 
 // The array of a step that is done here; not valid where its operand is not what it is done with.
-nb::object done_here(const Step& step, const Places& places) {
+nb::object done_here(const SegmentStep& step, const Places& places) {
     const nb::object& given = places[size_t(step.operands[0].place)];
     if (!PyArray_CheckExact(given.ptr())) return {};
     auto* a = reinterpret_cast<PyArrayObject*>(given.ptr());
@@ -91,8 +91,8 @@ nb::object done_here(const Step& step, const Places& places) {
         if (out && PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(out), reinterpret_cast<PyObject*>(owner)) < 0)
             Py_CLEAR(out);
     } else {  // OWN
-        const Operand& of = step.operands[1];
-        const bool same = of.kind == Operand::PLACE && places[size_t(of.place)].is(given);
+        const SegmentOperand& of = step.operands[1];
+        const bool same = of.kind == SegmentOperand::PLACE && places[size_t(of.place)].is(given);
         if (!same && !PyArray_BASE(a)) return given;
         if (!PyArray_IS_C_CONTIGUOUS(a) || PyTypeNum_ISUSERDEF(PyArray_TYPE(a))) return {};
         out = PyArray_NewCopy(a, NPY_CORDER);
@@ -101,7 +101,7 @@ nb::object done_here(const Step& step, const Places& places) {
     return nb::steal(out);
 }
 
-void run_step(const Segment* s, const Step& step, Places& places, std::vector<nb::object>& made,
+void run_step(const Segment* s, const SegmentStep& step, Places& places, std::vector<nb::object>& made,
               std::vector<PyObject*>& given) {
     if (step.does != Does::CALL) {
         nb::object out = done_here(step, places);
@@ -113,9 +113,9 @@ void run_step(const Segment* s, const Step& step, Places& places, std::vector<nb
     }
     made.clear(), given.clear();
     given.push_back(nullptr);  // room for a method's own
-    for (const Operand& o : step.operands) {
-        if (o.kind == Operand::PLACE) given.push_back(places[size_t(o.place)].ptr());
-        else if (o.kind == Operand::CONSTANT) given.push_back(o.constant.ptr());
+    for (const SegmentOperand& o : step.operands) {
+        if (o.kind == SegmentOperand::PLACE) given.push_back(places[size_t(o.place)].ptr());
+        else if (o.kind == SegmentOperand::CONSTANT) given.push_back(o.constant.ptr());
         else {
             made.push_back(value_of(o, places));
             given.push_back(made.back().ptr());
@@ -174,7 +174,7 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
         }
         std::vector<nb::object> made;
         std::vector<PyObject*> given;
-        for (const Step& step : *s->steps) {
+        for (const SegmentStep& step : *s->steps) {
             run_step(s, step, places, made, given);
             if (n == 2)
                 for (Py_ssize_t i : step.results)
@@ -210,8 +210,8 @@ void segment_free(PyObject* self) {
 }
 
 // An operand as Python says it: a place as an int, else ("c", constant), ("t", [operands]) or ("l", [operands]).
-Operand operand(nb::handle given, Py_ssize_t places) {
-    Operand o{Operand::PLACE};
+SegmentOperand operand(nb::handle given, Py_ssize_t places) {
+    SegmentOperand o{SegmentOperand::PLACE};
     if (PyLong_CheckExact(given.ptr())) {
         o.place = nb::cast<Py_ssize_t>(given);
         if (o.place < 0 || o.place >= places) throw nb::value_error("no such place");
@@ -219,7 +219,7 @@ Operand operand(nb::handle given, Py_ssize_t places) {
     }
     auto t = nb::cast<nb::tuple>(given);
     const auto kind = nb::cast<std::string>(t[0]);
-    o.kind = kind == "c" ? Operand::CONSTANT : kind == "t" ? Operand::TUPLE : Operand::LIST;
+    o.kind = kind == "c" ? SegmentOperand::CONSTANT : kind == "t" ? SegmentOperand::TUPLE : SegmentOperand::LIST;
     if (kind == "c") o.constant = nb::object(t[1]);
     else
         for (nb::handle x : nb::cast<nb::list>(t[1])) o.items.push_back(operand(x, places));
@@ -235,7 +235,7 @@ std::vector<npy_intp> sizes_in(nb::handle tuple) {
 }
 
 // What the word says: a view is noted, since its operands are numbers.
-void note_view(Step& step, const std::string& word) {
+void note_view(SegmentStep& step, const std::string& word) {
     if (word == "own") {
         if (step.operands.size() != 2) throw nb::value_error("a gradient, and what it was made of");
         step.does = Does::OWN;
@@ -257,7 +257,7 @@ void note_view(Step& step, const std::string& word) {
     } else {
         throw nb::value_error("no such thing to do");
     }
-    if (step.operands[0].kind != Operand::PLACE) throw nb::value_error("of an array");
+    if (step.operands[0].kind != SegmentOperand::PLACE) throw nb::value_error("of an array");
 }
 
 // steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar, word or "")
@@ -267,7 +267,7 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
     if (!s) throw nb::python_error();
     s->call = segment_call;
     s->places = places;
-    s->steps = new std::vector<Step>;
+    s->steps = new std::vector<SegmentStep>;
     s->externals = new std::vector<std::pair<Py_ssize_t, Py_ssize_t>>;
     s->outputs = new std::vector<Py_ssize_t>;
     s->missing = missing.release().ptr(), s->asarray = asarray.release().ptr();
@@ -283,7 +283,7 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
     }
     for (nb::handle given : steps) {
         auto t = nb::cast<nb::tuple>(given);
-        Step step;
+        SegmentStep step;
         step.kernel = nb::object(t[0]);
         if (!t[1].is_none()) step.other = nb::object(t[1]);
         for (nb::handle o : nb::cast<nb::list>(t[2])) step.operands.push_back(operand(o, places));

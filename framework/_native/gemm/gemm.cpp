@@ -19,9 +19,9 @@ template <class T> void finish_part(const Gemm<T>& g) {
 }
 
 // One block: rows x columns of C, over a part of k. B is in panels, or in place but for its last columns.
-template <class T> class Block {
+template <class T> class BlockOfC {
   public:
-    Block(const Gemm<T>& g, bool direct_a, bool direct_b) : g(g), direct_a(direct_a), direct_b(direct_b) {}
+    BlockOfC(const Gemm<T>& g, bool direct_a, bool direct_b) : g(g), direct_a(direct_a), direct_b(direct_b) {}
 
     void take_b() {
         if (g.panels) return;
@@ -113,7 +113,7 @@ template <class T> void multiply(const Gemm<T>& whole) {
             if (g.panels) g.panels += step * tile_cols<T>;
             g.k = std::min(steps, whole.k - step);
             g.add = whole.add || step > 0;
-            Block<T> block(g, direct_a, direct_b);
+            BlockOfC<T> block(g, direct_a, direct_b);
             block.take_b();
             for (int64_t row = 0; row < g.m; row += rows) {
                 int64_t height = std::min(rows, g.m - row);

@@ -12,12 +12,12 @@ namespace {
 
 constexpr int64_t GRAIN = 16384;
 
-struct Shape {
+struct PairsShape {
     int64_t batch = 1, m = 0, n = 0, k = 0;
     int64_t grain(int64_t each) const { return 1 + GRAIN / (each * k + 1); }
 };
 
-bool read_shape(Shape& s, const Array& x, const Array& y, double p) {
+bool read_shape(PairsShape& s, const Array& x, const Array& y, double p) {
     const int d = x.usable() ? x.ndim() : 0;
     if ((p != 1 && p != 2) || !x.is_float() || !y.usable() || y.type() != x.type() || d < 2 || y.ndim() != d ||
         !x.size() || !y.size() || x.shape(d - 1) != y.shape(d - 1) ||
@@ -50,7 +50,7 @@ template <bool squares, class T> void distances(const T* x, const T* columns, T*
     }
 }
 
-template <class T> void all(const Shape& s, bool squares, const T* x, const T* y, T* columns, T* out) {
+template <class T> void all(const PairsShape& s, bool squares, const T* x, const T* y, T* columns, T* out) {
     parallel(s.batch * s.k, s.grain(1), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
             const T* from = y + r / s.k * s.n * s.k + r % s.k;
@@ -86,7 +86,7 @@ template <class T> void pull(bool squares, const T* row, const T* others, const 
     }
 }
 
-template <class T> void pull_all(const Shape& s, bool squares, const T* g, const T* x, const T* y, const T* out, T* gx, T* gy) {
+template <class T> void pull_all(const PairsShape& s, bool squares, const T* g, const T* x, const T* y, const T* out, T* gx, T* gy) {
     if (gx)
         parallel(s.batch * s.m, s.grain(s.n), [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r)
@@ -102,7 +102,7 @@ template <class T> void pull_all(const Shape& s, bool squares, const T* g, const
 }
 
 nb::object cdist(Array x, Array y, double p) {
-    Shape s;
+    PairsShape s;
     if (!read_shape(s, x, y, p)) return not_implemented();
     std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
     shape.back() = s.n;
@@ -118,7 +118,7 @@ nb::object cdist(Array x, Array y, double p) {
 
 // Both gradients; of what is not wanted an empty array.
 nb::object cdist_grad(Array g, Array x, Array y, Array out, double p, const std::vector<bool>& wanted) {
-    Shape s;
+    PairsShape s;
     if (wanted.size() != 2 || !read_shape(s, x, y, p) || !g.usable() || !out.usable() || g.type() != x.type() ||
         out.type() != x.type() || g.ndim() != x.ndim() || !g.same_shape(out) || g.size() != s.batch * s.m * s.n ||
         g.shape(g.ndim() - 1) != s.n)

@@ -9,7 +9,7 @@ namespace {
 constexpr int MOST_DIMS = Product::MOST_DIMS;
 
 // One operand as a batch of matrices; strides in numbers.
-struct Operand {
+struct ProductOperand {
     int64_t rows, cols, row, col;
     int batch_ndim;
 };
@@ -17,19 +17,19 @@ struct Operand {
 int64_t step_of(const View& x, int d) { return x.stride(d) / bytes_of(x.type()); }
 
 // `left`: a vector stands for one row; otherwise for one column.
-Operand operand(const View& x, bool left) {
+ProductOperand operand(const View& x, bool left) {
     int nd = x.ndim();
     int64_t n = x.shape(nd - 1), step = step_of(x, nd - 1);
     if (nd > 1) return {x.shape(nd - 2), n, step_of(x, nd - 2), step, nd - 2};
-    return left ? Operand{1, n, n, step, 0} : Operand{n, 1, step, 1, 0};
+    return left ? ProductOperand{1, n, n, step, 0} : ProductOperand{n, 1, step, 1, 0};
 }
 
 // A dimension of the batch: its size, and how far the operands move along it (0: broadcast).
-struct Axis {
+struct BatchAxis {
     int64_t n, a, b, c;
 };
 
-Axis axis_of(const View& x, int dx, const View& y, int dy) {  // negative: the operand lacks it
+BatchAxis axis_of(const View& x, int dx, const View& y, int dy) {  // negative: the operand lacks it
     int64_t nx = dx < 0 ? 1 : x.shape(dx), ny = dy < 0 ? 1 : y.shape(dy);
     if (nx != ny && nx != 1 && ny != 1) return {-1, 0, 0, 0};
     return {nx == 1 ? ny : nx, nx == 1 ? 0 : step_of(x, dx), ny == 1 ? 0 : step_of(y, dy), 0};
@@ -38,12 +38,12 @@ Axis axis_of(const View& x, int dx, const View& y, int dy) {  // negative: the o
 // The batch in as few dimensions as strides allow, outermost last; what shares one B becomes rows of `g`.
 class Folded {
   public:
-    Axis axes[MOST_DIMS];
+    BatchAxis axes[MOST_DIMS];
     int count = 0;
 
-    void add(const Axis& d, int64_t& m, int64_t& a_row) {
+    void add(const BatchAxis& d, int64_t& m, int64_t& a_row) {
         if (d.n == 1) return;
-        Axis* last = count ? &axes[count - 1] : nullptr;
+        BatchAxis* last = count ? &axes[count - 1] : nullptr;
         if (!last && d.b == 0 && (m == 1 || d.a == m * a_row)) {
             if (m == 1) a_row = d.a;
             m *= d.n;
@@ -58,7 +58,7 @@ class Folded {
         if (count > Batch::most) return false;
         batch.ndim = count;
         for (int i = 0; i < count; ++i) {
-            const Axis& d = axes[count - 1 - i];
+            const BatchAxis& d = axes[count - 1 - i];
             batch.shape[i] = d.n, batch.a[i] = d.a, batch.b[i] = d.b, batch.c[i] = d.c;
         }
         return true;
@@ -83,7 +83,7 @@ template <class T> const T* spread(const View& bias, int64_t n, std::vector<T>& 
 
 bool Product::set(const View& x, const View& y, bool turned, bool drop_row, bool drop_col) {
     if (!suits(x) || !suits(y) || x.type() != y.type()) return false;
-    Operand left = operand(x, true), right = operand(y, turned);
+    ProductOperand left = operand(x, true), right = operand(y, turned);
     if (turned) std::swap(right.rows, right.cols), std::swap(right.row, right.col);
     if (left.cols != right.rows) return false;
     type = x.type();
@@ -94,7 +94,7 @@ bool Product::set(const View& x, const View& y, bool turned, bool drop_row, bool
     Folded folded;
     int64_t c = m * n;
     for (int d = ndim - 1; d >= 0; --d) {
-        Axis axis = axis_of(x, d - (ndim - left.batch_ndim), y, d - (ndim - right.batch_ndim));
+        BatchAxis axis = axis_of(x, d - (ndim - left.batch_ndim), y, d - (ndim - right.batch_ndim));
         if (axis.n < 0) return false;
         axis.c = c;
         shape[d] = axis.n;

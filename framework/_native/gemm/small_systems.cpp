@@ -144,9 +144,9 @@ nb::object solve(Array A, Array B) {
 }
 
 // The product of the pivots with its sign; or the sign, and the logarithm of the absolute value.
-struct Product {
+struct PivotProduct {
     double value = 1, sign = 1, log = 0;
-    Product(const double* a, int64_t n, const int64_t* exchanged) {
+    PivotProduct(const double* a, int64_t n, const int64_t* exchanged) {
         for (int64_t i = 0; i < n; ++i) {
             const double top = a[i * n + i];
             if (exchanged[i] != i) value = -value, sign = -sign;
@@ -164,21 +164,21 @@ template <class F> void products(const Array& A, F&& body) {
     each(A, rows.data<char>(), [&](int64_t i, double* a) {
         int64_t exchanged[MOST];
         eliminate(a, n, n, exchanged, true);
-        body(i, Product(a, n, exchanged));
+        body(i, PivotProduct(a, n, exchanged));
     });
 }
 
 nb::object det(Array A) {
     if (!matrices(A, true)) return not_implemented();
     NewArray out = new_array(A.ndim() - 2, A.shape(), A.type());
-    products(A, [&](int64_t i, const Product& p) { put(out, i, &p.value, 1); });
+    products(A, [&](int64_t i, const PivotProduct& p) { put(out, i, &p.value, 1); });
     return give(out);
 }
 
 nb::object slogdet(Array A) {
     if (!matrices(A, true)) return not_implemented();
     NewArray log = new_array(A.ndim() - 2, A.shape(), A.type()), sign = new_array(A.ndim() - 2, A.shape(), A.type());
-    products(A, [&](int64_t i, const Product& p) {
+    products(A, [&](int64_t i, const PivotProduct& p) {
         put(log, i, &p.log, 1);
         put(sign, i, &p.sign, 1);
     });

@@ -13,7 +13,7 @@ constexpr int64_t GRAIN = 16384;  // multiplications of one piece at least
 constexpr int AHEAD = 6;          // places whose dense rows are asked for before they are needed
 
 // The places of m rows among n columns. What another thread could change meanwhile is checked where it is read.
-template <class I> struct Places {
+template <class I> struct SparsePlaces {
     const I *starts, *columns;
     int64_t m, n, count;
 
@@ -34,7 +34,7 @@ template <class I> struct Places {
 
 // to[j] = the sum over the places of a row of value * dense[column, j], for V vectors from column j on
 template <int V, class T, class I>
-FW_INLINE bool stretch(const Places<I>& p, const T* values, const T* dense, int64_t width, int64_t first, int64_t last,
+FW_INLINE bool stretch(const SparsePlaces<I>& p, const T* values, const T* dense, int64_t width, int64_t first, int64_t last,
                        int64_t j, T* to) {
     constexpr int L = lanes<T>;
     Vec<T> sum[V];
@@ -52,7 +52,7 @@ FW_INLINE bool stretch(const Places<I>& p, const T* values, const T* dense, int6
 }
 
 template <class T, class I>
-bool spmm_rows(const Places<I>& p, const T* values, const T* dense, int64_t width, T* out) {
+bool spmm_rows(const SparsePlaces<I>& p, const T* values, const T* dense, int64_t width, T* out) {
     std::atomic<bool> good{true};
     constexpr int L = lanes<T>;
     parallel(p.m, p.grain(width), [&](int64_t begin, int64_t end) {
@@ -94,7 +94,7 @@ template <class T> FW_INLINE T dot(const T* x, const T* y, int64_t n) {
 }
 
 template <class T, class I>
-bool sddmm_rows(const Places<I>& p, const T* x, const T* y, int64_t width, T* out) {
+bool sddmm_rows(const SparsePlaces<I>& p, const T* x, const T* y, int64_t width, T* out) {
     std::atomic<bool> good{true};
     parallel(p.m, p.grain(width), [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
@@ -114,13 +114,13 @@ bool sddmm_rows(const Places<I>& p, const T* x, const T* y, int64_t width, T* ou
     return good;
 }
 
-struct Parts {  // of Rows
+struct SparseParts {  // of Rows
     nb::object kept[2];
     Array starts, columns;
     int64_t m = 0, n = 0;
     bool good = false;
 
-    explicit Parts(nb::handle rows) {
+    explicit SparseParts(nb::handle rows) {
         kept[0] = rows.attr("starts"), kept[1] = rows.attr("columns");
         starts = nb::cast<Array>(kept[0]), columns = nb::cast<Array>(kept[1]);
         nb::object shape = rows.attr("shape");
@@ -129,12 +129,12 @@ struct Parts {  // of Rows
                starts.contiguous() && columns.contiguous() && starts.type() == columns.type() &&
                (starts.is<int64_t>() || starts.is<int32_t>()) && m >= 0 && n >= 0 && starts.size() == m + 1;
     }
-    template <class I> Places<I> places() const {
+    template <class I> SparsePlaces<I> places() const {
         return {starts.data<I>(), columns.data<I>(), m, n, columns.size()};
     }
 };
 
-template <class F> bool with_types(const Array& a, const Parts& parts, F&& f) {
+template <class F> bool with_types(const Array& a, const SparseParts& parts, F&& f) {
     auto index = [&](auto t) {
         return parts.starts.is<int64_t>() ? f(t, int64_t{}) : f(t, int32_t{});
     };
@@ -142,7 +142,7 @@ template <class F> bool with_types(const Array& a, const Parts& parts, F&& f) {
 }
 
 nb::object spmm(Array values, Array dense, nb::handle rows) {
-    Parts parts(rows);
+    SparseParts parts(rows);
     if (!parts.good || !values.usable() || !dense.usable() || !values.is_float() || values.type() != dense.type() ||
         values.ndim() != 1 || values.size() != parts.columns.size() || dense.ndim() < 1 || dense.ndim() > 2 ||
         dense.shape(0) != parts.n)
@@ -165,7 +165,7 @@ nb::object spmm(Array values, Array dense, nb::handle rows) {
 }
 
 nb::object sddmm(Array x, Array y, nb::handle rows) {
-    Parts parts(rows);
+    SparseParts parts(rows);
     if (!parts.good || !x.usable() || !y.usable() || !x.is_float() || x.type() != y.type() || x.ndim() != y.ndim() ||
         x.ndim() < 1 || x.ndim() > 2 || x.shape(0) != parts.m || y.shape(0) != parts.n ||
         (x.ndim() == 2 && x.shape(1) != y.shape(1)))

@@ -28,12 +28,12 @@ nb::object gather_op(Array x, Array index, int64_t dim) {
 // -- scatter --------------------------------------------------------------------------------------
 
 // The strides of values in the index's shape: an array's, or all 0 for one number.
-struct Source {
+struct ScatterSource {
     const char* data = nullptr;
     npy_intp strides[NPY_MAXDIMS] = {};
     Pair bits{};
 
-    Source(nb::handle given, const Array& x, const Array& index) {
+    ScatterSource(nb::handle given, const Array& x, const Array& index) {
         PyObject* o = given.ptr();
         if (!PyArray_CheckExact(o) || !PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(o))) {
             if (element(given, x, bits)) data = reinterpret_cast<const char*>(&bits);
@@ -51,7 +51,7 @@ struct Source {
 template <class F> nb::object scattered(const Array& x, nb::handle src, const Array& index, int64_t dim, F&& f) {
     int bytes = item_bytes(x);
     if (!bytes || !index.usable() || !x.size()) return not_implemented();
-    Source source(src, x, index);
+    ScatterSource source(src, x, index);
     if (!source.data) return not_implemented();
     NewArray out = like(x);
     nb::object result = give(out);

@@ -42,12 +42,12 @@ Elements::Elements(const View& index, int ndim, const int64_t* far_shape, const 
 namespace {
 
 // Where a unit begins: offsets in index, near and far; and how many columns it has.
-struct Line {
+struct ElementLine {
     const Elements& p;
     Walk outer;
     int64_t unit, index = 0, near = 0, far = 0, width = 0;
 
-    Line(const Elements& plan, int64_t u) : p(plan), outer(plan.outer, plan.outer.ndim, u / plan.bands), unit(u) { set(); }
+    ElementLine(const Elements& plan, int64_t u) : p(plan), outer(plan.outer, plan.outer.ndim, u / plan.bands), unit(u) { set(); }
     void next() {
         if (++unit % p.bands == 0) outer.next();
         set();
@@ -101,7 +101,7 @@ template <class T> FW_INLINE const T& at(const char* p, int64_t offset) {
 
 // Calls f(near offset, far offset) for each pair of some steps of a unit; false if a position is out of range.
 template <int64_t B, bool Last, class F>
-bool each_pair(const Elements& p, const Line& l, int64_t from_step, int64_t to_step, F&& f) {
+bool each_pair(const Elements& p, const ElementLine& l, int64_t from_step, int64_t to_step, F&& f) {
     int64_t offsets[CHUNK];
     for (int64_t s = from_step; s < to_step; ++s) {
         for (int64_t c = 0; c < l.width; c += CHUNK) {
@@ -122,7 +122,7 @@ bool each_pair(const Elements& p, const Line& l, int64_t from_step, int64_t to_s
 template <int64_t B, class F> bool each_pair(const Elements& p, int64_t begin, int64_t end, F&& f) {
     int64_t step = begin % p.steps;
     bool last = p.far_next == 0 && p.far_jump == B;
-    for (Line l(p, begin / p.steps);; l.next()) {
+    for (ElementLine l(p, begin / p.steps);; l.next()) {
         int64_t stop = std::min(p.steps, step + end - begin);
         if (!(last ? each_pair<B, true>(p, l, step, stop, f) : each_pair<B, false>(p, l, step, stop, f))) return false;
         begin += stop - step, step = 0;

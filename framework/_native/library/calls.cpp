@@ -11,7 +11,7 @@ namespace {
 constexpr int MOST_SPACE = 3, MOST_SLOTS = 64;
 
 // The parts of an operation, as runtime/README.md names them.
-struct Step {
+struct Operation {
     std::vector<const fw_view*> inputs, outputs;
     std::vector<int64_t> numbers;
     std::vector<double> reals;
@@ -47,19 +47,19 @@ void add(std::vector<int64_t>& to, const fw_windows& w, const fw_view& out) {
 }
 
 // (steps, rows, n) as (steps * rows, n), if the rows lie so.
-struct Rows {
+struct FlatRows {
     fw_view view{};
     int64_t shape[2], strides[2];
     bool good = false;
 
-    explicit Rows(const fw_view* v) {
+    explicit FlatRows(const fw_view* v) {
         if (!sound(v) || v->ndim != 3) return;
         good = v->shape[0] == 1 || v->shape[1] == 1 || v->strides[0] == v->shape[1] * v->strides[1];
         good = good && !__builtin_mul_overflow(v->shape[0], v->shape[1], &shape[0]);
         shape[1] = v->shape[2], strides[0] = v->shape[1] == 1 ? v->strides[0] : v->strides[1], strides[1] = v->strides[2];
         view = {v->data, v->type, 2, shape, strides};
     }
-    Rows(const Rows&) = delete;
+    FlatRows(const FlatRows&) = delete;
 };
 
 }  // namespace
@@ -71,7 +71,7 @@ FW_PUBLIC fw_status fw_conv(const fw_view* x, const fw_view* w, const fw_view* b
         std::vector<int64_t> numbers{windows->dims};
         for (const int64_t* n : {windows->stride, windows->padding, windows->dilation}) add(numbers, n, windows->dims);
         add(numbers, &groups, 1), numbers.push_back(relu != 0);
-        return Step{{x, w, bias, nullptr, nullptr, nullptr, nullptr}, {out}, numbers, {0.0}, {}}.run("conv");
+        return Operation{{x, w, bias, nullptr, nullptr, nullptr, nullptr}, {out}, numbers, {0.0}, {}}.run("conv");
     });
 }
 
@@ -81,7 +81,7 @@ FW_PUBLIC fw_status fw_max_pool(const fw_view* x, const fw_windows* windows, con
         if (out->ndim < windows->dims) return FW_MISMATCH;
         std::vector<int64_t> numbers;
         add(numbers, *windows, *out);
-        return Step{{x}, {out}, numbers, {}, {}}.run("max_pool");
+        return Operation{{x}, {out}, numbers, {}, {}}.run("max_pool");
     });
 }
 
@@ -93,7 +93,7 @@ FW_PUBLIC fw_status fw_mean_pool(const fw_view* x, const fw_windows* windows, in
         std::vector<int64_t> numbers;
         add(numbers, *windows, *out);
         numbers.push_back(count_padding != 0), numbers.push_back(divisor);
-        return Step{{x}, {out}, numbers, {}, {}}.run("mean_pool");
+        return Operation{{x}, {out}, numbers, {}, {}}.run("mean_pool");
     });
 }
 
@@ -101,14 +101,14 @@ FW_PUBLIC fw_status fw_layer_norm(const fw_view* x, int dims, const fw_view* w, 
                                   const fw_view* out) {
     return guarded([=] {
         if (!x || !out) return FW_INVALID;
-        return Step{{x, w, bias}, {out}, {dims}, {eps}, {}}.run("layer_norm");
+        return Operation{{x, w, bias}, {out}, {dims}, {eps}, {}}.run("layer_norm");
     });
 }
 
 FW_PUBLIC fw_status fw_rms_norm(const fw_view* x, int dims, const fw_view* w, double eps, const fw_view* out) {
     return guarded([=] {
         if (!x || !out) return FW_INVALID;
-        return Step{{x, w, nullptr}, {out}, {dims}, {eps}, {}}.run("rms_norm");
+        return Operation{{x, w, nullptr}, {out}, {dims}, {eps}, {}}.run("rms_norm");
     });
 }
 
@@ -116,7 +116,7 @@ FW_PUBLIC fw_status fw_batch_norm(const fw_view* x, const fw_view* mean, const f
                                   const fw_view* bias, double eps, const fw_view* out) {
     return guarded([=] {
         if (!x || !mean || !var || !out) return FW_INVALID;
-        return Step{{x, mean, var, w, bias}, {out}, {}, {eps}, {}}.run("batch_norm");
+        return Operation{{x, mean, var, w, bias}, {out}, {}, {eps}, {}}.run("batch_norm");
     });
 }
 
@@ -124,7 +124,7 @@ FW_PUBLIC fw_status fw_attention(const fw_view* q, const fw_view* k, const fw_vi
                                  double scale, const fw_view* out) {
     return guarded([=] {
         if (!q || !k || !v || !out) return FW_INVALID;
-        return Step{{q, k, v, mask}, {out}, {causal != 0}, {scale}, {}}.run("attention");
+        return Operation{{q, k, v, mask}, {out}, {causal != 0}, {scale}, {}}.run("attention");
     });
 }
 
@@ -135,9 +135,9 @@ FW_PUBLIC fw_status fw_recurrent(int cell, const fw_view* x, const fw_view* h0, 
         static const char* const names[] = {"rnn_tanh", "rnn_relu", "lstm", "gru"};
         if (cell < FW_RNN_TANH || cell > FW_GRU || !sound(x) || !h0 || !w_ih || !w_hh || !sound(y)) return FW_INVALID;
         if (x->ndim != 3 || y->ndim != 3 || !std::equal(x->shape, x->shape + 2, y->shape)) return FW_MISMATCH;
-        const Rows from(x), to(y);
+        const FlatRows from(x), to(y);
         if (!from.good || !to.good) return FW_UNSUPPORTED;
-        Step step;
+        Operation step;
         step.numbers = {x->shape[0], x->shape[1], reverse != 0};
         step.inputs = {&from.view, h0}, step.outputs = {&to.view, h};
         if (cell == FW_LSTM) {
@@ -153,7 +153,7 @@ FW_PUBLIC fw_status fw_fold(int how, const fw_view* x, uint32_t dims, const fw_v
     return guarded([=] {
         static const char* const names[] = {"sum", "mean", "amax", "amin"};
         if (how < FW_SUM || how > FW_SMALLEST || !sound(x) || !sound(out)) return FW_INVALID;
-        return Step{{x}, {out}, {int64_t(dims), out->ndim == x->ndim}, {}, {}}.run(names[how]);
+        return Operation{{x}, {out}, {int64_t(dims), out->ndim == x->ndim}, {}, {}}.run(names[how]);
     });
 }
 
@@ -164,7 +164,7 @@ FW_PUBLIC fw_status fw_run_program(const fw_program* program, const fw_view* con
             program->arguments > MOST_SLOTS || program->constant_count < 0 || program->constant_count > MOST_SLOTS ||
             (program->constant_count && !program->constants) || !arguments || !out)
             return FW_INVALID;
-        Step step;
+        Operation step;
         int64_t truths = 0;
         step.reals.push_back(program->constant_count);
         step.reals.insert(step.reals.end(), program->constants, program->constants + program->constant_count);
@@ -189,21 +189,21 @@ FW_PUBLIC fw_status fw_run_program(const fw_program* program, const fw_view* con
 FW_PUBLIC fw_status fw_take_rows(const fw_view* table, const fw_view* index, const fw_view* out) {
     return guarded([=] {
         if (!table || !index || !out) return FW_INVALID;
-        return Step{{table, index}, {out}, {}, {}, {}}.run("embedding");
+        return Operation{{table, index}, {out}, {}, {}, {}}.run("embedding");
     });
 }
 
 FW_PUBLIC fw_status fw_gather(const fw_view* x, const fw_view* index, int dim, const fw_view* out) {
     return guarded([=] {
         if (!x || !index || !out) return FW_INVALID;
-        return Step{{x, index}, {out}, {dim}, {}, {}}.run("gather");
+        return Operation{{x, index}, {out}, {dim}, {}, {}}.run("gather");
     });
 }
 
 FW_PUBLIC fw_status fw_sort(const fw_view* x, int dim, int descending, const fw_view* values, const fw_view* places) {
     return guarded([=] {
         if (!x || (!values && !places)) return FW_INVALID;
-        return Step{{x}, {values, places}, {dim, descending != 0}, {}, {}}.run("sort");
+        return Operation{{x}, {values, places}, {dim, descending != 0}, {}, {}}.run("sort");
     });
 }
 
@@ -212,14 +212,14 @@ FW_PUBLIC fw_status fw_topk(const fw_view* x, int dim, int largest, const fw_vie
         const fw_view* either = values ? values : places;
         if (!x || !sound(either)) return FW_INVALID;
         if (dim < 0 || dim >= either->ndim) return FW_MISMATCH;
-        return Step{{x}, {values, places}, {either->shape[dim], dim, largest != 0}, {}, {}}.run("topk");
+        return Operation{{x}, {values, places}, {either->shape[dim], dim, largest != 0}, {}, {}}.run("topk");
     });
 }
 
 FW_PUBLIC fw_status fw_cumulate(int how, const fw_view* x, int dim, int reverse, const fw_view* out, const fw_view* places) {
     return guarded([=] {
         if (!x || !out || how < FW_RUNNING_SUM || how > FW_RUNNING_LOG_SUM) return FW_INVALID;
-        Step step{{x}, {out}, {how, dim, reverse != 0}, {}, {}};
+        Operation step{{x}, {out}, {how, dim, reverse != 0}, {}, {}};
         if (how == FW_RUNNING_LARGEST || how == FW_RUNNING_SMALLEST) step.outputs.push_back(places);
         else if (places) return FW_INVALID;
         return step.run("cumulate");

@@ -19,18 +19,18 @@ namespace {
     std::exit(1);
 }
 
-struct Kind {
+struct NpyType {
     const char* name;  // in a .npy file
     int type;
     int64_t bytes;
 };
-const Kind kinds[] = {{"<f4", FW_FLOAT32, 4}, {"<f8", FW_FLOAT64, 8}, {"<i8", FW_INT64, 8}, {"<i4", FW_INT32, 4},
+const NpyType kinds[] = {{"<f4", FW_FLOAT32, 4}, {"<f8", FW_FLOAT64, 8}, {"<i8", FW_INT64, 8}, {"<i4", FW_INT32, 4},
                       {"|b1", FW_BOOL, 1}, {"|u1", FW_UINT8, 1}, {"|i1", FW_INT8, 1}};
 
-struct Array {
+struct NpyArray {
     std::vector<char> data;
     std::vector<int64_t> shape, strides;
-    const Kind* kind = nullptr;
+    const NpyType* kind = nullptr;
 
     fw_view view() { return {data.data(), kind->type, int(shape.size()), shape.data(), strides.data()}; }
     int64_t count() const {
@@ -46,7 +46,7 @@ std::string after(const std::string& head, const char* key) {
     return at == std::string::npos ? "" : head.substr(at + std::strlen(key));
 }
 
-Array read_npy(const char* path) {
+NpyArray read_npy(const char* path) {
     std::FILE* file = std::fopen(path, "rb");
     if (!file) fail(std::string("cannot open ") + path);
     unsigned char start[12];
@@ -57,9 +57,9 @@ Array read_npy(const char* path) {
     if (start[6] > 1) length |= size_t(start[10]) << 16 | size_t(start[11]) << 24;
     std::string head(std::min<size_t>(length, 1 << 16), 0);
     if (length > head.size() || std::fread(&head[0], 1, length, file) != length) fail(std::string(path) + " ends early");
-    Array a;
+    NpyArray a;
     const std::string type = after(head, "'descr': '"), order = after(head, "'fortran_order': "), sizes = after(head, "'shape': (");
-    for (const Kind& k : kinds)
+    for (const NpyType& k : kinds)
         if (type.compare(0, 3, k.name) == 0) a.kind = &k;
     if (!a.kind) fail(std::string(path) + ": numbers of another type (" + type.substr(0, 4) + ")");
     if (order.compare(0, 5, "False") != 0) fail(std::string(path) + ": column by column; save np.ascontiguousarray(x)");
@@ -91,8 +91,8 @@ void append(std::vector<char>& to, const char* p, const fw_view& v, int d, int64
 }
 
 void write_npy(const std::string& path, const fw_view& v) {
-    const Kind* kind = nullptr;
-    for (const Kind& k : kinds)
+    const NpyType* kind = nullptr;
+    for (const NpyType& k : kinds)
         if (k.type == v.type) kind = &k;
     if (!kind) fail("an output of a type that .npy files do not have");
     std::string head = std::string("{'descr': '") + kind->name + "', 'fortran_order': False, 'shape': (";
@@ -132,10 +132,10 @@ int main(int argc, char** argv) {
     framework_message why;
     if (framework_model_load(paths[0], &model, &why) != FW_OK) fail(why.text);
     if (framework_request_new(model, &request) != FW_OK) fail("out of memory");
-    std::vector<Array> arrays;
+    std::vector<NpyArray> arrays;
     std::vector<fw_view> inputs;
     for (size_t i = 1; i < paths.size(); ++i) arrays.push_back(read_npy(paths[i]));
-    for (Array& a : arrays) inputs.push_back(a.view());
+    for (NpyArray& a : arrays) inputs.push_back(a.view());
     std::vector<fw_view> outputs(size_t(framework_model_outputs(model)));
     auto run = [&] {
         if (framework_model_run(request, inputs.data(), int(inputs.size()), outputs.data(), int(outputs.size()), &why))

@@ -10,7 +10,7 @@ namespace {
 constexpr int64_t SHORT = 32;  // bytes: shorter pieces are copied element by element
 
 // The bytes of `parts` after one another in each of the outer rows, all of them dense.
-struct Pieces {
+struct JoinedBytes {
     std::vector<const char*> from;
     std::vector<int64_t> ends;  // of each part in a row
 
@@ -33,11 +33,11 @@ struct Pieces {
 };
 
 // Arrays as parameters: of one type, of one number of dimensions.
-struct Parts {
+struct JoinArrays {
     std::vector<Array> arrays;
     int bytes = 0;
 
-    explicit Parts(nb::args given) {
+    explicit JoinArrays(nb::args given) {
         for (nb::handle h : given) {
             PyObject* o = h.ptr();
             if (!PyArray_CheckExact(o) || !PyArray_ISBEHAVED_RO(reinterpret_cast<PyArrayObject*>(o))) return;
@@ -51,9 +51,9 @@ struct Parts {
 };
 
 // `out` is filled with the parts along `dim`; `fresh`: they have no such dimension themselves.
-void join(const Parts& parts, Array& out, int dim, bool fresh) {
+void join(const JoinArrays& parts, Array& out, int dim, bool fresh) {
     int64_t outer = product(out.shape(), 0, dim), inner = product(out.shape(), dim + 1, out.ndim()) * parts.bytes;
-    Pieces pieces;
+    JoinedBytes pieces;
     bool dense = true;
     for (const Array& a : parts.arrays) {
         int64_t size = (fresh ? 1 : a.shape(dim)) * inner;
@@ -72,7 +72,7 @@ void join(const Parts& parts, Array& out, int dim, bool fresh) {
     }
 }
 
-nb::object joined(const Parts& parts, int ndim, const npy_intp* shape, int dim, bool fresh) {
+nb::object joined(const JoinArrays& parts, int ndim, const npy_intp* shape, int dim, bool fresh) {
     if (!product(shape, 0, ndim)) return not_implemented();
     NewArray out = new_array(ndim, shape, parts.arrays[0].type());
     nb::object result = give(out);
@@ -82,7 +82,7 @@ nb::object joined(const Parts& parts, int ndim, const npy_intp* shape, int dim, 
 }
 
 nb::object cat(nb::args xs, int64_t dim) {
-    Parts parts(xs);
+    JoinArrays parts(xs);
     if (!parts.bytes || parts.arrays.size() != xs.size()) return not_implemented();
     const Array& first = parts.arrays[0];
     if (dim < 0 || dim >= first.ndim()) return not_implemented();
@@ -98,7 +98,7 @@ nb::object cat(nb::args xs, int64_t dim) {
 }
 
 nb::object stack(nb::args xs, int64_t dim) {
-    Parts parts(xs);
+    JoinArrays parts(xs);
     if (!parts.bytes || parts.arrays.size() != xs.size()) return not_implemented();
     const Array& first = parts.arrays[0];
     if (dim < 0 || dim > first.ndim() || first.ndim() + 1 > NPY_MAXDIMS) return not_implemented();

@@ -108,16 +108,16 @@ template <class T> struct BatchForward {
 // weight * rstd * (g - mean(g) - h * mean(g * h)).
 
 // gx = (g - mean_g - (x - centre) * slope) * scale
-template <class T> struct Line { T centre, slope, mean_g, scale; };
+template <class T> struct ChannelLine { T centre, slope, mean_g, scale; };
 
 template <class T> struct BatchBackward {
     const T *g, *x, *weight, *mean, *var;
     T *gx, *gw, *gb;  // gx, or gw and gb, may be missing
     BatchForm f;
 
-    struct Pair { double g = 0, gd = 0; };  // the sums of g and g * (x - mean)
+    struct GradSums { double g = 0, gd = 0; };  // the sums of g and g * (x - mean)
 
-    void stretches(Pair* own, int64_t begin, int64_t end, int64_t first, int64_t last) const {
+    void stretches(GradSums* own, int64_t begin, int64_t end, int64_t first, int64_t last) const {
         for (int64_t s = begin; s < end; ++s)
             for (int64_t c = first; c < last; ++c) {
                 const int64_t at = f.at(s, c);
@@ -132,7 +132,7 @@ template <class T> struct BatchBackward {
             }
     }
 
-    void columns(Pair* own, int64_t begin, int64_t end, const T* centre) const {
+    void columns(GradSums* own, int64_t begin, int64_t end, const T* centre) const {
         const int64_t n = f.columns();
         std::unique_ptr<T[]> room(new T[size_t(2 * n)]);
         T *to_g = room.get(), *to_gd = to_g + n;
@@ -152,17 +152,17 @@ template <class T> struct BatchBackward {
         }
     }
 
-    std::vector<Line<T>> lines() const {
-        std::vector<Pair> found(size_t(f.chunks() * f.channels));
+    std::vector<ChannelLine<T>> lines() const {
+        std::vector<GradSums> found(size_t(f.chunks() * f.channels));
         auto centre = f.as_columns() ? spread_out(f, mean) : nullptr;
         f.each_unit([&](int64_t k, int64_t begin, int64_t end, int64_t first, int64_t last) {
-            Pair* own = found.data() + k * f.channels;
+            GradSums* own = found.data() + k * f.channels;
             if (f.as_columns()) columns(own, begin, end, centre.get());
             else stretches(own, begin, end, first, last);
         });
-        std::vector<Line<T>> all;
+        std::vector<ChannelLine<T>> all;
         for (int64_t c = 0; c < f.channels; ++c) {
-            Pair sum;
+            GradSums sum;
             for (int64_t k = 0; k < f.chunks(); ++k) {
                 sum.g += found[size_t(k * f.channels + c)].g;
                 sum.gd += found[size_t(k * f.channels + c)].gd;
@@ -172,7 +172,7 @@ template <class T> struct BatchBackward {
         return all;
     }
 
-    Line<T> line(int64_t c, const Pair& sum) const {
+    ChannelLine<T> line(int64_t c, const GradSums& sum) const {
         const double rstd = 1 / std::sqrt(double(var[c]) + f.eps), n = double(f.count());
         if (gw) {
             gw[c] = T(sum.gd * rstd);
@@ -181,12 +181,12 @@ template <class T> struct BatchBackward {
         return {mean[c], T(sum.gd * rstd * rstd / n), T(sum.g / n), T(weight ? double(weight[c]) * rstd : rstd)};
     }
 
-    void apply_columns(const std::vector<Line<T>>& all) const {
+    void apply_columns(const std::vector<ChannelLine<T>>& all) const {
         const int64_t n = f.columns();
         std::unique_ptr<T[]> room(new T[size_t(4 * n)]);
         T *centre = room.get(), *slope = centre + n, *mean_g = slope + n, *scale = mean_g + n;
         for (int64_t j = 0; j < n; ++j) {
-            const Line<T>& l = all[size_t(j / f.length)];
+            const ChannelLine<T>& l = all[size_t(j / f.length)];
             centre[j] = l.centre;
             slope[j] = -l.slope;
             mean_g[j] = l.mean_g;
@@ -202,11 +202,11 @@ template <class T> struct BatchBackward {
         });
     }
 
-    void apply_stretches(const std::vector<Line<T>>& all) const {
+    void apply_stretches(const std::vector<ChannelLine<T>>& all) const {
         choosing_caches(gx, f.samples * f.columns(), f.length, [&](auto past) {
             parallel(f.samples * f.channels, grain_of(f.length), [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) {
-                    const Line<T>& l = all[size_t(i % f.channels)];
+                    const ChannelLine<T>& l = all[size_t(i % f.channels)];
                     Vec<T> c = splat(l.centre), k = splat(-l.slope), a = splat(l.mean_g), w = splat(l.scale);
                     vectors<T>(i * f.length, (i + 1) * f.length, [&](int64_t j, auto part, int) {
                         Vec<T> d = take(x + j, part) - c, v = take(g + j, part) - a;
@@ -219,7 +219,7 @@ template <class T> struct BatchBackward {
     }
 
     void run() const {
-        std::vector<Line<T>> all = lines();
+        std::vector<ChannelLine<T>> all = lines();
         if (!gx) return;
         if (f.as_columns()) apply_columns(all);
         else apply_stretches(all);

@@ -22,11 +22,11 @@ template <bool Centred, class T> struct LayerBackward {
     LayerForm form;
 
     // What is the same along a row: gx = (a - mean_a - h * mean_ah) * rstd.
-    struct Row { T centre, rstd, mean_a, mean_ah; };
+    struct LayerRow { T centre, rstd, mean_a, mean_ah; };
 
-    template <bool Weighted> [[gnu::noinline]] Row row(int64_t r) const {
+    template <bool Weighted> [[gnu::noinline]] LayerRow row(int64_t r) const {
         const T *from = x + r * form.n, *gr = g + r * form.n;
-        Row row{Centred ? mean[r] : T(0), rstd_of<T>(var[r], form.eps), 0, 0};
+        LayerRow row{Centred ? mean[r] : T(0), rstd_of<T>(var[r], form.eps), 0, 0};
         Vec<T> c = splat(row.centre);
         auto found = sums<T, 2>(form.n, [&](int64_t i, auto part, Vec<T>* s) {
             Vec<T> a = take(gr + i, part);
@@ -43,7 +43,7 @@ template <bool Centred, class T> struct LayerBackward {
     template <int R, bool Weighted, bool Sums, bool Past> void rows(int64_t r, T* sum_w, T* sum_b) const {
         Vec<T> centre[R], rstd[R], mean_a[R], down[R];
         for (int k = 0; k < R; ++k) {
-            Row own = row<Weighted>(r + k);
+            LayerRow own = row<Weighted>(r + k);
             centre[k] = splat(own.centre);
             rstd[k] = splat(own.rstd);
             mean_a[k] = splat(own.mean_a);

@@ -10,12 +10,12 @@
 namespace fw::optim {
 
 // The settings of a step by name, each of which is to be asked for; mostly in the order in which they were given.
-class Numbers {
+class StepNumbers {
     const std::vector<Setting>& given_;
     size_t asked_ = 0, next_ = 0;
 
   public:
-    explicit Numbers(const std::vector<Setting>& given) : given_(given) {}
+    explicit StepNumbers(const std::vector<Setting>& given) : given_(given) {}
     double wide(const char* name) {
         for (size_t k = 0; k < given_.size(); ++k, ++next_) {
             if (next_ >= given_.size()) next_ = 0;
@@ -29,12 +29,12 @@ class Numbers {
 };
 
 // The elements [i, i + n) of the arrays of one parameter, n <= lanes.
-template <class T> class Place {
+template <class T> class ElementsAt {
     char* const* arrays_;
     int64_t i_, n_;
 
   public:
-    FW_INLINE Place(char* const* arrays, int64_t i, int64_t n) : arrays_(arrays), i_(i), n_(n) {}
+    FW_INLINE ElementsAt(char* const* arrays, int64_t i, int64_t n) : arrays_(arrays), i_(i), n_(n) {}
     FW_INLINE Vec<T> get(int k) const {
         const T* from = reinterpret_cast<const T*>(arrays_[k]) + i_;
         return n_ == lanes<T> ? load(from) : load_part(from, n_);
@@ -55,7 +55,7 @@ template <class T> class Place {
 template <class T> struct Gradient {
     bool maximize, decays;
     T decay;
-    explicit Gradient(Numbers& n) : maximize(n.flag("maximize")) {
+    explicit Gradient(StepNumbers& n) : maximize(n.flag("maximize")) {
         double given = n.wide("weight_decay");
         decays = given != 0;
         decay = T(given);
@@ -70,7 +70,7 @@ template <class T> struct Gradient {
 template <class T> struct Denominator {
     T eps, correction, root;
     bool inside, corrected;
-    explicit Denominator(Numbers& n)
+    explicit Denominator(StepNumbers& n)
         : eps(n.number<T>("eps")), correction(n.number<T>("correction")), root(n.number<T>("root_correction")),
           inside(n.flag("eps_inside")), corrected(n.flag("corrected")) {}
     FW_INLINE Vec<T> operator()(Vec<T> v) const {
@@ -88,12 +88,12 @@ template <template <class> class Formula> class Both : public Method {
 
     template <class T> static void walk(const Formula<T>& formula, char* const* arrays, int64_t begin, int64_t end) {
         int64_t i = begin;
-        for (; i + lanes<T> <= end; i += lanes<T>) formula.at(Place<T>(arrays, i, lanes<T>));
-        if (i < end) formula.at(Place<T>(arrays, i, end - i));
+        for (; i + lanes<T> <= end; i += lanes<T>) formula.at(ElementsAt<T>(arrays, i, lanes<T>));
+        if (i < end) formula.at(ElementsAt<T>(arrays, i, end - i));
     }
 
   public:
-    Both(Numbers& first, Numbers again) : Both(Formula<double>(first), Formula<float>(again)) {}
+    Both(StepNumbers& first, StepNumbers again) : Both(Formula<double>(first), Formula<float>(again)) {}
     Both(const Formula<double>& wide, const Formula<float>& narrow) : Method(wide.arrays()), wide_(wide), narrow_(narrow) {}
 
     void apply(bool wide, char* const* arrays, int64_t begin, int64_t end) const override {

@@ -10,14 +10,14 @@ namespace {
 
 using Sizes = std::vector<int64_t>;
 
-struct Axis {
+struct FoldAxis {
     int64_t in, out, kernel, stride, padding, dilation;
 
     // the windows [begin, end) whose tap k lies inside the image, and where it is in the first of them
-    struct Inside {
+    struct InsideWindows {
         int64_t begin, end, at;
     };
-    Inside inside(int64_t k) const {
+    InsideWindows inside(int64_t k) const {
         const int64_t shift = k * dilation - padding;
         int64_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0;
         begin = std::min(begin, out);
@@ -27,7 +27,7 @@ struct Axis {
 };
 
 // False where the settings do not fit an image of h x w.
-bool axes(Axis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
+bool axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
           const Sizes& dilation) {
     constexpr int64_t MOST = int64_t(1) << 28;
     if (kernel.size() != 2 || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2) return false;
@@ -45,11 +45,11 @@ bool axes(Axis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& 
 }
 
 // Calls body(image line, column line, numbers) for every line of every tap of a plane.
-template <class T, class F> void lines(const Axis (&a)[2], T* image, T* columns, F&& body) {
+template <class T, class F> void lines(const FoldAxis (&a)[2], T* image, T* columns, F&& body) {
     for (int64_t i = 0; i < a[0].kernel; ++i) {
-        const Axis::Inside y = a[0].inside(i);
+        const FoldAxis::InsideWindows y = a[0].inside(i);
         for (int64_t j = 0; j < a[1].kernel; ++j, columns += a[0].out * a[1].out) {
-            const Axis::Inside x = a[1].inside(j);
+            const FoldAxis::InsideWindows x = a[1].inside(j);
             for (int64_t r = y.begin; r < y.end; ++r)
                 body(image + (y.at + (r - y.begin) * a[0].stride) * a[1].in + x.at,
                      columns + r * a[1].out + x.begin, x.end - x.begin);
@@ -57,7 +57,7 @@ template <class T, class F> void lines(const Axis (&a)[2], T* image, T* columns,
     }
 }
 
-template <class T> void unfold_planes(const Axis (&a)[2], int64_t planes, const T* x, T* y) {
+template <class T> void unfold_planes(const FoldAxis (&a)[2], int64_t planes, const T* x, T* y) {
     const int64_t size = a[0].in * a[1].in, each = a[0].kernel * a[1].kernel * a[0].out * a[1].out;
     const bool padded = a[0].padding || a[1].padding;
     parallel(planes, 1 + (1 << 14) / each, [&](int64_t begin, int64_t end) {
@@ -73,7 +73,7 @@ template <class T> void unfold_planes(const Axis (&a)[2], int64_t planes, const 
     });
 }
 
-template <class T> void fold_planes(const Axis (&a)[2], int64_t planes, const T* y, T* x) {
+template <class T> void fold_planes(const FoldAxis (&a)[2], int64_t planes, const T* y, T* x) {
     const int64_t size = a[0].in * a[1].in, each = a[0].kernel * a[1].kernel * a[0].out * a[1].out;
     parallel(planes, 1 + (1 << 14) / each, [&](int64_t begin, int64_t end) {
         for (int64_t p = begin; p < end; ++p) {
@@ -90,7 +90,7 @@ template <class T> void fold_planes(const Axis (&a)[2], int64_t planes, const T*
 }
 
 nb::object unfold(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding, const Sizes& dilation) {
-    Axis a[2];
+    FoldAxis a[2];
     if (!x.is_float() || x.ndim() != 4 || !x.size() || !axes(a, x.shape(2), x.shape(3), kernel, stride, padding, dilation))
         return not_implemented();
     const int64_t factors[] = {x.shape(1), kernel[0], kernel[1], a[0].out, a[1].out, x.shape(0)};
@@ -109,7 +109,7 @@ nb::object unfold(Array x, const Sizes& kernel, const Sizes& stride, const Sizes
 
 nb::object fold(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
                 const Sizes& dilation) {
-    Axis a[2];
+    FoldAxis a[2];
     if (!y.is_float() || y.ndim() != 3 || !y.size() || x_shape.size() != 4 || !countable(x_shape.data(), 4) ||
         x_shape[0] < 1 || x_shape[1] < 1 || !axes(a, x_shape[2], x_shape[3], kernel, stride, padding, dilation))
         return not_implemented();

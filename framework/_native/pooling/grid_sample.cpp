@@ -13,7 +13,7 @@ constexpr int MOST_TAPS = 16;
 constexpr int64_t CHANNELS = 8;  // that share the neighbours on the way back
 
 // The neighbours along one dimension: -1 where there is none, what they count for, and how that changes.
-template <class T> struct Line {
+template <class T> struct Neighbours {
     int64_t at[4];
     T weight[4], slope[4];
 };
@@ -34,7 +34,7 @@ template <class T> T fold(const Shape& s, int64_t size, T x, T& slope) {
     return x < 0 ? T(0) : x > T(size - 1) ? T(size - 1) : x;  // nan stays
 }
 
-template <class T> void place(Line<T>& line, int k, T at, int64_t size, T weight, T slope) {
+template <class T> void place(Neighbours<T>& line, int k, T at, int64_t size, T weight, T slope) {
     const bool inside = at >= 0 && at <= T(size - 1);
     line.at[k] = inside ? std::min(int64_t(at), size - 1) : -1;
     line.weight[k] = inside ? weight : T(0);
@@ -46,7 +46,7 @@ template <class T> T near_slope(T s) { return (T(3.75) * s - T(4.5)) * s; }
 template <class T> T far(T s) { return ((T(-0.75) * s + T(3.75)) * s - T(6)) * s + T(3); }
 template <class T> T far_slope(T s) { return (T(-2.25) * s + T(7.5)) * s - T(6); }
 
-template <class T> void neighbours(const Shape& s, int64_t size, T given, Line<T>& line) {
+template <class T> void neighbours(const Shape& s, int64_t size, T given, Neighbours<T>& line) {
     const T half = s.align ? T(size - 1) / 2 : T(size) / 2;
     T at = s.align ? (given + 1) * half : ((given + 1) * T(size) - 1) * T(0.5), slope;
     if (s.mode == Mode::cubic) {
@@ -66,7 +66,7 @@ template <class T> void neighbours(const Shape& s, int64_t size, T given, Line<T
 
 // The neighbours of up to BLOCK places: where in a plane (-1: nowhere), what they count for, and by dimension how that
 // changes with the place.
-template <class T> struct Taps {
+template <class T> struct GridTaps {
     int64_t at[MOST_TAPS][BLOCK];
     T weight[MOST_TAPS][BLOCK], slope[MOST_DIMS][MOST_TAPS][BLOCK];
     bool whole;  // none is missing
@@ -106,7 +106,7 @@ template <class T> struct Taps {
         whole = true;
         const int along = s.along(), taps = s.taps();
         for (int64_t i = 0; i < n; ++i) {
-            Line<T> line[MOST_DIMS];
+            Neighbours<T> line[MOST_DIMS];
             for (int d = 0; d < s.dims; ++d)
                 neighbours(s, s.size[d], places[i * s.dims + (s.dims - 1 - d)], line[d]);
             for (int k = 0; k < taps; ++k) {
@@ -130,7 +130,7 @@ template <class T> struct Taps {
     }
 };
 
-template <class T> void read_plane(const Taps<T>& t, int taps, const T* x, T* y, int64_t n) {
+template <class T> void read_plane(const GridTaps<T>& t, int taps, const T* x, T* y, int64_t n) {
     T sum[BLOCK];
     for (int k = 0; k < taps; ++k) {
         const int64_t* at = t.at[k];
@@ -156,7 +156,7 @@ template <class T> void Sampling<T>::read(const Shape& s, const T* x, const T* g
     const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
     const int taps = s.taps();
     parallel(s.n * blocks, std::max<int64_t>(1, 4096 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
-        Taps<T> t;
+        GridTaps<T> t;
         for (int64_t b = begin; b < end; ++b) {
             const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
             t.find(s, grid + (image * s.count + i) * s.dims, n, false);
@@ -171,7 +171,7 @@ template <class T> void Sampling<T>::spread(const Shape& s, const T* g, const T*
     const int64_t groups = (s.channels + CHANNELS - 1) / CHANNELS;
     const int taps = s.taps();
     parallel(s.n * groups, 1, [&](int64_t begin, int64_t end) {
-        Taps<T> t;
+        GridTaps<T> t;
         for (int64_t p = begin; p < end; ++p) {
             const int64_t image = p / groups, first = p % groups * CHANNELS;
             const int64_t last = std::min(first + CHANNELS, s.channels);
@@ -197,7 +197,7 @@ template <class T> void Sampling<T>::turn(const Shape& s, const T* g, const T* x
     const int64_t blocks = (s.count + BLOCK - 1) / BLOCK;
     const int taps = s.taps();
     parallel(s.n * blocks, std::max<int64_t>(1, 2048 / (BLOCK * s.channels)), [&](int64_t begin, int64_t end) {
-        Taps<T> t;
+        GridTaps<T> t;
         for (int64_t b = begin; b < end; ++b) {
             const int64_t image = b / blocks, i = b % blocks * BLOCK, n = std::min(BLOCK, s.count - i);
             t.find(s, grid + (image * s.count + i) * s.dims, n, true);

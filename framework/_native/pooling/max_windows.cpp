@@ -11,7 +11,7 @@ namespace fw::windows {
 namespace {
 
 // A plane as it is read: its lines, and how many numbers may be read from its beginning.
-template <class T> struct Source {
+template <class T> struct ReadPlane {
     const T* data;
     int64_t line, slice, readable;
 };
@@ -29,7 +29,7 @@ template <class T> struct Padded {
     }
 };
 
-template <class T> Source<T> padded(const PoolShape& s, const T* x) {
+template <class T> ReadPlane<T> padded(const PoolShape& s, const T* x) {
     const Padded<T> p(s);
     T* to = scratch<T>(2, p.room);
     std::fill(to, to + p.room, lowest<T>);
@@ -53,7 +53,7 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
 
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
 template <class T, class P, int K, bool Places>
-FW_INLINE void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T* largest, P* where) {
+FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at, T* largest, P* where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     const int64_t kernel = K ? K : z.kernel;
     const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
@@ -77,7 +77,7 @@ FW_INLINE void max_line(const PoolShape& s, const Source<T>& from, int64_t at, T
 }
 
 template <class T, class P, int K, bool Places>
-void max_plane(const PoolShape& s, const Source<T>& from, T* largest, P* where) {
+void max_plane(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     int64_t out = 0;
     for (int64_t i = 0; i < x.out; ++i)
@@ -99,7 +99,7 @@ template <class T, class V, size_t... I> FW_INLINE V in_order(V v, std::index_se
 
 // Windows of 2 x 2 side by side on lines.
 template <class T, class P, bool Places>
-void max_squares(const PoolShape& s, const Source<T>& from, T* largest, P* where) {
+void max_squares(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* where) {
     constexpr int64_t wide = lanes<T>;
     constexpr auto each = std::make_index_sequence<lanes<T>>{};
     const PoolAxis &y = s.axis[1], &z = s.axis[2];
@@ -151,7 +151,7 @@ template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* 
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* in = x + plane * s.in_size();
-            Source<T> from{in, s.axis[2].in, s.axis[2].in * s.axis[1].in, (s.planes - plane) * s.in_size()};
+            ReadPlane<T> from{in, s.axis[2].in, s.axis[2].in * s.axis[1].in, (s.planes - plane) * s.in_size()};
             if (copies) from = padded(s, in);
             const int64_t out = plane * s.out_size();
             run(s, from, largest ? largest + out : nullptr, where ? where + out : nullptr);

@@ -109,11 +109,11 @@ nb::object max_with_position(Array x, const Sizes& kernel, const Sizes& stride, 
 // -- the way back ---------------------------------------------------------------------------------
 
 // The kernel's positions as steps from a window's first element.
-struct Steps {
+struct WindowSteps {
     std::vector<int64_t> x, y, z, flat;
     bool checks;  // whether some windows reach over the edge
 
-    explicit Steps(const PoolShape& s) : checks(s.overhangs()) {
+    explicit WindowSteps(const PoolShape& s) : checks(s.overhangs()) {
         for (int64_t i = 0; i < s.axis[0].kernel; ++i)
             for (int64_t j = 0; j < s.axis[1].kernel; ++j)
                 for (int64_t l = 0; l < s.axis[2].kernel; ++l) {
@@ -127,7 +127,7 @@ struct Steps {
 
 // Calls f(output's place, input's place or -1 for padding) for every window of a plane; false if one of them names
 // no element of its window.
-template <class P, class F> bool each_place(const PoolShape& s, const Steps& steps, const P* where, F&& f) {
+template <class P, class F> bool each_place(const PoolShape& s, const WindowSteps& steps, const P* where, F&& f) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     int64_t out = 0;
     for (int64_t i = 0; i < x.out; ++i) {
@@ -183,7 +183,7 @@ bool in_pairs(const PoolShape& s) {
 }
 
 template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x) {
-    const Steps steps(s);
+    const WindowSteps steps(s);
     const bool pairs = sizeof(P) == 1 && in_pairs(s);
     const bool covered = pairs && s.axis[1].in == 2 * s.axis[1].out && s.axis[2].in == 2 * s.axis[2].out;
     std::atomic<bool> good{true};
@@ -208,7 +208,7 @@ template <class T, class P> bool spread(const PoolShape& s, const T* y, const P*
 }
 
 template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y) {
-    const Steps steps(s);
+    const WindowSteps steps(s);
     std::atomic<bool> good{true};
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
@@ -287,7 +287,7 @@ nb::object max_collect(Array x, Array where, const Sizes& kernel, const Sizes& s
 // The element's place in the flattened image; `channels` of them lie side by side. False if one is in no window.
 template <class P> bool flat_places(const PoolShape& s, int64_t channels, const P* where, int64_t* to) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
-    const Steps steps(s);
+    const WindowSteps steps(s);
     auto inside = [](int64_t i, int64_t n) { return std::clamp<int64_t>(i, 0, n - 1); };
     std::atomic<bool> good{true};
     parallel(s.planes / channels, 1 + (s.grain() - 1) / channels, [&](int64_t begin, int64_t end) {

@@ -95,7 +95,7 @@ struct Wish {
     Py_ssize_t place = -1;  // of `out` among the keywords
 };
 
-struct Numbers {
+struct GivenNumbers {
     std::array<std::array<char, 8>, MOST_SLOTS> memory;
     int used = 0;
     template <class T> const char* add(T value) {
@@ -111,7 +111,7 @@ template <class T> bool is_scalar(PyObject* o) {
 }
 
 // A Python number, or NumPy's scalar of the same type, as T; false where it has no such value.
-template <class T> bool number(PyObject* o, Numbers& numbers, Operand& operand) {
+template <class T> bool number(PyObject* o, GivenNumbers& numbers, Operand& operand) {
     T value;
     if (PyFloat_CheckExact(o)) {
         if (std::numeric_limits<T>::is_integer) return false;
@@ -134,7 +134,7 @@ template <class T>
 PyObject* call_as(const Kernel* k, const Compiled<T>& compiled, PyObject** args, const Wish& wish) {
     const Program& program = *k->program;
     if (!compiled.fits) return nullptr;
-    Numbers numbers;
+    GivenNumbers numbers;
     ArrayLayout layout;
     std::vector<Operand> operands(size_t(program.arguments));
     Array prototype;

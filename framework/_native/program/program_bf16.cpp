@@ -71,7 +71,7 @@ bool fits(PyArrayObject* a, PyArrayObject* first) {
     return true;
 }
 
-template <class H> struct Pieces {
+template <class H> struct HalfPieces {
     const Program& program;
     const Arguments& given;
     char* to;
@@ -137,7 +137,7 @@ template <class H> PyObject* call_narrow(const Program& program, PyObject* const
     {
         Release release(n * 2 * program.f32.cost);
         parallel(n, std::max<int64_t>(grain(program.f32.cost) / PIECE, 1) * PIECE,
-                 Pieces<H>{program, given, out.data<char>()});
+                 HalfPieces<H>{program, given, out.data<char>()});
     }
     return give(out).release().ptr();
 }

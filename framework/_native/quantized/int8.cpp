@@ -32,7 +32,7 @@ const Way*& chosen() {
 
 // -- numbers to bytes -------------------------------------------------------------------------------
 
-struct Range {
+struct ByteRange {
     Vec<float> low{}, high{}, odd{};  // odd: not 0 where a number was inf or nan
 
     FW_INLINE void take(Vec<float> v) {
@@ -43,14 +43,14 @@ struct Range {
 
 void range_of(const float* x, int64_t n, float& low, float& high) {
     constexpr int step = lanes<float>;
-    Range r[4];
+    ByteRange r[4];
     int64_t i = 0;
     for (; i + 4 * step <= n; i += 4 * step)
         for (int j = 0; j < 4; ++j) r[j].take(load(x + i + j * step));
     for (; i < n; i += step) r[0].take(i + step <= n ? load(x + i) : load_part(x + i, n - i));
     low = high = 0;
     float odd = 0;
-    for (const Range& part : r)
+    for (const ByteRange& part : r)
         for (int j = 0; j < step; ++j) {
             low = std::min<float>(low, part.low[j]), high = std::max<float>(high, part.high[j]);
             odd += part.odd[j];
@@ -91,9 +91,9 @@ void bytes_of(uint8_t* to, const float* x, int64_t n, Scale s) {
 // -- weights ----------------------------------------------------------------------------------------
 
 // Rows of which whole steps can be read: the last ones, where a step would end behind the array, as copies.
-class Rows {
+class ByteRows {
   public:
-    Rows(const int8_t* w, int64_t n, int64_t k, int64_t length) : w(w), k(k), length(length) {
+    ByteRows(const int8_t* w, int64_t n, int64_t k, int64_t length) : w(w), k(k), length(length) {
         safe = std::min(n, n * k >= length ? (n * k - length) / std::max<int64_t>(k, 1) + 1 : 0);
         if (safe == n) return;
         int8_t* to = scratch<int8_t>(0, (n - safe) * length);
@@ -170,7 +170,7 @@ void linear(const Linear& g, Scale s) {
     if (!g.m || !g.n) return;
     const Way& way = *chosen();
     const int64_t chunks = ceil_div(g.k, way.chunk), length = chunks * way.chunk;
-    const Rows w(g.w, g.n, g.k, length);
+    const ByteRows w(g.w, g.n, g.k, length);
     // the activations, and behind them a row of ones, of which the products are the sums of the weights
     uint8_t* q = scratch<uint8_t>(0, (g.m + 1) * length);
     parallel(g.m, std::max<int64_t>(1, GRAIN / std::max<int64_t>(g.k, 1)), [&](int64_t begin, int64_t end) {
@@ -243,9 +243,9 @@ FW_INLINE void turn(Sixteen (&v)[16]) {
 }
 
 // The images as bytes, channels last, with their borders, which are the zero point.
-class Images {
+class ByteImages {
   public:
-    Images(const Conv& g, Scale s) : g(g), high(g.height + 2 * g.padding[0]), wide(g.width + 2 * g.padding[1]) {
+    ByteImages(const Conv& g, Scale s) : g(g), high(g.height + 2 * g.padding[0]), wide(g.width + 2 * g.padding[1]) {
         const int64_t rows = g.images * high, row = wide * g.channels;
         to = scratch<uint8_t>(1, rows * row + PIECE);
         parallel(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(row, 1)), [&](int64_t begin, int64_t end) {
@@ -310,10 +310,10 @@ void conv(const Conv& g, Scale s) {
     if (!all) return;
     const Way& way = *chosen();
     const int64_t k = g.terms(), chunks = ceil_div(k, way.chunk), length = chunks * way.chunk;
-    const Rows w(g.w, g.outputs, k, length);
+    const ByteRows w(g.w, g.outputs, k, length);
     int32_t* shares = scratch<int32_t>(0, g.outputs);
     totals(g.w, g.outputs, k, s.zero - way.shift, shares);
-    const Images images(g, s);
+    const ByteImages images(g, s);
     // a window of one pixel with all channels is in one piece as it lies
     const bool in_place = g.kernel[0] * g.kernel[1] * g.groups == 1 && k == length;
     const int64_t row = g.out_size(1), each = g.outputs / g.groups;

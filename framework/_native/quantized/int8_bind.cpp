@@ -12,11 +12,11 @@ bool is_int8(const Array& a) { return a.usable() && PyArray_TYPE(a.p) == NPY_INT
 
 bool is_row(const Array& a, int64_t n) { return a.is<float>() && a.ndim() == 1 && a.size() == n && a.contiguous(); }
 
-struct Layer {
+struct ByteLayer {
     Array scales;
     Array bias;
     bool fits = false;
-    Layer(const Array& scale, nb::handle b, int64_t n) : scales(scale) {
+    ByteLayer(const Array& scale, nb::handle b, int64_t n) : scales(scale) {
         if (!is_row(scale, n)) return;
         fits = b.is_none() || (nb::try_cast(b, bias) && is_row(bias, n));
     }
@@ -33,7 +33,7 @@ nb::object linear(Array x, Array w, Array scale, nb::object b, nb::object input_
     if (!x.is<float>() || !x.ndim() || !is_int8(w) || !w.contiguous() || w.ndim() != 2)
         return not_implemented();
     const int64_t n = w.shape(0), k = w.shape(1);
-    const Layer layer(scale, b, n);
+    const ByteLayer layer(scale, b, n);
     const float given = input_scale.is_none() ? 0 : nb::cast<float>(input_scale);
     if (!layer.fits || x.shape(x.ndim() - 1) != k || k < 1 || k > int8::MOST_TERMS || input_zero < 0 || input_zero > 255)
         return not_implemented();
@@ -75,7 +75,7 @@ nb::object conv(Array x, Array w, Array scale, nb::object b, std::vector<int64_t
     g.height = sizes[0], g.width = sizes[1], g.kernel[0] = kernel[0], g.kernel[1] = kernel[1];
     for (int d = 0; d < 2; ++d)
         if (g.size(d) + 2 * g.padding[d] < g.dilation[d] * (g.kernel[d] - 1) + 1) return not_implemented();
-    const Layer layer(scale, b, g.outputs);
+    const ByteLayer layer(scale, b, g.outputs);
     const float given = input_scale.is_none() ? 0 : nb::cast<float>(input_scale);
     const int64_t bytes[] = {g.images, g.height + 2 * g.padding[0], g.width + 2 * g.padding[1], g.channels};
     if (!layer.fits || !countable(bytes, 4) || input_zero < 0 || input_zero > 255 ||

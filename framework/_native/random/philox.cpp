@@ -16,13 +16,13 @@ constexpr int64_t BATCH = 16;    // blocks whose words are made together, so tha
 
 // numpy.random.Philox: the counter of the last block, that block, how many of its words are used up, and the
 // upper half of a word whose lower half was drawn.
-struct State {
+struct PhiloxState {
     PhiloxKey key;
     PhiloxCounter counter;
     uint64_t buffer[BLOCK];
     uint64_t used, has_half, half;
 
-    explicit State(const uint64_t* w)
+    explicit PhiloxState(const uint64_t* w)
         : key{w[0], w[1]}, counter{{w[2], w[3], w[4], w[5]}}, used(w[10]), has_half(w[11]), half(w[12]) {
         std::copy(w + 6, w + 10, buffer);
     }
@@ -76,7 +76,7 @@ template <class T> using Bits = typename std::make_unsigned<Int<T>>::type;  // w
 
 // Numbers that convert(bits, n, to) makes of random bits. The first and the last ones come one by one: the
 // first end the block under way, and the last leave in the buffer what NumPy would leave there.
-template <class T, class F> void fill(State& s, T* out, int64_t n, F convert) {
+template <class T, class F> void fill(PhiloxState& s, T* out, int64_t n, F convert) {
     constexpr int64_t PER = BLOCK * 8 / int64_t(sizeof(T));
     auto one = [&](T* to) {
         Bits<T> drawn = s.next<Bits<T>>();
@@ -123,7 +123,7 @@ struct Bounded {
         out = low + int64_t(product >> 32);
         return uint32_t(product) >= threshold;
     }
-    int64_t draw(State& s) const {
+    int64_t draw(PhiloxState& s) const {
         int64_t out;
         while (!take(s.half_word(), out)) {}
         return out;
@@ -131,7 +131,7 @@ struct Bounded {
 };
 
 // Whole blocks as if nothing were rejected; the first number that was, if one, is where it goes on.
-void fill_integers(State& s, const Bounded& bounded, int64_t* out, int64_t n) {
+void fill_integers(PhiloxState& s, const Bounded& bounded, int64_t* out, int64_t n) {
     constexpr int64_t PER = 2 * BLOCK;
     int64_t i = 0;
     while (i < n) {
@@ -159,7 +159,7 @@ void fill_integers(State& s, const Bounded& bounded, int64_t* out, int64_t n) {
 
 // Draws with the state that the words are, and leaves there the one after it.
 template <class F> void draw(uint64_t* words, F&& fill_it) {
-    State s(words);
+    PhiloxState s(words);
     fill_it(s);
     s.store(words);
 }
@@ -171,13 +171,13 @@ namespace random {
 bool is_state(const uint64_t* words) { return words[10] <= BLOCK; }
 
 template <class T> void draw_uniform(uint64_t* words, T* out, int64_t n) {
-    draw(words, [=](State& s) {
+    draw(words, [=](PhiloxState& s) {
         fill(s, out, n, [](auto* bits, int64_t count, auto* to) { uniform(bits, count, to); });
     });
 }
 
 template <class T> void draw_normal(uint64_t* words, T* out, int64_t n) {
-    draw(words, [=](State& s) { fill(s, out, n, gaussian<T>); });
+    draw(words, [=](PhiloxState& s) { fill(s, out, n, gaussian<T>); });
 }
 
 bool takes_range(int64_t low, uint64_t range, double n) {
@@ -188,7 +188,7 @@ bool takes_range(int64_t low, uint64_t range, double n) {
 
 void draw_integers(uint64_t* words, int64_t* out, int64_t n, int64_t low, uint64_t range) {
     const Bounded bounded(low, range);
-    draw(words, [&](State& s) { fill_integers(s, bounded, out, n); });
+    draw(words, [&](PhiloxState& s) { fill_integers(s, bounded, out, n); });
 }
 
 template void draw_uniform(uint64_t*, float*, int64_t);

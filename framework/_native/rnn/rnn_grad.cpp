@@ -8,11 +8,11 @@ namespace rnn {
 namespace {
 
 // An argument that may be None, in rows.
-struct Rows {
+struct OptionalRows {
     Array given;
     nb::object owner;
     bool none;
-    explicit Rows(nb::handle h) : given(nb::cast<Array>(h)), none(h.is_none()) {}
+    explicit OptionalRows(nb::handle h) : given(nb::cast<Array>(h)), none(h.is_none()) {}
     bool fits(const Array& x, int64_t rows, int64_t cols) const {
         return none || (given.usable() && given.type() == x.type() && given.ndim() == 2 && given.shape(0) == rows &&
                         given.shape(1) == cols);
@@ -122,7 +122,7 @@ template <class T> struct Results {
 int64_t bytes(const Operands& o) { return o.steps.rows * o.gates * o.width * o.width; }  // as long as so many take
 
 template <class T, bool Rectified>
-nb::object plain(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, const InRows& y) {
+nb::object plain(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, const InRows& y) {
     Results<T> r(o, wanted, false, false);
     const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
     {
@@ -138,7 +138,7 @@ nb::object plain(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, co
 }
 
 template <class T>
-nb::object lstm_of(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, Rows& gc, const InRows& c0,
+nb::object lstm_of(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, OptionalRows& gc, const InRows& c0,
                    const InRows& y, const InRows& gates, const InRows& cells) {
     Results<T> r(o, wanted, true, false);
     const T *from_y = gy.data<T>(), *from_h = gh.data<T>(), *from_c = gc.data<T>();
@@ -155,7 +155,7 @@ nb::object lstm_of(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, 
 }
 
 template <class T>
-nb::object gru_of(const Operands& o, const Wanted& wanted, Rows& gy, Rows& gh, const InRows& y, const InRows& gates) {
+nb::object gru_of(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, const InRows& y, const InRows& gates) {
     Results<T> r(o, wanted, false, true);
     const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
     {
@@ -178,7 +178,7 @@ nb::object rnn_grad(nb::object gy, nb::object gh, const Array& x, const Array& h
                     nb::tuple wanted) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
-    Rows from_y(gy), from_h(gh);
+    OptionalRows from_y(gy), from_h(gh);
     if (!o.fits() || !kept(y, o, 1) || !from_y.fits(x, o.steps.rows, o.width) ||
         !from_h.fits(x, o.steps.most, o.width))
         return not_implemented();
@@ -197,7 +197,7 @@ nb::object lstm_grad(nb::object gy, nb::object gh, nb::object gc, const Array& x
     if (!Operands::takes(x, {&x, &h0, &c0, &w_ih, &w_hh, &y, &gates, &cells}) || !c0.same_shape(h0))
         return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 4);
-    Rows from_y(gy), from_h(gh), from_c(gc);
+    OptionalRows from_y(gy), from_h(gh), from_c(gc);
     if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !kept(cells, o, 1) ||
         !from_y.fits(x, o.steps.rows, o.width) || !from_h.fits(x, o.steps.most, o.width) ||
         !from_c.fits(x, o.steps.most, o.width))
@@ -213,7 +213,7 @@ nb::object gru_grad(nb::object gy, nb::object gh, const Array& x, const Array& h
                     nb::tuple wanted) {
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y, &gates})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 3);
-    Rows from_y(gy), from_h(gh);
+    OptionalRows from_y(gy), from_h(gh);
     if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !from_y.fits(x, o.steps.rows, o.width) ||
         !from_h.fits(x, o.steps.most, o.width))
         return not_implemented();

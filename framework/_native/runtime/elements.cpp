@@ -16,9 +16,9 @@ int64_t position(int64_t at, int64_t size) {
 }
 
 // Goes through the elements of a shape in order, and through memory with some strides.
-class Walk {
+class ElementWalk {
   public:
-    explicit Walk(const Tensor& t) : t(t) {}
+    explicit ElementWalk(const Tensor& t) : t(t) {}
     int64_t at[MOST_AXES] = {}, place = 0;
     void next(const int64_t* strides) {
         for (int d = t.ndim - 1; d >= 0; --d) {
@@ -37,7 +37,7 @@ template <class F> void along(const Tensor& index, const Tensor& whole, int64_t 
     int64_t strides[MOST_AXES];
     std::copy(whole.strides, whole.strides + whole.ndim, strides);
     strides[dim] = 0;
-    Walk walk(index);
+    ElementWalk walk(index);
     const int64_t* at = index.at<int64_t>();
     for (int64_t i = 0, n = index.size(); i < n; ++i, walk.next(strides))
         each(walk.place + position(at[i], whole.shape[dim]) * whole.strides[dim], i);
@@ -106,7 +106,7 @@ void take(Call& c) {
             moving::Block block;
             int64_t step = bytes;
             for (int d = 0; d < after.ndim; ++d) block.add(after.shape[d], after.strides[d], step /= after.shape[d]);
-            Walk walk(before);
+            ElementWalk walk(before);
             char* to = y.data;
             for (int64_t r = 0; r < rows; ++r, walk.next(before.strides))
                 for (int64_t j = 0; j < count; ++j, to += bytes)

@@ -16,7 +16,7 @@ bool is_float(const Tensor& t) { return t.type == Type::float32 || t.type == Typ
 // body(a number of the tensor's type), which is float or double
 template <class F> auto by_float(const Tensor& t, F&& body) { return t.type == Type::float32 ? body(float{}) : body(double{}); }
 
-struct Layer {
+struct ConvLayer {
     windows::ConvShape shape;
     const Tensor *x, *w, *bias, *norm[4], *y;
     double eps;
@@ -25,7 +25,7 @@ struct Layer {
 };
 
 // The kernels as they are read; as they lie, where they are no constants.
-template <class T> const T* packed_kernels(Packed& packed, const Layer& c, const windows::Convolution<T>& conv) {
+template <class T> const T* packed_kernels(Packed& packed, const ConvLayer& c, const windows::Convolution<T>& conv) {
     const T* w = c.w->at<T>();
     const int64_t n = conv.packed_numbers();
     if (!n || !c.w->constant()) return nullptr;
@@ -33,12 +33,12 @@ template <class T> const T* packed_kernels(Packed& packed, const Layer& c, const
                                            [&](void* to) { conv.pack(w, static_cast<T*>(to)); }));
 }
 
-template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolution<T>> conv, const T* kernels) {
-    struct Ready {
+template <class T> Run convolve(const ConvLayer& c, std::shared_ptr<windows::Convolution<T>> conv, const T* kernels) {
+    struct ReadyConv {
         std::vector<T> room, packed;
         windows::Epilogue<T> end;
     };
-    auto ready = std::make_shared<Ready>();
+    auto ready = std::make_shared<ReadyConv>();
     auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
     const windows::Ending<T> ending{numbers(c.norm[0]), numbers(c.norm[1]), numbers(c.norm[2]), numbers(c.norm[3]),
                                     c.eps, c.relu};
@@ -58,7 +58,7 @@ template <class T> Run convolve(const Layer& c, std::shared_ptr<windows::Convolu
     };
 }
 
-template <class T> Bind convolution(Packed& packed, const Layer& c) {
+template <class T> Bind convolution(Packed& packed, const ConvLayer& c) {
     return [&packed, c]() -> Run {  // when there is memory for all that the sizes ask for
         const windows::Calls calls{c.w->constant(), c.images->wanted, c.images->squares != nullptr};
         auto conv = std::make_shared<windows::Convolution<T>>(c.shape, calls);
@@ -81,7 +81,7 @@ void conv(Call& c) {
     const int64_t d = c.number(0);
     c.must(d >= 1 && d <= windows::conv_dims, "another number of dimensions");
     c.expect(7, size_t(3 * d + 3), 1, 1);
-    Layer v{};
+    ConvLayer v{};
     v.x = &c.rows(0), v.w = &c.rows(1), v.bias = c.rows_or_none(2);
     const size_t n = size_t(d);
     c.must(is_float(*v.x) && v.w->type == v.x->type, "another type");

@@ -23,7 +23,7 @@ struct Tensors {
 using TensorLayout = LayoutOf<Tensors>;
 
 // A program, its operands and where they lie.
-struct Ready {
+struct ReadyProgram {
     fw::Program program;
     TensorLayout layout;
     std::vector<fw::Operand> operands;
@@ -34,8 +34,8 @@ struct Ready {
 // numbers: which arguments are truth values (bits), registers, how many steps are the same for all elements, whether the
 // result is a truth value; then slots of result and three operands of each step. words: their instructions. reals: how
 // many constants, the constants, the operands that are numbers.
-std::shared_ptr<Ready> program_of(Call& c) {
-    auto ready = std::make_shared<Ready>();
+std::shared_ptr<ReadyProgram> program_of(Call& c) {
+    auto ready = std::make_shared<ReadyProgram>();
     fw::Program& p = ready->program;
     const auto& s = c.step;
     const size_t steps = s.words.size(), inputs = s.inputs.size();
@@ -74,7 +74,7 @@ template <class T> bool put_number(double given, bool truth, char* to) {
     return true;
 }
 
-template <class T> void program_as(Call& c, std::shared_ptr<Ready> r, const Compiled<T>& compiled) {
+template <class T> void program_as(Call& c, std::shared_ptr<ReadyProgram> r, const Compiled<T>& compiled) {
     const fw::Program& p = r->program;
     c.must(compiled.fits, "instructions that numbers of this type do not have");
     const Tensor* prototype = nullptr;

@@ -14,11 +14,11 @@ bool is_float(const Tensor& t) { return t.type == Type::float32 || t.type == Typ
 
 constexpr int64_t MOST_STEPS = 1 << 24;
 
-enum class Layer { plain, rectified, lstm, gru };
+enum class CellLayer { plain, rectified, lstm, gru };
 
 // x, h0, c0 of an LSTM, the weights of both, their biases
 struct Recurrent {
-    Layer layer;
+    CellLayer layer;
     int64_t gates, width, in;
     const Tensor *x, *h0, *c0, *w_ih, *w_hh, *b_ih, *b_hh;
     const Tensor *y, *h, *c, *gates_now;
@@ -42,22 +42,22 @@ template <class T> Run recurrent_as(const Recurrent& r, const void* packed) {
     return [r, packed] {
         const rnn::Sequence<T> s = sequence<T>(r, packed);
         switch (r.layer) {
-            case Layer::lstm:
+            case CellLayer::lstm:
                 std::memcpy(r.c->data, r.c0->data, size_t(r.c0->bytes()));
                 return rnn::lstm_outputs(s, r.y->at<T>(), r.h->at<T>(), r.c->at<T>(), r.gates_now->at<T>());
-            case Layer::gru: return rnn::gru_outputs(s, r.y->at<T>(), r.h->at<T>(), r.gates_now->at<T>());
-            default: return rnn::rnn_forward(s, r.layer == Layer::rectified, r.y->at<T>(), r.h->at<T>());
+            case CellLayer::gru: return rnn::gru_outputs(s, r.y->at<T>(), r.h->at<T>(), r.gates_now->at<T>());
+            default: return rnn::rnn_forward(s, r.layer == CellLayer::rectified, r.y->at<T>(), r.h->at<T>());
         }
     };
 }
 
 // numbers: steps, rows of each, whether from the last to the first
-void recurrent(Call& c, Layer layer) {
-    const bool cell = layer == Layer::lstm;
+void recurrent(Call& c, CellLayer layer) {
+    const bool cell = layer == CellLayer::lstm;
     c.expect(cell ? 7 : 6, 3, 0, cell ? 3 : 2);
     Recurrent r{};
     size_t at = 0;
-    r.layer = layer, r.gates = cell ? 4 : layer == Layer::gru ? 3 : 1;
+    r.layer = layer, r.gates = cell ? 4 : layer == CellLayer::gru ? 3 : 1;
     r.x = &c.rows(at++), r.h0 = &c.rows(at++);
     if (cell) r.c0 = &c.rows(at++);
     r.w_ih = &c.rows(at++), r.w_hh = &c.rows(at++), r.b_ih = c.rows_or_none(at++), r.b_hh = c.rows_or_none(at++);
@@ -80,7 +80,7 @@ void recurrent(Call& c, Layer layer) {
     const int64_t item = bytes_of(r.x->type);
     r.y = &c.make(0, r.x->type, 2, of_y), r.h = &c.make(1, r.x->type, 2, r.h0->shape);
     if (cell) r.c = &c.make(2, r.x->type, 2, r.h0->shape);
-    if (cell || layer == Layer::gru) r.gates_now = &c.room(rnn::gates_at_once(*r.steps, r.width) * item);
+    if (cell || layer == CellLayer::gru) r.gates_now = &c.room(rnn::gates_at_once(*r.steps, r.width) * item);
     const void* packed = item == 4 ? packed_weights<float>(c.packed(), r) : packed_weights<double>(c.packed(), r);
     c.then([r, packed]() -> Run {
         return r.x->type == Type::float32 ? recurrent_as<float>(r, packed) : recurrent_as<double>(r, packed);
@@ -119,11 +119,11 @@ void normalise(Call& c, bool centred) {
 template <class T>
 Run attended(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* mask, bool causal, double scale,
              const Tensor& out, const Tensor& lse) {
-    struct Ready {
+    struct ReadyCells {
         attention::Problem<T> problem;
         attention::Operand<T> to;
     };
-    auto r = std::make_shared<Ready>();
+    auto r = std::make_shared<ReadyCells>();
     attention::set_up(r->problem, q.view(), k.view(), v.view(), mask ? mask->view() : View(), mask != nullptr, causal,
                       scale, 0.0, 0);
     r->to = attention::Operand<T>(r->problem.heads, out.view());
@@ -132,10 +132,10 @@ Run attended(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor* ma
 
 }  // namespace
 
-void rnn_tanh(Call& c) { recurrent(c, Layer::plain); }
-void rnn_relu(Call& c) { recurrent(c, Layer::rectified); }
-void lstm(Call& c) { recurrent(c, Layer::lstm); }
-void gru(Call& c) { recurrent(c, Layer::gru); }
+void rnn_tanh(Call& c) { recurrent(c, CellLayer::plain); }
+void rnn_relu(Call& c) { recurrent(c, CellLayer::rectified); }
+void lstm(Call& c) { recurrent(c, CellLayer::lstm); }
+void gru(Call& c) { recurrent(c, CellLayer::gru); }
 void layer_norm(Call& c) { normalise(c, true); }
 void rms_norm(Call& c) { normalise(c, false); }
 

@@ -10,17 +10,17 @@
 namespace fw::runtime {
 namespace {
 
-enum class Fold { sum, mean, largest, smallest };
+enum class FoldKind { sum, mean, largest, smallest };
 
-template <class T> Run folded(Fold fold, const reduce::Plan& plan, const Tensor& x, const Tensor& y) {
+template <class T> Run folded(FoldKind fold, const reduce::Plan& plan, const Tensor& x, const Tensor& y) {
     return [fold, plan, &x, &y] {
-        if (fold == Fold::sum || fold == Fold::mean) reduce::total<T>(plan, x.data, y.at<T>(), fold == Fold::mean);
-        else reduce::extreme<T>(plan, x.data, y.at<T>(), fold == Fold::largest);
+        if (fold == FoldKind::sum || fold == FoldKind::mean) reduce::total<T>(plan, x.data, y.at<T>(), fold == FoldKind::mean);
+        else reduce::extreme<T>(plan, x.data, y.at<T>(), fold == FoldKind::largest);
     };
 }
 
 // numbers: which dimensions (bits), whether they stay as sizes of 1
-void fold_of(Call& c, Fold fold) {
+void fold_of(Call& c, FoldKind fold) {
     c.expect(1, 2, 0, 1);
     const Tensor* x = &c.in(0);
     c.must((x->type == Type::float32 || x->type == Type::float64) && x->ndim <= reduce::MOST, "another type, or too many dimensions");
@@ -94,10 +94,10 @@ template <class To> void convert_to(const Tensor& x, const Tensor& y) {
 
 }  // namespace
 
-void sum(Call& c) { fold_of(c, Fold::sum); }
-void mean(Call& c) { fold_of(c, Fold::mean); }
-void largest(Call& c) { fold_of(c, Fold::largest); }
-void smallest(Call& c) { fold_of(c, Fold::smallest); }
+void sum(Call& c) { fold_of(c, FoldKind::sum); }
+void mean(Call& c) { fold_of(c, FoldKind::mean); }
+void largest(Call& c) { fold_of(c, FoldKind::largest); }
+void smallest(Call& c) { fold_of(c, FoldKind::smallest); }
 
 // operands: x (N, C, ...), mean, variance, weight, bias; reals: eps
 void batch_norm(Call& c) {

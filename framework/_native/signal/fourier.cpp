@@ -34,7 +34,7 @@ void root(int64_t k, int64_t n, double& re, double& im) {
     re = xs[quarter & 3], im = -ys[quarter & 3];
 }
 
-struct Plan {
+struct TransformPlan {
     struct Stage {
         int radix;
         int64_t before, after;  // the product of the radices before, and what is left after it
@@ -46,8 +46,8 @@ struct Plan {
     bool fits = true;
 };
 
-std::shared_ptr<Plan> make_plan(int64_t n) {
-    auto plan = std::make_shared<Plan>();
+std::shared_ptr<TransformPlan> make_plan(int64_t n) {
+    auto plan = std::make_shared<TransformPlan>();
     std::vector<int> radices;
     int64_t left = n;
     while (left % 4 == 0) radices.push_back(4), left /= 4;
@@ -58,7 +58,7 @@ std::shared_ptr<Plan> make_plan(int64_t n) {
     int64_t before = 1;
     double re, im;
     for (int r : radices) {
-        Plan::Stage s{r, before, n / before / r, {}, {}};
+        TransformPlan::Stage s{r, before, n / before / r, {}, {}};
         const int64_t whole = s.after * r;
         for (int64_t p = 0; p < s.after; ++p)
             for (int64_t j = 1; j < r; ++j) {
@@ -80,9 +80,9 @@ std::shared_ptr<Plan> make_plan(int64_t n) {
 }
 
 // Plans are made once; a few stay.
-std::shared_ptr<Plan> plan_of(int64_t n) {
+std::shared_ptr<TransformPlan> plan_of(int64_t n) {
     static std::mutex lock;
-    static std::map<int64_t, std::shared_ptr<Plan>> known;
+    static std::map<int64_t, std::shared_ptr<TransformPlan>> known;
     {
         const std::lock_guard<std::mutex> guard(lock);
         auto found = known.find(n);
@@ -144,7 +144,7 @@ FW_INLINE void butterfly(const double* xr, const double* xi, int64_t apart, doub
 }
 
 template <int R>
-void pass(const Plan::Stage& s, const double* xr, const double* xi, double* yr, double* yi, int64_t lines) {
+void pass(const TransformPlan::Stage& s, const double* xr, const double* xi, double* yr, double* yi, int64_t lines) {
     const int64_t len = s.before * lines, apart = s.after * len;
     const int r = s.radix;
     for (int64_t p = 0; p < s.after; ++p) {
@@ -165,7 +165,7 @@ constexpr int64_t GAP = 48;
 int64_t parts(int64_t n, int64_t lines) { return n * lines + GAP; }
 
 // The transform of `lines` lines, number after number ([n][lines], parts apart), in x or in y: which, is returned.
-double* transform(const Plan& plan, int64_t n, double* x, double* y, int64_t lines) {
+double* transform(const TransformPlan& plan, int64_t n, double* x, double* y, int64_t lines) {
     const int64_t size = parts(n, lines);
     for (const auto& s : plan.stages) {
         auto go = s.radix == 4 ? pass<4> : s.radix == 2 ? pass<2> : s.radix == 3 ? pass<3>
@@ -176,7 +176,7 @@ double* transform(const Plan& plan, int64_t n, double* x, double* y, int64_t lin
     return x;
 }
 
-enum class Kind { complex, forward_real, backward_real };
+enum class TransformKind { complex, forward_real, backward_real };
 
 // Lines of one dimension of an array: where they begin, and how far apart their numbers are, in bytes.
 struct Side {
@@ -185,8 +185,8 @@ struct Side {
     std::vector<int64_t> strides;  // of the other dimensions
 };
 
-struct Job {
-    Kind kind;
+struct TransformJob {
+    TransformKind kind;
     bool inverse, real_input;
     int64_t n;                     // the size of the transform
     std::vector<int64_t> shape;    // of the other dimensions
@@ -211,7 +211,7 @@ template <class F> FW_INLINE void each(const Side& side, const int64_t* at, int6
 
 // Numbers of a line into a part of the work: [number][line]
 template <class S>
-void gather(const Job& job, const int64_t* at, int64_t lines, int64_t count, double* re, double* im) {
+void gather(const TransformJob& job, const int64_t* at, int64_t lines, int64_t count, double* re, double* im) {
     const auto place = [&](int64_t w, int64_t j) {
         return reinterpret_cast<const S*>(job.from.start + at[w] + j * job.from.step);
     };
@@ -227,7 +227,7 @@ void gather(const Job& job, const int64_t* at, int64_t lines, int64_t count, dou
 }
 
 template <class S>
-void scatter(const Job& job, const int64_t* at, int64_t lines, int64_t used, int64_t count, const double* re,
+void scatter(const TransformJob& job, const int64_t* at, int64_t lines, int64_t used, int64_t count, const double* re,
              const double* im) {
     const double f = job.factor;
     each(job.to, at, used, count, [&](int64_t w, int64_t j) {
@@ -237,7 +237,7 @@ void scatter(const Job& job, const int64_t* at, int64_t lines, int64_t used, int
 }
 
 // A real line of even size as a complex one of half the size: its even numbers are the real parts.
-template <class S> void gather_pairs(const Job& job, const int64_t* at, int64_t lines, double* re, double* im) {
+template <class S> void gather_pairs(const TransformJob& job, const int64_t* at, int64_t lines, double* re, double* im) {
     const int64_t step = job.from.step;
     each(job.from, at, lines, job.n / 2, [&](int64_t w, int64_t j) {
         const char* p = job.from.start + at[w] + 2 * j * step;
@@ -247,7 +247,7 @@ template <class S> void gather_pairs(const Job& job, const int64_t* at, int64_t 
 }
 
 // z, the transform of pairs, becomes the first half of the transform of the real line (h + 1 numbers).
-void join_halves(const Plan& plan, int64_t h, int64_t lines, const double* z, double* out) {
+void join_halves(const TransformPlan& plan, int64_t h, int64_t lines, const double* z, double* out) {
     const int64_t size = parts(h, lines), whole = parts(h + 1, lines);
     for (int64_t k = 0; k <= h; ++k) {
         const double *a = z + (k % h) * lines, *b = z + ((h - k) % h) * lines;
@@ -262,7 +262,7 @@ void join_halves(const Plan& plan, int64_t h, int64_t lines, const double* z, do
 }
 
 // The other way: h + 1 numbers become the h whose inverse transform is the line, in pairs.
-void part_halves(const Plan& plan, int64_t h, int64_t lines, const double* x, double* z) {
+void part_halves(const TransformPlan& plan, int64_t h, int64_t lines, const double* x, double* z) {
     const int64_t size = parts(h, lines), whole = parts(h + 1, lines);
     for (int64_t k = 0; k < h; ++k) {
         const double *a = x + k * lines, *b = x + (h - k) * lines;
@@ -278,12 +278,12 @@ void part_halves(const Plan& plan, int64_t h, int64_t lines, const double* x, do
     }
 }
 
-template <class S> void one_block(const Job& job, const Plan& plan, const int64_t* from, const int64_t* to,
+template <class S> void one_block(const TransformJob& job, const TransformPlan& plan, const int64_t* from, const int64_t* to,
                                   int64_t lines, int64_t used, double* x, double* y) {
     const int64_t n = job.n, h = n / 2, size = parts(n, lines);
     const int64_t pairs = parts(h, lines), half = parts(h + 1, lines);
     const bool even = n % 2 == 0;
-    if (job.kind == Kind::forward_real && even) {
+    if (job.kind == TransformKind::forward_real && even) {
         gather_pairs<S>(job, from, lines, x, x + pairs);
         double* z = transform(plan, h, x, y, lines);
         double* out = z == x ? y : x;
@@ -291,7 +291,7 @@ template <class S> void one_block(const Job& job, const Plan& plan, const int64_
         scatter<S>(job, to, lines, used, h + 1, out, out + half);
         return;
     }
-    if (job.kind == Kind::backward_real) {
+    if (job.kind == TransformKind::backward_real) {
         double* z;
         const double f = job.factor;
         if (even) {
@@ -328,13 +328,13 @@ template <class S> void one_block(const Job& job, const Plan& plan, const int64_
     double* z = transform(plan, n, x, y, lines);
     re = z, im = z + size;
     if (job.inverse) std::swap(re, im);
-    scatter<S>(job, to, lines, used, job.kind == Kind::forward_real ? h + 1 : n, re, im);
+    scatter<S>(job, to, lines, used, job.kind == TransformKind::forward_real ? h + 1 : n, re, im);
 }
 
-template <class S> void run(const Job& job) {
+template <class S> void run(const TransformJob& job) {
     int64_t count = 1;
     for (int64_t s : job.shape) count *= s;
-    const bool halved = job.kind != Kind::complex && job.n % 2 == 0;
+    const bool halved = job.kind != TransformKind::complex && job.n % 2 == 0;
     const auto plan = plan_of(halved ? job.n / 2 : job.n);
     // short lines: some vectors of them at once
     const int64_t wide = lanes<double> * std::clamp<int64_t>(512 / (job.n * lanes<double>), 1, MOST_LINES / lanes<double>);
@@ -402,7 +402,7 @@ nb::object transformed(Array x, const std::string& kind, const std::vector<int64
             const int d = order[i];
             const bool last_back = whole && i + 1 == order.size();
             Array target = last_back ? Array(result) : Array(out);
-            Job job{last_back ? Kind::backward_real : halving && i == 0 ? Kind::forward_real : Kind::complex,
+            TransformJob job{last_back ? TransformKind::backward_real : halving && i == 0 ? TransformKind::forward_real : TransformKind::complex,
                     inverse, i == 0 && real_input, last_back || (halving && i == 0) ? size : x.shape(d), {},
                     side(source, d), side(target, d), i + 1 == order.size() ? factor : 1.0};
             for (int e = 0; e < x.ndim(); ++e)
