@@ -23,14 +23,17 @@ from .resample import Plan, resample
 
 def _target(op: str, x: Tensor, d: int, output_size: Any) -> tuple[int, ...]:
     """``output_size`` as one size per dimension; None keeps a size."""
+    size = x._array.shape[2:]
+    if type(output_size) is int and output_size >= 0 and 0 not in size:  # the usual case
+        return (output_size,) * d
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * d
     if len(given) != d or any(o is not None and (isinstance(o, bool) or not hasattr(o, "__index__"))
                               for o in given):
         raise TypeError(f"{op}: output_size must be an int or {d} ints (None keeps a size), got "
                         f"{output_size!r}")
-    out = tuple(s if o is None else int(o) for s, o in zip(x.shape[2:], given))
-    if min(out) < 0 or min(x.shape[2:]) < 1:
-        raise ShapeError(f"{op}: cannot pool an image of size {list(x.shape[2:])} to {list(out)}")
+    out = tuple(s if o is None else int(o) for s, o in zip(size, given))
+    if min(out) < 0 or min(size) < 1:
+        raise ShapeError(f"{op}: cannot pool an image of size {list(size)} to {list(out)}")
     return out
 
 
@@ -39,9 +42,9 @@ def _average(d: int, x: Tensor, output_size: Any) -> Tensor:
     x, alone = batched(x, d, op)
     floating(x, op)
     out = _target(op, x, d, output_size)
-    size = x.shape[2:]
-    if min(out) and all(s % o == 0 for s, o in zip(size, out)):
-        kernel = tuple(s // o for s, o in zip(size, out))
+    size = x._array.shape[2:]
+    if 0 not in out and not any(s % o for s, o in zip(size, out)):
+        kernel = tuple([s // o for s, o in zip(size, out)])
         x = avg_pool.run(x, kernel=kernel, stride=kernel, padding=(0,) * d, out=out, include=True,
                          divisor=None)
     else:

@@ -405,7 +405,8 @@ def _transposed(d: int, x: Tensor, w: Tensor, b: Tensor | None, stride: Any, pad
     if min(size) < 1:
         raise ShapeError(f"{op}: input of shape {list(x.shape)} with padding {list(padding)} gives no output "
                          f"(sizes {list(size)}); lower the padding")
-    x = grown(x, [e // s for e, s in zip(extra, stride)])  # whole steps are windows of zeros
+    if any(extra):
+        x = grown(x, [e // s for e, s in zip(extra, stride)])  # whole steps are windows of zeros
     out = conv_input_grad.run(x, w, x_shape=(x.shape[0], channels, *size),
                               **_settings(stride, padding, dilation, groups))
     if b is not None:

@@ -58,9 +58,11 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     at = one_dim(dim, len(shape), op)
     if not shape:
         return cosine_similarity(*(take_shape(x, (1,)) for x in (x1, x2)), 0, eps).squeeze(0)
-    a, b = (take_shape(x, (1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
-    # expanded first: a dimension of size 1 counts as many times as the other's is long
-    a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
+    a, b = x1, x2
+    if x1.shape != x2.shape:
+        a, b = (take_shape(x, (1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
+        # expanded first: a dimension of size 1 counts as many times as the other's is long
+        a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
     unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
     unit_b = b / clamp_min(_p_norm(b, 2, at, True), eps)  # type: ignore[operator]
     return sum_op.run(unit_a * unit_b, dims=(at,), keepdim=False)

@@ -188,6 +188,13 @@ _bce_logits = Elementwise(
     vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
 
 
+def _outside(array: Any) -> bool:
+    """Whether a number is below 0 or above 1; nan is neither."""
+    if not array.size or bool(array.min() >= 0) and bool(array.max() <= 1):
+        return False
+    return bool(((array < 0) | (array > 1)).any())  # the extremes of an array with nan tell nothing
+
+
 @public("nn.functional", op=_bce, autocast="float32")
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                          reduction: str = "mean") -> Tensor:
@@ -203,12 +210,12 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     _alike(op, input=input, target=target)
     _check_weight(weight, input, op)
     array = innermost(input._array)
-    if array.size and bool(((array < 0) | (array > 1)).any()):
+    if _outside(array):
         raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
                          f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
                          f"binary_cross_entropy_with_logits")
     wanted = target._array
-    if wanted.size and bool(((wanted < 0) | (wanted > 1)).any()):
+    if _outside(wanted):
         raise ValueError(f"{op}: target must lie in [0, 1], found values from {wanted.min().item()} to "
                          f"{wanted.max().item()}")
     losses = _bce.run(input, target)
