@@ -313,3 +313,15 @@ def test_cat_of_like_tensors_and_of_others() -> None:
             fw.cat(wrong)
     with pytest.raises(IndexError, match="cat"):
         fw.cat([a, b], 2)
+
+
+def test_places_of_what_is_not_zero_are_those_of_the_formula() -> None:
+    r = np.random.default_rng(0)
+    for shape in ((), (0,), (5,), (3, 0), (3, 4), (100, 60), (2, 3, 4), (5000,), (4097, 1)):
+        for dtype in (np.float32, np.int64, np.bool_, np.complex64):
+            x = np.array(r.standard_normal(shape) > 0, dtype)
+            if dtype is np.float32 and x.ndim:
+                x[..., :1] = np.nan
+            for y in (x, x.T, x[::2] if x.ndim else x):
+                got = fw.nonzero(fw.from_numpy(y)).numpy()
+                assert got.flags.c_contiguous and np.array_equal(got, np.argwhere(y)), (shape, dtype)

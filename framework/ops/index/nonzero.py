@@ -3,6 +3,8 @@
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
@@ -20,8 +22,23 @@ def batch_isin(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
     return call(op, *arrays, **settings)
 
 
-nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])",
-                kernel=lambda xp, x: xp.argwhere(x).astype("int64", copy=False))
+_LARGE = 1 << 12  # numbers from which two dimensions are quicker searched as one
+
+
+def _nonzero_kernel(xp: Any, x: Any) -> Any:
+    if type(x) is not np.ndarray or not x.ndim:
+        return xp.argwhere(x).astype("int64", copy=False)
+    if x.ndim == 2 and x.size >= _LARGE:
+        parts = np.unravel_index((x.reshape(-1) != 0).nonzero()[0], x.shape)
+    else:
+        parts = x.nonzero()
+    out = np.empty((len(parts[0]), x.ndim), np.int64)
+    for i, part in enumerate(parts):
+        out[:, i] = part
+    return out
+
+
+nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])", kernel=_nonzero_kernel)
 
 
 @public(method=True, out=True)
