@@ -111,6 +111,14 @@ class intercept:
         _use(tuple(reversed(stack)))
 
 
+def is_watched() -> bool:
+    """Whether somebody wants to see each call: what changes many tensors at once goes by single ops then.
+
+    Those who put calls off (``lean``) have been asked to settle, and need not see it.
+    """
+    return quiet.run is None and any(not one.lean for one in quiet.stack)
+
+
 def _use(stack: tuple) -> None:
     """Let these be the interceptors of the thread, the outermost first."""
     quiet.stack = stack

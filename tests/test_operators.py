@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import framework as fw
+from framework.ops.pointwise.arithmetic import remainder
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor",
               "lshift", "rshift"]
@@ -145,6 +146,15 @@ def test_whole_numbers_are_not_divided_by_zero(name):
         divide(7, fw.tensor([0]))
     assert x.tolist() == [1, 2]
     assert not divide(x.double(), 0).isfinite().any() and divide(x, 2.0).isfinite().all()
+
+
+def test_zero_is_refused_after_two_first_calls():
+    """Two threads may both find that the kernel is not there yet."""
+    record, x, y = remainder.op, np.array([7]), np.array([3])
+    assert record._first_cpu(x, y).tolist() == record._first_cpu(x, y).tolist() == [1]
+    assert fw.remainder(fw.tensor([7]), fw.tensor([3])).tolist() == [1]
+    with pytest.raises(ZeroDivisionError):
+        fw.remainder(fw.tensor([7]), fw.tensor([0]))
 
 
 def test_refused_as_in_pytorch():

@@ -14,6 +14,7 @@ REPLACED = {
     "Linear.forward": (nn.Linear, "forward", MODEL, X), "ReLU.forward": (nn.ReLU, "forward", MODEL, X),
     "F.linear": (F, "linear", MODEL, X), "F.relu": (F, "relu", MODEL, X),
     "Module.__call__": (nn.Module, "__call__", MODEL, X),
+    "Conv2d._conv_forward": (nn.Conv2d, "_conv_forward", *IMAGES),
     "Conv2d.forward": (nn.Conv2d, "forward", *IMAGES), "F.conv2d": (F, "conv2d", *IMAGES),
     "BatchNorm2d.forward": (nn.BatchNorm2d, "forward", *IMAGES), "F.batch_norm": (F, "batch_norm", *IMAGES),
 }

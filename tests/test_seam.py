@@ -485,3 +485,46 @@ def test_a_signal_handler_may_compute_inside_any_call(name):
     call, x = CALLS[name]
     with fw.no_grad():
         assert _interrupted(lambda: call(x), 10)
+
+
+# -- functions that write into several tensors at once ----------------------------------------------
+
+
+def with_gradients():
+    layer = nn.Linear(3, 2)
+    for p in layer.parameters():
+        p.grad = fw.full(p.shape, 5.0)
+    return layer
+
+
+def unscale(layer):
+    scaler = fw.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(fw.ones(1))
+    scaler.unscale_(fw.optim.SGD(layer.parameters(), lr=0.1))
+
+
+SEVERAL = {
+    "clip_grad_norm_": lambda layer: nn.utils.clip_grad_norm_(layer.parameters(), 0.1),
+    "clip_grad_value_": lambda layer: nn.utils.clip_grad_value_(layer.parameters(), 0.1),
+    "unscale_": unscale,
+    "zero_grad": lambda layer: fw.optim.SGD(layer.parameters(), lr=0.1).zero_grad(set_to_none=False),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_functions_that_change_all_gradients_are_seen(name):
+    plain, seen, recorder = with_gradients(), with_gradients(), Recorder()
+    SEVERAL[name](plain)
+    with intercept(recorder):
+        SEVERAL[name](seen)
+    written = [e.into for e in recorder.events if e.kind == WRITE]
+    assert all(any(p.grad is x for x in written) for p in seen.parameters())
+    for p, q in zip(plain.parameters(), seen.parameters()):
+        assert p.grad.tolist() == q.grad.tolist() and p.grad.tolist() != fw.full(p.shape, 5.0).tolist()
+
+
+def test_rows_of_an_embedding_that_shrink_are_seen(recorder):
+    table = fw.ones(2, 2) * 5
+    nn.functional.embedding(fw.tensor([0]), table, max_norm=1.0)
+    assert any(e.into is table for e in recorder.events if e.kind == WRITE)
+    assert table[0].norm().item() == pytest.approx(1, abs=1e-6)

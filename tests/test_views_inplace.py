@@ -2,14 +2,18 @@
 
 import gc
 import itertools
+import signal
 import sys
 import weakref
+from contextlib import suppress
 
 import numpy as np
 import pytest
 
 import framework as fw
 from framework.errors import AutogradError, DTypeError, ShapeError
+from framework.ops.pointwise import arithmetic
+from framework.quiet import quiet
 
 DATA = np.random.default_rng(0).normal(size=(3, 4)) + 3.0
 
@@ -510,3 +514,57 @@ def test_strides_reach_only_memory_that_is_there():
     first, = fw.autograd.grad((y * y).sum(), x, create_graph=True)
     second, = fw.autograd.grad(first.sum(), x)
     assert first.tolist() == [12, 0, 0] and second.tolist() == [2, 0, 0]
+
+
+# -- what a signal handler raises in the middle of a write -------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float16, fw.int64, fw.complex64], ids=repr)
+@pytest.mark.parametrize("layout", [lambda x: x, lambda x: x.t()], ids=["rows", "transposed"])
+@pytest.mark.parametrize("error", [RuntimeError, TypeError, ValueError, KeyboardInterrupt])
+def test_a_write_that_a_signal_handler_ends_runs_once_and_is_counted(error, layout, dtype, monkeypatch):
+    """No second call hides the error, and nobody takes what is there for what was saved."""
+    record, arrived = arithmetic.add_op, error("time is over")
+    fw.ones(1) + fw.ones(1)  # so that its kernel is there
+    kernel, runs = record.cpu, []
+
+    def interrupted(*arrays, **settings):
+        out = kernel(*arrays, **settings)
+        runs.append("out" in settings)
+        if len(runs) == 1:
+            signal.raise_signal(signal.SIGTERM)
+        return out
+
+    def handler(number, frame):
+        raise arrived
+    monkeypatch.setattr(record, "cpu", interrupted)
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        x = layout(fw.zeros(3, 4, dtype=dtype))
+        version = x._version
+        with pytest.raises(error) as caught:
+            x.add_(1)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert caught.value is arrived and len(runs) == 1
+    assert x.tolist() == fw.full(x.shape, int(x._version > version), dtype=dtype).tolist()
+
+
+@pytest.mark.parametrize("write", [
+    lambda x: x.fill_(1.0), lambda x: x.copy_(fw.ones(4)), lambda x: x.__setitem__(slice(None), fw.ones(4)),
+    lambda x: x.exp_(), lambda x: x.__setitem__(fw.tensor([0, 1]), fw.ones(2))])
+def test_writes_that_end_early_are_counted(write, monkeypatch):
+    class Ends:
+        """NumPy's memory is written, then a signal comes."""
+
+        def __call__(self, function, *args, **settings):
+            function(*args, **settings)
+            raise KeyboardInterrupt
+    x = fw.zeros(4)
+    version, ends = x._version, Ends()
+    monkeypatch.setattr(quiet, "plain", ends)
+    monkeypatch.setattr(quiet, "run", ends)
+    with suppress(KeyboardInterrupt):  # native fills do not go that way, and are not interrupted
+        write(x)
+    monkeypatch.undo()
+    assert x._version > version or x.tolist() == [0, 0, 0, 0]

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from ..autograd.mode import no_grad
 from ..backends import array_module
 from ..errors import kind_of
 from ..ops.language.words import all_finite
 from ..ops.record.rounded import is_rounded
 from ..quiet import quietly
+from ..seam import is_watched
 from ..tensor import Tensor, bump, wrap
 from . import cuda
 from .mode import _known, is_autocast_available
@@ -330,14 +332,21 @@ def _unscaled(gradient: Tensor, inverse: float) -> bool:
     """Multiply in place; whether all elements were finite."""
     g, xp = gradient._array, array_module(gradient._array)
 
-    def run() -> bool:
+    def run(write: bool) -> bool:
         finite = (xp is np and g.dtype.char in "fd" and all_finite(g)) or bool(xp.isfinite(g).all())
-        if is_rounded(g):
+        if not write:
+            pass
+        elif is_rounded(g):
             g[...] = (g.astype(np.float32) * np.float32(inverse)).astype(g.dtype)
         else:
             xp.multiply(g, inverse, out=g)
         return finite
 
-    finite = quietly(run)
+    if is_watched():
+        finite = quietly(run, False)
+        with no_grad():
+            gradient.mul_(inverse)  # type: ignore[attr-defined]
+        return finite
+    finite = quietly(run, True)
     bump(gradient, "unscale_")
     return finite

@@ -20,19 +20,25 @@ from .linear import Linear
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
 
+
+def _methods(kind: Any) -> tuple:
+    return kind.forward, getattr(kind, "_conv_forward", None), getattr(kind, "_function", None)
+
+
 _FUNCTIONS: dict[Any, str] = {
     Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
     **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
-_OWN: dict[Any, tuple] = {kind: (kind.forward, name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
+_WITHIN = ("forward", "_conv_forward", "_function")  # methods that a call of a layer goes through
+_OWN: dict[Any, tuple] = {kind: (_methods(kind), name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
 _CALL, _HOME = Module.__call__, vars(F)
 _NORMS: dict[type, type] = {Conv1d: BatchNorm1d, Conv2d: BatchNorm2d, Conv3d: BatchNorm3d}
 
 
 def _runs_as_written(module: Any, kind: Any) -> bool:
     """Whether a call of this module, of this very class, is what this package wrote and nothing besides."""
-    forward, name, function = _OWN[kind]  # hooks of all modules replace ``__call__``
-    return kind.forward is forward and kind.__call__ is _CALL and _HOME[name] is function \
-        and not module._hooks and "forward" not in module.__dict__
+    methods, name, function = _OWN[kind]  # hooks of all modules replace ``__call__``
+    return _methods(kind) == methods and kind.__call__ is _CALL and _HOME[name] is function \
+        and not module._hooks and module.__dict__.keys().isdisjoint(_WITHIN)
 
 
 def _follows(items: list, at: int, kind: Any) -> bool:

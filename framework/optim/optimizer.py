@@ -32,6 +32,7 @@ from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf
 from ..quiet import quiet
+from ..seam import is_watched
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved
@@ -229,6 +230,8 @@ class Optimizer(Groups):
                 with on_device(g._array):
                     if g._node is not None:
                         p.grad = wrap(zeros_like(g._array))
+                    elif is_watched():
+                        g.zero_()  # type: ignore[attr-defined]
                     else:
                         g._array.fill(0)
                         counter_of(g)[:] = counter_of(g)[0] + 1, "zero_grad"

@@ -9,7 +9,7 @@
 namespace fw::tensors {
 namespace {
 
-PyObject *word_base, *word_site, *word_cpu, *out_name;
+PyObject *word_base, *word_site, *word_cpu, *out_name, *is_declined = nullptr, *has_begun;
 constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 
@@ -50,12 +50,21 @@ void bump(PyObject* x, PyObject* name) {
         throw nb::python_error();
 }
 
+// What a function of Python says of an error.
+bool answer(PyObject* question, const nb::python_error& error) {
+    nb::object value = nb::borrow(error.value());
+    if (error.traceback().is_valid() && PyException_SetTraceback(value.ptr(), error.traceback().ptr()) < 0)
+        throw nb::python_error();
+    return taken(PyObject_CallOneArg(question, value.ptr())).ptr() == Py_True;
+}
+
 // op(*inputs, **settings) into x: (record, x, inputs, settings, the kinds of dtype that it writes, name). The inputs are
 // tensors of the dtype and the shape of x, and numbers.
 nb::object write_call(PyObject* const* args) {
     PyObject *op = args[0], *x = args[1], *inputs = args[2], *settings = args[3];
     const Held a = memory_of(x);
-    if (!a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings) || !PyUnicode_Check(args[4])) return nb::object();
+    if (!is_declined || !a || !PyTuple_CheckExact(inputs) || !PyDict_CheckExact(settings) || !PyUnicode_Check(args[4]))
+        return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(inputs), count = PyDict_GET_SIZE(settings);
     if (n + count > MOST) return nb::object();
     const char kind = PyArray_DESCR(a)->kind;
@@ -95,10 +104,10 @@ nb::object write_call(PyObject* const* args) {
     given[n + 1 + count] = a.owner.ptr();
     nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(n + 1), names.ptr()));
     if (!out.is_valid()) {
-        const bool other_way = PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_RuntimeError);
-        if (!other_way) throw nb::python_error();
-        PyErr_Clear();  // a kernel without `out`, or one that was interrupted for this call
-        return nb::object();
+        nb::python_error error;
+        if (answer(is_declined, error)) return nb::object();
+        if (answer(has_begun, error)) bump(x, args[5]);
+        throw error;
     }
     bump(x, args[5]);
     return nb::borrow(x);
@@ -198,6 +207,9 @@ FW_BIND(m) {
     word_base = word("base"), word_site = word("site"), word_cpu = word("cpu");
     out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
+    m.def("set_up_into", [](nb::object declined, nb::object begun) {
+        is_declined = declined.release().ptr(), has_begun = begun.release().ptr();
+    });
 }
 
 }  // namespace fw::tensors

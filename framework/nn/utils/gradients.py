@@ -15,6 +15,7 @@ from ...errors import ShapeError, kind_of
 from ...ops.language.cuda_fold import tickets
 from ...ops.shape.join import cat
 from ...quiet import settle
+from ...seam import is_watched
 from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, wrap
 
@@ -67,7 +68,7 @@ def _checked_norm(op: str, tensors: list[Tensor], norm_type: float, error_if_non
 
 
 def _scale_down(grads: list[Tensor], max_norm: float, total: Any) -> None:
-    if tensor_lists.scale_all([g._array for g in grads], total, max_norm):
+    if not is_watched() and tensor_lists.scale_all([g._array for g in grads], total, max_norm):
         for g in grads:
             bump(g, "mul_")
         return
@@ -125,7 +126,7 @@ def _native_call(function: str, grads: list[Tensor], *args: Any) -> Any:
 def _change_all(function: str, grads: list[Tensor], name: str, **numbers: float) -> bool:
     """Change all gradients by the native function; False, and nothing changed, where it takes not all."""
     settle()
-    if _native_call(function, grads, numbers) is NotImplemented:
+    if is_watched() or _native_call(function, grads, numbers) is NotImplemented:
         return False
     for g in grads:
         bump(g, name)

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from ...autograd.mode import state
+from ...autograd.mode import no_grad, state
 from ...backends import array_module
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
-from ...seam import settled
+from ...seam import is_watched, settled
 from ...sparse_door import sparse as sparse_tensors
-from ...tensor import Tensor, bump
+from ...tensor import Tensor, bump, wrap
 from ..record.args import tensor_arg
 from ..record.batched import call, everywhere, front_moved, leading, looped, on_tensors, spread_out, to_front
 from ..record.deferred import Positions
@@ -172,7 +172,12 @@ def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> Non
         norms = (sizes ** p).sum(axis=1, keepdims=True, dtype=rows.dtype) ** (1 / p)
     if not bool((norms > max_norm).any()):
         return
-    table[used] = xp.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+    rows = xp.where(norms > max_norm, rows * (max_norm / (norms + 1e-7)), rows)
+    if is_watched():
+        with no_grad():
+            weight[wrap(used)] = wrap(rows)
+        return
+    table[used] = rows
     bump(weight, "embedding(max_norm=...)")
 
 

@@ -20,7 +20,7 @@ from ...seam import settled
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
 from ..record.args import tensor_arg
-from ..record.into import guard
+from ..record.into import count_if_begun, guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
@@ -352,9 +352,13 @@ def _put_quickly(x: Tensor, index: Any, dims: tuple[int, ...], value: Any) -> bo
         if state.enabled and value._node is not None:
             return False
         value = value._array
-    if quietly(_assign, x._array, value, index, dims) is NotImplemented:
-        return False
-    bump(x, "__setitem__")
+    try:
+        if quietly(_assign, x._array, value, index, dims) is NotImplemented:
+            return False
+        bump(x, "__setitem__")
+    except BaseException as error:
+        count_if_begun(x, "__setitem__", error)
+        raise
     return True
 
 

@@ -8,6 +8,7 @@ import math
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,7 @@ class Elementwise(Op):
     runtime: what it is in a model file, where the program of its expression does not do.
     writes: the kinds of dtype of tensors that its result may be written straight into (default: those that
         the result can have); to be given where a kernel can fail in the middle.
+    check: ``check(name, *arrays)`` before each call on the CPU, which raises for operands without a result.
     """
 
     def __init__(self, name: str, inputs: str, expr: str, *, settings: str = "", result: str = "same",
@@ -69,8 +71,9 @@ class Elementwise(Op):
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  arguments: str | None = None, writes: str | None = None,
                  onnx: str | None = None, runtime: str | None = None,
-                 of_anything: bool = False) -> None:
+                 of_anything: bool = False, check: Callable | None = None) -> None:
         self.expr = expr
+        self._check = check
         self.result = result
         self.complex = complex
         # NumPy's kinds of dtype that it computes in as they come
@@ -102,8 +105,8 @@ class Elementwise(Op):
     def _first_cpu(self, *arrays: Any, **settings: Any) -> Any:
         self.plain = (getattr(np, self.ufunc) if self.ufunc
                       else array_function(self.expr, self._parameters, np))
-        self.cpu = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain,
-                                 self.settings)
+        kernel = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain, self.settings)
+        self.cpu = kernel if self._check is None else partial(_checked, kernel, self._check, self.name)
         return self.cpu(*arrays, **settings)
 
     def _rounded(self, *arrays: Any, **settings: Any) -> Any:
@@ -344,6 +347,11 @@ if hasattr(_native.module, "set_up_elementwise"):  # ``run`` in C++, which calls
     _native.module.set_up_elementwise(Elementwise)
 if hasattr(_native.module, "set_up_nodes"):  # and nodes
     _native.module.set_up_nodes(next_seq, Op, Elementwise)
+
+
+def _checked(kernel: Callable, check: Callable, name: str, *arrays: Any, **settings: Any) -> Any:
+    check(name, *arrays)
+    return kernel(*arrays, **settings)
 
 
 def _summed(grads: Any, shapes: tuple) -> list:

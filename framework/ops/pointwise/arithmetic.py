@@ -46,26 +46,40 @@ _quotient = elementwise("div", "x y", "x / y",
     tensor([0.2500, 0.5000])
     """, ufunc="true_divide", result="float", namespace="", method="__truediv__", inplace=False, complex=True,
     vjp={"x": "over(g, y)", "y": "gate(over(-g, y), x / y)"})
+
+
+def _refuse_zero(name: str, x: Any, y: Any) -> None:
+    """Raise for whole numbers by 0, of which NumPy makes 0; floating ones give inf or nan."""
+    if type(y) is np.ndarray:
+        fails = y.dtype.kind in "iub" and not y.all()
+    else:
+        fails = not y and x.dtype.kind in "iub"
+    if fails:
+        raise DivisionError(f"{name}: a whole number divided by 0 has no value; convert the tensors first, "
+                            f"e.g. input.float()")
+
+
 floor_divide = elementwise("floor_divide", "x y", "floor_divide(x, y)",
     """Quotient rounded down. Its derivative is 0.
     >>> fw.floor_divide(fw.tensor([7, -7]), 2)
     tensor([ 3, -4])
-    """, ufunc="floor_divide", method="__floordiv__", vjp={"x": NOTHING, "y": NOTHING})
+    """, ufunc="floor_divide", check=_refuse_zero, method="__floordiv__", vjp={"x": NOTHING, "y": NOTHING})
 trunc_divide = elementwise("trunc_divide", "x y", "trunc_divide(x, y)",
     """Quotient rounded towards 0. Its derivative is 0.
     >>> fw.div(fw.tensor([7, -7]), 2, rounding_mode="trunc")
     tensor([ 3, -3])
-    """, namespace="", method=False, vjp={"x": NOTHING, "y": NOTHING})
+    """, namespace="", method=False, check=_refuse_zero, vjp={"x": NOTHING, "y": NOTHING})
 remainder = elementwise("remainder", "x y", "remainder(x, y)",
     """Remainder with the sign of the divisor, as Python's %.
     >>> fw.remainder(fw.tensor([7, -7]), 3)
     tensor([1, 2])
-    """, ufunc="remainder", method="__mod__", vjp={"x": "g", "y": "-g * floor_divide(x, y)"})
+    """, ufunc="remainder", check=_refuse_zero, method="__mod__",
+    vjp={"x": "g", "y": "-g * floor_divide(x, y)"})
 fmod = elementwise("fmod", "x y", "fmod(x, y)",
     """Remainder with the sign of the dividend, as C's fmod.
     >>> fw.fmod(fw.tensor([7.0, -7.0]), 3.0)
     tensor([ 1., -1.])
-    """, ufunc="fmod", vjp={"x": "g", "y": "-g * trunc(x / y)"})
+    """, ufunc="fmod", check=_refuse_zero, vjp={"x": "g", "y": "-g * trunc(x / y)"})
 add_op, sub_op, mul_op, div_op = _plus.op, _minus.op, mul.op, _quotient.op
 _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the power of the second.
     >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
@@ -76,28 +90,6 @@ _power = elementwise("pow", "x y", "pow(x, y)", """The first operand to the powe
          "y": "gate(gate(g, out), log(where(x == 0, 1.0, x)))"})
 
 
-def _refuse_zero(op: Elementwise) -> None:
-    """Let the kernel raise for whole numbers by 0, of which NumPy makes 0; floating ones give inf or nan."""
-    ready: Any = None
-
-    def checked(x: Any, y: Any, **settings: Any) -> Any:
-        nonlocal ready
-        if type(y) is np.ndarray:
-            fails = y.dtype.kind in "iub" and not y.all()
-        else:
-            fails = not y and x.dtype.kind in "iub"
-        if fails:
-            raise DivisionError(f"{op.name}: a whole number divided by 0 has no value; convert the tensors "
-                                f"first, e.g. input.float()")
-        if ready is None:
-            op._first_cpu(x, y)
-            ready, op.cpu = op.cpu, checked
-        return ready(x, y, **settings)
-    op.cpu = checked
-
-
-for _function in (floor_divide, trunc_divide, remainder, fmod):
-    _refuse_zero(_function.op)
 neg = elementwise("neg", "x", "-x", """The negative.
     >>> fw.neg(fw.tensor([1.0, -2.0]))
     tensor([-1.,  2.])

@@ -11,13 +11,14 @@ from ...autograd.mode import state
 from ...backends import array_module
 from ...errors import AutogradError
 from ...node import Leaf
-from ...quiet import quiet, quietly
+from ...quiet import is_interrupted, quiet, quietly
 from ...seam import WRITE, Event, intercepted
 from ...tensor import Tensor, bump
 from .aliases import overlaps_itself
 from .short_roads import road_into
 
 _NUMBERS = (float, int)
+_OWN = ("framework", "numpy")
 Call = tuple[Any, tuple, dict[str, Any]]  # a record, its inputs and settings: op.run(*inputs, **settings)
 
 
@@ -27,7 +28,37 @@ def native_into(name: str) -> Callable:
     return getattr(_native.module, f"into_{name}", lambda *args: NotImplemented)
 
 
+def has_begun(error: BaseException) -> bool:
+    """Whether it was raised in the middle of a write, by a signal handler: memory may have changed.
+
+    Python's own handler of Ctrl-C has no frame; any other one is neither ours nor NumPy's.
+    """
+    if not isinstance(error, Exception):
+        return True
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").partition(".")[0] not in _OWN:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def is_declined(error: BaseException) -> bool:
+    """Whether a kernel has not begun, and there is another way: it takes no ``out``, or not this one, or the
+    saved context is in use."""
+    return (isinstance(error, TypeError) or isinstance(error, RuntimeError) and is_interrupted(error)) \
+        and not has_begun(error)
+
+
+def count_if_begun(x: Tensor, name: str, error: BaseException) -> None:
+    """Count the change of ``x`` that was not finished, so that nobody takes it for what was saved."""
+    if has_begun(error):
+        bump(x, name)
+
+
 call_into = native_into("call")
+if hasattr(_native.module, "set_up_into"):
+    _native.module.set_up_into(is_declined, has_begun)
 
 
 def guard(x: Tensor, name: str) -> None:
@@ -83,9 +114,12 @@ def computed_into(x: Tensor, call: Call, name: str, run: Callable | None = None)
         memory = memory_of(x, name)
     try:
         road_into(op, inputs, operands, memory, settings, run)
-    except TypeError:
-        return False  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
-    bump(x, name)
+        bump(x, name)
+    except BaseException as error:
+        if is_declined(error):  # a formula that has no ``out``, or a ufunc no loop that gives this dtype
+            return False
+        count_if_begun(x, name, error)
+        raise
     return True
 
 

@@ -32,7 +32,17 @@ from ..record.aliases import overlaps_itself
 from ..record.args import tensor_arg
 from ..record.batched import Batched, aligned, any_batched, call, check_holds, everywhere, leading, looped
 from ..record.constants import like, raw
-from ..record.into import Call, call_into, computed_into, guard, memory_of, native_into
+from ..record.into import (
+    Call,
+    call_into,
+    computed_into,
+    count_if_begun,
+    guard,
+    has_begun,
+    is_declined,
+    memory_of,
+    native_into,
+)
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.short_roads import road_into
@@ -96,14 +106,18 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
                 quietly(_copying(), array, out=memory)
             else:
                 quietly(setitem, memory, key, array)
-        except OverflowError as error:
-            raise readable(error, name) from None
+            bump(x, name)
+        except BaseException as error:
+            count_if_begun(x, name, error)
+            if isinstance(error, OverflowError):
+                raise readable(error, name) from None
+            raise
     else:
         with memory.device:
             if hasattr(array, "base") and array_module(memory).may_share_memory(memory, array):
                 array = array.copy()  # NumPy takes care of overlap, CuPy does not
             memory[key] = array
-    bump(x, name)
+        bump(x, name)
 
 
 def adopt(x: Tensor, node: Any) -> None:
@@ -357,9 +371,12 @@ def _filled(x: Tensor, value: Any, name: str) -> bool:
                 or memory.size >= _LARGE:
             return False
         quietly(memory.fill, value)
-    except (LayoutError, OverflowError, ValueError):
-        return False  # ``overwrite`` takes sparse tensors, or says what was wrong
-    bump(x, name)
+        bump(x, name)
+    except BaseException as error:
+        if isinstance(error, (LayoutError, OverflowError, ValueError)) and not has_begun(error):
+            return False  # ``overwrite`` takes sparse tensors, or says what was wrong
+        count_if_begun(x, name, error)
+        raise
     return True
 
 
@@ -391,9 +408,12 @@ def _of_one_operand(op: Elementwise | None, name: str, form: Callable) -> Callab
                     or not memory.flags.writeable:
                 return form(x)
             road_into(op, (x,), (memory,), memory, {}, run)
-        except (LayoutError, TypeError):  # a sparse tensor, or a kernel without ``out``
-            return form(x)
-        bump(x, name)
+            bump(x, name)
+        except BaseException as error:
+            if is_declined(error) or isinstance(error, LayoutError):  # no ``out``, or a sparse tensor
+                return form(x)
+            count_if_begun(x, name, error)
+            raise
         return x
     return short
 
