@@ -92,7 +92,8 @@ def _plus_product(op: str, x: Tensor, product: Tensor, beta: Any, alpha: Any) ->
     tensor_arg(x, op)
     if alpha != 1:
         product = product * alpha  # type: ignore[operator]
-    if x.shape != product.shape and broadcast_shape((x.shape, product.shape), op) != product.shape:
+    shape = product.shape
+    if x.shape != shape[max(len(shape) - x.ndim, 0):] and broadcast_shape((x.shape, shape), op) != shape:
         raise ShapeError(f"{op}: x of shape {list(x.shape)} does not expand to that of the product, "
                          f"{list(product.shape)}")
     if beta == 0:

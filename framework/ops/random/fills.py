@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -170,6 +171,7 @@ def random_(input: Tensor, low: Any = None, high: Any = None, *, generator: Gene
                                                           generator))
 
 
+@cache
 def _exact_integers(kind: DType) -> int:
     if kind.category == 0:
         return 2

@@ -103,14 +103,17 @@ def _list_of(tensors: Any, op: str) -> list[Tensor]:
 def _alike(tensors: Any) -> Any:
     """A list or tuple of tensors of one dtype whose numbers of dimensions agree; None for anything else."""
     first = None
-    for x in tensors if type(tensors) in (list, tuple) else ():
-        a = x._array if isinstance(x, Tensor) else None
-        if type(a) is not np.ndarray or a.shape == (0,):
-            return None
-        if first is None:
-            first = a
-        elif a.dtype is not first.dtype or a.ndim != first.ndim:
-            return None
+    try:
+        for x in tensors if type(tensors) in (list, tuple) else ():
+            a = x._array if isinstance(x, Tensor) else None
+            if type(a) is not np.ndarray or a.shape == (0,):
+                return None
+            if first is None:
+                first = a
+            elif a.dtype is not first.dtype or a.ndim != first.ndim:
+                return None
+    except LayoutError:  # a sparse tensor, which has no array
+        return None
     return tensors if first is not None and first.ndim else None
 
 
