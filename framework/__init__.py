@@ -60,6 +60,7 @@ from .creation import zeros_like as zeros_like
 from .device import Device as device
 from .device import get_default_device as get_default_device
 from .device import set_default_device as set_default_device
+from .doors import hang as _hang
 from .dtypes import DType as dtype
 from .dtypes import bfloat16 as bfloat16
 from .dtypes import bool_ as bool
@@ -687,6 +688,16 @@ _FROM_LAZY = {"compile": "jit", "load": "io", "save": "io", "vmap": "func",
     "get_autocast_dtype", "is_autocast_cache_enabled", "is_autocast_enabled", "set_autocast_cache_enabled",
     "get_autocast_cpu_dtype", "get_autocast_gpu_dtype", "is_autocast_cpu_enabled", "set_autocast_dtype",
     "set_autocast_enabled"), "amp")}
+
+
+# what stands below this file and needs something above it goes through these
+_hang(array_api=lambda: _import_module(f"{__name__}.array_api"),
+      batch=lambda: _import_module(f"{__name__}.func.batch"),
+      compile=lambda: _import_module(f"{__name__}.jit").compile,
+      numpy_protocol=lambda: _import_module(f"{__name__}.numpy_protocol"),
+      parameters=lambda: _import_module(f"{__name__}.nn.parameter"),
+      ragged=lambda: _import_module(f"{__name__}.nested.ragged"),
+      sparse=lambda: _import_module(f"{__name__}.sparse"))
 
 
 def __getattr__(name: str) -> _Any:

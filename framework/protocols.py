@@ -3,9 +3,9 @@
 Their tables are large and few programs meet them, so each is imported when it is first asked for.
 """
 
-from importlib import import_module
 from typing import Any
 
+from .doors import through
 from .ops.convert.cast import to
 from .tensor import Tensor
 
@@ -23,7 +23,7 @@ def __array_namespace__(self: Tensor, *, api_version: str | None = None) -> Any:
     if api_version is not None and api_version not in VERSIONS:
         raise ValueError(f"__array_namespace__: api_version {api_version!r} is not known; use one of "
                          f"{', '.join(VERSIONS)}")
-    return import_module("framework.array_api")
+    return through("array_api")
 
 
 def to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
@@ -51,7 +51,7 @@ def __array_function__(self: Tensor, function: Any, types: Any, args: Any, setti
 
 def _load() -> None:
     """Put the methods that know the tables in place of the two above, which only fetch them."""
-    module = import_module("framework.numpy_protocol")
+    module = through("numpy_protocol")
     Tensor.__array_ufunc__ = module.array_ufunc  # type: ignore[method-assign]
     Tensor.__array_function__ = module.array_function  # type: ignore[method-assign]
 

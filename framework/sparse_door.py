@@ -4,13 +4,14 @@ What stands below that package (the road of a call, embeddings, backward) meets 
 was loaded, by the package's own lazy names; a program without them does not pay for its import.
 """
 
-import sys
 from typing import Any
+
+from .doors import through
 
 
 def sparse() -> Any:
     """The package ``framework.sparse``."""
-    return sys.modules[__package__].sparse
+    return through("sparse")
 
 
 def is_sparse(x: Any) -> bool:

@@ -24,7 +24,7 @@ LEVELS = [
     ["dtypes"],
     ["device"],
     ["backends"],
-    ["node", "quiet", "seam", "sparse_door"],
+    ["doors", "node", "quiet", "seam", "sparse_door"],
     ["tensor"],
     ["autograd.mode"],
     ["autograd"],
@@ -161,6 +161,39 @@ def test_no_lazy_imports_of_our_own(path):
         if not top
     ]
     assert not lazy, "imports of our own package belong at the top of the file:\n" + "\n".join(lazy)
+
+
+# modules that load some by name, and why that points at nothing above them
+BY_NAME = {
+    "backends.device_launcher": "a compiled module of _native",
+    "backends.flags": "itself, to become a class that checks what is set",
+    "config.__init__": "asked for by the listing of settings",
+    "nn.modules.__init__": "its own package, whose layers it shows under their other names",
+    "overrides": "the homes of public functions, if they are loaded",
+}
+_CALLS = ("import_module", "__import__", "sys.modules.get")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_what_is_imported_by_name_points_down_too(path):
+    """Through ``doors.py`` where something above is needed; its doors are hung at the top."""
+    module = module_of(path)
+    if level_of(module) >= LEVEL["__init__"] or module in BY_NAME:
+        return
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(_CALLS):
+            name = node.args[0]
+        elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+            name = node.slice
+        else:
+            continue
+        if isinstance(name, ast.JoinedStr):  # what is within the module's own package, or one of Python's
+            fits = ast.unparse(name).startswith(("f'{__name__}.", "f'multiprocessing."))
+        elif isinstance(name, ast.Constant) and name.value.startswith("framework."):
+            fits = allowed(module, name.value.removeprefix("framework."))
+        else:
+            fits = isinstance(name, ast.Constant) and name.value.partition(".")[0] not in ("", "framework")
+        assert fits, f"{path.name}:{node.lineno}: {ast.unparse(node)}: go through doors.py"
 
 
 def test_no_circles():

@@ -201,6 +201,32 @@ def test_required_options():
         optimizer.step()
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.RMSprop])
+def test_an_update_that_is_replaced_is_called(kind, compiled, monkeypatch):
+    """On the class or on one optimizer, before the first step or after some: no kernel goes around it."""
+    p, calls = fw.ones(2, requires_grad=True), []
+    optimizer = kind([p], lr=0.1)
+
+    def step():
+        p.grad = fw.ones(2)
+        optimizer.step()
+    if compiled:
+        step = fw.compile(step)
+    for _ in range(4):
+        step()
+    before = p.tolist()
+    monkeypatch.setattr(kind, "update", lambda self, p, g, state, group: calls.append("class"))
+    step()
+    optimizer.update = lambda p, g, state, group: calls.append("one")
+    step()
+    assert calls == ["class", "one"] and p.tolist() == before
+    monkeypatch.undo()
+    del optimizer.update
+    step()
+    assert p.tolist() != before
+
+
 def test_a_step_that_calls_its_parents_runs_hooks_once():
     class Clipped(optim.SGD):
         def step(self, closure=None):

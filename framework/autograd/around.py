@@ -5,6 +5,7 @@ on saved tensors have packed, and it calls the hooks of the node.
 """
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -90,8 +91,8 @@ def _parcel(array: Any, node: Any, versions: Any, left: list) -> Any:
     return parcel
 
 
-class _Around:
-    """Stands in for the op of one node."""
+class _Around(GraphOp):
+    """Stands in for the op of one node; all but the derivative is that op's."""
 
     pull_new = None  # a hook may have kept the gradient, and parcels are to be opened
 
@@ -131,6 +132,10 @@ class _Around:
         stand.op, stand.edges = _HandOn(n), outputs
         stand.kept = stand.versions = stand.shapes = None
         return grads
+
+
+for _asked in vars(GraphOp).keys() - {"pull", "__slots__", "__module__", "__doc__", "__annotations__"}:
+    setattr(_Around, _asked, property(attrgetter(f"op.{_asked}")))
 
 
 class _Stand(Node):

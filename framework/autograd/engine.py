@@ -5,7 +5,6 @@ Gradients travel as plain arrays; only under ``create_graph=True`` as tensors, r
 """
 
 import math
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ import numpy as np
 
 from ..backends import cuda, move
 from ..backends.native import add, copied
+from ..doors import through
 from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
@@ -93,7 +93,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         return _walk(roots, seeds_of(roots, given, live, "grad"), retain, create_graph, targets)
     count = None
     if is_grads_batched:
-        count, found = sys.modules[__name__.partition(".")[0]].func.batch.pulled_batch(pulled, grad_outputs)
+        count, found = through("batch").pulled_batch(pulled, grad_outputs)
     else:
         found = pulled(grad_outputs)
     results: list[Tensor | None] = []

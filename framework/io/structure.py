@@ -7,7 +7,6 @@ tables here.
 import base64
 import importlib
 import struct
-import sys
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from ..backends import array_module, move
 from ..device import CPU, Device
+from ..doors import through
 from ..dtypes import BY_NAME, DType
 from ..errors import CheckpointError, DeviceError, MissingExtraError, add_note
 from ..size import Size
@@ -24,7 +24,6 @@ from .memory import Window, array_over, lay_out, lies_inside
 from .places import Places
 
 MAX_DEPTH = 200
-_PARAMETERS = f"{__package__.rpartition('.')[0]}.nn.parameter"  # this package is below nn: see _class
 _CLASSES = ("Parameter", "Buffer")
 _NUMPY = {np.dtype(f"{kind}{size}") for kind, sizes in {"i": (1, 2, 4, 8), "u": (1, 2, 4, 8), "f": (2, 4, 8),
                                                         "c": (8, 16), "b": (1,)}.items() for size in sizes}
@@ -141,8 +140,7 @@ class _Encoder:
         reference: dict[str, Any] = {"tensor": ""}
         kind = type(x)
         if kind is not Tensor:
-            home = sys.modules.get(_PARAMETERS)
-            if kind.__name__ not in _CLASSES or getattr(home, kind.__name__, None) is not kind:
+            if kind.__name__ not in _CLASSES or getattr(through("parameters"), kind.__name__) is not kind:
                 raise TypeError(f"save: {path} is a {kind_name(x)}, a tensor of a class of your own, which "
                                 f"cannot be saved as data; save x.detach().data")
             reference["class"] = kind.__name__
@@ -422,7 +420,7 @@ class Decoder:
             return made.requires_grad_(requires_grad)
         if kind not in _CLASSES or type(persistent) is not bool:
             raise self.fail(f"a tensor of class {kind!r}")
-        home = importlib.import_module(_PARAMETERS)  # ours, whatever the file says
+        home = through("parameters")  # ours, whatever the file says
         if kind == "Parameter":
             return home.Parameter(made, requires_grad)
         return home.Buffer(made, persistent=persistent).requires_grad_(requires_grad)

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from ..device import Device
+from ..doors import through
 from ..dtypes import BY_NAME, DType
 from ..errors import DeviceError, MissingExtraError, add_note
 from ..tensor import Tensor, counter_of, wrap
 from .memory import array_over, lies_inside
 from .pickled import Call, hashable
 from .places import Places
-
-_PARAMETERS = f"{__package__.rpartition('.')[0]}.nn.parameter"  # this package is below nn
 
 _STORAGES = {
     "Double": "float64",
@@ -238,7 +237,7 @@ def parameter(data: Any, requires_grad: Any, hooks: Any, state: Any = None) -> T
     """A Parameter over the memory of ``data``."""
     if not isinstance(data, Tensor) or type(requires_grad) is not bool:
         raise ValueError("a parameter that holds no tensor")
-    return importlib.import_module(_PARAMETERS).Parameter(data.detach(), requires_grad)
+    return through("parameters").Parameter(data.detach(), requires_grad)
 
 
 def _from_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
@@ -250,7 +249,7 @@ def _from_type(make: Any, kind: Any, args: Any, state: Any) -> Any:
         raise ValueError("a tensor that is none")
     if kind == "Tensor" or type(made) is not Tensor:
         return made
-    home = importlib.import_module(_PARAMETERS)
+    home = through("parameters")
     return home.Parameter(made.detach(), made.requires_grad) if kind == "Parameter" else home.Buffer(made)
 
 

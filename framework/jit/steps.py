@@ -38,7 +38,8 @@ def is_usual(kind: Any) -> bool:
 def step(optimizer: Optimizer) -> bool:
     """Make the step, if it is a usual one; otherwise nothing is changed and the answer is False."""
     kind = type(optimizer)
-    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind)):
+    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind)) \
+            or not optimizer._is_fused():
         return False
     try:
         work = _work(optimizer)

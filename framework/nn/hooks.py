@@ -13,7 +13,7 @@ from ..autograd.forward import carry
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import state
 from ..creation import zeros
-from ..node import Node, Pick
+from ..node import GraphOp, Node, Pick
 from ..seam import settled
 from ..tensor import Tensor, as_tensor, counter_of, wrap
 
@@ -139,7 +139,7 @@ def _before(module: Any, hook: Callable, with_kwargs: bool, args: tuple, kwargs:
     return new
 
 
-class _Relay:
+class _Relay(GraphOp):
     """The op of a hook's node: passes gradients on, through a function."""
 
     name = "module_hook"

@@ -5,7 +5,6 @@ attributes, too (``registry.py``). How modules are found below each other is in 
 ``hookable.py``.
 """
 
-import sys
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,6 +15,7 @@ from weakref import ref
 from .. import dtypes
 from ..creation import empty_like
 from ..device import Device
+from ..doors import through
 from ..errors import kind_of
 from ..tensor import Tensor
 from . import hooks as _hooks
@@ -91,8 +91,7 @@ class Module(Hookable, Tree):
         >>> layer(fw.zeros(3, 2)).shape
         (3, 1)
         """
-        package = sys.modules[__package__.rpartition(".")[0]]  # which stands above this one
-        self.forward = package.compile(self.forward, *args, **kwargs)  # type: ignore[method-assign]
+        self.forward = through("compile")(self.forward, *args, **kwargs)  # type: ignore[method-assign]
 
     # -- attributes and registration -------------------------------------------------------------
 

@@ -105,10 +105,19 @@ class Optimizer(Groups):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "update" in vars(cls) and "fused" not in vars(cls):  # the parent's does the parent's update
+        if "fused" in vars(cls):
+            cls._fused_update = cls.update
+        elif "update" in vars(cls):  # the parent's does the parent's update
             cls.fused = Optimizer.fused  # type: ignore[method-assign]
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
+
+    _fused_update: Any = None  # the ``update`` that ``fused`` stands for
+
+    def _is_fused(self) -> bool:
+        """Whether native functions may take the place of ``update``, which nobody has replaced."""
+        return type(self).fused is not Optimizer.fused \
+            and getattr(self.update, "__func__", None) is self._fused_update
 
     _skip: Any = None  # of ``step_unless``, during it
     _skipped: Any = None  # gives what it was, afterwards
@@ -125,7 +134,7 @@ class Optimizer(Groups):
         if quiet.settle is not None:  # a closure may have put calls off
             quiet.settle()
         group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
-        if type(self).fused is not Optimizer.fused and kernels_for(params[0]):
+        if self._is_fused() and kernels_for(params[0]):
             params = self._update_natively(params, group)
         name = f"{type(self).__name__}.step"
         for p in params:

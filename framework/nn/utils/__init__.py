@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from typing import Any as _Any
 
 from ...config.listing import listing as _listing
+from ...doors import through as _through
 from . import fusion as fusion
 from . import rnn as rnn
 from . import stateless as stateless
@@ -32,7 +33,7 @@ def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _import_module(f"{__name__}.{name}")
     if name == "ragged":
-        return _import_module(f"{__name__.partition('.')[0]}.nested.ragged")
+        return _through("ragged")
     if name in _HOOKED:
         return getattr(_import_module(f"{__name__}.hooked_norms"), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
