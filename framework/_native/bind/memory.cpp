@@ -29,7 +29,10 @@ namespace {
 
 constexpr size_t LARGE = 64 << 10;      // below this the system keeps what is freed, and is quick
 constexpr size_t HUGE_PAGE = 2 << 20;
-constexpr size_t PAGE = 4096;           // where large buffers begin
+constexpr size_t PAGE = 4096;
+// Large buffers begin at different places of a page: where all begin at the same, a kernel that reads a little behind
+// what it writes (roll, x[1:] - x[:-1]) waits for each store, whose low bits of the address are those of the load.
+constexpr size_t STEP = 192, ALIGNED = 64;
 
 struct Counters {
     size_t allocated = 0, peak = 0, cached = 0, limit = size_t(1) << 30, system_calls = 0;
@@ -64,18 +67,20 @@ void count(size_t size) {
 }
 
 void* fresh(size_t size) {
-    ++counters.system_calls;
-    bool huge = size >= 2 * HUGE_PAGE;
+    const bool huge = size >= 2 * HUGE_PAGE;
+    const size_t shift = ++counters.system_calls * STEP % PAGE;
     void* p = nullptr;
-    if (posix_memalign(&p, huge ? HUGE_PAGE : PAGE, size) != 0) return nullptr;
+    if (posix_memalign(&p, huge ? HUGE_PAGE : PAGE, huge ? size : size + PAGE) != 0) return nullptr;
 #if defined(__linux__)
     if (huge) madvise(p, size, MADV_HUGEPAGE);
 #endif
-    return p;
+    return huge ? p : static_cast<char*>(p) + shift;
 }
 
+void give_back(void* p) { free(static_cast<char*>(p) - reinterpret_cast<uintptr_t>(p) % PAGE); }
+
 void drop_all() {
-    for (auto& entry : kept) free(entry.second);
+    for (auto& entry : kept) give_back(entry.second);
     kept.clear();
     counters.cached = 0;
 }
@@ -100,7 +105,7 @@ void* take(size_t size) {
         try {
             live[p] = size;
         } catch (const std::bad_alloc&) {
-            free(p);
+            give_back(p);
             return nullptr;
         }
         count(size);
@@ -111,7 +116,7 @@ void* take(size_t size) {
 // Whether p is one of our large buffers; it is put back then. That is decided by membership alone: sizes that
 // NumPy or the system tell are not those that were asked for.
 bool put_back(void* p) {
-    if (reinterpret_cast<uintptr_t>(p) % PAGE) return false;  // most small buffers: without looking them up
+    if (reinterpret_cast<uintptr_t>(p) % ALIGNED) return false;  // most small buffers: without looking them up
     std::lock_guard<std::mutex> held(lock);
     const auto found = live.find(p);
     if (found == live.end()) return false;
@@ -126,7 +131,7 @@ bool put_back(void* p) {
         } catch (const std::bad_alloc&) {  // nobody who frees memory expects an exception
         }
     }
-    free(p);
+    give_back(p);
     return true;
 }
 
