@@ -46,3 +46,10 @@ def test_the_page_of_ops_names_every_family():
 def test_samples_stand_in_the_folders_of_families():
     here = {p.parent.name for p in Path(__file__).parent.glob("samples/*/__init__.py")}
     assert here <= {p.name for p in FAMILIES}
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda p: p.name)
+def test_files_of_samples_are_named_after_their_rooms(family):
+    """The rows of a public function stand in the file of the room that defines it."""
+    files = {p.name for p in (Path(__file__).parent / "samples" / family.name).glob("*.py")} - {"__init__.py"}
+    assert files <= rooms(family), f"ops/{family.name}/ has no room of that name"

@@ -1,4 +1,4 @@
-"""Rows of matrices made of vectors."""
+"""Rows of ops/linalg/made_matrices.py."""
 
 from typing import Any
 
@@ -102,3 +102,8 @@ row(
     Sample("method", lambda M, a, t: a.orgqr(t), (A, _taus(A)), _reflections, grad=False),
     errors=[("k", lambda M: M.orgqr(M.ones(3, 2), M.ones(3)), ShapeError, "k <= n <= m")],
 )
+row("diagonal", Sample("plain", lambda M, a: M.linalg.diagonal(a), (normal(2, 3, 3) + 2 * np.eye(3),),
+                       lambda a: np.diagonal(a, axis1=-2, axis2=-1)),
+    Sample("offset", lambda M, a: M.linalg.diagonal(a, offset=1, dim1=0, dim2=1), (normal(2, 4),),
+           lambda a: np.diagonal(a, 1)), namespace="linalg",
+    errors=[("list", lambda M: M.linalg.diagonal([1.0]), TypeError, "list")])

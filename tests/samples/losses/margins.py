@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ..base import Sample, normal, positive, row
+from ..base import Sample, masks, normal, positive, row
 
 X, C = normal(4, 3), np.array([2, 0, 1, 1])
 LABELS = np.array([[1, -1, 0], [2, 0, -1], [-1, 1, 1], [0, 1, 2]])
@@ -85,3 +85,20 @@ row("triplet_margin_with_distance_loss",
             M.ones(1, 2), M.ones(1, 2), M.ones(1, 2), margin=0.0), ValueError, "positive"),
         ("shape", lambda M: M.nn.functional.triplet_margin_with_distance_loss(
             M.ones(1, 2), M.ones(1, 2), M.ones(2)), ValueError, "as many dimensions")])
+Z, T = normal(3, 4), masks(3, 4).astype(float)
+
+
+def _soft(x: Any, t: Any, w: Any = 1.0) -> Any:
+    s = 1 / (1 + np.exp(-x))
+    return (-(t * np.log(s) + (1 - t) * np.log(1 - s)) * w).mean(-1)
+
+
+row("multilabel_soft_margin_loss",
+    Sample("mean", lambda M, x, t: M.nn.functional.multilabel_soft_margin_loss(x, t), (Z, T),
+           lambda x, t: _soft(x, t).mean()),
+    Sample("weight", lambda M, x, t, w: M.nn.functional.multilabel_soft_margin_loss(
+        x, t, w, reduction="none"), (Z, T, positive(4)), _soft),
+    Sample("sum", lambda M, x, t: M.nn.functional.multilabel_soft_margin_loss(x, t, reduction="sum"), (Z, T),
+           lambda x, t: _soft(x, t).sum()),
+    namespace="nn.functional", errors=[("shapes", lambda M: M.nn.functional.multilabel_soft_margin_loss(
+        M.ones(2, 2), M.ones(2, 3)), ValueError, "[2, 3]")])

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..base import Sample, integers, masks, normal, positive, row
+from . import COUNTS, FEW, SECOND, binary, with_nan
 
 A, B = normal(2, 3), normal(2, 3, seed=1)
 V, COLUMN = normal(3, seed=2), normal(2, 1, seed=3)
@@ -228,3 +229,21 @@ row("addcdiv",
     Sample("in place", lambda M, x, y, z: x.clone().addcdiv_(y, z, value=-2.0), (A, B, V),
            lambda x, y, z: x - 2 * y / z),
     errors=[("shapes", lambda M: M.addcdiv(M.ones(2), M.ones(3), M.ones(2)), ValueError, "broadcast")])
+binary("copysign", np.copysign, A, SECOND, COLUMN,
+       Sample("number", lambda M, x: M.copysign(x, -1.0), (A,), lambda x: -np.abs(x)))
+binary("fmax", np.fmax, A, SECOND, COLUMN, with_nan("fmax", np.fmax),
+       Sample("int", lambda M, x, y: M.fmax(x, y), (COUNTS, FEW), np.fmax))
+binary("fmin", np.fmin, A, SECOND, COLUMN, with_nan("fmin", np.fmin),
+       Sample("int", lambda M, x, y: M.fmin(x, y), (COUNTS, FEW), np.fmin))
+binary("heaviside", np.heaviside, np.where(masks(2, 3), 0.0, A), SECOND, COLUMN, grad=False)
+binary("gcd", np.gcd, COUNTS * 6, FEW * 4, FEW[:, :1])
+binary("lcm", np.lcm, COUNTS, FEW, FEW[:, :1])
+row("positive", Sample("plain", lambda M, x: M.positive(x), (A,), lambda x: x),
+    Sample("int", lambda M, x: x.positive(), (COUNTS,), lambda x: x),
+    errors=[("bool", lambda M: M.positive(M.tensor([True])), TypeError, "bool")])
+row("float_power",
+    Sample("plain", lambda M, x: M.float_power(x, 2), (COUNTS,), lambda x: x.astype(float) ** 2),
+    Sample("tensors", lambda M, x, y: M.float_power(x, y), (np.abs(A), SECOND), lambda x, y: x ** y),
+    Sample("base", lambda M, y: M.float_power(2, y), (SECOND,), lambda y: 2.0 ** y),
+    Sample("method", lambda M, x: x.float_power(3), (A,), lambda x: x ** 3),
+    errors=[("numbers", lambda M: M.float_power(2, 3), TypeError, "must be a Tensor")])

@@ -5,7 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from framework.errors import ShapeError
+
 from ..base import Sample, integers, masks, normal, row
+from . import COUNTS, FEW, binary, no_list
 
 A = normal(2, 3)
 B = np.where(masks(2, 3), A, normal(2, 3, seed=1))
@@ -139,3 +142,25 @@ row("equal",
     Sample("other shape", lambda M, x: M.equal(x, x[0]), (A,), lambda x: False, grad=False),
     Sample("empty", lambda M, x: M.equal(x, x), (EMPTY,), lambda x: True, grad=False),
     errors=[("not a tensor", lambda M: M.equal(M.ones(2), 1.0), TypeError, "must be a Tensor")])
+ENDS = np.array([np.inf, -np.inf, np.nan, 1.0])
+binary("bitwise_left_shift", np.left_shift, COUNTS, FEW, FEW[:, :1],
+       Sample("operator", lambda M, x: x << 2, (COUNTS,), lambda x: x << 2))
+binary("bitwise_right_shift", np.right_shift, COUNTS - 5, FEW, FEW[:, :1],
+       Sample("operator", lambda M, x: x >> 1, (COUNTS,), lambda x: x >> 1))
+row("isposinf", Sample("plain", lambda M, x: M.isposinf(x), (ENDS,), np.isposinf, grad=False),
+    Sample("int", lambda M, x: M.isposinf(x), (COUNTS,), lambda x: x > 99), errors=no_list("isposinf"))
+row("isneginf", Sample("plain", lambda M, x: M.isneginf(x), (ENDS,), np.isneginf, grad=False),
+    Sample("int", lambda M, x: x.isneginf(), (COUNTS,), lambda x: x > 99), errors=no_list("isneginf"))
+for _name, _symbol in (("rlshift", "<<"), ("rrshift", ">>")):
+    def _left(M: Any, x: Any, symbol: str = _symbol) -> Any:
+        return eval(f"37 {symbol} x", {"x": x})
+
+    def _left_ref(x: Any, symbol: str = _symbol) -> Any:
+        return eval(f"37 {symbol} x", {"x": x})
+    row(_name, Sample("number", _left, (FEW,), _left_ref), namespace="",
+        errors=[("word", lambda M, f=_left: f(M, M.ones(2)), Exception, "integer")])
+ONE = np.array([[2.5]])
+row("is_nonzero", Sample("yes", lambda M, x: M.tensor(M.is_nonzero(x)), (ONE,), lambda x: np.array(True),
+                         grad=False),
+    Sample("no", lambda M, x: M.tensor((x - x).is_nonzero()), (ONE,), lambda x: np.array(False), grad=False),
+    errors=[("many", lambda M: M.is_nonzero(M.ones(2)), ShapeError, "[2]")])

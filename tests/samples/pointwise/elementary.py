@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..base import Sample, integers, masks, normal, positive, row
+from . import COUNTS, SECOND, binary, no_list, with_nan
 
 A, POS = normal(2, 3), positive(2, 3)
 V, COLUMN = normal(3, seed=2), normal(2, 1, seed=3)
@@ -151,3 +152,16 @@ row("nan_to_num",
     Sample("int", lambda M, x: M.nan_to_num(x), (N,), lambda x: x),
     Sample("empty", lambda M, x: M.nan_to_num(x), (EMPTY,), lambda x: x),
     errors=[("not a tensor", lambda M: M.nan_to_num([1.0]), TypeError, "must be a Tensor")])
+for _name, _factor in (("deg2rad", np.pi / 180), ("rad2deg", 180 / np.pi)):
+    def _call(M: Any, x: Any, name: str = _name) -> Any:
+        return getattr(M, name)(x)
+
+    def _ref(x: Any, factor: float = _factor) -> Any:
+        return x * factor
+    row(_name, Sample("plain", _call, (A,), _ref), Sample("0-dim", _call, (A[0, 0],), _ref),
+        Sample("int", _call, (COUNTS,), lambda x, f=_ref: f(x).astype(np.float32)), errors=no_list(_name))
+binary("hypot", np.hypot, A, SECOND, COLUMN, with_nan("hypot", np.hypot))
+binary("logaddexp", np.logaddexp, A, SECOND, COLUMN, Sample(
+    "large", lambda M, x, y: M.logaddexp(x, y), (A * 500, SECOND * 500), np.logaddexp,
+    torch=False, why="its second derivative there is nan"))
+binary("logaddexp2", np.logaddexp2, A, SECOND, COLUMN)

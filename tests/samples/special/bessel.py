@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from ..base import Sample, row
+from ..base import Sample, normal, row
+from . import unary
 
 AT = np.array([0.05, 0.7, 1.9, 4.3, 11.0, 24.0, 30.0, 55.0])
 KNOWN = {
@@ -194,3 +195,39 @@ def _bessel(name: str) -> None:
 
 for _name in KNOWN:
     _bessel(_name)
+
+
+def _i0(x: Any) -> Any:
+    return np.i0(x)
+
+
+unary("i0", _i0, normal(2, 3) * 3, "framework",
+      Sample("large", lambda M, x: M.i0(x), (np.array([-24.0, 26.0, 40.0]),), _i0))
+row(
+    "spherical_bessel_j0",
+    Sample(
+        "plain",
+        lambda M, x: M.special.spherical_bessel_j0(x),
+        (3 * normal(3, 4),),
+        lambda x: np.sin(x) / x,
+        torch=False,
+        why="PyTorch has no derivative",
+    ),
+    Sample(
+        "at 0",
+        lambda M, x: M.special.spherical_bessel_j0(x),
+        (np.zeros(1),),
+        lambda x: np.ones(1),
+        torch=False,
+        why="as above",
+    ),
+    Sample(
+        "values",
+        lambda M, x: M.special.spherical_bessel_j0(x),
+        (3 * normal(5),),
+        lambda x: np.sin(x) / x,
+        grad=False,
+    ),
+    namespace="special",
+    errors=[("list", lambda M: M.special.spherical_bessel_j0([1.0]), TypeError, "list")],
+)

@@ -1,7 +1,4 @@
-"""Rows of narrow_copy."""
-
-
-
+"""Rows of ops/shape/slices.py."""
 
 from ..base import Sample, normal, row
 

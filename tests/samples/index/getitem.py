@@ -1,4 +1,4 @@
-"""Rows of put."""
+"""Rows of ops/index/getitem.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of fill_diagonal_."""
+"""Rows of ops/pointwise/choose.py."""
 
 from typing import Any
 

@@ -1,63 +1,20 @@
-"""Rows of ops/normalization/moments.py."""
+"""Rows of ops/normalization/channels.py."""
 
 from typing import Any
 
 import numpy as np
 
 from ..base import Sample, normal, positive, row
+from . import F, standard
 
-
-def standard(x: Any, axes: tuple, eps: float = 1e-5) -> Any:
-    """(x - mean) / sqrt(var + eps)."""
-    return (x - x.mean(axis=axes, keepdims=True)) / np.sqrt(x.var(axis=axes, keepdims=True) + eps)
+X, W, B = normal(3, 4), positive(4), normal(4)
+IMAGE = normal(3, 2, 2, 2)
+IW, IB, MEAN, VAR = positive(2), normal(2), normal(2, seed=4), positive(2, seed=4)
 
 
 def per_channel(v: Any, x: Any) -> Any:
     """v in a shape that broadcasts to the channels of x."""
     return v.reshape((1, -1) + (1,) * (x.ndim - 2))
-
-
-def F(M: Any) -> Any:
-    """nn.functional of either library."""
-    return M.nn.functional
-
-
-X, W, B = normal(3, 4), positive(4), normal(4)
-row("layer_norm",
-    Sample("plain", lambda M, x: F(M).layer_norm(x, (4,)), (X,), lambda x: standard(x, (1,))),
-    Sample("affine", lambda M, x, w, b: F(M).layer_norm(x, [4], w, b), (X, W, B),
-           lambda x, w, b: standard(x, (1,)) * w + b),
-    Sample("weight", lambda M, x, w: F(M).layer_norm(x, (4,), w), (X, W), lambda x, w: standard(x, (1,)) * w),
-    Sample("two dims", lambda M, x, w, b: F(M).layer_norm(x, (3, 2), w, b, eps=0.1),
-           (normal(2, 3, 2), positive(3, 2), normal(3, 2)),
-           lambda x, w, b: standard(x, (1, 2), 0.1) * w + b),
-    Sample("empty", lambda M, x: F(M).layer_norm(x, (4,)), (np.zeros((0, 4)),), lambda x: x),
-    namespace="nn.functional", errors=[
-        ("shape", lambda M: F(M).layer_norm(M.ones(2, 3), (4,)), RuntimeError, "normalized_shape [4]"),
-        ("weight", lambda M: F(M).layer_norm(M.ones(2, 3), (3,), M.ones(2)), RuntimeError,
-         "weight must have"),
-        ("integers", lambda M: F(M).layer_norm(M.ones(2, 3).long(), (3,)), TypeError, "floating"),
-        ("not a tensor", lambda M: F(M).layer_norm([1.0], (1,)), TypeError, "must be a Tensor")])
-
-
-def _rms(x: Any, axes: tuple, eps: float) -> Any:
-    return x / np.sqrt((x * x).mean(axis=axes, keepdims=True) + eps)
-
-
-row("rms_norm",
-    Sample("plain", lambda M, x: F(M).rms_norm(x, (4,)), (X,), lambda x: _rms(x, (1,), 2.3e-16)),
-    Sample("weight", lambda M, x, w: F(M).rms_norm(x, (4,), w, eps=0.1), (X, W),
-           lambda x, w: _rms(x, (1,), 0.1) * w),
-    Sample("two dims", lambda M, x, w: F(M).rms_norm(x, (3, 2), w), (normal(2, 3, 2), positive(3, 2)),
-           lambda x, w: _rms(x, (1, 2), 2.3e-16) * w),
-    namespace="nn.functional", errors=[
-        ("shape", lambda M: F(M).rms_norm(M.ones(2, 3), (4,)), RuntimeError, "normalized_shape [4]"),
-        ("weight", lambda M: F(M).rms_norm(M.ones(2, 3), (3,), M.ones(2)), RuntimeError, "weight must have")])
-
-# -- batch norm ----------------------------------------------------------------------------------
-
-IMAGE = normal(3, 2, 2, 2)
-IW, IB, MEAN, VAR = positive(2), normal(2), normal(2, seed=4), positive(2, seed=4)
 
 
 def batch(x: Any, w: Any = None, b: Any = None, eps: float = 1e-5) -> Any:
@@ -161,3 +118,24 @@ row("group_norm",
         ("groups", lambda M: F(M).group_norm(M.ones(2, 4), 3), RuntimeError, "4 channels do not divide"),
         ("one value", lambda M: F(M).group_norm(M.ones(1, 4), 4), ValueError, "variance of one value"),
         ("weight", lambda M: F(M).group_norm(M.ones(2, 4), 2, M.ones(2)), RuntimeError, "weight must have")])
+CHANNELS = normal(2, 4, 3)
+
+
+def _response(size: int, alpha: float, beta: float, k: float) -> Any:
+    def ref(x: Any) -> Any:
+        out = np.empty_like(x)
+        for c in range(x.shape[1]):
+            low, high = max(c - size // 2, 0), min(c + (size - 1) // 2 + 1, x.shape[1])
+            out[:, c] = x[:, c] / (k + alpha * (x[:, low:high] ** 2).sum(1) / size) ** beta
+        return out
+    return ref
+
+
+row("local_response_norm",
+    *[Sample(f"size {n}", lambda M, x, n=n: M.nn.functional.local_response_norm(x, n, 0.5, 0.6, 2.0),
+             (CHANNELS,),
+             _response(n, 0.5, 0.6, 2.0)) for n in (1, 2, 3)],
+    Sample("image", lambda M, x: M.nn.functional.local_response_norm(x, 3), (normal(1, 3, 2, 2),),
+           _response(3, 1e-4, 0.75, 1.0)),
+    namespace="nn.functional", errors=[(
+        "dims", lambda M: M.nn.functional.local_response_norm(M.ones(2, 2), 1), ValueError, "(n, c, *)")])

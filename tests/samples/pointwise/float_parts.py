@@ -1,11 +1,11 @@
-"""Rows of frexp and ldexp."""
-
+"""Rows of ops/pointwise/float_parts.py."""
 
 import numpy as np
 
 from framework.errors import DTypeError
 
 from ..base import Sample, integers, normal, row
+from . import COLUMN, FIRST, SECOND, binary
 
 X = normal(3, 4)
 row(
@@ -41,3 +41,6 @@ row(
     Sample("ints", lambda M, x, y: M.ldexp(x, y), (E, E), lambda x, y: (x * 2.0**y).astype(np.float32)),
     errors=[("string", lambda M: M.ldexp(M.ones(1), "a"), TypeError, "str")],
 )
+binary("nextafter", np.nextafter, FIRST, SECOND, COLUMN)
+row("nextafter", Sample("method", lambda M, x, y: x.nextafter(y), (FIRST, SECOND), np.nextafter),
+    namespace="", errors=[("word", lambda M: M.ones(2).nextafter("x"), TypeError, "str")])

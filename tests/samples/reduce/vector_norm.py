@@ -1,4 +1,4 @@
-"""Rows of renorm."""
+"""Rows of ops/reduce/vector_norm.py."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Rows of incomplete and multivariate gamma functions, zeta, and further homes of known functions."""
+"""Rows of ops/special/gamma.py."""
 
 import math
 from typing import Any
@@ -8,9 +8,40 @@ import numpy as np
 from framework.errors import AutogradError
 
 from ..base import Sample, integers, normal, positive, row
+from . import unary
 
-A, X = 2.5 * positive(3, 4), 2.5 * positive(3, 4, seed=1)
+A, POS, N = normal(2, 3), positive(2, 3), integers(2, 3, low=1)
+S, X = 2.5 * positive(3, 4), 2.5 * positive(3, 4, seed=1)
 _lgamma = np.vectorize(math.lgamma, otypes=[float])
+
+
+def _digamma(x: Any) -> Any:
+    k = np.arange(200000)[(...,) + (None,) * np.ndim(x)] + 0.0
+    tail = 1 / (200000 + 0.5 * x - 0.5)
+    return -0.5772156649015329 + (1 / (k + 1) - 1 / (k + x)).sum(0) + (x - 1) * tail
+
+
+def _trigamma(x: Any) -> Any:
+    k = np.arange(2000)[(...,) + (None,) * np.ndim(x)]
+    y = x + 2000
+    return (1 / (k + x) ** 2).sum(0) + 1 / y + 0.5 / y ** 2 + 1 / (6 * y ** 3)
+
+
+unary("lgamma", _lgamma, A, "framework",
+      Sample("poles", lambda M, x: M.lgamma(x), (np.array([0.0, -1.0, 1.0, 2.0, np.inf, 1e5]),),
+             lambda x: np.array([np.inf, np.inf, 0, 0, np.inf, math.lgamma(1e5)]), grad=False),
+      Sample("int", lambda M, x: M.lgamma(x), (N,), lambda x: _lgamma(x).astype(np.float32)))
+unary("digamma", _digamma, POS, "framework",
+      Sample("left", lambda M, x: M.digamma(x), (POS - 3,),
+             lambda x: _digamma(1 - x) - np.pi / np.tan(np.pi * x), tol=10, why="a slowly converging sum"),
+      Sample("poles", lambda M, x: M.digamma(x), (np.array([0.0, -0.0, -1.0, np.inf]),),
+             lambda x: np.array([-np.inf, np.inf, np.nan, np.inf]), grad=False), tol=10)
+row("polygamma",
+    Sample("first", lambda M, x: M.polygamma(1, x), (POS,), _trigamma),
+    Sample("zeroth", lambda M, x: M.polygamma(0, x), (POS,), _digamma, tol=10, why="the reference's sum"),
+    errors=[("negative", lambda M: M.polygamma(-1, M.ones(1)), ValueError, "negative"),
+            ("float", lambda M: M.polygamma(1.5, M.ones(1)), TypeError, "int")])
+row("polygamma", Sample("method", lambda M, x: x.polygamma(1), (POS,), _trigamma), namespace="")
 
 
 def _lower(a: Any, x: Any) -> Any:
@@ -47,11 +78,11 @@ for _name, _ref, _sign in (("igamma", _lower, 1), ("igammac", lambda a, x: 1 - _
 
     row(
         _name,
-        _fixed(_name, "plain", A, X, _ref),
-        _fixed(_name, "method", A, X, _ref, method=True),
-        _fixed(_name, "broadcast", A[:, :1], X[0], _ref),
+        _fixed(_name, "plain", S, X, _ref),
+        _fixed(_name, "method", S, X, _ref, method=True),
+        _fixed(_name, "broadcast", S[:, :1], X[0], _ref),
         _fixed(_name, "ends", *ENDS, _at_ends, grad=False),
-        Sample("in place", lambda M, a, x, n=_name: getattr(a.clone(), f"{n}_")(x), (A, X), _ref, grad=False),
+        Sample("in place", lambda M, a, x, n=_name: getattr(a.clone(), f"{n}_")(x), (S, X), _ref, grad=False),
         Sample(
             "far",
             lambda M, a, x, n=_name: getattr(M, n)(a, x),
@@ -78,8 +109,8 @@ def _zeta(s: Any, q: Any) -> Any:
 
 row(
     "zeta",
-    _fixed("zeta", "plain", 1 + A, X, _zeta),
-    _fixed("zeta", "broadcast", 1 + A[:, :1], X, _zeta),
+    _fixed("zeta", "plain", 1 + S, X, _zeta),
+    _fixed("zeta", "broadcast", 1 + S[:, :1], X, _zeta),
     _fixed(
         "zeta",
         "ends",
@@ -109,9 +140,9 @@ def _mvlgamma(x: Any, p: int) -> Any:
 
 row(
     "mvlgamma",
-    Sample("plain", lambda M, x: M.mvlgamma(x, 3), (A + 1,), lambda x: _mvlgamma(x, 3)),
-    Sample("one", lambda M, x: x.mvlgamma(1), (A,), lambda x: _mvlgamma(x, 1)),
-    Sample("in place", lambda M, x: x.clone().mvlgamma_(p=2), (A,), lambda x: _mvlgamma(x, 2)),
+    Sample("plain", lambda M, x: M.mvlgamma(x, 3), (S + 1,), lambda x: _mvlgamma(x, 3)),
+    Sample("one", lambda M, x: x.mvlgamma(1), (S,), lambda x: _mvlgamma(x, 1)),
+    Sample("in place", lambda M, x: x.clone().mvlgamma_(p=2), (S,), lambda x: _mvlgamma(x, 2)),
     Sample(
         "int",
         lambda M, x: M.mvlgamma(x, 2),
@@ -122,32 +153,4 @@ row(
         ("p", lambda M: M.mvlgamma(M.ones(1), 0), ValueError, "p must"),
         ("float", lambda M: M.mvlgamma(M.ones(1), 1.5), ValueError, "1.5"),
     ],
-)
-row(
-    "spherical_bessel_j0",
-    Sample(
-        "plain",
-        lambda M, x: M.special.spherical_bessel_j0(x),
-        (3 * normal(3, 4),),
-        lambda x: np.sin(x) / x,
-        torch=False,
-        why="PyTorch has no derivative",
-    ),
-    Sample(
-        "at 0",
-        lambda M, x: M.special.spherical_bessel_j0(x),
-        (np.zeros(1),),
-        lambda x: np.ones(1),
-        torch=False,
-        why="as above",
-    ),
-    Sample(
-        "values",
-        lambda M, x: M.special.spherical_bessel_j0(x),
-        (3 * normal(5),),
-        lambda x: np.sin(x) / x,
-        grad=False,
-    ),
-    namespace="special",
-    errors=[("list", lambda M: M.special.spherical_bessel_j0([1.0]), TypeError, "list")],
 )
