@@ -227,6 +227,24 @@ def test_an_update_that_is_replaced_is_called(kind, compiled, monkeypatch):
     assert p.tolist() != before
 
 
+FUSED = [kind for kind in vars(optim).values() if isinstance(kind, type) and issubclass(kind, Optimizer)
+         and kind.fused is not Optimizer.fused]
+
+
+@pytest.mark.skipif(fw._native.module is None, reason="no native kernels")
+@pytest.mark.parametrize("kind", FUSED, ids=lambda kind: kind.__name__)
+def test_kernels_make_the_steps(kind, monkeypatch):
+    """The formula of a class is run where a kernel cannot, and only there."""
+    assert len(FUSED) >= 7
+    p = fw.ones(3, requires_grad=True)
+    optimizer = kind([p], lr=0.1)
+    monkeypatch.setattr(kind, "_update_one", lambda *a: pytest.fail("by the formula"))
+    for _ in range(2):
+        p.grad = fw.ones(3)
+        optimizer.step()
+    assert p.tolist() != [1, 1, 1]
+
+
 def test_a_step_that_calls_its_parents_runs_hooks_once():
     class Clipped(optim.SGD):
         def step(self, closure=None):

@@ -117,7 +117,7 @@ class Optimizer(Groups):
     def _is_fused(self) -> bool:
         """Whether native functions may take the place of ``update``, which nobody has replaced."""
         return type(self).fused is not Optimizer.fused \
-            and getattr(self.update, "__func__", None) is self._fused_update
+            and getattr(self.update, "__func__", None) is type(self)._fused_update
 
     _skip: Any = None  # of ``step_unless``, during it
     _skipped: Any = None  # gives what it was, afterwards
