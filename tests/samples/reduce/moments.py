@@ -9,7 +9,6 @@ from ..base import Sample, integers, normal, positive, row
 M23, M234 = normal(2, 3), normal(2, 3, 4)
 EMPTY = np.zeros((2, 0, 3))
 EQUAL = np.array([[2.0, 2.0, 2.0], [1.0, 3.0, 5.0]])
-ZERO_ROW = np.array([[0.0, 0.0, 0.0], [3.0, 0.0, -4.0]])
 
 
 def _moment(name: str, f: Any) -> None:
@@ -57,94 +56,18 @@ _moment("var", np.var)
 _moment("std", np.std)
 _moment_mean("var_mean", np.var)
 _moment_mean("std_mean", np.std)
-
-# -- norms -----------------------------------------------------------------------------------------
-
-
-def _norm(x: np.ndarray, p: float, axis: Any = None, keepdims: bool = False) -> Any:
-    x = np.abs(x)
-    if np.isinf(p):
-        return (np.max if p > 0 else np.min)(x, axis=axis, keepdims=keepdims)
-    if p == 0:
-        return (x != 0).sum(axis=axis, keepdims=keepdims).astype(float)
-    with np.errstate(divide="ignore"):
-        return (x ** p).sum(axis=axis, keepdims=keepdims) ** (1 / p)
-
-
-def _order(p: float) -> Sample:
-    if p in (1, np.inf, -np.inf):  # linear in pieces: squares give a second derivative to look at
-        return Sample(f"order {p}", lambda M, x: M.linalg.vector_norm(x * x - 1, p, dim=1), (M234,),
-                      lambda x: _norm(x * x - 1, p, 1))
-    return Sample(f"order {p}", lambda M, x: M.linalg.vector_norm(x, p, dim=1), (M234,),
-                  lambda x: _norm(x, p, 1))
-
-
-row("vector_norm",
-    Sample("all", lambda M, x: M.linalg.vector_norm(x), (M234,), lambda x: _norm(x, 2)),
-    Sample("keepdim", lambda M, x: M.linalg.vector_norm(x, 3, dim=(0, -1), keepdim=True), (M234,),
-           lambda x: _norm(x, 3, (0, 2), True)),
-    *[_order(p) for p in (0, 0.5, 1, 1.5, 2, 2.5, 3, 4, -1, -2.5, np.inf, -np.inf)],
-    Sample("0-dim", lambda M, x: M.linalg.vector_norm(x), (np.array(-2.0),), np.abs),
-    Sample("empty", lambda M, x: M.linalg.vector_norm(x, 2, dim=1), (EMPTY,),
-           lambda x: np.zeros((2, 3)), grad=False),
-    Sample("dtype", lambda M, x: M.linalg.vector_norm(x, 2, dtype=M.float64), (M23,),
-           lambda x: _norm(x, 2)),
-    Sample("some zeros", lambda M, x: M.linalg.vector_norm(x, 2), (np.array([3.0, 0.0, -4.0]),),
-           lambda x: 5.0),
-    Sample("some zeros, order 3", lambda M, x: M.linalg.vector_norm(x, 3), (np.array([3.0, 0.0, -4.0]),),
-           lambda x: _norm(x, 3)),
-    Sample("zero vector", lambda M, x: M.linalg.vector_norm(x, 2, dim=1), (ZERO_ROW,),
-           lambda x: _norm(x, 2, 1), grad=False, why="a kink at 0"),
-    errors=[("int", lambda M: M.linalg.vector_norm(M.tensor([1, 2])), TypeError, "floating"),
-            ("word", lambda M: M.linalg.vector_norm(M.ones(2), "fro"), TypeError, "number"),
-            ("inf of nothing", lambda M: M.linalg.vector_norm(M.ones(0), float("inf")), ValueError,
-             "empty"),
-            ("dim out of range", lambda M: M.linalg.vector_norm(M.ones(2), 2, 1), IndexError, "dim=1")],
-    namespace="linalg")
-row("norm",
-    Sample("default", lambda M, x: M.norm(x), (M234,), lambda x: _norm(x, 2)),
-    Sample("method", lambda M, x: (x * x).norm(1, 0), (M23,), lambda x: _norm(x * x, 1, 0)),
-    Sample("fro", lambda M, x: M.norm(x, "fro", dim=(0, 1), keepdim=True), (M234,),
-           lambda x: _norm(x, 2, (0, 1), True)),
-    Sample("inf", lambda M, x: M.norm(x * x, p=float("inf"), dim=-1), (M234,),
-           lambda x: _norm(x * x, np.inf, -1)),
-    Sample("nuc", lambda M, x: M.norm(x, "nuc"), (M23,), lambda x: np.linalg.norm(x, "nuc")),
-    Sample("nuc dims", lambda M, x: x.norm("nuc", (0, 2), keepdim=True), (M234,),
-           lambda x: np.linalg.norm(x, "nuc", (0, 2), keepdims=True)),
-    Sample("0", lambda M, x: M.norm(x, 0), (ZERO_ROW,), lambda x: 2.0, grad=False, why="a step at 0"),
-    Sample("dtype", lambda M, x: M.norm(x, dtype=M.float64), (M23,),
-           lambda x: _norm(x, 2)),
-    errors=[("int", lambda M: M.norm(M.tensor([1, 2])), TypeError, "floating"),
-            ("word", lambda M: M.norm(M.ones(2, 2), "two"), ValueError, "'nuc'"),
-            ("nuc of a stack", lambda M: M.norm(M.ones(2, 2, 2), "nuc"), ValueError, "two dimensions in dim"),
-            ("dim out of range", lambda M: M.norm(M.ones(2), 2, 1), IndexError, "dim=1")])
-
-# -- histograms ------------------------------------------------------------------------------------
-
-row("bincount",
-    Sample("counts", lambda M, x: M.bincount(x), (integers(12, high=5),), np.bincount),
-    Sample("minlength", lambda M, x: x.bincount(minlength=20), (integers(12),),
-           lambda x: np.bincount(x, minlength=20)),
-    Sample("weights", lambda M, x, w: M.bincount(x, w), (integers(12), positive(12)), np.bincount,
-           grad=False),
-    Sample("int weights", lambda M, x, w: M.bincount(x, w), (integers(6), integers(6, seed=2)),
-           np.bincount),
-    Sample("empty", lambda M, x: M.bincount(x), (np.zeros(0, int),), lambda x: np.zeros(0, int)),
-    errors=[("float", lambda M: M.bincount(M.ones(2)), TypeError, "integer"),
-            ("matrix", lambda M: M.bincount(M.tensor([[1]])), ValueError, "vector"),
-            ("negative", lambda M: M.bincount(M.tensor([-1])), ValueError, "negative"),
-            ("weights", lambda M: M.bincount(M.tensor([1]), M.ones(2)), ValueError, "weights")])
-row("histc",
-    Sample("range", lambda M, x: M.histc(x, 4, -1.0, 1.0), (M234,),
-           lambda x: np.histogram(x, 4, (-1.0, 1.0))[0].astype(float), grad=False),
-    Sample("its own range", lambda M, x: x.histc(bins=5), (M234,), lambda x: np.histogram(x, 5)[0] * 1.0,
-           grad=False),
-    Sample("edges", lambda M, x: M.histc(x, bins=4, min=0, max=4), (np.array([0.0, 1.0, 4.0, 5.0]),),
-           lambda x: np.array([1.0, 1.0, 0.0, 1.0]), grad=False),
-    Sample("all equal", lambda M, x: M.histc(x, 4), (np.ones(3),), lambda x: np.array([0.0, 0.0, 3.0, 0.0]),
-           grad=False),
-    Sample("empty", lambda M, x: M.histc(x, 2), (np.zeros(0),), lambda x: np.zeros(2), grad=False),
-    errors=[("int", lambda M: M.histc(M.tensor([1, 2])), TypeError, "floating"),
-            ("bins", lambda M: M.histc(M.ones(2), 0), ValueError, "bins"),
-            ("range", lambda M: M.histc(M.ones(2), 2, 1, 0), ValueError, "range"),
-            ("nan", lambda M: M.histc(M.tensor([float("nan")])), ValueError, "finite")])
+M34 = normal(3, 4)
+T = integers(4, low=1, high=4)
+row("cov",
+    Sample("plain", lambda M, x: M.cov(x), (M34,), np.cov),
+    Sample("vector", lambda M, x: x.cov(), (M34[0],), np.cov),
+    Sample("one row", lambda M, x: M.cov(x), (M34[:1],), np.cov),
+    Sample("correction", lambda M, x: M.cov(x, correction=0), (M34,), lambda x: np.cov(x, ddof=0)),
+    Sample("weights", lambda M, x, f, a: M.cov(x, fweights=f, aweights=a), (M34, T, positive(4)),
+           lambda x, f, a: np.cov(x, fweights=f, aweights=a)),
+    Sample("frequencies", lambda M, x, f: M.cov(x, fweights=f), (M34, T), lambda x, f: np.cov(x, fweights=f)),
+    errors=[("dims", lambda M: M.cov(M.ones(1, 1, 1)), ValueError, "at most 2"),
+            ("weights", lambda M: M.cov(M.ones(2, 2), aweights=M.ones(3)), ValueError, "aweights")])
+row("corrcoef", Sample("plain", lambda M, x: M.corrcoef(x), (M34,), np.corrcoef),
+    Sample("vector", lambda M, x: x.corrcoef(), (M34[0],), np.corrcoef),
+    errors=[("dims", lambda M: M.corrcoef(M.ones(1, 1, 1)), ValueError, "at most 2")])

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from framework.errors import ShapeError
-
-from ..base import Sample, integers, normal, positive, row
+from ..base import Sample, normal, row
 
 A, Q = normal(3, 4), np.array([0.1, 0.45, 0.95])
 HOLES = np.where(np.arange(12).reshape(3, 4) % 5 == 1, np.nan, A)
@@ -50,50 +48,3 @@ row("mode",
     Sample("floats", lambda M, x: x.mode()[0], (A,), lambda x: x.min(-1)),
     Sample("0-dim", lambda M, x: M.mode(x)[0], (A[0, 0],), lambda x: x),
     errors=[("dim", lambda M: M.mode(M.ones(2), 3), IndexError, "dim=3")])
-W = integers(4, low=1, high=4)
-row("cov",
-    Sample("plain", lambda M, x: M.cov(x), (A,), np.cov),
-    Sample("vector", lambda M, x: x.cov(), (A[0],), np.cov),
-    Sample("one row", lambda M, x: M.cov(x), (A[:1],), np.cov),
-    Sample("correction", lambda M, x: M.cov(x, correction=0), (A,), lambda x: np.cov(x, ddof=0)),
-    Sample("weights", lambda M, x, f, a: M.cov(x, fweights=f, aweights=a), (A, W, positive(4)),
-           lambda x, f, a: np.cov(x, fweights=f, aweights=a)),
-    Sample("frequencies", lambda M, x, f: M.cov(x, fweights=f), (A, W), lambda x, f: np.cov(x, fweights=f)),
-    errors=[("dims", lambda M: M.cov(M.ones(1, 1, 1)), ValueError, "at most 2"),
-            ("weights", lambda M: M.cov(M.ones(2, 2), aweights=M.ones(3)), ValueError, "aweights")])
-row("corrcoef", Sample("plain", lambda M, x: M.corrcoef(x), (A,), np.corrcoef),
-    Sample("vector", lambda M, x: x.corrcoef(), (A[0],), np.corrcoef),
-    errors=[("dims", lambda M: M.corrcoef(M.ones(1, 1, 1)), ValueError, "at most 2")])
-
-
-def _hist(x: Any, bins: Any = 4, **more: Any) -> tuple:
-    return tuple(np.asarray(part, x.dtype) for part in np.histogram(x, bins, **more))
-
-
-def _cells(x: np.ndarray, *args: Any, **settings: Any) -> tuple:
-    hist, edges = np.histogramdd(x, *args, **settings)
-    return (hist, *edges)
-
-
-row("histogramdd",
-    *[Sample(label, lambda M, x, s=s: [t for f in M.histogramdd(x, 3, **s) for t in
-                                       (f if isinstance(f, tuple | list) else (f,))],
-             (A,), lambda x, t=t: _cells(x, 3, **t), grad=False)
-      for label, s, t in (("number", {}, {}), ("density", {"density": True}, {"density": True}),
-                          ("range", {"range": [-1.0, 1, -2, 2, -1, 1, 0, 1]},
-                           {"range": [(-1, 1), (-2, 2), (-1, 1), (0, 1)]}))],
-    Sample("edges and weights", lambda M, x, w, e: M.histogramdd(x[:, :2], (e, e), weight=w).hist,
-           (A, positive(3), np.array([-1.0, 0, 0.5, 2])),
-           lambda x, w, e: _cells(x[:, :2], (e, e), weights=w)[0], grad=False),
-    errors=[("vector", lambda M: M.histogramdd(M.ones(2), 2), ShapeError, "rows"),
-            ("bins", lambda M: M.histogramdd(M.ones(2, 3), [2, 2]), ShapeError, "3 bins"),
-            ("falling", lambda M: M.histogramdd(M.ones(2, 1), [M.tensor([1.0, 0.0])]), ValueError, "rise")])
-row("histogram",
-    Sample("plain", lambda M, x: tuple(M.histogram(x, 4)), (A,), _hist, grad=False),
-    Sample("range", lambda M, x: tuple(M.histogram(x, 3, range=(-1, 1))), (A,),
-           lambda x: _hist(x, 3, range=(-1, 1)), grad=False),
-    Sample("edges", lambda M, x, e: tuple(M.histogram(x, e)), (A, np.array([-1.0, 0, 0.5, 2])),
-           lambda x, e: _hist(x, e), grad=False),
-    Sample("density", lambda M, x, w: tuple(M.histogram(x, 4, weight=w, density=True)), (A, positive(3, 4)),
-           lambda x, w: _hist(x, 4, weights=w, density=True), grad=False),
-    errors=[("bins", lambda M: M.histogram(M.ones(2), 0), ValueError, "bins=0")])

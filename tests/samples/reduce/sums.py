@@ -7,13 +7,12 @@ import numpy as np
 from ..base import Sample, integers, masks, normal, row
 
 M23, M234 = normal(2, 3), normal(2, 3, 4)
-TIES = np.array([[1.0, 3.0, 3.0], [2.0, 2.0, -1.0]])
 ZEROS = np.array([[1.5, 0.0, 2.0], [0.0, -1.0, 0.0], [0.5, 2.0, -3.0]])
 GAPS = np.where(masks(3, 4), np.nan, normal(3, 4))
 EMPTY = np.zeros((2, 0, 3))
 
 
-def _over_dims(name: str, f: Any, x: np.ndarray = M234, **more: Any) -> list[Sample]:
+def over_dims(name: str, f: Any, x: np.ndarray = M234, **more: Any) -> list[Sample]:
     """A reduction over no, one, a negative, several dims, with keepdim, of 0-dim and ints."""
     def call(**settings: Any) -> Any:
         return lambda M, x: getattr(M, name)(x, **settings)
@@ -34,7 +33,8 @@ def _over_dims(name: str, f: Any, x: np.ndarray = M234, **more: Any) -> list[Sam
     ]
 
 
-def _dim_errors(name: str) -> list:
+def dim_errors(name: str) -> list:
+    """Dims that are not there, twice there, and what is no tensor must raise."""
     return [
         ("dim out of range", lambda M: getattr(M, name)(M.ones(2, 3), dim=2), IndexError, "dim=2"),
         ("dim twice", lambda M: getattr(M, name)(M.ones(2, 3), dim=(0, -2)), RuntimeError, "twice"),
@@ -42,12 +42,7 @@ def _dim_errors(name: str) -> list:
     ]
 
 
-def _empty_error(name: str) -> list:
-    return [("empty", lambda M: getattr(M, name)(M.zeros(0, 3)), ValueError, "empty"),
-            ("empty dim", lambda M: getattr(M, name)(M.zeros(0, 3), dim=0), ValueError, "empty")]
-
-
-row("sum", *_over_dims("sum", np.sum),
+row("sum", *over_dims("sum", np.sum),
     Sample("empty", lambda M, x: M.sum(x), (EMPTY,), np.sum),
     Sample("empty-dim", lambda M, x: M.sum(x, dim=1), (EMPTY,), lambda x: x.sum(1)),
     Sample("empty-tuple", lambda M, x: M.sum(x, dim=()), (M23,), np.sum),
@@ -55,12 +50,12 @@ row("sum", *_over_dims("sum", np.sum),
     Sample("bool", lambda M, x: M.sum(x), (masks(3, 4),), np.sum),
     Sample("dtype", lambda M, x: M.sum(x, dim=0, dtype=M.float64), (integers(3, 4),),
            lambda x: x.sum(0).astype(float)),
-    errors=_dim_errors("sum"))
-row("mean", *_over_dims("mean", np.mean),
+    errors=dim_errors("sum"))
+row("mean", *over_dims("mean", np.mean),
     Sample("empty", lambda M, x: M.mean(x), (EMPTY,), lambda x: np.nan, grad=False),
     Sample("dtype", lambda M, x: M.mean(x, dim=0, dtype=M.float64), (integers(3, 4),),
            lambda x: x.mean(0)),
-    errors=[*_dim_errors("mean"),
+    errors=[*dim_errors("mean"),
             ("int", lambda M: M.mean(M.tensor([1, 2])), TypeError, "must be floating")])
 row("nansum",
     Sample("all", lambda M, x: M.nansum(x), (GAPS,), np.nansum, grad=False),
@@ -71,7 +66,7 @@ row("nansum",
     Sample("gradient skips nan", lambda M, x: M.nansum(M.where(x > 0, x, float("nan"))), (M23,),
            lambda x: x[x > 0].sum()),
     Sample("int", lambda M, x: M.nansum(x, dim=0), (integers(3, 4),), lambda x: x.sum(0)),
-    errors=_dim_errors("nansum"))
+    errors=dim_errors("nansum"))
 row("nanmean",
     Sample("all", lambda M, x: M.nanmean(x), (GAPS,), np.nanmean, grad=False),
     Sample("dim", lambda M, x: M.nanmean(x, dim=0), (GAPS,),
@@ -81,7 +76,7 @@ row("nanmean",
     Sample("gradient skips nan", lambda M, x: M.nanmean(M.where(x > 0, x, float("nan"))), (M23,),
            lambda x: x[x > 0].mean()),
     Sample("nothing", lambda M, x: M.nanmean(x), (EMPTY,), lambda x: np.nan, grad=False),
-    errors=[*_dim_errors("nanmean"),
+    errors=[*dim_errors("nanmean"),
             ("int", lambda M: M.nanmean(M.tensor([1, 2])), TypeError, "must be floating")])
 row("prod",
     Sample("all", lambda M, x: M.prod(x), (M23,), np.prod),
@@ -108,95 +103,15 @@ row("prod",
             ("not a tensor", lambda M: M.prod(2.0), TypeError, "must be a Tensor")])
 
 
-def _extreme(name: str, f: Any) -> None:
-    row(name, *_over_dims(name, f),
-        Sample("ties", lambda M, x: getattr(M, name)(x, dim=1), (TIES,), lambda x: f(x, axis=1),
-               order=1, why="not differentiable where elements are equal"),
-        Sample("int", lambda M, x: getattr(M, name)(x, dim=0), (integers(3, 4),),
-               lambda x: f(x, axis=0)),
-        Sample("empty-other", lambda M, x: getattr(M, name)(x, dim=0), (EMPTY,),
-               lambda x: np.zeros((0, 3))),
-        Sample("nan", lambda M, x: getattr(M, name)(x, dim=1), (GAPS,), lambda x: f(x, axis=1),
-               grad=False),
-        errors=[*_dim_errors(name), *_empty_error(name)])
-
-
-_extreme("amax", np.max)
-_extreme("amin", np.min)
-
-
-def _chosen(name: str, f: Any, arg: Any, pair: Any) -> None:
-    def both(x: np.ndarray, axis: int, keep: bool = False) -> tuple:
-        return f(x, axis=axis, keepdims=keep), arg(x, axis=axis, keepdims=keep)
-
-    row(name,
-        Sample("all", lambda M, x: getattr(M, name)(x), (M234,), f),
-        Sample("method", lambda M, x: getattr(x, name)(), (M23,), f),
-        Sample("dim", lambda M, x: getattr(M, name)(x, 1), (M234,), lambda x: both(x, 1)),
-        Sample("keepdim", lambda M, x: getattr(x, name)(dim=-1, keepdim=True), (M234,),
-               lambda x: both(x, -1, True)),
-        Sample("named", lambda M, x: getattr(M, name)(x, 0).values, (M23,), lambda x: f(x, axis=0)),
-        Sample("ties go to the index", lambda M, x: getattr(M, name)(x, 1), (TIES,),
-               lambda x: both(x, 1), order=1, torch=False,
-               grad=False, why="which of equal elements is not promised by PyTorch"),
-        Sample("ties share", lambda M, x: getattr(M, name)(x), (TIES,), f, grad=False),
-        Sample("two tensors", lambda M, x, y: getattr(M, name)(x, y), (M23, normal(3, seed=3)), pair),
-        Sample("0-dim", lambda M, x: getattr(M, name)(x, 0), (np.array(2.0),),
-               lambda x: (x, np.array(0))),
-        Sample("nan wins", lambda M, x: getattr(M, name)(x, 1), (GAPS,), lambda x: both(x, 1),
-               grad=False),
-        Sample("int", lambda M, x: getattr(M, name)(x, 0).values, (integers(3, 4),),
-               lambda x: f(x, axis=0)),
-        Sample("empty-other", lambda M, x: getattr(M, name)(x, 0), (EMPTY,),
-               lambda x: (np.zeros((0, 3)), np.zeros((0, 3), int))),
-        errors=[("dim out of range", lambda M: getattr(M, name)(M.ones(2), 1), IndexError, "dim=1"),
-                ("not a tensor", lambda M: getattr(M, name)(2.0, 0), TypeError, "must be a Tensor"),
-                *_empty_error(name)])
-
-
-_chosen("max", np.max, np.argmax, np.maximum)
-_chosen("min", np.min, np.argmin, np.minimum)
-
-
-def _index(name: str, f: Any) -> None:
-    row(name,
-        Sample("all", lambda M, x: getattr(M, name)(x), (M234,), f),
-        Sample("method", lambda M, x: getattr(x, name)(1), (M234,), lambda x: f(x, axis=1)),
-        Sample("keepdim", lambda M, x: getattr(M, name)(x, dim=-1, keepdim=True), (M234,),
-               lambda x: f(x, axis=-1, keepdims=True)),
-        Sample("all-keepdim", lambda M, x: getattr(M, name)(x, keepdim=True), (M23,),
-               lambda x: f(x, keepdims=True)),
-        Sample("0-dim", lambda M, x: getattr(M, name)(x, 0), (np.array(2.0),), lambda x: 0),
-        Sample("int", lambda M, x: getattr(M, name)(x), (np.array([2, 5, 1]),), f),
-        errors=[("dim out of range", lambda M: getattr(M, name)(M.ones(2), 1), IndexError, "dim=1"),
-                ("not a tensor", lambda M: getattr(M, name)([1.0]), TypeError, "must be a Tensor"),
-                *_empty_error(name)])
-
-
-_index("argmax", np.argmax)
-_index("argmin", np.argmin)
-
-row("aminmax",
-    Sample("all", lambda M, x: M.aminmax(x), (M234,), lambda x: (x.min(), x.max())),
-    Sample("dim", lambda M, x: M.aminmax(x, dim=1), (M234,), lambda x: (x.min(1), x.max(1))),
-    Sample("keepdim", lambda M, x: x.aminmax(dim=-1, keepdim=True), (M234,),
-           lambda x: (x.min(-1, keepdims=True), x.max(-1, keepdims=True))),
-    Sample("named", lambda M, x: M.aminmax(x).max, (M23,), np.max),
-    Sample("0-dim", lambda M, x: M.aminmax(x), (np.array(2.0),), lambda x: (x, x)),
-    Sample("int", lambda M, x: M.aminmax(x, dim=0), (integers(3, 4),), lambda x: (x.min(0), x.max(0))),
-    errors=[("dim out of range", lambda M: M.aminmax(M.ones(2), dim=1), IndexError, "dim=1"),
-            ("empty", lambda M: M.aminmax(M.zeros(0)), ValueError, "empty")])
-
-
 def _truth(name: str, f: Any) -> None:
-    row(name, *_over_dims(name, f, masks(2, 3, 4) | masks(2, 3, 4, seed=5)),
+    row(name, *over_dims(name, f, masks(2, 3, 4) | masks(2, 3, 4, seed=5)),
         Sample("float", lambda M, x: getattr(M, name)(x, dim=1), (ZEROS,), lambda x: f(x, axis=1)),
         Sample("int", lambda M, x: getattr(M, name)(x), (integers(3, 4, high=2),), f),
         Sample("uint8", lambda M, x: getattr(M, name)(x, dim=0), (np.eye(2, dtype=np.uint8),),
                lambda x: f(x, axis=0).astype(np.uint8)),
         Sample("empty", lambda M, x: getattr(M, name)(x, dim=1), (EMPTY,), lambda x: f(x, axis=1)),
         Sample("nan", lambda M, x: getattr(M, name)(x), (np.array([np.nan]),), f),
-        errors=_dim_errors(name))
+        errors=dim_errors(name))
 
 
 _truth("all", np.all)
@@ -209,7 +124,7 @@ row("count_nonzero",
     Sample("bool", lambda M, x: M.count_nonzero(x), (masks(3, 4),), np.count_nonzero),
     Sample("0-dim", lambda M, x: M.count_nonzero(x), (np.array(2),), np.count_nonzero),
     Sample("empty", lambda M, x: M.count_nonzero(x, dim=1), (EMPTY,), lambda x: np.zeros((2, 3), int)),
-    errors=_dim_errors("count_nonzero"))
+    errors=dim_errors("count_nonzero"))
 
 
 def _lse(x: np.ndarray, axis: Any = None, keepdims: bool = False) -> Any:
