@@ -11,9 +11,6 @@ from framework.ops.language.elementwise import Elementwise
 from framework.ops.record.op import OPS, Meta, Op
 
 CALLS_PER_OP = 6
-# A watch stands in for kernels, whose frames bear the framework's name: one of another name in the traceback
-# of a refusal would be taken for a signal handler's, see has_begun in ops/record/into.py.
-__name__ = "framework.watch"
 
 
 class Call(NamedTuple):

@@ -46,8 +46,10 @@ def has_begun(error: BaseException) -> bool:
 def is_declined(error: BaseException) -> bool:
     """Whether a kernel has not begun, and there is another way: it takes no ``out``, or not this one, or the
     saved context is in use."""
-    return (isinstance(error, TypeError) or isinstance(error, RuntimeError) and is_interrupted(error)) \
-        and not has_begun(error)
+    if isinstance(error, TypeError):  # a function around the kernel, of somebody else, is no signal handler
+        kind = type(error).__module__.partition(".")[0]
+        return kind in _OWN or "keyword argument 'out'" in str(error) or not has_begun(error)
+    return isinstance(error, RuntimeError) and is_interrupted(error) and not has_begun(error)
 
 
 def count_if_begun(x: Tensor, name: str, error: BaseException) -> None:
