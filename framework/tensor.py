@@ -393,8 +393,7 @@ class Tensor:
             raise TypeError("len() of a 0-dim tensor")
         return self._array.shape[0]
 
-    def __hash__(self) -> int:
-        return id(self)
+    __hash__ = object.__hash__  # by identity; set again, since a class with its own ``__eq__`` loses it
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         state = self.__dict__ if hasattr(self, "__dict__") else None

@@ -224,9 +224,7 @@ class Tensor:
 
     def __len__(self) -> builtins.int:
         ...
-
-    def __hash__(self) -> builtins.int:
-        ...
+    __hash__ = object.__hash__
 
     def __reduce_ex__(self, protocol: Any) -> tuple:
         ...

@@ -278,9 +278,10 @@ class Optimizer(Groups):
 
         Raises for a gradient that does not fit.
         """
-        ready = [p for p in group["params"] if p.grad is not None]
+        grads = [p.grad for p in group["params"]]
+        ready = [p for p, g in zip(group["params"], grads) if g is not None]
         try:
-            if gradients_fit(ready, [p.grad for p in ready]):
+            if gradients_fit(ready, [g for g in grads if g is not None]):
                 return ready, []
         except LayoutError:  # of a sparse gradient, which has no array
             pass

@@ -1,6 +1,7 @@
 // What the optimizers of methods.cpp are made of: their numbers by name, common formulas, a method for either dtype.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
@@ -86,7 +87,10 @@ template <template <class> class Formula> class Both : public Method {
     const Formula<double> wide_;
     const Formula<float> narrow_;
 
-    template <class T> static void walk(const Formula<T>& formula, char* const* arrays, int64_t begin, int64_t end) {
+    // The formula and the pointers are copies of its own: no store changes them, so that they stay in registers.
+    template <class T> static void walk(const Formula<T> formula, char* const* given, int64_t begin, int64_t end) {
+        char* arrays[MOST_ARRAYS] = {};
+        std::copy(given, given + formula.arrays(), arrays);
         int64_t i = begin;
         for (; i + lanes<T> <= end; i += lanes<T>) formula.at(ElementsAt<T>(arrays, i, lanes<T>));
         if (i < end) formula.at(ElementsAt<T>(arrays, i, end - i));
