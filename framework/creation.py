@@ -20,11 +20,32 @@ from .ops.record.args import size_args
 from .ops.record.arming import FURTHER
 from .ops.record.public import bare, by_keyword, with_out
 from .quiet import quietly, readable
+from .seam import Maker
 from .sparse_door import is_sparse, sparse
 from .tensor import Tensor, made, wrap
 
 
-def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def _of_one_value(name: str) -> Maker:
+    return Maker(name, ("value",), onnx="full(value, shape, dtype)", runtime="full(value)")
+
+
+def _of_no_value(name: str) -> Maker:
+    return Maker(name, (), constant=False, onnx="full(0, shape, dtype)", runtime="full(0)")
+
+
+ZEROS, ONES, FULL = _of_one_value("zeros"), _of_one_value("ones"), _of_one_value("full")
+EMPTY, EMPTY_STRIDED = _of_no_value("empty"), _of_no_value("empty_strided")
+EMPTY_PERMUTED = _of_no_value("empty_permuted")
+ARANGE = Maker("arange", ("start", "end", "step"), onnx="counting(start, end, step, dtype)",
+               runtime="counting(start, end, step)")
+RANGE = Maker("range", ("start", "end", "step"))
+LINSPACE = Maker("linspace", ("start", "end", "steps"), onnx="evenly_spaced(start, end, steps, dtype)")
+LOGSPACE = Maker("logspace", ("start", "end", "steps", "base"))
+EYE = Maker("eye", ("n", "m"), onnx="identity(n, m, dtype)")
+
+
+def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    name = maker.name
     shape = size_args(size, name)
     if shape and min(shape) < 0:
         raise ShapeError(f"{name}: sizes must not be negative, got {list(shape)}")
@@ -48,7 +69,7 @@ def _filled(name: str, size: tuple, fill: Any, dtype: Any, device: Any, requires
         array = backend_for(target).empty(shape, kind.numpy, target)
         if fill is not None:
             array.fill(fill)
-    result = made(name, array) if fill is None else made(name, array, fill)
+    result = made(maker, array) if fill is None else made(maker, array, fill)
     return result.requires_grad_(True) if requires_grad else result
 
 
@@ -70,7 +91,7 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     tensor([[0., 0.],
             [0., 0.]])
     """
-    return _filled("zeros", size, 0, dtype, device, requires_grad)
+    return _filled(ZEROS, size, 0, dtype, device, requires_grad)
 
 
 @with_out
@@ -81,7 +102,7 @@ def ones(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool 
     >>> fw.ones(3)
     tensor([1., 1., 1.])
     """
-    return _filled("ones", size, 1, dtype, device, requires_grad)
+    return _filled(ONES, size, 1, dtype, device, requires_grad)
 
 
 @with_out
@@ -94,10 +115,10 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, requires_grad: bool
     (2, 3)
     """
     if memory_format is None or checked(memory_format, "empty").ndim == 0:
-        return _filled("empty", size, None, dtype, device, requires_grad)
+        return _filled(EMPTY, size, None, dtype, device, requires_grad)
     shape = size_args(size, "empty")
     need_dims(shape, memory_format, "empty")
-    rows = _filled("empty", tuple(shape[d] for d in order(len(shape))), None, dtype, device, False)
+    rows = _filled(EMPTY, tuple(shape[d] for d in order(len(shape))), None, dtype, device, False)
     return wrap(rows._array.transpose(back(len(shape)))).requires_grad_(requires_grad)
 
 
@@ -116,7 +137,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
         raise ShapeError(f"empty_strided: size {list(sizes)} and stride {list(steps)} must be equally many "
                          f"numbers, none negative")
     span = 0 if 0 in sizes else 1 + sum((n - 1) * s for n, s in zip(sizes, steps))
-    memory = _filled("empty_strided", (span,), None, dtype, device, False)
+    memory = _filled(EMPTY_STRIDED, (span,), None, dtype, device, False)
     return memory.as_strided(sizes, steps).detach().requires_grad_(requires_grad)  # type: ignore[attr-defined]
 
 
@@ -133,7 +154,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     if sorted(axes) != list(range(len(sizes))):
         raise ShapeError(f"empty_permuted: physical_layout must name each of the {len(sizes)} dimensions "
                          f"once, got {list(axes)}")
-    memory = _filled("empty_permuted", tuple(sizes[d] for d in axes), None, dtype, device, False)
+    memory = _filled(EMPTY_PERMUTED, tuple(sizes[d] for d in axes), None, dtype, device, False)
     turned = memory._array.transpose(tuple(axes.index(d) for d in range(len(axes))))
     return wrap(turned).requires_grad_(requires_grad)
 
@@ -154,17 +175,17 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
             raise DTypeError(f"full: fill_value must be a number, got {type(fill_value).__name__}: "
                              f"{fill_value!r:.40}")
     kind = dtypes.scalar_dtype(fill_value) if dtype is None else dtype
-    return _filled("full", (size,), fill_value, kind, device, requires_grad)
+    return _filled(FULL, (size,), fill_value, kind, device, requires_grad)
 
 
-def _alike(x: Any, others: tuple, make: Callable, *fill: Any) -> Tensor | None:
+def _alike(x: Any, others: tuple, maker: Maker, make: Callable, *fill: Any) -> Tensor | None:
     """What NumPy's ``make`` gives in the shape and dtype of a plain tensor, if no other argument is given."""
     if type(x) is not Tensor or any(others):
         return None
     array = x._array
     if type(array) is not np.ndarray or array.dtype.kind not in "fiub" or not array.flags.c_contiguous:
         return None
-    return made(make.__name__, make(array.shape, array.dtype), *fill)
+    return made(maker, make(array.shape, array.dtype), *fill)
 
 
 def _source(x: Tensor) -> Tensor:
@@ -192,7 +213,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
-    alike = _alike(input, (dtype, device, requires_grad, memory_format), np.zeros, 0)
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), ZEROS, np.zeros, 0)
     if alike is not None:
         return alike
     if is_sparse(input):
@@ -208,7 +229,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
-    alike = _alike(input, (dtype, device, requires_grad, memory_format), np.ones, 1)
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), ONES, np.ones, 1)
     if alike is not None:
         return alike
     if is_sparse(input):
@@ -259,7 +280,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
             and type(step) is int and step > 0 and as_device(None).type == "cpu":  # the usual calls
         low, high = (0, start) if end is None else (start, end)
         if type(high) is int and high >= low:
-            return made("arange", np.arange(low, high, step), low, high, step)
+            return made(ARANGE, np.arange(low, high, step), low, high, step)
     start, end, step = _number(start), _number(end), _number(step)
     if end is None:
         start, end = None, start
@@ -274,7 +295,7 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     kind = dtypes.as_dtype(dtype) if dtype is not None else (
         dtypes.int64 if whole else dtypes.get_default_dtype())
     array = quietly(np.arange(start, end, step).astype, kind.numpy)
-    return made("arange", move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
+    return made(ARANGE, move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
 
 
 def _kind_of(*numbers: Any) -> dtypes.DType:
@@ -304,7 +325,7 @@ def range_(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
         raise ValueError(f"range: step must lead from {start} to {end}, got {step}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     array = quietly((start + step * np.arange(math.floor((end - start) / step) + 1)).astype, kind.numpy)
-    return made("range", move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
+    return made(RANGE, move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
 
 
 range_.__name__ = range_.__qualname__ = "range"
@@ -324,7 +345,7 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     ends = _number(start), _number(end)
     kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
     array = quietly(np.linspace(*ends, steps).astype, kind.numpy)
-    return made("linspace", move(array, as_device(device)), *ends, steps).requires_grad_(requires_grad)
+    return made(LINSPACE, move(array, as_device(device)), *ends, steps).requires_grad_(requires_grad)
 
 
 @with_out
@@ -340,7 +361,7 @@ def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any
     kind = _kind_of(*ends) if dtype is None else dtypes.as_dtype(dtype)
     exponents = np.linspace(*ends, steps)
     array = quietly(lambda: np.power(float(base), exponents).astype(kind.numpy))
-    return made("logspace", move(array, as_device(device)), *ends, steps, base).requires_grad_(requires_grad)
+    return made(LOGSPACE, move(array, as_device(device)), *ends, steps, base).requires_grad_(requires_grad)
 
 
 @with_out
@@ -358,7 +379,7 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
             raise ValueError(f"eye: {name} must not be negative, got {size}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     array = np.eye(n, m, dtype=kind.numpy)
-    return made("eye", move(array, as_device(device)), n, m).requires_grad_(requires_grad)
+    return made(EYE, move(array, as_device(device)), n, m).requires_grad_(requires_grad)
 
 
 @by_keyword

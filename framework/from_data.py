@@ -11,7 +11,10 @@ from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .ops.record.arming import FURTHER
 from .quiet import quietly
+from .seam import Maker
 from .tensor import Tensor, made, wrap
+
+TENSOR, AS_TENSOR, FROM_NUMPY = Maker("tensor"), Maker("as_tensor"), Maker("from_numpy")
 
 
 def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
@@ -33,7 +36,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
         array = move(array, target)
     elif array is data or hasattr(data, "__dlpack__") or not array.flags.writeable:
         array = np.array(array, order="C", copy=True)
-    result = made("tensor", array, data)
+    result = made(TENSOR, array, data)
     if pin_memory:
         result = result.pin_memory()  # type: ignore[attr-defined]
     return result.requires_grad_(requires_grad)
@@ -138,7 +141,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     target = as_device(device)
     if target.type != "cpu" or not isinstance(array, np.ndarray):
         array = backend_for(target).asarray(array, None, target)
-    return made("as_tensor", array, data)
+    return made(AS_TENSOR, array, data)
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
@@ -173,7 +176,7 @@ def from_numpy(ndarray: np.ndarray) -> Tensor:
         hint = "use ndarray.astype(ndarray.dtype.newbyteorder('='))" if ndarray.dtype.kind in "biufc" and \
             ndarray.dtype.newbyteorder("=") in dtypes.BY_NUMPY else "convert it with ndarray.astype(...)"
         raise DTypeError(f"from_numpy: dtype {ndarray.dtype} is not supported; {hint}")
-    return made("from_numpy", ndarray, ndarray)
+    return made(FROM_NUMPY, ndarray, ndarray)
 
 
 def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,

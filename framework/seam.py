@@ -30,11 +30,20 @@ OP, WRITE, BACKWARD, STEP, MAKE = "op", "write", "backward", "step", "make"
 
 
 class Maker(NamedTuple):
-    """What stands for the op of a function that makes tensors of no tensors."""
+    """The record of a function that makes tensors of no tensors: what stands for an op in its events.
+
+    arguments: what it calls the data that it makes them of. constant: whether the same data always make the
+    same; random: whether it draws. onnx, runtime: what it is in a file where its size follows from the
+    inputs, as an expression over the arguments, ``shape`` and ``dtype`` (as ``Op.onnx`` and ``Op.runtime``).
+    """
 
     name: str
     arguments: tuple[str, ...] = ("data",)
     variadic: bool = False
+    constant: bool = True
+    random: bool = False
+    onnx: str | None = None
+    runtime: str | None = None
 
 
 class Event:

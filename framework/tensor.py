@@ -437,11 +437,11 @@ def wrap(array: Any, cls: type = Tensor, node: Any = None) -> Tensor:
     return t
 
 
-def made(name: str, array: Any, *data: Any) -> Tensor:
-    """A new tensor, over what the function ``name`` made of ``data`` that are no tensors."""
+def made(maker: Maker, array: Any, *data: Any) -> Tensor:
+    """A new tensor, over what the function of this record made of ``data`` that are no tensors."""
     t = wrap(array)
     if quiet.run is None:
-        return intercepted(Event(MAKE, Maker(name), data, {}), lambda *_: t)
+        return intercepted(Event(MAKE, maker, data, {}), lambda *_: t)
     return t
 
 

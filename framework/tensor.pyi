@@ -12,6 +12,7 @@ from .device import Device
 from .dtypes import DType
 from .memory_formats import MemoryFormat
 from .node import Leaf, Node, Pick, PlainNode
+from .seam import Maker
 from .size import Size
 
 class More:
@@ -35,7 +36,7 @@ class More:
         ...
 def wrap(array: Any, cls: type=..., node: Any=None) -> Tensor:
     ...
-def made(name: str, array: Any, *data: Any) -> Tensor:
+def made(maker: Maker, array: Any, *data: Any) -> Tensor:
     ...
 def _copied(array: Any, memo: dict) -> Any:
     ...

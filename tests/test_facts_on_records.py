@@ -5,23 +5,28 @@ from pathlib import Path
 
 import pytest
 
-import framework  # noqa: F401
+import framework as fw
 from framework.onnx.lowering.records import FUNCTIONS as OF_ONNX
 from framework.ops.record.op import OPS
 from framework.runtime.lowering.traces import FUNCTIONS as OF_MODEL_FILES
+from framework.seam import Maker
 
 PACKAGE = Path(__file__).resolve().parent.parent / "framework"
-NAMES = {op.name.lstrip("_") for op in OPS}
+MAKERS = {value for module in (fw.creation, fw.from_data, fw.ops.random.numbers, fw.ops.random.draws)
+          for value in vars(module).values() if isinstance(value, Maker)}
+NAMES = {record.name.lstrip("_") for record in (*OPS, *MAKERS)}
 
 # collections of words that are names of ops by accident, or that are no facts about ops
 NO_LISTS = {
     "array_api/operators.py": "methods of Python's operators, for a class that is no Tensor",
     "foreach.py": "which functions have a form for lists: PyTorch's own list of names",
     "fx/proxy.py": "methods of Python's operators, for a class that is no Tensor",
+    "io/torch_names.py": "Python's own types, in files",
     "models/small.py": "kinds of recurrent layers, an argument",
     "nested/functions.py": "the functions that a class of tensors does itself, at their rules",
     "nn/embedding.py": "ways to reduce, an argument",
     "nn/rnn_cell.py": "kinds of recurrent layers, an argument",
+    "numpy_protocol/shapes.py": "NumPy's functions, each bound under its name",
     "onnx/operators/recurrent.py": "ONNX's words for activations, in files",
     "onnx/operators/shapes.py": "ONNX's words for reductions, in files",
     "ops/index/embedding_bag.py": "ways to reduce, an argument",
@@ -98,7 +103,8 @@ def test_there_are_no_lists_of_ops():
 
 @pytest.mark.parametrize("field, functions", [("onnx", OF_ONNX), ("runtime", OF_MODEL_FILES)])
 def test_what_records_say_names_functions_that_are_there(field, functions):
-    called = {(op.name, call.func.id) for op in OPS for call in ast.walk(ast.parse(getattr(op, field) or ""))
+    called = {(op.name, call.func.id) for op in (*OPS, *MAKERS)
+              for call in ast.walk(ast.parse(getattr(op, field) or ""))
               if isinstance(call, ast.Call) and not call.func.id[:1].isupper()}  # ONNX's own have a capital
     assert len(called) >= 20
     assert not [pair for pair in called if pair[1] not in functions]

@@ -18,10 +18,6 @@ from .pending import Kind, Later, Pending, Place, later
 from .running import many
 from .session import Session, thread
 
-# new tensors that are the same each time
-_CONSTANTS = {"tensor", "zeros", "ones", "full", "arange", "eye", "linspace", "scalar_tensor", "as_tensor",
-              "zeros_like", "ones_like", "full_like", "from_numpy"}
-
 
 class _NoUnit(Exception):
     """Raised within the look at a unit that is none: it asks for a value, draws, or writes."""
@@ -60,7 +56,7 @@ class _Look:
         return later(Place(kind, self, 0), self.count - 1)
 
     def seen(self, event: Event, proceed: Callable) -> Any:
-        if event.kind == MAKE and event.name in _CONSTANTS:
+        if event.kind == MAKE and event.op.constant:
             return proceed(*event.inputs, **event.settings)
         key = event.settings.get("key")  # of random numbers, which would serve all calls
         if event.kind != OP or state.batches or type(key) is int and key:

@@ -205,7 +205,7 @@ class Trace:
         scope = next((self._scopes[id(m)] for m in reversed(modules) if id(m) in self._scopes), "")
         settings = dict(event.settings)
         if event.kind == MAKE:
-            step = Step(MAKE, event.name, event.inputs, settings, where, scope)
+            step = Step(MAKE, event.op, event.inputs, settings, where, scope)
         else:
             step = Step(OP, event.op, tuple([self.value(x) for x in event.inputs]), settings, where, scope)
         self._quiet = True

@@ -42,6 +42,7 @@ _TENSORS = """from .device import Device
 from .dtypes import DType
 from .memory_formats import MemoryFormat
 from .node import Leaf, Node, Pick, PlainNode
+from .seam import Maker
 from .size import Size
 """
 

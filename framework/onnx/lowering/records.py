@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ... import dtypes
-from ..graph import Edge, Graph, Names
+from ...seam import Maker
+from ..graph import Edge, Graph, Names, Unsupported
 from ..sizes import Extent, Varies
 from . import images, int8, layers, positions, reductions, shapes
 from .reductions import shaped
@@ -36,6 +37,17 @@ def elementwise(g: Graph, op: Any, inputs: tuple, settings: dict, dtype: Any) ->
 def evaluated(g: Graph, text: str, given: dict) -> Any:
     """The expression of a record's ``onnx``."""
     return eval(compile(text, "<onnx>", "eval"), {"__builtins__": {}}, Names(g, FUNCTIONS, given))
+
+
+def made(g: Graph, maker: Maker, data: tuple, shape: tuple, dtype: Any, array: Any) -> Edge:
+    """A tensor that a program made of no tensors, in every call alike or as large as its inputs ask for."""
+    if maker.random:
+        raise Unsupported(f"{maker.name} draws random numbers")
+    if array is not None and not any(isinstance(n, Extent) for n in shape):
+        return g.constant(array)
+    if maker.onnx is None:
+        raise Unsupported(f"what {maker.name} makes depends on the values or sizes of the inputs")
+    return evaluated(g, maker.onnx, {**dict(zip(maker.arguments, data)), "shape": shape, "dtype": dtype})
 
 
 def loss_total(g: Graph, op: Any, inputs: tuple, settings: dict, dtype: Any) -> Edge:

@@ -172,32 +172,27 @@ def filled(g: Graph, x: Edge, value: Any) -> Edge:
     return g.emit("Expand", (value, g.sizes(x.shape)))
 
 
-def made(g: Graph, name: str, data: tuple, shape: tuple, dtype: Any, array: Any) -> Edge:
-    """A tensor that a program made of no tensors, in every call alike or as large as its inputs ask for."""
-    if name in ("rand", "randn", "randint", "randperm", "random", "normal"):
-        raise Unsupported(f"{name} draws random numbers")
-    if array is not None and not any(isinstance(n, Extent) for n in shape):
-        return g.constant(array)
-    if name in ("zeros", "empty", "ones", "full") and (data or name == "empty"):
-        value = data[0] if data else 0
-        edge = g.like(value, Edge(g, "", dtype))
-        return g.emit("Expand", (edge, g.sizes(shape)))
-    if name == "arange" and len(data) == 3:
-        if any(isinstance(n, (float, Varies)) for n in data):
-            raise Unsupported("arange of fractions up to a dynamic size")
-        counted = g.emit("Range", [g.number(n) for n in data], dtype=dtypes.int64)
-        return g.cast(counted, dtype)
-    if name == "eye" and len(data) == 2:
-        n, m = data[0], data[0] if data[1] is None else data[1]
-        rows, columns = [g.emit("Range", (g.number(0), g.number(k), g.number(1)),
-                                dtype=dtypes.int64) for k in (n, m)]
-        return g.cast(g.emit("Unsqueeze", (rows, g.ints([1]))) == columns, dtype)
-    if name == "linspace" and len(data) == 3 and not any(isinstance(n, Varies) for n in data[:2]):
-        low, high = (float(n) for n in data[:2])
-        places = g.cast(g.emit("Range", [g.number(n) for n in (0, data[2], 1)], dtype=dtypes.int64), dtype)
-        last = g.cast(g.number(data[2] - 1), dtype)
-        return places * (high - low) / last + low
-    raise Unsupported(f"what {name} makes depends on the values or sizes of the inputs")
+def full(g: Graph, value: Any, shape: tuple, dtype: Any) -> Edge:
+    return g.emit("Expand", (g.like(value, Edge(g, "", dtype)), g.sizes(shape)))
+
+
+def counting(g: Graph, start: Any, end: Any, step: Any, dtype: Any) -> Edge:
+    if any(isinstance(n, (float, Varies)) for n in (start, end, step)):
+        raise Unsupported("arange of fractions up to a dynamic size")
+    return g.cast(g.emit("Range", [g.number(n) for n in (start, end, step)], dtype=dtypes.int64), dtype)
+
+
+def identity(g: Graph, n: Any, m: Any, dtype: Any) -> Edge:
+    rows, columns = [counting(g, 0, k, 1, dtypes.int64) for k in (n, n if m is None else m)]
+    return g.cast(g.emit("Unsqueeze", (rows, g.ints([1]))) == columns, dtype)
+
+
+def evenly_spaced(g: Graph, start: Any, end: Any, steps: Any, dtype: Any) -> Edge:
+    if isinstance(start, Varies) or isinstance(end, Varies):
+        raise Unsupported("evenly spaced numbers between ends that depend on a dynamic size")
+    steps_before = g.cast(counting(g, 0, steps, 1, dtypes.int64), dtype)
+    last = g.cast(g.number(steps - 1), dtype)
+    return steps_before * (float(end) - float(start)) / last + float(start)
 
 
 def zeros(g: Graph, shape: tuple, like: Edge) -> Edge:

@@ -7,7 +7,7 @@ from ...ops.reduce.total import Total
 from ..graph import Edge, Graph, Unsupported
 from ..sizes import Extent, Varies
 from ..trace import CONSTANT, INPUT, MAKE, WEIGHT, OnnxError, Ref, Step, Trace
-from . import records, shapes
+from . import records
 
 
 def lowered(trace: Trace, opset: int) -> tuple[Graph, list[Edge]]:
@@ -97,7 +97,7 @@ def _give(values: dict, step: Step, results: tuple) -> None:
 def _step(g: Graph, trace: Trace, step: Step, inputs: tuple) -> tuple:
     first = trace.values[step.outputs[0]]
     if step.kind == MAKE:
-        return (shapes.made(g, step.name, inputs, first.shape, first.dtype, first.array),)
+        return (records.made(g, step.op, inputs, first.shape, first.dtype, first.array),)
     if step.kind == "put":
         base, value, *others = inputs
         return (records.written(g, base, value, step.settings["cut"], tuple(others)),)

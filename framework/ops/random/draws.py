@@ -15,7 +15,9 @@ from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .draw_kernels import dirichlet_slope, gamma_slope
-from .numbers import _float_kind, _kind_and_place, _sizes
+from .numbers import RAND, _float_kind, _kind_and_place, _sizes
+
+NORMAL = RAND._replace(name="normal")
 
 
 @public()
@@ -47,7 +49,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
         shape = _broadcast([v.shape for v in given])
     settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
     result = normal_op.run(mean, std, **settings) if given else made(
-        "normal", _normals(np, mean, std, **settings))
+        NORMAL, _normals(np, mean, std, **settings))
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
 
 

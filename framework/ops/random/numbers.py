@@ -15,6 +15,7 @@ from ...dtypes import DType, as_dtype, float32, get_default_dtype, int64
 from ...errors import DTypeError, ShapeError
 from ...memory_formats import MemoryFormat
 from ...random import Generator, drawn_at_once, integers_array, normal_array, permutation_array, uniform_array
+from ...seam import Maker
 from ...tensor import Tensor, made
 from ..convert.memory_format import made_like
 from ..record.args import size_args, tensor_arg
@@ -39,17 +40,23 @@ def _place(device: Any) -> Device:
     return device if isinstance(device, Device) else as_device(device)
 
 
-def _finish(array: Any, op: str, out: Tensor | None, requires_grad: bool) -> Tensor:
-    result = made(op, array)
-    return result.requires_grad_(requires_grad) if out is None else check_out(out, result, op)
+RAND = Maker("rand", (), constant=False, random=True)
+RANDN = RAND._replace(name="randn")
+RANDINT = RAND._replace(name="randint")
+RANDPERM = RAND._replace(name="randperm")
 
 
-def _at_once(function: str, op: str, size: tuple, given: tuple) -> Tensor | None:
+def _finish(array: Any, maker: Maker, out: Tensor | None, requires_grad: bool) -> Tensor:
+    result = made(maker, array)
+    return result.requires_grad_(requires_grad) if out is None else check_out(out, result, maker.name)
+
+
+def _at_once(function: str, maker: Maker, size: tuple, given: tuple) -> Tensor | None:
     """A tensor of the usual call: float32 on the CPU, nothing but the size said."""
     if any(given) or get_default_dtype() is not float32 or as_device(None).type != "cpu":
         return None
-    array = drawn_at_once(function, _sizes(size, op), False)
-    return None if array is None else made(op, array)
+    array = drawn_at_once(function, _sizes(size, maker.name), False)
+    return None if array is None else made(maker, array)
 
 
 def _kind_and_place(dtype: Any, device: Any, out: Tensor | None) -> tuple[Any, Device]:
@@ -74,12 +81,12 @@ def rand(*size: Any, generator: Generator | None = None, out: Tensor | None = No
     (2, 3)
     """
     given = generator, dtype, device, requires_grad, out is not None
-    at_once = _at_once("philox_uniform", "rand", size, given)
+    at_once = _at_once("philox_uniform", RAND, size, given)
     if at_once is not None:
         return at_once
     dtype, place = _kind_and_place(dtype, device, out)
     array = uniform_array(_sizes(size, "rand"), _float_kind(dtype, "rand").numpy, place, generator)
-    return _finish(array, "rand", out, requires_grad)
+    return _finish(array, RAND, out, requires_grad)
 
 
 @public()
@@ -93,12 +100,12 @@ def randn(*size: Any, generator: Generator | None = None, out: Tensor | None = N
     framework.float64
     """
     given = generator, dtype, device, requires_grad, out is not None
-    at_once = _at_once("philox_normal", "randn", size, given)
+    at_once = _at_once("philox_normal", RANDN, size, given)
     if at_once is not None:
         return at_once
     dtype, place = _kind_and_place(dtype, device, out)
     array = normal_array(_sizes(size, "randn"), _float_kind(dtype, "randn").numpy, place, generator)
-    return _finish(array, "randn", out, requires_grad)
+    return _finish(array, RANDN, out, requires_grad)
 
 
 @public()
@@ -123,7 +130,7 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
     kind = int64 if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint")
     array = integers_array(low, high, _sizes((size,), "randint"), kind.numpy, place, generator)
-    return _finish(array, "randint", out, requires_grad)
+    return _finish(array, RANDINT, out, requires_grad)
 
 
 @cache
@@ -166,7 +173,7 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     dtype, place = _kind_and_place(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     array = permutation_array(n, place, generator).astype(kind.numpy)
-    return _finish(array, "randperm", out, requires_grad)
+    return _finish(array, RANDPERM, out, requires_grad)
 
 
 def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:

@@ -8,6 +8,7 @@ from ...backends import backend_for, move
 from ...device import as_device
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import DTypeError, ShapeError
+from ...seam import Maker
 from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..record.aliases import view_maker
@@ -184,17 +185,18 @@ def trace(input: Tensor) -> Tensor:
 
 
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
+    name = "tril_indices" if lower else "triu_indices"
     if row < 0 or col < 0:
-        raise ValueError(f"{'tril' if lower else 'triu'}_indices: row and col must not be negative, got "
+        raise ValueError(f"{name}: row and col must not be negative, got "
                          f"{row} and {col}")
     dtype = as_dtype(dtype)
     if dtype.category != INTEGER:
-        raise DTypeError(f"{'tril' if lower else 'triu'}_indices: dtype must be an integer one, got {dtype}")
+        raise DTypeError(f"{name}: dtype must be an integer one, got {dtype}")
     below = np.tri(row, col, offset if lower else offset - 1, bool)
     places = np.array((below if lower else ~below).nonzero(), dtype.numpy)
     target = as_device(device)
     backend_for(target)
-    return made(f"{'tril' if lower else 'triu'}_indices", move(places, target), row, col, offset)
+    return made(Maker(name, ("row", "col", "offset")), move(places, target), row, col, offset)
 
 
 @public()

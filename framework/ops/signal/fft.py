@@ -14,6 +14,7 @@ from ... import dtypes
 from ...backends import array_module, move
 from ...device import as_device
 from ...errors import DTypeError, ShapeError
+from ...seam import Maker
 from ...tensor import Tensor, made
 from ..convert.cast import cast
 from ..pointwise.complex_numbers import conj
@@ -401,4 +402,4 @@ def _frequencies(name: str, n: int, d: float, dtype: Any, device: Any) -> Tensor
         raise ValueError(f"{name}: n must be at least 1 and d not 0, got n={n}, d={d}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
     values = getattr(np.fft, name)(n, d).astype(kind.numpy)
-    return made(name, move(values, as_device(device)), n, d)
+    return made(Maker(name, ("n", "d")), move(values, as_device(device)), n, d)

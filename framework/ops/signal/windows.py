@@ -9,6 +9,7 @@ from ... import dtypes
 from ...backends import move
 from ...device import as_device
 from ...errors import DTypeError
+from ...seam import Maker
 from ...tensor import Tensor, made
 from ..record.args import number_arg
 from ..record.public import public
@@ -28,7 +29,8 @@ def _window(name: str, formula: Any, length: int, periodic: bool, dtype: Any, de
         raise DTypeError(f"{name}: dtype must be floating, got {kind}")
     n, last = np.arange(float(count)), count if periodic else count - 1
     values = formula(n, float(last)) if count > 1 else np.ones(count)
-    return made(name, move(values.astype(kind.numpy), as_device(device)), count).requires_grad_(requires_grad)
+    array = move(values.astype(kind.numpy), as_device(device))
+    return made(Maker(name, ("window_length",)), array, count).requires_grad_(requires_grad)
 
 
 @public(out=True)

@@ -24,6 +24,18 @@ def expanded(to: Model, x: Any) -> None:
     to.give("expand", [to.value(x)], to.result().shape)
 
 
+def full(to: Model, value: Any) -> None:
+    if not isinstance(value, (bool, int, float)):
+        raise Unsupported("a tensor full of what depends on the inputs")
+    to.give("expand", [to.constant(np.array(value, to.result().dtype.numpy))], to.result().shape)
+
+
+def counting(to: Model, start: Any, end: Any, step: Any) -> None:
+    if to.result().dtype.name != "int64" or start != 0 or step != 1:
+        raise Unsupported("arange up to a dynamic size that does not count 0, 1, 2 in int64")
+    to.give("arange", [], [end])
+
+
 def permuted(to: Model, x: Any, dims: Any) -> None:
     to.give("permute", [to.value(x)], [d % len(dims) for d in dims])
 

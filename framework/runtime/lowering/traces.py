@@ -67,11 +67,16 @@ def _lower(to: Model, step: Step) -> None:
     if text is not None:
         inputs = (step.inputs,) if step.op.variadic else step.inputs
         given = {**dict(zip(step.op.inputs, inputs)), **step.settings}
-        eval(compile(text, "<runtime>", "eval"), {"__builtins__": {}}, _Names(to, given))
+        _evaluate(to, text, given)
     elif isinstance(step.op, Elementwise):
         elementwise(to, step)
     else:
         raise Unsupported("the library has no such operation")
+
+
+def _evaluate(to: Model, text: str, given: dict) -> None:
+    """The expression of a record's ``runtime``."""
+    eval(compile(text, "<runtime>", "eval"), {"__builtins__": {}}, _Names(to, given))
 
 
 def _written(to: Model, step: Step) -> None:
@@ -104,10 +109,6 @@ def _made(to: Model, step: Step) -> None:
     value = to.result()
     if value.array is not None and not any(isinstance(n, Extent) for n in value.shape):
         return to.same(to.constant(value.array))
-    name, data = step.name, step.inputs
-    fill = data[0] if data else 0
-    if name in ("zeros", "ones", "full", "empty") and isinstance(fill, (bool, int, float)):
-        return to.give("expand", [to.constant(np.array(fill, value.dtype.numpy))], value.shape)
-    if name == "arange" and len(data) == 3 and value.dtype.name == "int64" and data[0] == 0 and data[2] == 1:
-        return to.give("arange", [], [data[1]])
-    raise Unsupported(f"what {name} makes depends on the values or sizes of the inputs")
+    if step.op.runtime is None:
+        raise Unsupported(f"what {step.name} makes depends on the values or sizes of the inputs")
+    _evaluate(to, step.op.runtime, dict(zip(step.op.arguments, step.inputs)))
