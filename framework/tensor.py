@@ -421,7 +421,7 @@ class Tensor:
     def __copy__(self) -> "Tensor":
         copy = wrap(self._array, type(self))
         copy._counter = counter_of(self)
-        return place(copy, self._node)
+        return set_node(copy, self._node)
 
 
 _new = object.__new__
@@ -466,8 +466,8 @@ def _copied(array: Any, memo: dict) -> Any:
     return np.ndarray(array.shape, array.dtype, twin.ravel(order="K"), start, array.strides)
 
 
-def place(t: Tensor, node: Any) -> Tensor:
-    """Put ``t`` at this place in the graph."""
+def set_node(t: Tensor, node: Any) -> Tensor:
+    """Let this be the node of ``t``."""
     t._node = node
     if type(node) is Dual:
         node.owners.append(weakref.ref(t))

@@ -179,9 +179,9 @@ def test_the_room_of_a_cgroup(monkeypatch, tmp_path):
 
 def test_small_places_share_a_segment_and_large_ones_do_not():
     pool = arena.Pool()
-    (a, i), (b, j) = pool.place(10), pool.place(100)
+    (a, i), (b, j) = pool.reserve(10), pool.reserve(100)
     assert a is b and j - i == 64
-    assert pool.place(1 << 20)[0] is not pool.place(1 << 20)[0]
+    assert pool.reserve(1 << 20)[0] is not pool.reserve(1 << 20)[0]
 
 
 def test_many_tensors_few_descriptors():

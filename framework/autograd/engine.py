@@ -23,7 +23,7 @@ from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
 from ..sparse_door import is_sparse, sparse
-from ..tensor import Tensor, as_tensor, place, wrap
+from ..tensor import Tensor, as_tensor, set_node, wrap
 from .arguments import GradientEdge, place_of, seeds_of, stand_ins, tensors_given
 from .mode import masked_walks, set_recording, state
 
@@ -386,7 +386,7 @@ def _store(t: Tensor, g: Tensor, live: bool) -> None:
 def _own(g: Tensor, live: bool) -> Tensor:
     """A copy for one leaf alone, recorded if gradients are."""
     try:
-        return place(wrap(g._array.copy()), g._node if live else None)
+        return set_node(wrap(g._array.copy()), g._node if live else None)
     except LayoutError:  # a sparse gradient, which has no array
         return sparse().owned(g, live)
 

@@ -17,7 +17,7 @@ from ..backends import array_module
 from ..dtypes import FLOAT
 from ..errors import AutogradError
 from ..node import Dual, Pick
-from ..tensor import Tensor, counter_of, place, wrap
+from ..tensor import Tensor, counter_of, set_node, wrap
 from .engine import grad
 from .mode import enable_grad, set_recording, state
 
@@ -124,7 +124,7 @@ def plain(x: Tensor, levels: tuple = ()) -> Tensor:
     out = wrap(x._array)
     out._counter = counter_of(x)
     if any(tangent_at(x._node, level) is not None for level in levels):
-        place(out, Dual())
+        set_node(out, Dual())
         carry([x._node], out._node, levels)
     return out
 
@@ -155,13 +155,13 @@ def track(op: Any, inputs: Sequence, arrays: Sequence, results: tuple, settings:
         node.end()
     if op.differentiable == 1:
         if recorded or hasattr(node, "tangents"):
-            place(results[0], node)
+            set_node(results[0], node)
         return
     for i, result in enumerate(results[:op.differentiable]):
         if recorded:
             result._node = Pick(node, i)
         elif _some(tangent_at(Pick(node, i), level) for level in levels):
-            place(result, Dual())
+            set_node(result, Dual())
             carry([Pick(node, i)], result._node)
 
 
@@ -309,5 +309,5 @@ def _hang_outputs(name: str, level: Level, results: tuple, tangents: list) -> No
     for y, t in zip(results, tangents):
         if t is not None:
             if y._node is None:
-                place(y, Dual())
+                set_node(y, Dual())
             hang(y._node, level, (t,))

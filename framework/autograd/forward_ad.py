@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..config.listing import own as _own
 from ..errors import DTypeError
 from ..node import Dual
-from ..tensor import Tensor, check_fits, place
+from ..tensor import Tensor, check_fits, set_node
 from .forward import Level, close_level, hang, is_recorded, only_outside, open_level, plain, tangent_at
 from .mode import state
 
@@ -93,7 +93,7 @@ def attach(tensor: Tensor, tangent: Tensor, level: Level, op: str) -> Tensor:
     else:
         dual = plain(tensor, state.levels)
         if dual._node is None:
-            place(dual, Dual())
+            set_node(dual, Dual())
     hang(dual._node, level, (tangent,))
     return dual
 

@@ -26,7 +26,7 @@ from ..tensor import Tensor, as_tensor, bump, counter_of, wrap
 from .around import opened, packed
 from .forward import is_recorded, push_function
 from .mode import no_grad, set_recording, state
-from .places import replay_views
+from .written import replay_views
 
 
 class _Kind(NamedTuple):

@@ -35,7 +35,7 @@ class Pool:
         self._capacity = _BIG_ARENA
         self._crowded = False
 
-    def place(self, size: int) -> tuple[Segment, int]:
+    def reserve(self, size: int) -> tuple[Segment, int]:
         """A segment and the byte in it from which ``size`` bytes of zeros are the caller's.
 
         Raises SharedMemoryError if there is no room.
@@ -77,9 +77,9 @@ class Pool:
 _pool = Pool()
 
 
-def place(size: int) -> tuple[Segment, int]:
+def reserve(size: int) -> tuple[Segment, int]:
     """A segment and the byte in it from which ``size`` bytes of zeros are the caller's."""
-    return _pool.place(size)
+    return _pool.reserve(size)
 
 
 def _forget() -> None:

@@ -23,8 +23,8 @@ from ..config.listing import own as _own
 from ..creation import empty_like
 from ..nn import Module
 from ..tensor import Tensor
+from .devices import needed, synchronize
 from .memory import empty_cache
-from .place import needed, synchronize
 from .streams import Stream, current_stream
 from .streams import stream as _in_stream
 

@@ -9,7 +9,7 @@ from ..backends.gpu_memory import bytes_of
 from ..config.listing import own as _own
 from ..node import notes_of
 from ..tensor import Tensor
-from .place import device_count, needed
+from .devices import device_count, needed
 
 _looks: dict[int, list[int]] = {}  # the peaks where the program has chosen an allocator of its own
 

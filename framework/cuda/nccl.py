@@ -4,7 +4,7 @@ from typing import Any
 
 from ..backends import cuda as _backend
 from ..config.listing import own as _own
-from .place import needed
+from .devices import needed
 
 
 def version() -> tuple[int, int, int]:

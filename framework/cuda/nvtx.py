@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from ..backends import cuda as _backend
 from ..config.listing import own as _own
-from .place import needed
+from .devices import needed
 
 
 def range_push(msg: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from ..device import Device
 from ..random import check_seed, generator_of
 from ..tensor import Tensor
-from .place import device_count, needed
+from .devices import device_count, needed
 
 
 def manual_seed(seed: int) -> None:

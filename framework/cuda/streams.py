@@ -3,7 +3,7 @@
 from typing import Any
 
 from ..backends import cuda as _backend
-from .place import needed
+from .devices import needed
 
 
 class Stream:

@@ -25,7 +25,7 @@ from ..ops.record.op import Op
 from ..ops.reduce.sums import sum_op
 from ..ops.shape.join import cat, stack
 from ..random import get_rng_state, set_rng_state
-from ..tensor import Tensor, as_tensor, place, wrap
+from ..tensor import Tensor, as_tensor, set_node, wrap
 from .tree import flatten, spread
 
 
@@ -138,7 +138,7 @@ def packed(level: Level, tensors: Sequence) -> list:
         if i in some and node is not None:
             out._node = node if len(roots) == 1 else Pick(node, some.index(i))
         elif tangents[i]:
-            place(out, Dual())
+            set_node(out, Dual())
             for one, tangent in tangents[i].items():
                 hang(out._node, one, (tangent,))
     if node is not None:

@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from . import container, torch_file
 from .file_layout import Header, parse_json, read_header
 from .files import Source, first_bytes, open_source, write_target
-from .places import Places
+from .map_location import MapLocation
 from .stream import map_arrays, read_arrays, write_layout
 from .structure import Decoder, Plan, encode
 
@@ -91,19 +91,19 @@ def load(f: Any, map_location: Any = None, *, weights_only: bool | None = None, 
     Traceback (most recent call last):
     FileNotFoundError: load: there is no file 'nowhere.ckpt'
     """
-    places = Places(map_location)
+    locations = MapLocation(map_location)
     with open_source(f, "load") as source:
         what = f"load: {source.name}"
         if mmap and not source.ours:
             raise TypeError("load: mmap=True needs a path, not an open file")
         if container.is_one(source):
-            return container.load(source, places, what, weights_only)
+            return container.load(source, locations, what, weights_only)
         if torch_file.is_one(first_bytes(source)):
-            return torch_file.load(source, places, what, bool(mmap), verify)
+            return torch_file.load(source, locations, what, bool(mmap), verify)
         header = read_header(source.file, source.size, what)
         structure = _structure(header, what)
         arrays = _arrays(source, header, what, bool(mmap), verify)
-    return Decoder(arrays, places, what).decode(structure)
+    return Decoder(arrays, locations, what).decode(structure)
 
 
 def _structure(header: Header, what: str) -> Any:

@@ -20,7 +20,7 @@ from ..dtypes import of_numpy
 from ..errors import CheckpointError
 from ..tensor import Tensor, wrap
 from .files import Source, first_bytes, read_exactly, write_target
-from .places import Places
+from .map_location import MapLocation
 from .stream import write_all
 
 MAGIC = b"\x89FWPKL\r\n"
@@ -66,7 +66,7 @@ def is_one(source: Source) -> bool:
     return first_bytes(source, len(MAGIC)) == MAGIC
 
 
-def load(source: Source, places: Places, what: str, weights_only: bool | None) -> Any:
+def load(source: Source, locations: MapLocation, what: str, weights_only: bool | None) -> Any:
     """The object in a container; raises CheckpointError unless ``weights_only`` is False."""
     if weights_only is not False:
         raise CheckpointError(
@@ -83,15 +83,15 @@ def load(source: Source, places: Places, what: str, weights_only: bool | None) -
     if version != VERSION:
         raise CheckpointError(f"{what}: the container has version {version}, this package reads {VERSION}; "
                               f"use a newer version of the package")
-    return _unpickle(memoryview(data)[_START:end], places, what)
+    return _unpickle(memoryview(data)[_START:end], locations, what)
 
 
-def _unpickle(data: memoryview, places: Places, what: str) -> Any:
+def _unpickle(data: memoryview, locations: MapLocation, what: str) -> Any:
     pickle, io = importlib.import_module("pickle"), importlib.import_module("io")
 
     def rebuild(cls: type, array: Any, device: str, requires_grad: bool) -> Tensor:
         of_numpy(array.dtype)  # a fresh process does not know bfloat16 yet
-        return wrap(places.put(array, device)._array, cls).requires_grad_(requires_grad)
+        return wrap(locations.put(array, device)._array, cls).requires_grad_(requires_grad)
 
     class Unpickler(pickle.Unpickler):  # type: ignore[name-defined, misc]
         def find_class(self, module: str, name: str) -> Any:

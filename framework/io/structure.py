@@ -20,8 +20,8 @@ from ..errors import CheckpointError, DeviceError, MissingExtraError, add_note
 from ..size import Size
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, counter_of, wrap
+from .map_location import MapLocation
 from .memory import Window, array_over, lay_out, lies_inside
-from .places import Places
 
 MAX_DEPTH = 200
 _CLASSES = ("Parameter", "Buffer")
@@ -157,7 +157,7 @@ class _Encoder:
         return reference
 
     def finish(self) -> dict[str, Any]:
-        """The arrays to store, by name; completes the references with their places in them."""
+        """The arrays to store, by name; completes the references with their positions in them."""
         stored, windows = lay_out(self._tensors)
         names = _unique([self._names[i] for i in _first_of_each(windows)])
         taken: set[int] = set()
@@ -268,8 +268,8 @@ def _remedy(x: Any) -> str:
 class Decoder:
     """Turns checked JSON data and arrays back into the object; raises CheckpointError."""
 
-    def __init__(self, arrays: dict[str, np.ndarray], places: Places, what: str) -> None:
-        self.arrays, self.places, self.what = arrays, places, what
+    def __init__(self, arrays: dict[str, np.ndarray], locations: MapLocation, what: str) -> None:
+        self.arrays, self.locations, self.what = arrays, locations, what
         self.tensors: dict[tuple, Tensor] = {}
         self.moved: dict[tuple, Tensor] = {}
 
@@ -388,7 +388,7 @@ class Decoder:
         except DeviceError as error:
             raise self.fail(f"tensor {name!r}: {error}") from None
         try:
-            return self.places.put(array, saved)
+            return self.locations.put(array, saved)
         except (DeviceError, MissingExtraError) as error:
             add_note(error, f"{self.what}: tensor {name!r} was saved from {saved}; pass "
                             f"map_location='cpu' to load it in host memory")

@@ -19,8 +19,8 @@ import numpy as np
 
 from ..errors import CheckpointError
 from .files import Source, first_bytes
+from .map_location import MapLocation
 from .pickled import Bytes, read_pickle
-from .places import Places
 from .stream import crc32
 from .torch_names import Storages
 
@@ -36,19 +36,20 @@ def is_one(first: bytes) -> bool:
     return first.startswith((ZIP_START, LEGACY_START))
 
 
-def load(source: Source, places: Places, what: str, mapped: bool, verify: bool | None) -> Any:
+def load(source: Source, locations: MapLocation, what: str, mapped: bool, verify: bool | None) -> Any:
     """The object in a file of ``torch.save``."""
     if first_bytes(source).startswith(ZIP_START):
-        return _Archive(source, places, what, mapped, verify).load()
+        return _Archive(source, locations, what, mapped, verify).load()
     if mapped:
         raise CheckpointError(f"{what}: the layout before PyTorch 1.6 cannot be mapped; leave out mmap=True")
-    return _load_legacy(source, places, what)
+    return _load_legacy(source, locations, what)
 
 
 class _Archive:
     """The zip archive of one file."""
 
-    def __init__(self, source: Source, places: Places, what: str, mapped: bool, verify: bool | None) -> None:
+    def __init__(self, source: Source, locations: MapLocation, what: str, mapped: bool,
+                 verify: bool | None) -> None:
         self.what, self.start = what, source.file.tell()
         self.file: BinaryIO = source.file
         self.end = self.start + source.size
@@ -56,7 +57,7 @@ class _Archive:
         self.memory = None
         if mapped:
             self.memory = memoryview(mmap.mmap(self.file.fileno(), 0, access=mmap.ACCESS_COPY))
-        self.places = places
+        self.locations = locations
 
     def load(self) -> Any:
         entries = self._directory()
@@ -83,7 +84,7 @@ class _Archive:
                 raise ValueError(f"storage {key!r} of {size} bytes is not in the file")
             return self._bytes(entry)
 
-        storages = Storages(self.places, self.what, read, order == b"big")
+        storages = Storages(self.locations, self.what, read, order == b"big")
         data = bytes(self._bytes(entries[pickles[0]]))  # storages are read from the file meanwhile
         raw = Bytes(io.BytesIO(data), len(data), self.what)
         return read_pickle(raw, storages.known, storages.states, storages.persistent)
@@ -166,7 +167,7 @@ def _fill(file: BinaryIO, data: np.ndarray, what: str) -> None:
         at += count
 
 
-def _load_legacy(source: Source, places: Places, what: str) -> Any:
+def _load_legacy(source: Source, locations: MapLocation, what: str) -> Any:
     """The layout before PyTorch 1.6: the object comes before the bytes of its tensors; it is read twice."""
     raw = Bytes(source.file, source.size, what)
     start = source.file.tell()
@@ -186,7 +187,7 @@ def _load_legacy(source: Source, places: Places, what: str) -> Any:
         return np.zeros(size, np.uint8)
 
     here = source.file.tell()
-    outline = Storages(Places("cpu"), what, room, False)  # to learn of the storages, which stand behind it
+    outline = Storages(MapLocation("cpu"), what, room, False)  # to learn of the storages, which stand behind
     read_pickle(raw, outline.known, outline.states, outline.persistent)
     keys = read_pickle(raw, {}, {}, _no_storage)
     if not isinstance(keys, list) or sorted(map(str, keys)) != sorted(sizes):
@@ -200,7 +201,7 @@ def _load_legacy(source: Source, places: Places, what: str) -> Any:
         _fill(source.file, data[key], what)
         raw.left -= sizes[key]
     source.file.seek(here)
-    storages = Storages(places, what, lambda key, size: data[key], big)
+    storages = Storages(locations, what, lambda key, size: data[key], big)
     again = Bytes(source.file, source.size - (here - start), what)
     return read_pickle(again, storages.known, storages.states, storages.persistent)
 

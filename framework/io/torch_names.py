@@ -18,9 +18,9 @@ from ..doors import through
 from ..dtypes import BY_NAME, DType
 from ..errors import DeviceError, MissingExtraError, add_note
 from ..tensor import Tensor, counter_of, wrap
+from .map_location import MapLocation
 from .memory import array_over, lies_inside
 from .pickled import Call, hashable
-from .places import Places
 
 _STORAGES = {
     "Double": "float64",
@@ -64,8 +64,8 @@ class Storages:
     read: ``read(key, size)`` gives the bytes of a storage as an array. big: whether they are big-endian.
     """
 
-    def __init__(self, places: Places, what: str, read: Callable, big: bool) -> None:
-        self.places, self.what, self.read, self.big = places, what, read, big
+    def __init__(self, locations: MapLocation, what: str, read: Callable, big: bool) -> None:
+        self.locations, self.what, self.read, self.big = locations, what, read, big
         self.items: dict[str, int] = {}  # bytes of an element of each storage
         self._bytes: dict[str, np.ndarray] = {}
         self._placed: dict[tuple, Tensor] = {}
@@ -126,13 +126,13 @@ class Storages:
             try:
                 Device(device)
             except DeviceError:
-                if not (self.places.all or self.places.function or device in self.places.table):
+                if not (self.locations.all or self.locations.function or device in self.locations.table):
                     raise DeviceError(
                         f"{self.what}: storage {name!r} was saved from {device!r}, a kind of "
                         f"device that is not known here; pass map_location='cpu'"
                     ) from None
             try:
-                self._placed[name, device] = self.places.put(self._bytes[name], device)
+                self._placed[name, device] = self.locations.put(self._bytes[name], device)
             except (DeviceError, MissingExtraError) as error:
                 add_note(
                     error,

@@ -12,7 +12,7 @@ from ..ops.language.elementwise import Elementwise
 from ..ops.record.public import PUBLIC
 from ..ops.shape.join import cat as cat_values
 from ..tensor import Tensor
-from . import segments
+from . import per_sequence
 from .tensor import HANDLERS, NestedTensor, Ragged, nested, rows
 
 _OF_ELEMENTS = {p.name: p for p in PUBLIC if isinstance(p.op, Elementwise)}
@@ -169,7 +169,7 @@ def _embedding(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Nes
 
 @rule("scaled_dot_product_attention")
 def _attention(func: Any, *args: Any, **kwargs: Any) -> NestedTensor:
-    return segments.attention(*args, **kwargs)
+    return per_sequence.attention(*args, **kwargs)
 
 
 # -- dimensions ----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ def _softmax(func: Any, input: NestedTensor, dim: int | None = None, *args: Any,
     if dim is None:
         raise ValueError(f"{func.__name__}: give dim")
     if _dim(input, dim, func.__name__) == input._place:
-        out = segments.softmax(input._packed, input._sizes, log)
+        out = per_sequence.softmax(input._packed, input._sizes, log)
     else:
         out = func(input._packed, _plain_dim(input, dim, func.__name__))
     return nested(out, input._sizes, input._place)
@@ -247,17 +247,17 @@ def _reduce(func: Any, input: NestedTensor, *args: Any, **kwargs: Any) -> Any:
 def _along(name: str, values: Any, sizes: Ragged, dtype: Any) -> Any:
     values = values if dtype is None else values.to(dtype)
     if name == "sum":
-        return segments.total(values, sizes)
+        return per_sequence.total(values, sizes)
     if name == "mean":
         many = sizes.lengths.reshape(-1, *(1,) * (values.ndim - 1))
-        return segments.total(values, sizes) / values.new_tensor(many)
+        return per_sequence.total(values, sizes) / values.new_tensor(many)
     if name == "logsumexp":
-        top = segments.extreme(values.detach(), sizes, "amax")
-        return segments.total((values - rows(top, sizes.index)).exp(), sizes).log() + top
+        top = per_sequence.extreme(values.detach(), sizes, "amax")
+        return per_sequence.total((values - rows(top, sizes.index)).exp(), sizes).log() + top
     if name in ("all", "any"):
-        counts = segments.total((values == 0 if name == "all" else values != 0).long(), sizes)
+        counts = per_sequence.total((values == 0 if name == "all" else values != 0).long(), sizes)
         return counts == 0 if name == "all" else counts != 0
-    return segments.extreme(values, sizes, {"max": "amax", "min": "amin"}.get(name, name))
+    return per_sequence.extreme(values, sizes, {"max": "amax", "min": "amin"}.get(name, name))
 
 
 def _shown(x: NestedTensor) -> list:

@@ -11,7 +11,7 @@ from ..nn.utils.rnn import PackedSequence
 from ..tensor import Tensor, wrap
 from .make import from_padded as from_padded
 from .make import to_padded_tensor
-from .segments import attention as attention
+from .per_sequence import attention as attention
 from .tensor import NestedTensor, Ragged, nested, rows
 
 

@@ -85,14 +85,14 @@ def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> 
     return store(T.amax(x, axes, keep) - T.amin(x, axes, keep), out, "ptp")
 
 
-def _place(name: str, op: Any) -> Any:
-    def place(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
+def _extreme_position(name: str, op: Any) -> Any:
+    def position(a: Any, axis: int | None = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
         return store(op(tensor(a), axis, _keep(keepdims)), out, name)
-    return place
+    return position
 
 
-implements(np.argmax)(_place("argmax", T.argmax))
-implements(np.argmin)(_place("argmin", T.argmin))
+implements(np.argmax)(_extreme_position("argmax", T.argmax))
+implements(np.argmin)(_extreme_position("argmin", T.argmin))
 
 
 @implements(np.count_nonzero)

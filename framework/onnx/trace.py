@@ -70,7 +70,7 @@ class Value:
         self.array = array
 
 
-def place() -> tuple[str, list]:
+def program_line() -> tuple[str, list]:
     """The user's line that is at work, as text, and the modules around it from the outermost."""
     frame = sys._getframe(2)
     where, modules = "", []
@@ -152,7 +152,7 @@ class Trace:
             if type(known) is np.ndarray and known.dtype == array.dtype and known.size == array.size \
                     and known.ctypes.data == array.ctypes.data and known.flags.c_contiguous:
                 ref = self._of(known)
-                where, _ = place()
+                where, _ = program_line()
                 step = Step(OP, reshape_op, (ref,), {"shape": tuple(array.shape)}, where, "")
                 self.values.append(Value(STEP, "", tuple(array.shape), x.dtype))
                 self._finish(step, [Ref(len(self.values) - 1)])
@@ -191,7 +191,7 @@ class Trace:
             self._fixed.update(outputs)
 
     def _here(self) -> str:
-        return place()[0] or "this line"
+        return program_line()[0] or "this line"
 
     # -- events ------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class Trace:
         if event.kind not in (OP, WRITE, MAKE):
             what = "gradients are computed" if event.kind == "backward" else "an optimizer steps"
             raise OnnxError(f"export: {what} in {self._here()}; only forward computations can be exported")
-        where, modules = place()
+        where, modules = program_line()
         scope = next((self._scopes[id(m)] for m in reversed(modules) if id(m) in self._scopes), "")
         settings = dict(event.settings)
         if event.kind == MAKE:

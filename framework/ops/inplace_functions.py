@@ -11,7 +11,7 @@ from typing import Any
 
 from ..errors import AutogradError
 from ..seam import settled
-from ..tensor import Tensor, bump, place
+from ..tensor import Tensor, bump, set_node
 from .index import index as index
 from .linalg import matmul as matmul
 from .pointwise import activations
@@ -53,7 +53,7 @@ def _replace(x: Tensor, view: Tensor, name: str) -> Tensor:
     if extras.base is not None:
         extras.chain = (*extras.chain, step)
     x._array = view._array
-    place(x, view._node)
+    set_node(x, view._node)
     bump(x, name)
     return x
 

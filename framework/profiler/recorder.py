@@ -15,7 +15,7 @@ from ..seam import BACKWARD, MAKE, STEP, WRITE, Event
 from ..tensor import Tensor
 from .gpu import GpuClock
 from .memory import MemoryLog
-from .places import module_path, user_line, user_stack
+from .program_lines import module_path, user_line, user_stack
 
 USER = "user"
 _PREFIX = {BACKWARD: "backward ", STEP: "step ", MAKE: "make "}

@@ -8,7 +8,7 @@ from ..config import need
 from ..config.listing import own as _own
 from ..nn.module import Module
 from ..nn.utils.as_it_was import as_it_was
-from ..profiler.places import module_path
+from ..profiler.program_lines import module_path
 from ..seam import Event, intercept
 from ..tensor import Tensor
 

@@ -85,16 +85,16 @@ for _name, _function in {
     _reduction(_name, _function)
 
 
-def _place(name: str, largest: bool) -> None:
+def _extreme_position(name: str, largest: bool) -> None:
     @op(name)
-    def place(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
+    def position(x: Tensor, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Tensor:
         y = x.flip(axis) if select_last_index else x
         at = (fw.argmax if largest else fw.argmin)(y, axis, bool(keepdims))
         return x.shape[axis] - 1 - at if select_last_index else at
 
 
-_place("ArgMax", True)
-_place("ArgMin", False)
+_extreme_position("ArgMax", True)
+_extreme_position("ArgMin", False)
 
 
 @op("TopK")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
-from ...backends.arena import place
+from ...backends.arena import reserve
 from ...backends.segments import Segment, owner_of, segment_of
 from ...errors import DeviceError, LayoutError
 from ...tensor import Tensor, wrap
@@ -59,7 +59,7 @@ def share(tensors: Iterable[Tensor]) -> None:
         _add_strangers(families)
     bounds = [byte_bounds(family.owner) for family in families]
     sizes = [-(-(high - low) // _ALIGNED) * _ALIGNED for low, high in bounds]
-    segment, offset = place(sum(sizes))
+    segment, offset = reserve(sum(sizes))
     for family, (low, _), size in zip(families, bounds, sizes):
         _placed(family.owner, low, segment, offset)[...] = family.owner
         for member in family.members.values():

@@ -15,7 +15,7 @@ from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from .draw_kernels import dirichlet_slope, gamma_slope
-from .numbers import RAND, _float_kind, _kind_and_place, _sizes
+from .numbers import RAND, _float_kind, _kind_and_target, _sizes
 
 NORMAL = RAND._replace(name="normal")
 
@@ -39,29 +39,29 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
     if not given:
         if size is None:
             raise TypeError("normal: two numbers need a size, e.g. normal(0.0, 1.0, (2, 3))")
-        dtype, place = _kind_and_place(dtype, device, out)
+        dtype, target = _kind_and_target(dtype, device, out)
         kind, shape = _float_kind(dtype, "normal"), _sizes((size,), "normal")
     else:
         if size is not None:
             raise TypeError("normal: size is for two numbers; the tensors give the shape here")
-        kind, place = given[0].dtype, given[0].device
+        kind, target = given[0].dtype, given[0].device
         kind = kind if len(given) == 1 else promote_types(kind, given[1].dtype)
         shape = _broadcast([v.shape for v in given])
-    settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "place": place, "generator": generator}
+    settings: dict[str, Any] = {"shape": shape, "kind": kind.numpy, "target": target, "generator": generator}
     result = normal_op.run(mean, std, **settings) if given else made(
         NORMAL, _normals(np, mean, std, **settings))
     return result.requires_grad_(requires_grad) if out is None else check_out(out, result, "normal")
 
 
-def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, place: Device,
+def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, target: Device,
              generator: Generator | None) -> Any:
     m, s = (move(v, CPU) if hasattr(v, "dtype") else v for v in (mean, std))
-    if place.type == "meta":
-        return normal_array(shape, kind, place)
+    if target.type == "meta":
+        return normal_array(shape, kind, target)
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
-    draw = normal_array(shape, kind, place, generator, host=True)
-    return move(np.asarray(draw * s + m).astype(kind), place)
+    draw = normal_array(shape, kind, target, generator, host=True)
+    return move(np.asarray(draw * s + m).astype(kind), target)
 
 
 normal_op = Op("normal", "mean std", kernel=_normals,
@@ -102,9 +102,9 @@ def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
         bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
         raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
     kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
-    place = backend_of(x).device_of(x)
-    draw = uniform_array(x.shape, kind, place, generator, host=True)
-    return move(np.asarray(draw < chance).astype(x.dtype), place)
+    target = backend_of(x).device_of(x)
+    draw = uniform_array(x.shape, kind, target, generator, host=True)
+    return move(np.asarray(draw < chance).astype(x.dtype), target)
 
 
 bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(
@@ -137,17 +137,17 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
 
 
 def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
-    place = backend_of(x).device_of(x)
+    target = backend_of(x).device_of(x)
     weights = np.atleast_2d(move(x, CPU)).astype(np.float64)
     _check_weights(weights, num_samples, replacement)
     if replacement:
-        picked = _with_replacement(weights, num_samples, place, generator)
+        picked = _with_replacement(weights, num_samples, target, generator)
     else:
-        draw = uniform_array(weights.shape, np.dtype("f8"), place, generator, host=True)
+        draw = uniform_array(weights.shape, np.dtype("f8"), target, generator, host=True)
         keys = -np.log1p(-draw) / weights
         keys[weights == 0] = np.inf
         picked = np.argsort(keys, axis=1, kind="stable")[:, :num_samples]
-    return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), place)
+    return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), target)
 
 
 multinomial_op = Op("multinomial", "x", kernel=_picks)
@@ -186,7 +186,7 @@ def _same(x: Meta, *others: Meta, **_: Any) -> Meta:
 
 
 def _result(array: Any, like: Any, lowest: float = 0.0) -> Any:
-    """A host array in the dtype and place of the parameter ``like``."""
+    """A host array in the dtype and on the device of the parameter ``like``."""
     return move(np.asarray(np.maximum(array, lowest)).astype(like.dtype), wrap(like).device)
 
 
@@ -323,9 +323,9 @@ def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generato
     if not np.all((p >= 0) & (p <= 1)):
         raise ValueError("binomial: prob must be in [0, 1]")
     whole, wide = n.astype(np.int64), p.astype(np.float64)
-    place = backend_of(count).device_of(count)
-    array = drawn(place, generator, lambda rng: rng.binomial(whole, wide))
-    return move(np.asarray(array).astype(dtype), place)
+    target = backend_of(count).device_of(count)
+    array = drawn(target, generator, lambda rng: rng.binomial(whole, wide))
+    return move(np.asarray(array).astype(dtype), target)
 
 
 binomial_op = Op("binomial", "count prob", kernel=_binomial)

@@ -36,7 +36,7 @@ def _float_kind(dtype: Any, op: str) -> DType:
     return kind
 
 
-def _place(device: Any) -> Device:
+def _target(device: Any) -> Device:
     return device if isinstance(device, Device) else as_device(device)
 
 
@@ -59,12 +59,12 @@ def _at_once(function: str, maker: Maker, size: tuple, given: tuple) -> Tensor |
     return None if array is None else made(maker, array)
 
 
-def _kind_and_place(dtype: Any, device: Any, out: Tensor | None) -> tuple[Any, Device]:
+def _kind_and_target(dtype: Any, device: Any, out: Tensor | None) -> tuple[Any, Device]:
     """With ``out=`` and nothing else said, its dtype and device decide."""
     if out is not None:
         tensor_arg(out, "random", "out")
-        return out.dtype if dtype is None else dtype, out.device if device is None else _place(device)
-    return dtype, _place(device)
+        return out.dtype if dtype is None else dtype, out.device if device is None else _target(device)
+    return dtype, _target(device)
 
 
 # -- fresh tensors ---------------------------------------------------------------------------------
@@ -84,8 +84,8 @@ def rand(*size: Any, generator: Generator | None = None, out: Tensor | None = No
     at_once = _at_once("philox_uniform", RAND, size, given)
     if at_once is not None:
         return at_once
-    dtype, place = _kind_and_place(dtype, device, out)
-    array = uniform_array(_sizes(size, "rand"), _float_kind(dtype, "rand").numpy, place, generator)
+    dtype, target = _kind_and_target(dtype, device, out)
+    array = uniform_array(_sizes(size, "rand"), _float_kind(dtype, "rand").numpy, target, generator)
     return _finish(array, RAND, out, requires_grad)
 
 
@@ -103,8 +103,8 @@ def randn(*size: Any, generator: Generator | None = None, out: Tensor | None = N
     at_once = _at_once("philox_normal", RANDN, size, given)
     if at_once is not None:
         return at_once
-    dtype, place = _kind_and_place(dtype, device, out)
-    array = normal_array(_sizes(size, "randn"), _float_kind(dtype, "randn").numpy, place, generator)
+    dtype, target = _kind_and_target(dtype, device, out)
+    array = normal_array(_sizes(size, "randn"), _float_kind(dtype, "randn").numpy, target, generator)
     return _finish(array, RANDN, out, requires_grad)
 
 
@@ -126,10 +126,10 @@ def randint(low: int = 0, high: Any = None, size: Any = None, *, generator: Gene
     if size is None:
         raise TypeError("randint: no size was given; write randint(high, size) or "
                         "randint(low, high, size)")
-    dtype, place = _kind_and_place(dtype, device, out)
+    dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
     low, high = _range(low, high, kind, "randint")
-    array = integers_array(low, high, _sizes((size,), "randint"), kind.numpy, place, generator)
+    array = integers_array(low, high, _sizes((size,), "randint"), kind.numpy, target, generator)
     return _finish(array, RANDINT, out, requires_grad)
 
 
@@ -170,9 +170,9 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
     n = n.__index__()
     if n < 0:
         raise ValueError(f"randperm: n must not be negative, got {n}")
-    dtype, place = _kind_and_place(dtype, device, out)
+    dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
-    array = permutation_array(n, place, generator).astype(kind.numpy)
+    array = permutation_array(n, target, generator).astype(kind.numpy)
     return _finish(array, RANDPERM, out, requires_grad)
 
 

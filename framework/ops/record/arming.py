@@ -34,7 +34,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
-from ...tensor import Tensor, counter_of, place, wrap
+from ...tensor import Tensor, counter_of, set_node, wrap
 from .public import PUBLIC, bare
 from .torch_function import PLAIN, ask, at_first, default, disabled, modes_open, state
 
@@ -185,7 +185,7 @@ def subclass(x: Tensor, cls: type) -> Any:
     arm_for(cls)
     result = wrap(x._array, cls)
     result._counter = counter_of(x)
-    place(result, x._node)
+    set_node(result, x._node)
     more = x._more
     if more is not None and more.base is not None:
         result._more = more

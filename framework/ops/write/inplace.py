@@ -16,7 +16,7 @@ import numpy as np
 from ... import dtypes
 from ...autograd.forward import is_recorded
 from ...autograd.mode import state
-from ...autograd.places import move_to, replay_views
+from ...autograd.written import move_to, replay_views
 from ...backends import array_module
 from ...dtypes import INEXACT, can_cast
 from ...errors import DTypeError, LayoutError, ShapeError

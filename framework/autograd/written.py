@@ -1,11 +1,11 @@
-"""The places of tensors in the graph after a write: the tensor's own, and those of its views."""
+"""The nodes of tensors after a write: the tensor's own, and those of its views."""
 
 from typing import Any
 
 from ..dtypes import INEXACT
 from ..node import Leaf
 from ..quiet import quiet
-from ..tensor import Tensor, counter_of, place, wrap
+from ..tensor import Tensor, counter_of, set_node, wrap
 from .forward import is_recorded, replace_tangents
 from .mode import state
 
@@ -21,11 +21,11 @@ def move_to(x: Tensor, node: Any) -> None:
         if retained:
             hooks[:] = [h for h in hooks if h not in retained]
             node.hooks = [*(node.hooks or ()), *retained]
-    place(x, node)
+    set_node(x, node)
 
 
 def replay_views(base: Tensor, all_of_them: bool) -> None:
-    """Put the live views of a tensor that was written at their places behind the tensor's own.
+    """Put the live views of a tensor that was written at their nodes behind the tensor's own.
 
     all_of_them: also those that are in no graph, since the base was in none before. Otherwise they stay
     constants, as they were taken under ``no_grad``, and where no other view was ever made they cost nothing.
@@ -42,12 +42,12 @@ def replay_views(base: Tensor, all_of_them: bool) -> None:
         live.append(ref)
         if type(view._node) is not Leaf and (all_of_them or view._node is not None):
             more.followed = True
-            move_to(view, _place_behind(source, view))
+            move_to(view, _node_behind(source, view))
     more.views[:] = live
 
 
-def _place_behind(source: Tensor, view: Any) -> Any:
-    """The place of ``view`` where its base is at that of ``source``."""
+def _node_behind(source: Tensor, view: Any) -> Any:
+    """The node of ``view`` where its base is at that of ``source``."""
     *steps, (op, settings) = view._more.chain
     for step, its_settings in steps:
         source = step.run(source, **its_settings)

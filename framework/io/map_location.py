@@ -10,7 +10,7 @@ from ..device import Device, as_device
 from ..tensor import Tensor, wrap
 
 
-class Places:
+class MapLocation:
     """``map_location`` of ``load``: None, a device, a dict of devices, or a function.
 
     A function is called as ``f(tensor, saved)`` with the tensor in host memory and the name of the
