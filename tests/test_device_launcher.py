@@ -255,4 +255,7 @@ def test_no_more_python_on_the_road_of_an_operator(driver):
     finally:
         sys.setprofile(None)
     found = found[found.count("function") - 1:]  # autocast and __torch_function__, once used, stand before it
-    assert found == ["function", "pair", "kernel_for", "__call__", "as_array"]  # the call: for memory
+    if hasattr(fw._native.module, "short_road"):
+        assert found == ["function", "kernel_for", "__call__"]  # the call: for memory
+    else:
+        assert found == ["function", "pair", "kernel_for", "__call__", "as_array"]

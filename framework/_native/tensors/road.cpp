@@ -12,7 +12,8 @@ constexpr int MOST = 24;  // inputs and settings of a call
 PyTypeObject* record_type;
 PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed;
-PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph;
+PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type;
+PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
 Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from;
 
 bool is_number(PyObject* x) {
@@ -244,24 +245,42 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         if ((n != 4 && n != 6) || !PyObject_TypeCheck(args[0], record_type))
             return PyObject_Vectorcall(plain, args, size_t(n), nullptr);  // which says what is wrong
         PyObject *op = args[0], *const *inputs = args + 1, *const *arrays = inputs + operands;
-        nb::object runner = asked(quiet, word_run);
-        bool usual = !runner.is_none();
-        for (Py_ssize_t i = 0; i < operands; ++i) {
+        nb::object runner = asked(quiet, word_run), elsewhere;
+        bool usual = !runner.is_none(), plain_arrays = usual;
+        for (Py_ssize_t i = 0; i < operands && usual; ++i) {
             PyObject* a = arrays[i];
-            usual = usual && (PyArray_CheckExact(a) ? PyArray_DESCR(reinterpret_cast<PyArrayObject*>(a))->kind != 'V'
-                                                    : i > 0 && is_number(a));
+            if (i > 0 && is_number(a)) continue;
+            const bool here = PyArray_CheckExact(a);
+            plain_arrays = plain_arrays && here;
+            if (here) {
+                usual = plain_arrays && PyArray_DESCR(reinterpret_cast<PyArrayObject*>(a))->kind != 'V';
+            } else {
+                if (!elsewhere.is_valid()) elsewhere = asked(cuda, word_array_type);
+                usual = reinterpret_cast<PyObject*>(Py_TYPE(a)) == elsewhere.ptr();
+            }
         }
         if (!usual) return PyObject_Vectorcall(plain, args, size_t(n), nullptr);
-        nb::object kernel = asked(op, word_cpu);
-        PyObject* given[] = {kernel.ptr(), arrays[0], operands > 1 ? arrays[1] : nullptr};
-        nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(operands + 1), nullptr));
+        nb::object kernel, out;
+        if (plain_arrays) {
+            kernel = asked(op, word_cpu);
+        } else {
+            PyObject* record_and_arrays[] = {op, tuple_of(arrays, operands).release().ptr()};
+            kernel = nb::steal(PyObject_VectorcallMethod(word_kernel_for, record_and_arrays, 2, nullptr));
+            Py_DECREF(record_and_arrays[1]);
+        }
+        if (kernel.is_valid()) {
+            PyObject* given[] = {kernel.ptr(), arrays[0], operands > 1 ? arrays[1] : nullptr};
+            out = nb::steal(PyObject_Vectorcall(runner.ptr(), given, size_t(operands + 1), nullptr));
+        }
         if (!out.is_valid())
             out = recovered(op, tuple_of(inputs, operands), tuple_of(arrays, operands), taken(PyDict_New()));
-        if (!PyArray_CheckExact(out.ptr())) out = call(as_array, {out.ptr()});
+        const bool array = PyArray_CheckExact(out.ptr()) ||
+                           (!plain_arrays && reinterpret_cast<PyObject*>(Py_TYPE(out.ptr())) == elsewhere.ptr());
+        if (!array) out = call(as_array, {out.ptr()});
         nb::object result = outside_graph(std::move(out));
         if (args[n - 1] != Py_True || slot(op, at_has_vjp) != Py_True) return result.release().ptr();
         const nb::object mode = asked(modes, word_enabled);
-        if (mode.ptr() == Py_True && operands == 2 && slot(op, at_keeps_nothing) == Py_True && alike(arrays)) {
+        if (plain_arrays && mode.ptr() == Py_True && operands == 2 && slot(op, at_keeps_nothing) == Py_True && alike(arrays)) {
             const bool two = arrays[1] != inputs[1];
             nb::object first = asked(inputs[0], word_in_graph), second = two ? asked(inputs[1], word_in_graph) : nb::none();
             nb::object edges = taken(PyTuple_Pack(2, first.ptr(), second.ptr()));
@@ -283,6 +302,7 @@ void set_up(nb::object op, nb::dict with) {
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
     resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode"));
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
+    cuda = of("cuda"), word_kernel_for = word("kernel_for"), word_array_type = word("array_type");
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
     at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");
     at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
