@@ -94,3 +94,41 @@ def test_rows_in_order(dtype, backward, raw, cupy):  # noqa: F811
                     at = at if at.ndim == len(shape) else np.expand_dims(at, dim)
                     there_is = np.take_along_axis(x.double().numpy(), at, dim).reshape(want[0].shape)
                     np.testing.assert_array_equal(there_is, want[0].double().numpy())
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "int8", "bool", "complex64"))
+@pytest.mark.parametrize("backward", [False, True])
+def test_sums_into_places_that_repeat_in_their_order(dtype, backward, raw, cupy):  # noqa: F811
+    """Where determinism is asked for: the terms of each sum one after the other, as the CPU adds them."""
+    pytest.importorskip("ml_dtypes")
+    raw.settings.update(backward=backward, guarded=True)
+    rng = np.random.default_rng(3)
+    kind = getattr(fw, dtype)
+    exact = dtype not in ("bfloat16", "float16")  # there the CPU rounds each sum
+
+    def near(got, want):
+        if exact:
+            assert got.cpu().tolist() == want.tolist()
+        else:
+            equal(got, want, 0.1)
+    x = fw.tensor(rng.integers(0, 3, (4, 6)) * 10.0 ** rng.integers(-3, 4, (4, 6))).to(kind)
+    source = fw.tensor(rng.integers(0, 3, (300, 6)) * 10.0 ** rng.integers(-3, 4, (300, 6))).to(kind)
+    rows, each = fw.tensor(rng.integers(0, 4, 300)), fw.tensor(rng.integers(0, 4, (300, 6)))
+    there = [t.to("cuda") for t in (x, source, rows, each)]
+    try:
+        fw.use_deterministic_algorithms(True)
+        for function in (lambda x, s, i, e: fw.index_add(x, 0, i, s),
+                         lambda x, s, i, e: fw.scatter_add(x, 0, e, s),
+                         lambda x, s, i, e: x.t().index_put((e[:6], i[:6]), s[0], accumulate=True),
+                         lambda x, s, i, e: x.index_put((i[:0], i[:0]), s[0, :0], accumulate=True)):
+            near(function(*there), function(x, source, rows, each))
+        if kind.is_floating_point:
+            a, b = (t.detach().requires_grad_() for t in (x, there[0]))
+            (a[rows] * source).sum().backward(), (b[there[2]] * there[1]).sum().backward()
+            near(b.grad, a.grad)
+        with pytest.MonkeyPatch.context() as without:
+            without.setattr(fw.backends.device_code, "enabled", False)
+            with pytest.raises(RuntimeError, match="sum into places that repeat.*use_deterministic"):
+                fw.index_add(there[0], 0, there[2], there[1])
+    finally:
+        fw.use_deterministic_algorithms(False)

@@ -35,11 +35,12 @@ def get_float32_matmul_precision() -> str:
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Refuse operations that may differ in the last bits from run to run, or only warn of them.
+    """Have sums added in the same order in each run; refuse operations where that cannot be, or only warn.
 
-    On the CPU none does, with the same number of threads; on a GPU sums into places that repeat
-    (``scatter_add``, ``index_add``) do. Uninitialised memory is filled with NaN, or the largest integer,
-    so that a use of it shows.
+    On the CPU none differs, with the same number of threads; on a GPU sums into places that repeat
+    (``scatter_add``, ``index_add``) sort their places then, and raise RuntimeError, or warn, where our
+    kernels are switched off or do not take the dtype. Uninitialised memory is filled with NaN, or the largest
+    integer, so that a use of it shows.
 
     >>> fw.use_deterministic_algorithms(True); fw.empty(1)
     tensor([nan])

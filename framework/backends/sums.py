@@ -1,11 +1,14 @@
 """Sums into places that may repeat: ``out[key] += values`` with every value counted."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .precision import check_deterministic
+from . import device_code
+from .precision import are_deterministic_algorithms_enabled, check_deterministic
 
+_SOURCE = device_code.source(Path(__file__).with_name("sums.cu"), dtypes="fdeE?bBhHiIlL")
 _ADDED_BY_CUPY = "ilefdILqQ"  # the types for which it has an atomic addition
 
 
@@ -18,18 +21,37 @@ def add_at(xp: Any, out: Any, key: Any, values: Any) -> None:
     if xp is np:
         np.add.at(out, key, values)
         return
-    check_deterministic("a sum into places that repeat", True)
+    if are_deterministic_algorithms_enabled():
+        if device_code.char_of(out, values):
+            return _add_in_order(xp, out, key, values)
+        if out.dtype.kind != "c":
+            check_deterministic("a sum into places that repeat", True)
     if out.dtype.char in _ADDED_BY_CUPY:
         xp.add.at(out, key, values)
     elif out.dtype.kind == "c":
         whole, parts = _parts(xp, out), _parts(xp, xp.broadcast_to(values, out[key].shape))
-        xp.add.at(whole, key, parts)
+        add_at(xp, whole, key, parts)
         if not xp.shares_memory(whole, out):
             out[...] = whole.view(out.dtype)[..., 0]
     else:
         wide = out.astype(np.int32 if out.dtype.kind in "bui" else np.float32)
         xp.add.at(wide, key, values.astype(wide.dtype))
         out[...] = wide.astype(out.dtype)
+
+
+def _add_in_order(xp: Any, out: Any, key: Any, values: Any) -> None:
+    """The same with the terms of each sum in their order: places are sorted, each sum is one thread's."""
+    places = xp.arange(out.size).reshape(out.shape)[key]
+    if not places.size:
+        return
+    values = xp.ascontiguousarray(xp.broadcast_to(values, places.shape))
+    order = xp.argsort(places.reshape(-1), kind="stable")
+    whole = xp.ascontiguousarray(out)
+    _SOURCE.kernel("add_in_order", device_code.char_of(out))(
+        (device_code.blocks(order.size),), (device_code.THREADS,),
+        (whole, values, places.reshape(-1)[order], order, order.size))
+    if not xp.shares_memory(whole, out):
+        out[...] = whole
 
 
 def _parts(xp: Any, array: Any) -> Any:
