@@ -14,6 +14,7 @@ nn, F = fw.nn, fw.nn.functional
 @pytest.fixture(autouse=True)
 def _every_call_counts(monkeypatch):
     monkeypatch.setattr(plans_module, "PLAIN_CALLS", 0)
+    monkeypatch.setattr(plans_module, "Trial", lambda: None)  # and what native calls do is seen, too
 
 
 def _which_result(compile):
@@ -254,8 +255,56 @@ def _weights_of_another_dtype(compile):
     return seen
 
 
-PROGRAMS = [_which_result, _what_is_told, _longer_lists, _positions_below, _modes_entered, _hooks_later,
-            _other_backwards, _backward_in_a_level, _memory_changed_later, _tensors_that_change_their_place,
+def _order_in_memory(compile):
+    """Arrays of their own of one shape, which lie by rows and by columns: one of them has no such view."""
+    @compile
+    def f(x):
+        try:
+            return (x.view(16) * 2).tanh()
+        except Exception as error:
+            return type(error).__name__, str(error)
+    rows, columns = fw.randn(4, 4), fw.randn(4, 4).t() * 1
+    return [columns.stride(), *[f(columns if n % 5 == 4 else rows) for n in range(20)]]
+
+
+def _windows_of_two(compile):
+    """Two poolings of one shape, whose largest elements the backward asks for in the other order."""
+    a, b = (fw.randn(2, 3, 6, 6, requires_grad=True) for _ in range(2))
+
+    @compile
+    def f():
+        a.grad = b.grad = None
+        loss = (F.max_pool2d(a, 2) * 2).sum() + (F.max_pool2d(b, 2) * 3).sum()
+        loss.backward()
+        return loss
+    return [(f().detach(), a.grad.clone(), b.grad.clone()) for _ in range(8)]
+
+
+def _betas_that_are_tensors(compile):
+    """An option of an optimizer that holds a tensor, from some call on."""
+    w = fw.ones(3, requires_grad=True)
+    optimizer = fw.optim.Adam([w], lr=0.1)
+
+    @compile
+    def f(x):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+        return w.detach().clone()
+    seen = []
+    for n in range(12):
+        if n == 6:
+            optimizer.param_groups[0]["betas"] = (fw.tensor(0.8), 0.99)
+        try:
+            seen.append(f(fw.randn(3)))
+        except Exception as error:
+            seen.append((type(error).__name__, str(error), w.detach().clone()))
+    return seen
+
+
+PROGRAMS = [_order_in_memory, _windows_of_two, _betas_that_are_tensors, _which_result, _what_is_told,
+            _longer_lists, _positions_below, _modes_entered, _hooks_later, _other_backwards,
+            _backward_in_a_level, _memory_changed_later, _tensors_that_change_their_place,
             _one_tensor_for_two, _weights_of_another_dtype]
 
 
@@ -271,3 +320,12 @@ def test_kinds_that_alternate_are_both_served():
     for n in range(20):
         f(fw.randn(2, 3), fw.randn(*((3,), (2, 3), (1, 3))[n % 3]))
     assert f._plans.deferral.planned >= 12
+
+
+def test_constants_that_alternate_are_both_served():
+    if not plans_module.possible():
+        pytest.skip("operations are put off with the native kernels only")
+    f = fw.compile(lambda x, c: (x * c).tanh())
+    for n in range(20):
+        f(fw.randn(2, 3), float(n % 2))
+    assert f._plans.deferral.planned >= 14

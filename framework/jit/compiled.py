@@ -13,6 +13,7 @@ from copy import deepcopy
 from time import perf_counter
 from typing import Any
 
+from .. import _native
 from ..autograd.mode import state
 from ..nn import Module
 from .plans import Plans
@@ -33,7 +34,28 @@ def is_compiling() -> bool:
     return state.compiled is not None
 
 
-class CompiledFunction:
+class _Called:
+    """Without the native side: every call is Python's."""
+
+    _served = 0
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._call(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def _straight(self, now: Any) -> None:
+        pass
+
+    def _put_off(self, now: Any, parts: tuple) -> None:
+        pass
+
+
+# calls ``_call``, or does the same quickly
+_Base: Any = getattr(_native.module, "CompiledCall", _Called)
+if _Base is not _Called:
+    _native.module.set_up_compiled(state)
+
+
+class CompiledFunction(_Base):
     """What ``compile`` makes of a function: called like it, with its name, and ``explain()``."""
 
     def __init__(self, fn: Callable, settings: dict[str, Any]) -> None:
@@ -41,7 +63,7 @@ class CompiledFunction:
         self._fn, self._settings = fn, settings
         self._plans = Plans(strict=settings["strict"])
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def _call(self, *args: Any, **kwargs: Any) -> Any:
         if state.compiled is not None:  # inside another compiled function, whose plans serve
             return self._fn(*args, **kwargs)
         plans = self._plans
@@ -49,12 +71,16 @@ class CompiledFunction:
         now.calls += 1
         try:
             if now.direct:  # nothing is put off any more
+                self._straight(now)
                 return self._fn(*args, **kwargs)
             if plans.trial is not None and (way := plans.trial.way(plans.calls)) is not None:
                 return self._timed(way, args, kwargs)
             session = plans.session()
             if session is not None:
-                return session.call(self._fn, args, kwargs)
+                result = session.call(self._fn, args, kwargs)
+                if plans.trial is None and (parts := session.ready()) is not None:
+                    self._put_off(plans, parts)
+                return result
             return self._fn(*args, **kwargs)
         finally:
             state.compiled = None
@@ -74,11 +100,12 @@ class CompiledFunction:
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         """As a method: bound to the object."""
-        return self if owner is None else functools.partial(self, owner)
+        me: Any = self
+        return me if owner is None else functools.partial(me, owner)
 
     def explain(self) -> str:
         """What was planned, how often a plan served, and why not where it did not."""
-        return f"compiled {getattr(self._fn, '__qualname__', self._fn)}\n{self._plans.explain()}"
+        return f"compiled {getattr(self._fn, '__qualname__', self._fn)}\n{self._plans.explain(self._served)}"
 
     def __reduce__(self) -> tuple:
         return CompiledFunction, (self._fn, self._settings)

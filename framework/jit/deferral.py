@@ -237,8 +237,28 @@ class Session:
             now["settle"] = None
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
-                seen = owner.seen
-                owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
+                self.learned()
+
+    def learned(self) -> None:
+        """Note which doors calls have asked."""
+        owner = self.owner
+        seen = owner.seen
+        owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
+
+    def ready(self) -> tuple | None:
+        """What the native side needs for calls of this thread, see ``compiled.cpp``; None while doors are
+        learned. The conditions are those of ``Deferral.session``.
+        """
+        owner, now, mode = self.owner, self.quiet, self.mode
+        if owner.calls <= LEARNING or owner.wide:
+            return None
+        own = vars(owner)
+        conditions = ((own, "off", None), (own, "wide", False), (vars(self), "inside", False),
+                      (vars(cuda), "_cupy", None), (now, "run", self.plain), (now, "plain", self.plain),
+                      (mode, "batches", ()), (mode, "levels", ()), (mode, "saved_hooks", ()),
+                      (mode, "inference", False), (mode, "anomaly", None))
+        return (self.tape, now, mode, own, vars(self), self.runner, self.settled, doors.armed,
+                arming.armed, self.learned, conditions)
 
     # -- calls that are not recognised ----------------------------------------------------------------
 

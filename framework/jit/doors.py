@@ -38,8 +38,7 @@ def around({names}):
 questions: dict[Any, Callable] = {}  # by door: what answers for one call whether it may be put off
 _doors: list[tuple[FunctionType, Any, Any, Any]] = []  # function, its door, its own code, that of the door
 _lock = threading.Lock()
-_inside = 0  # compiled functions at work, in all threads
-_armed: dict[FunctionType, Any] = {}  # their rows
+armed: dict[FunctionType, Any] = {}  # the rows of those that are open, for compiled functions in any thread
 
 
 @cache
@@ -94,16 +93,9 @@ def doors() -> list[tuple[FunctionType, Any, Any, Any]]:
 
 def arm(wanted: list) -> None:
     """Have these functions ask their doors until ``disarm``, in this thread."""
-    global _inside
-    with _lock:
-        _inside += 1
-        _native.module.open_doors(wanted, _armed)
+    _native.module.open_doors(wanted, armed)
 
 
 def disarm() -> None:
     """The other end: the last one that leaves gives the functions their own code back."""
-    global _inside
-    with _lock:
-        _inside -= 1
-        if not _inside:
-            _native.module.close_doors(_armed)
+    _native.module.close_doors(armed)

@@ -12,7 +12,7 @@ import numpy as np
 
 from .. import _native
 from ..ops.language.elementwise import Elementwise
-from ..ops.language.program import NoProgram, Program, compile_program
+from ..ops.language.program import PAIRS, NoProgram, Program, compile_program
 from ..ops.record.op import OPS
 from .kernels import Array, Step
 
@@ -128,6 +128,7 @@ def composed(parts: list[Part], outputs: list[str]) -> tuple[Any, list[str]] | N
                 free.append(places[x][1])
         if p.result not in last and target[0] == "r":
             free.append(target[1])
+    steps = _merged(steps)
     total = base + used + len(outputs)
     if total > MOST_SLOTS or not arguments:
         return None
@@ -139,6 +140,35 @@ def composed(parts: list[Part], outputs: list[str]) -> tuple[Any, list[str]] | N
     kernel = _native.module.make_fused(len(arguments), tuple(float.fromhex(c) for c in constants), used,
                                        len(outputs), code)
     return kernel, arguments
+
+
+def _merged(steps: list[tuple]) -> list[tuple]:
+    """The steps (name, target, operands), where two that follow each other are one if nobody else reads what
+    the first one makes. The one rounds like both, and has their operands in order, so that nan is the same.
+    """
+    made: list[tuple] = []
+    for at, (name, target, *operands) in enumerate(steps):
+        wanted, pairs = PAIRS.get(name, ("", {0: ""}))
+        which = min(pairs)
+        before = made[-1] if made else ("", None)
+        place = before[1]
+        if before[0] == wanted and place is not None and place[0] == "r" and operands[which] == place \
+                and operands[1 - which] != place and not _read_later(place, target, steps[at + 1:]):
+            made[-1] = pairs[which], target, *before[2:4], operands[1 - which]
+        else:
+            made.append((name, target, *operands))
+    return made
+
+
+def _read_later(place: tuple, target: tuple, steps: list[tuple]) -> bool:
+    if place == target:
+        return False
+    for _, written, *operands in steps:
+        if place in operands:
+            return True
+        if place == written:
+            return False
+    return False
 
 
 def one_by_one(parts: list[Part], arguments: list[str], outputs: list[str]) -> Any:

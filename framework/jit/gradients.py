@@ -4,6 +4,7 @@ Derivatives are the records' own rules, in the order of the walk; which arrays a
 arrays' names. What could run a user's code, or is not plain, refuses.
 """
 
+from math import prod
 from typing import Any
 from weakref import ref
 
@@ -15,6 +16,7 @@ from ..backends.native import add
 from ..node import Leaf, Node, Pick, PlainNode, next_seq
 from ..ops.language.elementwise import Elementwise
 from ..ops.record.op import Op
+from ..ops.shape.broadcast import sum_to
 from ..ops.shape.split import Cut
 from . import fusion
 from .backward import BY_RULES, Refused, fast
@@ -197,6 +199,8 @@ class Gradient:
             if node.shapes is None and not masked and not op.masks and op.rules is not None:
                 return self._elementwise(node, g, book), masked, [
                     r is not None and r.text != "g" for r in op.rules]
+            if not masked and op._passes:
+                return self._broadcast(node, g), masked, [False] * count
             kept = self._kept(node, book)
             found = [self._new() if e is not None and (op.rules is None or op.rules[i] is not None) else None
                      for i, e in enumerate(edges)]
@@ -235,6 +239,23 @@ class Gradient:
                 names[i] = self._new()
                 self.steps.append(Step(function, tuple(operands), {}, names[i], None))
         return names, masked, [False] * count
+
+    def _broadcast(self, node: Any, g: str) -> list:
+        """Of a sum whose operands were repeated: the gradient, in each operand's shape."""
+        whole = np.broadcast_shapes(*[s for s in node.shapes if s is not None])
+        names: list = [None] * len(node.edges)
+        for i, (edge, shape) in enumerate(zip(node.edges, node.shapes)):
+            if edge is None:
+                continue
+            if shape == whole:
+                names[i] = g
+                continue
+            names[i] = new = self._new()
+            if prod(shape) == prod(whole):
+                self.steps.append(Step(np.ndarray.reshape, (Array(g), shape), {}, new, None))
+            else:
+                self.steps.append(Step(sum_to.cpu, (Array(g),), {"size": shape}, new, None))
+        return names
 
     def _elementwise(self, node: Any, g: str, book: Book) -> list:
         op = node.op

@@ -102,10 +102,10 @@ class Plans:
             self.other_steps += 1
         return done
 
-    def explain(self) -> str:
-        """What was planned, in words."""
+    def explain(self, more: int = 0) -> str:
+        """What was planned, in words; more: calls that were not counted here."""
         own = self.own
-        lines = [f"  {self.calls + self.plain.calls} calls; {own.served} backward passes by plans, "
+        lines = [f"  {self.calls + self.plain.calls + more} calls; {own.served} backward passes by plans, "
                  f"{own.by_engine} by the engine"]
         if self.steps or self.other_steps:
             lines.append(f"  {self.steps} optimizer steps as one instruction, {self.other_steps} by the "

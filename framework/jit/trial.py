@@ -1,11 +1,9 @@
 """Which way a compiled function's calls go, found out by the clock.
 
 All ways give the same bits, so the choice is free: putting operations off and going by plans, the plans
-alone, or nothing of it. After some calls the ways take turns for a few rounds; whichever takes the least of
-a plain call's time within its round stays. So no function is slower for long because it was compiled.
+alone, or nothing of it. After some calls the ways take turns for a few rounds; whichever takes the least
+time stays. So no function is slower for long because it was compiled.
 """
-
-import statistics
 
 PUT_OFF, BY_PLANS, PLAIN = range(3)
 BEGIN = 30  # calls before: plans are made, and a function that puts nothing off is known
@@ -36,8 +34,10 @@ class Trial:
             self.rounds.append(now)
 
     def ratios(self) -> list[float] | None:
-        """Each way's time over that of a plain call, the median of all rounds; None before their end."""
+        """Each way's time over that of a plain call, the least of all rounds, which others on the machine
+        disturb least; None before their end.
+        """
         if len(self.rounds) < ROUNDS:
             return None
-        return [statistics.median([one[way] / max(one[PLAIN], 1e-9) for one in self.rounds])
-                for way in (PUT_OFF, BY_PLANS, PLAIN)]
+        least = [min(one[way] for one in self.rounds) for way in (PUT_OFF, BY_PLANS, PLAIN)]
+        return [seconds / max(least[PLAIN], 1e-9) for seconds in least]

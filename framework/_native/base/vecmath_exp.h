@@ -48,6 +48,12 @@ template <int Shift, class V> FW_INLINE V exp_shifted(V x) {
     return scale<V>(expm1_small(r) + Elem<V>(1), k);
 }
 
+// e^x for x <= 0, and not below the clamp
+template <class V> FW_INLINE V exp_down(V x) {
+    auto [k, r] = reduce_exp(x);
+    return scale_down<V>(expm1_small(r) + Elem<V>(1), k);
+}
+
 template <class V> FW_INLINE V exp(V x) {
     using E = Exp<Elem<V>>;
     return exp_shifted<0>(clamp(x, E::zero_below, E::inf_above));
@@ -88,14 +94,14 @@ template <class V> FW_INLINE V tanh(V x) {
 template <class V> FW_INLINE V sigmoid(V x) {
     using T = Elem<V>;
     V a = abs(x);
-    V e = exp_shifted<0>(greater(all<V>(Exp<T>::zero_below), -a));
+    V e = exp_down(greater(all<V>(Exp<T>::zero_below), -a));
     return pick<V>(x < T(0), e, T(1)) / (e + T(1));
 }
 
 // The derivative of x sigmoid(x), s(x) (1 + x s(-x)), and its limits at +-inf.
 template <class V> FW_INLINE V silu_slope(V x) {
     using T = Elem<V>;
-    V a = lesser(all<V>(-Exp<T>::zero_below), abs(x)), e = exp_shifted<0>(-a);
+    V a = lesser(all<V>(-Exp<T>::zero_below), abs(x)), e = exp_down(-a);
     V larger = T(1) / (e + T(1)), smaller = e * larger;  // the two values of s
     V up = pick<V>(x < T(0), smaller, larger), down = pick<V>(x < T(0), larger, smaller);
     return up * fma<V>(copysign<V>(a, x), down, all<V>(T(1)));

@@ -66,6 +66,40 @@ PyType_Spec door_spec = {"framework._native.Door", sizeof(Door), 0, Py_TPFLAGS_D
 PyType_Spec runner_spec = {"framework._native.Runner", sizeof(Runner), 0,
                            Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, runner_slots};
 
+namespace {
+
+PyObject* word_code = nullptr;
+int inside = 0;        // compiled functions at work, in all threads
+bool closing = false;  // what opens meanwhile, from a hook of Python's audit, finds its functions without doors
+
+}  // namespace
+
+void open_doors(nb::list rows, nb::dict armed) {
+    ++inside;
+    if (!word_code) word_code = PyUnicode_InternFromString("__code__");
+    for (nb::handle row : rows) {
+        PyObject *function = PyTuple_GET_ITEM(row.ptr(), 0), *own = PyTuple_GET_ITEM(row.ptr(), 2);
+        if (closing || PyFunction_GET_CODE(function) != own) continue;
+        if (PyDict_SetItem(armed.ptr(), function, row.ptr()) < 0 ||
+            PyObject_SetAttr(function, word_code, PyTuple_GET_ITEM(row.ptr(), 3)) < 0)
+            throw nb::python_error();
+    }
+}
+
+void close_doors(nb::dict armed) {
+    if (--inside) return;
+    PyObject *function, *row;
+    Py_ssize_t at = 0;
+    closing = true;
+    bool good = true;
+    while (PyDict_Next(armed.ptr(), &at, &function, &row))
+        if (PyFunction_GET_CODE(function) == PyTuple_GET_ITEM(row, 3))
+            good = PyObject_SetAttr(function, word_code, PyTuple_GET_ITEM(row, 2)) == 0 && good;
+    closing = false;
+    PyDict_Clear(armed.ptr());
+    if (!good) throw nb::python_error();
+}
+
 // door(args, settings): what the function's code calls.
 PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*) {
     auto* d = reinterpret_cast<Door*>(self);
@@ -148,3 +182,12 @@ PyObject* runner_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
 }
 
 }  // namespace fw::deferral
+
+namespace fw {
+
+FW_BIND(m) {
+    m.def("open_doors", &deferral::open_doors);
+    m.def("close_doors", &deferral::close_doors);
+}
+
+}  // namespace fw

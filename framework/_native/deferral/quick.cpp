@@ -1,12 +1,11 @@
-// What Python does for what goes by a plan, without Python: a backward, what was put off before a tensor is read, and
-// doors that open and close.
+// What Python does for what goes by a plan, without Python: a backward, and what was put off before a tensor is read.
 #include "deferral/leaves.h"
 
 namespace fw::deferral {
 namespace {
 
 PyObject *word_backward = nullptr, *word_forward = nullptr, *word_ready = nullptr, *word_served = nullptr,
-         *word_hang = nullptr, *word_recording = nullptr, *word_code = nullptr;
+         *word_hang = nullptr, *word_recording = nullptr;
 
 // A plan, what it says it is ready with, and the values that somebody has.
 struct QuickPlan {
@@ -163,36 +162,11 @@ int quick_backward(Tape* t, PyObject* args, PyObject* keywords) {
     return 1;
 }
 
-namespace {
-
-// open_doors(rows, armed): functions (function, door, own code, door's code) get the door's code, and are noted.
-void open_doors(nb::list rows, nb::dict armed) {
-    for (nb::handle row : rows) {
-        PyObject *function = PyTuple_GET_ITEM(row.ptr(), 0), *own = PyTuple_GET_ITEM(row.ptr(), 2);
-        if (PyFunction_GET_CODE(function) != own) continue;
-        if (PyDict_SetItem(armed.ptr(), function, row.ptr()) < 0 ||
-            PyObject_SetAttr(function, word_code, PyTuple_GET_ITEM(row.ptr(), 3)) < 0)
-            throw nb::python_error();
-    }
-}
-
-// close_doors(armed): they get their own code back, but where others have put theirs around it meanwhile.
-void close_doors(nb::dict armed) {
-    PyObject *function, *row;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(armed.ptr(), &at, &function, &row))
-        if (PyFunction_GET_CODE(function) == PyTuple_GET_ITEM(row, 3) &&
-            PyObject_SetAttr(function, word_code, PyTuple_GET_ITEM(row, 2)) < 0)
-            throw nb::python_error();
-    PyDict_Clear(armed.ptr());
-}
-
-}  // namespace
 }  // namespace fw::deferral
 
 namespace fw {
 
-FW_BIND(m) {
+FW_BIND() {
     using namespace deferral;
     word_backward = PyUnicode_InternFromString("backward");
     word_forward = PyUnicode_InternFromString("forward");
@@ -200,9 +174,6 @@ FW_BIND(m) {
     word_ready = PyUnicode_InternFromString("ready");
     word_hang = PyUnicode_InternFromString("hang");
     word_recording = PyUnicode_InternFromString("recording");
-    word_code = PyUnicode_InternFromString("__code__");
-    m.def("open_doors", &open_doors);
-    m.def("close_doors", &close_doors);
 }
 
 }  // namespace fw

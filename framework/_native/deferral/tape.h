@@ -171,9 +171,20 @@ int quick_forward(Tape* t);
 // Runs the backward of `args` by its plan. 1: done; 0: nothing was changed, to be done by Python; -1: an error.
 int quick_backward(Tape* t, PyObject* args, PyObject* keywords);
 
+// -- tapes.cpp: a compiled call, from its beginning to its end --------------------------------------
+
+void enter(Tape* t);
+void leave(Tape* t);
+// Runs what is put off when the function returns. 0, or -1 with an error.
+int finish(Tape* t);
+
 // -- doors.cpp: in front of functions ------------------------------------------------------------
 
 PyObject* door_call(PyObject* self, PyObject* const* given, size_t, PyObject*);
+// Functions (function, door, own code, door's code) get the door's code, and are noted in `armed`, until the last one
+// that opened doors closes them: then they get their own code back, but where others have put theirs around it meanwhile.
+void open_doors(nb::list rows, nb::dict armed);
+void close_doors(nb::dict armed);
 PyObject* runner_call(PyObject* self, PyObject* const* args, size_t flags, PyObject* keywords);
 
 }  // namespace fw::deferral

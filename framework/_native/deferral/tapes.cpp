@@ -52,29 +52,16 @@ void tape_free(PyObject* self) {
 PyObject* none() { Py_RETURN_NONE; }
 
 PyObject* tape_enter(PyObject* self, PyObject*) {
-    Tape* t = tape(self);
-    t->outer = current;
-    t->thread = PyThread_get_thread_ident();
-    current = t;
-    if (!watching++) tensor_type->tp_getattro = getattr_or_run;
+    enter(tape(self));
     return none();
 }
 
-PyObject* tape_leave(PyObject* self, PyObject*) {  // nothing is put off any more, also where that failed
-    Tape* t = tape(self);
-    forget(t);
-    current = t->outer;
-    t->outer = nullptr;
-    if (!--watching) tensor_type->tp_getattro = plain_getattr;
+PyObject* tape_leave(PyObject* self, PyObject*) {
+    leave(tape(self));
     return none();
 }
 
-PyObject* tape_finish(PyObject* self, PyObject*) {  // the end of the compiled call
-    Tape* t = tape(self);
-    const int failed = run_pending(t, "the function returns");
-    if (failed == 0) forget(t);
-    return failed ? nullptr : none();
-}
+PyObject* tape_finish(PyObject* self, PyObject*) { return finish(tape(self)) ? nullptr : none(); }
 
 PyObject* tape_flush(PyObject* self, PyObject* why) {
     Tape* t = tape(self);
@@ -364,6 +351,26 @@ PyType_Slot tape_slots[] = {{Py_tp_dealloc, any(tape_free)}, {Py_tp_new, any(tap
                        {Py_tp_getset, tape_getset}, {0, nullptr}};
 
 }  // namespace
+
+void enter(Tape* t) {
+    t->outer = current;
+    t->thread = PyThread_get_thread_ident();
+    current = t;
+    if (!watching++) tensor_type->tp_getattro = getattr_or_run;
+}
+
+void leave(Tape* t) {  // nothing is put off any more, also where that failed
+    forget(t);
+    current = t->outer;
+    t->outer = nullptr;
+    if (!--watching) tensor_type->tp_getattro = plain_getattr;
+}
+
+int finish(Tape* t) {
+    const int failed = run_pending(t, "the function returns");
+    if (failed == 0) forget(t);
+    return failed;
+}
 
 PyType_Spec tape_spec = {"framework._native.Tape", sizeof(Tape), 0, Py_TPFLAGS_DEFAULT, tape_slots};
 

@@ -10,6 +10,8 @@ namespace fw {
 namespace {
 
 constexpr int MOST_RESULTS = 24;
+constexpr int64_t NEAR_BYTES = 4 << 20;  // operands and results that do not come from memory: asking costs a twentieth
+constexpr int LONG_COST = 8;               // a step that computes for so long that memory can come meanwhile
 
 struct Fused {
     PyObject_HEAD
@@ -25,6 +27,26 @@ template <class T> struct FusedRun {
     const std::vector<Operand>& operands;
     T* const* results;
     int count;
+
+    // Operands that lie in memory in order and which step asks for their part in the next block: a pass that computes
+    // much between what it reads and what it writes would wait for memory, and let it wait.
+    struct Ahead { size_t step; const char* data; };
+    std::vector<Ahead> ahead() const {
+        std::vector<size_t> steps;
+        std::vector<Ahead> all;
+        if (layout.size * int64_t(sizeof(T)) * int64_t(operands.size() + size_t(count)) <= NEAR_BYTES) return all;
+        for (size_t i = 0; i < compiled.costs.size(); ++i)
+            if (compiled.costs[i] >= LONG_COST) steps.push_back(i);
+        if (steps.empty()) return all;
+        for (const Operand& o : operands)
+            if (o.flat) all.push_back({0, o.data});
+        for (size_t i = 0; i < all.size(); ++i) all[i].step = steps[i * steps.size() / all.size()];
+        return all;
+    }
+
+    static void ask_for(const char* from, int64_t n) {
+        for (int64_t i = 0; i < n * int64_t(sizeof(T)); i += 64) __builtin_prefetch(from + i);
+    }
 
     int64_t block() const {
         int64_t buffers = program.registers + int64_t(program.constants.size()) + 1, line = 0;
@@ -64,6 +86,7 @@ template <class T> struct FusedRun {
             free += size;
         }
         for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
+        const std::vector<Ahead> later = ahead();
         for (int64_t at = begin, n; at < end; at += n) {
             n = std::min(whole - at % whole, end - at);
             const T* inputs[MOST_SLOTS];
@@ -74,8 +97,16 @@ template <class T> struct FusedRun {
             }
             for (int i = 0; i < count; ++i) slots[slot + i] = results[i] + at;
             auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
-            for (const auto& [instruction, step] : compiled.steps)
+            if (!later.empty())  // the results' lines come while the first steps compute
+                for (int i = 0; i < count; ++i)
+                    for (int64_t k = 0; k < n; k += 64 / int64_t(sizeof(T))) __builtin_prefetch(results[i] + at + k, 1);
+            size_t asked = 0;
+            for (size_t i = 0; i < compiled.steps.size(); ++i) {
+                for (; asked < later.size() && later[asked].step == i; ++asked)
+                    ask_for(later[asked].data + (at + n) * int64_t(sizeof(T)), std::min(whole, end - at - n));
+                const auto& [instruction, step] = compiled.steps[i];
                 instruction(slots[step.d], in(step.a), in(step.b), in(step.c), n);
+            }
         }
     }
 };

@@ -19,6 +19,7 @@ template <class T> void compile_as(const Program& program, Compiled<T>& made) {
         const Entry<T>* found = instruction<T>(s.name);
         if (!found) return;
         made.steps.push_back({found->run, s});
+        made.costs.push_back(found->cost);
         made.cost += found->cost;
     }
     made.fits = true;

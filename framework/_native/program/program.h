@@ -32,6 +32,7 @@ struct Step {
 template <class T> struct Compiled {
     std::vector<std::pair<Instruction<T>, Step>> steps;
     std::vector<T> constants;
+    std::vector<int> costs;  // of each step
     int cost = 0;
     bool fits = false;
 };

@@ -18,7 +18,7 @@ from ..record.rounded import by_float32
 from .words import NUMBERS, OPERATORS, WORDS, Word
 
 # {operation: (the one that made its operand, {place of that operand: the one instruction for both})}
-_PAIRS: dict[str, tuple[str, dict[int, str]]] = {
+PAIRS: dict[str, tuple[str, dict[int, str]]] = {
     "add": ("mul", {1: "mul_add", 0: "mul_add"}), "sub": ("mul", {1: "sub_mul"}),
     "mul": ("mul", {1: "mul_mul", 0: "mul_mul"}), "minimum": ("maximum", {0: "limit"}),
 }
@@ -162,7 +162,7 @@ class _Compiler:
         return result
 
     def shorter(self, key: tuple) -> tuple:
-        """One instruction for several: ``log1p(exp(-abs(x)))``, and the pairs of ``_PAIRS``."""
+        """One instruction for several: ``log1p(exp(-abs(x)))``, and the pairs of ``PAIRS``."""
         keys, inner = list(self.values), key
         for name in ("log1p", "exp", "neg", "abs"):
             if inner[0] != name:
@@ -173,7 +173,7 @@ class _Compiler:
     def paired(self, key: tuple, keys: list[tuple]) -> tuple:
         """An operation and the one before it as one instruction, unless that is the same for all elements."""
         name, *places = key
-        wanted, pairs = _PAIRS.get(name, ("", {}))
+        wanted, pairs = PAIRS.get(name, ("", {}))
         for at, both in pairs.items():
             before, *operands = keys[places[at]]
             if before == wanted and not self.settled.issuperset(operands):
