@@ -14,7 +14,7 @@ from .backends.precision import are_deterministic_algorithms_enabled
 from .device import as_device
 from .errors import DTypeError, ShapeError
 from .from_data import tensor
-from .memory_formats import MemoryFormat, back, checked, need_dims, order
+from .memory_formats import MemoryFormat, axes_of, back, checked, inverse, need_dims, order, turned
 from .ops.convert.memory_format import made_like
 from .ops.record.args import size_args
 from .ops.record.arming import FURTHER
@@ -183,9 +183,12 @@ def _alike(x: Any, others: tuple, maker: Maker, make: Callable, *fill: Any) -> T
     if type(x) is not Tensor or any(others):
         return None
     array = x._array
-    if type(array) is not np.ndarray or array.dtype.kind not in "fiub" or not array.flags.c_contiguous:
+    if type(array) is not np.ndarray or array.dtype.kind not in "fiub":
         return None
-    return made(maker, make(array.shape, array.dtype), *fill)
+    if array.flags.c_contiguous or not turned(array):
+        return made(maker, make(array.shape, array.dtype), *fill)
+    axes, shape = axes_of(array), array.shape
+    return made(maker, make([shape[d] for d in axes], array.dtype).transpose(inverse(axes)), *fill)
 
 
 def _source(x: Tensor) -> Tensor:

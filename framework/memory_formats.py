@@ -65,16 +65,23 @@ def format_of(array: Any) -> MemoryFormat:
 
 def axes_of(array: Any) -> tuple[int, ...]:
     """The dimensions from the one with the largest steps in memory to that with the smallest."""
-    steps = array.strides
-    return tuple(sorted(range(array.ndim), key=lambda d: -steps[d]))
+    return tuple(sorted(range(array.ndim), key=array.strides.__getitem__, reverse=True))
+
+
+def inverse(axes: tuple[int, ...]) -> list[int]:
+    """Where each dimension went that ``axes`` put in another order."""
+    return sorted(range(len(axes)), key=axes.__getitem__)
 
 
 def turned(array: Any) -> bool:
     """Whether the dimensions stand in another order in memory than in the shape, no element twice."""
     if array.flags.c_contiguous:
         return False
-    axes = [d for d in axes_of(array) if array.shape[d] != 1]
-    return axes != sorted(axes) and all(array.strides[d] > 0 for d in axes)
+    if array.flags.f_contiguous and array.ndim == 2:
+        return True
+    shape, steps = array.shape, array.strides
+    axes = [d for d in axes_of(array) if shape[d] != 1]
+    return axes != sorted(axes) and min([steps[d] for d in axes]) > 0
 
 
 def lies_in(array: Any, memory_format: MemoryFormat) -> bool:

@@ -23,15 +23,15 @@ def _variables() -> list[tuple[ContextVar, Any]]:
 settings = Context().run(_variables)  # what NumPy keeps for those two in every context
 
 
-def hush() -> list[tuple[ContextVar, Token]]:
+def hush() -> list[Token]:
     """No warnings, and memory from the cache, for what follows in this context, until ``speak``."""
-    return [(variable, variable.set(value)) for variable, value in settings]
+    return [variable.set(value) for variable, value in settings]
 
 
-def speak(before: list[tuple[ContextVar, Token]]) -> None:
+def speak(before: list[Token]) -> None:
     """Undo ``hush``, of which this is the result."""
-    for variable, token in before:
-        variable.reset(token)
+    for token in before:
+        token.var.reset(token)
 
 
 class _Quiet(threading.local):

@@ -132,6 +132,24 @@ def test_program_is_the_formula(text, names, dtype):
     np.testing.assert_allclose(got, want, rtol=tol, atol=tol, equal_nan=True)
 
 
+@pytest.mark.parametrize("dtype", [*FLOATS, np.int64])
+@pytest.mark.parametrize(("text", "names"), [
+    ("maximum(x, y)", "x y"), ("minimum(x, y)", "x y"), ("minimum(maximum(x, y), z)", "x y z"),
+    ("x - minimum(maximum(x, y), z)", "x y z"), ("where(x > 0, x, y * x)", "x y"), ("x * y", "x y"),
+    ("where(abs(x) <= y, 0.0, x)", "x y"), ("where(abs(x) <= y, 0.0, z)", "x y z"), ("x + y", "x y")])
+def test_numbers_give_the_bits_of_arrays_of_them(text, names, dtype):
+    """Numbers in place of arrays take loops of their own: also nan and the sign of 0."""
+    floating = dtype is not np.int64
+    special = [0.0, -0.0, 0.5, -0.5, np.inf, -np.inf, np.nan] if floating else [0, 3, -3]
+    x = np.concatenate([special, np.arange(-9, 10) / (4 if floating else 1)]).astype(dtype)
+    run = kernel(text, names)
+    for numbers in itertools.product(special, repeat=len(names.split()) - 1):
+        for n in (1, 7, len(x)):
+            got = run(x[:n], *numbers)
+            want = run(x[:n], *[np.full(n, v, dtype) for v in numbers])
+            np.testing.assert_array_equal(got.view(f"i{got.itemsize}"), want.view(f"i{want.itemsize}"))
+
+
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 @pytest.mark.parametrize(("text", "names"), [
     ("x + y", "x y"), ("x - y", "x y"), ("x * y", "x y"), ("-x", "x"), ("abs(x)", "x"),

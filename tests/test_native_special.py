@@ -1,11 +1,14 @@
 """The extension's special functions beside the formulas without it."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import framework as fw
 from framework import _native
 from framework.ops.special import bessel_numbers, numbers
+from framework.ops.special.polynomials import polynomial_op
 
 ORDERS = {"lgamma": (None,), "polygamma": (0, 1, 2, 5), "erfinv": (None,), "ndtri": (None,), "erfcx": (None,),
           "log_ndtr": (None,), "sinc": (0, 1, 2, 4),
@@ -39,15 +42,17 @@ def test_the_same_numbers(name, dtype):
         np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("name", ["lgamma", "polygamma", "erfinv", "ndtri"])
-def test_numbers_of_32_bits_are_those_of_64_rounded(name):
+@pytest.mark.parametrize(("name", "order"), [
+    ("lgamma", 0), ("erfinv", 0), ("ndtri", 0), *[("polygamma", n) for n in (0, 1, 2, 8)],
+    *itertools.product(("bessel_i", "bessel_ie", "bessel_k", "bessel_ke", "sinc"), (0, 1))])
+def test_numbers_of_32_bits_are_those_of_64_rounded(name, order):
     """By vectors of double precision, to the last digit, also where the function is nearly 0."""
     function, rng = getattr(_native.module, f"special_{name}"), np.random.default_rng(2)
     near = [c + rng.standard_normal(500) * 10.0 ** -k for c in (1, 2, 1.4616, -2.457) for k in (2, 4, 6)]
     for size in (1, 7, 30001):
         x = np.concatenate([*near, rng.standard_normal(size), np.exp(rng.uniform(-80, 80, size)), EDGES])
         x = x[:size].astype(np.float32)
-        found, wanted = function(x), function(x.astype(np.float64))
+        found, wanted = function(x, order), function(x.astype(np.float64), order)
         with np.errstate(over="ignore"):
             np.testing.assert_array_max_ulp(found, wanted.astype(np.float32), 1)
         np.testing.assert_array_equal(np.isnan(found), np.isnan(wanted))
@@ -80,6 +85,23 @@ def test_the_same_numbers_of_pairs(dtype):
             found, exact = _native.module.special_zeta(order, q), numbers._zeta_maker(np)(order, q)
             np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance)
     assert _native.module.special_zeta(a, x[:5]) is NotImplemented
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_polynomials_of_any_degrees(dtype):
+    """As many numbers as vectors have lanes, and more; each with its own degree, or one for all."""
+    function, rng = _native.module.polynomial, np.random.default_rng(3)
+    for family in ("chebyshev_polynomial_v", "hermite_polynomial_he", "legendre_polynomial_p"):
+        for size in (3, 8, 21):
+            x = rng.uniform(-1.5, 1.5, size).astype(dtype)
+            n = np.resize([2.0, 0.0, 5.7, -1.0, np.nan, 1.0, 11.0], size).astype(dtype)
+            with np.errstate(all="ignore"):
+                exact = polynomial_op.plain(x, n, family=family, order=0)
+                for_one = polynomial_op.plain(x, np.array(6.0, dtype), family=family, order=0)
+            tolerance = 1e-12 if dtype is np.float64 else 3e-7
+            found, one = function(x, n, family, 0), function(x, np.array([6.0], dtype), family, 0)
+            np.testing.assert_allclose(found, exact, rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(one, for_one, rtol=tolerance, atol=tolerance)
 
 
 def test_many_small_matrices():

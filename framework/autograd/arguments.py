@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from ..errors import AutogradError, kind_of
-from ..node import Leaf
+from ..node import Dual, Leaf
 from ..quiet import quiet
 from ..seam import settled
 from ..tensor import Tensor, check_fits, wrap
@@ -22,7 +22,9 @@ def tensors_given(value: Any, op: str, name: str, edges: bool = False) -> list:
     if quiet.stack:
         settled(items)
     for item in items:
-        if not isinstance(item, Tensor) and not (edges and isinstance(item, GradientEdge)):
+        if type(item) is Tensor or isinstance(item, Tensor):  # isinstance is a call, the first is none
+            continue
+        if not (edges and isinstance(item, GradientEdge)):
             raise TypeError(f"{op}: {name} must be a Tensor or a sequence of them, found "
                             f"{kind_of(item)}")
     return items
@@ -30,8 +32,16 @@ def tensors_given(value: Any, op: str, name: str, edges: bool = False) -> list:
 
 def stand_ins(outputs: Any, grads: Any) -> Any:
     """Tensors in place of gradient edges among the outputs: the gradient given for an edge has its shape."""
-    alone = isinstance(outputs, (Tensor, GradientEdge))
-    items = [outputs] if alone else list(outputs)
+    if isinstance(outputs, Tensor):
+        return outputs
+    items = [outputs] if isinstance(outputs, GradientEdge) else list(outputs)
+    for item in items:
+        if isinstance(item, GradientEdge):
+            return _standing_in(items, grads)
+    return items
+
+
+def _standing_in(items: list, grads: Any) -> list:
     given = [grads] if grads is None or isinstance(grads, Tensor) else list(grads)
     for i, item in enumerate(items):
         if isinstance(item, GradientEdge):
@@ -62,7 +72,8 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
         raise ValueError(f"{op}: {len(roots)} tensors but {len(given)} gradients")
     seeds = []
     for root, g in zip(roots, given):
-        if not root.requires_grad:
+        node = root._node
+        if node is None or type(node) is Dual:  # not root.requires_grad, which would be a call
             raise AutogradError(f"{op}: a tensor of shape {list(root.shape)} does not require grad and "
                                 f"has no graph; was it computed under no_grad, detached, or from "
                                 f"tensors without requires_grad=True?")
@@ -82,5 +93,5 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
         else:
             check_fits(g, root, f"{op}: a gradient")
-        seeds.append(g if live else g._array if type(root._node) is not Leaf else g._array.copy())
+        seeds.append(g if live else g._array if type(node) is not Leaf else g._array.copy())
     return seeds

@@ -85,19 +85,22 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     roots = tensors_given(stand_ins(outputs, grad_outputs), "grad", "outputs")
     alone = isinstance(inputs, GradientEdge)
     wanted = [inputs] if alone else tensors_given(inputs, "grad", "inputs", edges=True)
-    targets = [place_of(t, "grad") for t in wanted]
+    targets = [t._node if type(t._node) is Leaf else place_of(t, "grad") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
-
-    def pulled(given: Any) -> list:
-        live = _live(create_graph)
-        return _walk(roots, seeds_of(roots, given, live, "grad"), retain, create_graph, targets)
     count = None
     if is_grads_batched:
+        def pulled(given: Any) -> list:
+            live = _live(create_graph)
+            return _walk(roots, seeds_of(roots, given, live, "grad"), retain, create_graph, targets)
         count, found = through("batch").pulled_batch(pulled, grad_outputs)
     else:
-        found = pulled(grad_outputs)
+        seeds = seeds_of(roots, grad_outputs, _live(create_graph), "grad")
+        found = _walk(roots, seeds, retain, create_graph, targets)
     results: list[Tensor | None] = []
     for i, (t, g) in enumerate(zip(wanted, found)):
+        if type(g) is np.ndarray and type(t) is Tensor:  # nearly every one
+            results.append(wrap(g))
+            continue
         if g is None and not materialize_grads and not allow_unused:
             what = "a gradient edge" if isinstance(t, GradientEdge) else f"shape {list(t.shape)}"
             raise AutogradError(f"grad: inputs[{i}] ({what}) was not used to compute the "
@@ -123,8 +126,13 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     pending: dict[Any, Any] = {}
     heap: list[tuple[int, Any]] = []
     for root, seed in zip(roots, seeds):
-        if root._node is not None:
-            _add(pending, heap, root._node, seed, set())
+        if (node := root._node) is None:
+            continue
+        if pending:
+            _add(pending, heap, node, seed, set())
+        else:  # nearly always the only one
+            pending[node] = seed
+            heap.append((-node.seq, node))
     starts = list(pending)
     if _interrupted:
         _refuse_interrupted(starts)
@@ -148,9 +156,9 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
             end()
     except BaseException as error:
         if not isinstance(error, Exception) and not retain:
-            for node in map(_source, starts):
-                notes_of(node)["interrupted"] = type(error).__name__
-                _interrupted.add(ref(node, _interrupted.discard))
+            for source in map(_source, starts):
+                notes_of(source)["interrupted"] = type(error).__name__
+                _interrupted.add(ref(source, _interrupted.discard))
         raise
     finally:
         if recording is not create_graph:
@@ -212,8 +220,12 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
             mine = False
         edges = node.edges
         if needed is not None:
-            mine = mine and node not in targets
-            edges = _on_the_way(node, g, needed, targets, caught)
+            if node in targets:
+                caught[node], mine = g, False
+            for edge in edges:
+                if edge not in needed:
+                    edges = _on_the_way(edges, needed)
+                    break
         if not edges:
             if type(node) is Leaf:
                 if watch is not None:
@@ -261,11 +273,9 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         accumulate(leaf, g, live)
 
 
-def _on_the_way(node: Any, g: Any, needed: set, targets: set, caught: dict) -> tuple:
-    """The edges of a node that lead to a target; none if the walk ends here, so that it keeps what it has."""
-    if node in targets:
-        caught[node] = g
-    edges = tuple([e if e in needed else None for e in node.edges])
+def _on_the_way(edges: tuple, needed: set) -> tuple:
+    """Those that lead to a target; none if the walk ends here, so that the node keeps what it has."""
+    edges = tuple([e if e in needed else None for e in edges])
     return edges if any(edges) else ()
 
 
@@ -314,16 +324,16 @@ def plus(a: Any, b: Any) -> Any:
 
 def _needed(starts: Sequence, targets: set) -> set:
     """The nodes on a path from ``starts`` to a target."""
-    oldest = min((t.seq for t in targets), default=0)
+    oldest = min([t.seq for t in targets], default=0)
     seen = set(starts)
     stack = list(seen)
     while stack:
         for edge in stack.pop().edges:
-            if edge is not None and edge not in seen and edge.seq >= oldest:
+            if edge is not None and edge.edges and edge not in seen and edge.seq >= oldest:  # no leaf
                 seen.add(edge)
                 stack.append(edge)
     needed = set(targets)
-    for node in sorted(seen, key=_age):
+    for node in sorted(seen, key=_age) if len(seen) > 1 else seen:
         for edge in node.edges:
             if edge in needed:
                 needed.add(node)

@@ -29,8 +29,15 @@ struct Step {
     int d, a, b, c;
 };
 
+// An instruction where its second operand is the same number throughout, and the third, if `third` says so.
+template <class T> struct Fixed {
+    Instruction<T> run = nullptr;
+    bool third = false;
+};
+
 template <class T> struct Compiled {
     std::vector<std::pair<Instruction<T>, Step>> steps;
+    std::vector<Fixed<T>> fixed;  // of each step
     std::vector<T> constants;
     std::vector<int> costs;  // of each step
     int cost = 0;
@@ -88,6 +95,10 @@ template <class T> struct Run {
             for (int s : {compiled.steps[i].second.a, compiled.steps[i].second.b, compiled.steps[i].second.c})
                 if (s < program.arguments && !operands[s].constant) return false;
         return true;
+    }
+
+    bool is_number(int slot) const {
+        return slot < program.arguments ? operands[slot].constant : slot < program.first_register();
     }
 
     // Numbers in a block. Where operands are broadcast, blocks end where their lines do: no line is copied then.
@@ -161,7 +172,10 @@ template <class T> struct Run {
                 for (int64_t i = 0; i < n; i += 64 / int64_t(sizeof(T))) __builtin_prefetch(slots[slot] + i, 1);
             auto in = [&](int s) { return s < program.arguments ? inputs[s] : slots[s]; };
             for (int i = first_step; i < int(compiled.steps.size()); ++i) {
-                const auto& [instruction, step] = compiled.steps[i];
+                const auto& [ordinary, step] = compiled.steps[i];
+                const Fixed<T> fixed = compiled.fixed[i];
+                const bool quick = fixed.run && is_number(step.b) && (!fixed.third || is_number(step.c));
+                const auto instruction = quick ? fixed.run : ordinary;
                 instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
             }
             if (settled) first_step = program.once;

@@ -2,6 +2,7 @@
 // inverses of erf and of the normal distribution, modified Bessel functions of order 0 and 1. The formulas without
 // the extension are in framework/ops/special/numbers.py.
 #include "bind/array.h"
+#include "program/bessel_tables.h"
 #include "program/special.h"
 #include "random/normal.h"
 #include "base/pool.h"
@@ -122,46 +123,6 @@ double ndtri(double p, int) {
 }
 
 // -- modified Bessel functions --------------------------------------------------------------------
-// Chebyshev series, computed by the formula for the coefficients with 40 digits: up to 8 in x / 4 - 1 of exp(-x) I0
-// and exp(-x) I1 / x, beyond in 16 / x - 1 of those times sqrt(x), and of exp(-x) I1 times sqrt(x).
-
-constexpr double NEAR_0[] = {
-    0.33839763720473804, -0.3046826723431984, 0.17162090152220878, -0.094901097048047644, 0.049305284239670708,
-    -0.023737414805899469, 0.010546460394594998, -0.0043243099950505759, 0.0016394756169413358,
-    -0.00057637557453858237, 0.00018850288509584166, -5.7541950100821037e-5, 1.6448448070728897e-5,
-    -4.4167383584587506e-6, 1.1173875391201037e-6, -2.6707938539406117e-7, 6.0469950225419189e-8,
-    -1.300025009986248e-8, 2.6598237246823867e-9, -5.1897956016352629e-10, 9.6758090353732369e-11,
-    -1.7268262914415557e-11, 2.9550526631296398e-12, -4.8564467831119295e-13, 7.6761854986049356e-14,
-    -1.1685332877993452e-14, 1.715391285555133e-15, -2.4312798465479547e-16, 3.3307945188222381e-17,
-    -4.4153416464793394e-18, 5.6691780069214962e-19};
-constexpr double FAR_0[] = {
-    0.40224520550705442, 0.0033691164782556941, 6.889758346916824e-5, 2.8913705208347565e-6,
-    2.0489185894690637e-7, 2.2666689904981781e-8, 3.3962320257083863e-9, 4.9406023882249696e-10,
-    1.1889147107846438e-11, -3.1499165279632414e-11, -1.3215811840447713e-11, -1.7941785315068061e-12,
-    7.1801244513836662e-13, 3.8527783827421427e-13, 1.5400862175214098e-14, -4.1505693472872221e-14,
-    -9.5548466988283076e-15, 3.8116806693526224e-15, 1.7725601330565264e-15, -3.4254856196772191e-16,
-    -2.8276239805165835e-16, 3.4612228676974609e-17, 4.4656214202967624e-17, -4.8305044859442179e-18,
-    -7.2331804878747736e-18, 9.9214754121753041e-19, 1.1936508908457661e-18, -2.4887098371526935e-19,
-    -1.9384264541498833e-19};
-constexpr double NEAR_1[] = {
-    0.12629359322181683, -0.17641651835783406, 0.1026436586898471, -0.052945981208094991, 0.024726449030626517,
-    -0.010564084894626198, 0.0041564229443128882, -0.0015135724506312531, 0.00051228595616857577,
-    -0.00016176081582589675, 4.7815651075500542e-5, -1.3273163656039436e-5, 3.4702513081376785e-6,
-    -8.5687202646954547e-7, 2.0032947535521353e-7, -4.4450591287963281e-8, 9.3815373864957718e-9,
-    -1.8872497517228293e-9, 3.625590281552117e-10, -6.6634897235020277e-11, 1.1736186298890902e-11,
-    -1.9839743977649437e-12, 3.2237933659455747e-13, -5.0421855047279117e-14, 7.6006842947354069e-15,
-    -1.1055969477353863e-15, 1.5536319577362005e-16, -2.1114212143581661e-17, 2.7779141127610464e-18,
-    -3.5415817725421362e-19};
-constexpr double FAR_1[] = {
-    0.38928811750914006, -0.0097610974913614684, -0.00011058893876262372, -3.8825648088776904e-6,
-    -2.5122362378702089e-7, -2.6314688468895195e-8, -3.835380385964237e-9, -5.5897434621965838e-10,
-    -1.8974958123505412e-11, 3.2526035830154882e-11, 1.4125807436613781e-11, 2.0356285441470895e-12,
-    -7.1985517762459085e-13, -4.0835511110921973e-13, -2.1015418427726643e-14, 4.2724400167119514e-14,
-    1.0420276984128803e-14, -3.8144030724370078e-15, -1.8803547755107824e-15, 3.3082023109209282e-16,
-    2.9626289976459502e-16, -3.2095259219934237e-17, -4.6503053684893608e-17, 4.4143483230717448e-18,
-    7.5172963108421231e-18, -9.3141788673285024e-19, -1.2421932751946678e-18, 2.4142767194566568e-19,
-    2.0269443840421397e-19};
-
 template <size_t N> double series(double t, const double (&c)[N]) {  // Clenshaw's recurrence
     double b = 0, before = 0;
     for (size_t k = N - 1; k > 0; --k) {
@@ -188,8 +149,8 @@ double bessel_ie(double x, int n) {
         return std::exp(-y) * total;
     }
     if (n > 1) return bessel_ie(x, n - 2) - 2 * (n - 1) / x * bessel_ie(x, n - 1);
-    if (n == 0) return y <= 8 ? series(y / 4 - 1, NEAR_0) : series(16 / y - 1, FAR_0) / std::sqrt(y);
-    return y <= 8 ? x * series(y / 4 - 1, NEAR_1) : std::copysign(series(16 / y - 1, FAR_1) / std::sqrt(y), x);
+    if (n == 0) return y <= 8 ? series(y / 4 - 1, I0_NEAR) : series(16 / y - 1, I0_FAR) / std::sqrt(y);
+    return y <= 8 ? x * series(y / 4 - 1, I1_NEAR) : std::copysign(series(16 / y - 1, I1_FAR) / std::sqrt(y), x);
 }
 
 double bessel_i(double x, int n) {
@@ -220,14 +181,14 @@ template <double (*F)(double, int), int most, int least = 0> nb::object over(Arr
     return x.is<float>() ? each<F, float>(x, n) : not_implemented();
 }
 
-// The same, with Floats for numbers of 32 bits where n is 0.
-template <double (*F)(double, int), void (*Floats)(const float*, int64_t, float*), int most> nb::object fast(Array x, int n) {
-    if (!x.is<float>() || !x.contiguous() || n) return over<F, most>(x, n);
+// The same, with Quick for numbers of 32 bits where n is at most `most_quick`.
+template <double (*F)(double, int), Floats Quick, int most, int least = 0, int most_quick = 0> nb::object fast(Array x, int n) {
+    if (!x.is<float>() || !x.contiguous() || n < 0 || n > most_quick) return over<F, most, least>(x, n);
     NewArray out = new_array(x.ndim(), x.shape(), NPY_FLOAT);
     {
         Release release(x.size() * 16);
         parallel(x.size(), 2048, [&](int64_t begin, int64_t end) {
-            Floats(x.data<float>() + begin, end - begin, out.data<float>() + begin);
+            Quick(x.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
         });
     }
     return give(out);
@@ -240,11 +201,11 @@ FW_BIND(m) {
         m.def(name, f, nb::arg("x"), nb::arg("n") = 0);
     };
     define("special_lgamma", &fast<lgamma, lgamma_of_floats, 0>);
-    define("special_polygamma", &fast<polygamma, digamma_of_floats, MOST>);
+    define("special_polygamma", &fast<polygamma, polygamma_of_floats, MOST, 0, 8>);
     define("special_erfinv", &fast<erfinv, erfinv_of_floats, 0>);
     define("special_ndtri", &fast<ndtri, ndtri_of_floats, 0>);
-    define("special_bessel_ie", &over<bessel_ie, 3, -3>);
-    define("special_bessel_i", &over<bessel_i, 3, -3>);
+    define("special_bessel_ie", &fast<bessel_ie, bessel_ie_of_floats, 3, -3, 1>);
+    define("special_bessel_i", &fast<bessel_i, bessel_i_of_floats, 3, -3, 1>);
 }
 
 }  // namespace fw::special

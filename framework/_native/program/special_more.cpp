@@ -6,7 +6,10 @@
 #include <limits>
 
 #include "base/pool.h"
+#include "base/vecmath.h"
 #include "bind/array.h"
+#include "program/bessel_tables.h"
+#include "program/special.h"
 
 namespace fw::special {
 namespace {
@@ -24,23 +27,6 @@ double bessel_y(double x, int n) {
     return std::isinf(x) ? 0 : sign_of(n) * (x == 0 ? -INF : ::yn(std::abs(n), x));
 }
 
-// exp(x) K0 and exp(x) K1 times sqrt(x) for x > 2: Chebyshev series in 4 / x - 1, by the formula for the coefficients
-// with 40 digits
-constexpr double FAR_0[] = {
-    1.2201515410329777, -0.031448101311964501, 0.0015698838857300534, -0.00012849549581627803, 1.3949813718876499e-5,
-    -1.8317555227191195e-6, 2.7668136394450151e-7, -4.6604898976879477e-8, 8.5740340174142261e-9,
-    -1.6975345093890615e-9, 3.5773972814003284e-10, -7.957489244477397e-11, 1.8559491149549266e-11,
-    -4.5145978833745192e-12, 1.1403405882073442e-12, -2.9800969231481784e-13, 8.0328907750683744e-14,
-    -2.2275133267462964e-14, 6.340076476276646e-15, -1.8485933779209072e-15, 5.5120559994043334e-16,
-    -1.6782311257549006e-16, 5.2103917776435541e-17, -1.6475805939842633e-17, 5.3004337711773358e-18};
-constexpr double FAR_1[] = {
-    1.3603130952422213, 0.10392373657681724, -0.0028578168596227794, 0.00019521551847135163, -1.936197974166083e-5,
-    2.4064849478372171e-6, -3.5019606030878125e-7, 5.7410841254500493e-8, -1.0345762465678097e-8,
-    2.0150497551970346e-9, -4.1903547593419256e-10, 9.2183151876053141e-11, -2.129967838427791e-11,
-    5.1396396734823435e-12, -1.2891739609498229e-12, 3.3484196660522431e-13, -8.9767051820101461e-14,
-    2.4771544242195987e-14, -7.0198370892147689e-15, 2.0387031662398609e-15, -6.0570472706430178e-16,
-    1.8380935752430454e-16, -5.6894628491936484e-17, 1.7940510478863573e-17, -5.7567444820733025e-18};
-
 template <size_t N> double series(double t, const double (&c)[N]) {  // Clenshaw's recurrence
     double b = 0, before = 0;
     for (size_t k = N - 1; k > 0; --k) {
@@ -55,8 +41,8 @@ template <size_t N> double series(double t, const double (&c)[N]) {  // Clenshaw
 void bessel_ke_first(double x, double& k0, double& k1) {
     if (x > 2) {
         const double root = std::sqrt(x);
-        k0 = series(4 / x - 1, FAR_0) / root;
-        k1 = series(4 / x - 1, FAR_1) / root;
+        k0 = series(4 / x - 1, K0_FAR) / root;
+        k1 = series(4 / x - 1, K1_FAR) / root;
         return;
     }
     const double square = 0.25 * x * x, log = std::log(0.5 * x);
@@ -161,8 +147,6 @@ double incomplete(double a, double x, int part) {
     }
     return part ? lead * fraction : 1 - lead * fraction;
 }
-double gammainc(double a, double x) { return incomplete(a, x, 0); }
-double gammaincc(double a, double x) { return incomplete(a, x, 1); }
 
 constexpr double BERNOULLI[] = {1.0 / 6,  -1.0 / 30,       1.0 / 42, -1.0 / 30,        5.0 / 66,
                                 -691.0 / 2730, 7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
@@ -205,20 +189,21 @@ struct Polynomial {
         if (family == Family::laguerre) a_k = -1 / (k + 1), b_k = (2 * k + 1) / (k + 1), c_k = k / (k + 1);
         if (family == Family::legendre) a_k = (2 * k + 1) / (k + 1), b_k = 0, c_k = k / (k + 1);
     }
-    double at(double x, double n) const {
-        if (std::isnan(n)) return NAN_;
-        n = std::trunc(n);
-        if (n < 0) return 0;
-        double before = 1, now = p * x + q;
-        if (n == 0) return before;
-        for (double k = 1; k < n; ++k) {
-            double a_k, b_k, c_k;
-            step(k, a_k, b_k, c_k);
-            const double after = (a_k * x + b_k) * now - c_k * before;
+    // Of some numbers and degrees, none above `most`.
+    Vec<double> at(Vec<double> x, Vec<double> n, double most) const {
+        using V = Vec<double>;
+        const V degree = math::trunc<V>(n);
+        V before = V{} + 1.0, now = p * x + q, result = degree == 0.0 ? before : now;
+        const V factor = a * x + b;
+        for (double k = 1; k < most; ++k) {
+            double a_k = 0, b_k = 0, c_k = 1;
+            if (family != Family::fixed) step(k, a_k, b_k, c_k);
+            const V after = (family == Family::fixed ? factor : a_k * x + b_k) * now - c_k * before;
             before = now;
             now = after;
+            result = degree > k ? now : result;
         }
-        return now;
+        return n != n ? n : degree < 0.0 ? V{} : result;
     }
 };
 
@@ -268,6 +253,19 @@ template <double (*F)(double, int), int least, int most> nb::object one(Array x,
     return over(x, [n](double v) { return F(v, n); });
 }
 
+// The same, with Quick for numbers of 32 bits where n is at most `most_quick`.
+template <double (*F)(double, int), Floats Quick, int least, int most, int most_quick> nb::object fast(Array x, int n) {
+    if (!x.is<float>() || !x.contiguous() || n < 0 || n > most_quick) return one<F, least, most>(x, n);
+    NewArray out = new_array(x.ndim(), x.shape(), NPY_FLOAT);
+    {
+        Release release(x.size() * 16);
+        parallel(x.size(), 2048, [&](int64_t begin, int64_t end) {
+            Quick(x.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
+        });
+    }
+    return give(out);
+}
+
 template <class T, class F> nb::object each_pair(const Array& x, const Array& y, F f) {
     const Array& larger = x.size() < y.size() || x.ndim() < y.ndim() ? y : x;
     const int64_t xs = x.size() == 1 ? 0 : 1, ys = y.size() == 1 ? 0 : 1, n = larger.size();
@@ -277,13 +275,17 @@ template <class T, class F> nb::object each_pair(const Array& x, const Array& y,
     {
         Release release(n * 64);
         parallel(n, 256, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) to[i] = T(f(double(a[i * xs]), double(b[i * ys])));
+            if constexpr (std::is_invocable_v<F, double, double>) {
+                for (int64_t i = begin; i < end; ++i) to[i] = T(f(double(a[i * xs]), double(b[i * ys])));
+            } else {
+                f(a + begin * xs, xs, b + begin * ys, ys, to + begin, end - begin);
+            }
         });
     }
     return give(out);
 }
 
-// Of arrays of one shape, or one of them a single number.
+// Of arrays of one shape, or one of them a single number. F: of two numbers, or of a piece of the arrays and their steps.
 template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     if (!x.is_float() || !y.usable() || y.type() != x.type() || !x.contiguous() || !y.contiguous())
         return not_implemented();
@@ -293,15 +295,93 @@ template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
     return x.is<float>() ? each_pair<float>(x, y, f) : each_pair<double>(x, y, f);
 }
 
+// As doubles; step: 1, or 0 of a single number.
+template <class T> Vec<double> some_of(const T* p, int64_t step, int64_t count) {
+    typedef T Some __attribute__((vector_size(sizeof(T) * lanes<double>)));
+    Some some = {};
+    if (step == 0) some += *p;
+    else if (count == lanes<double>) std::memcpy(&some, p, sizeof some);
+    else for (int64_t k = 0; k < count; ++k) some[k] = p[k];
+    return __builtin_convertvector(some, Vec<double>);
+}
+
+// `incomplete` as far as float32 has digits, where a and x are positive and finite.
+Vec<double> incomplete_of_floats(Vec<double> a, Vec<double> x, int part) {
+    using V = Vec<double>;
+    constexpr double PRECISE = 1e-12;
+    constexpr int MOST = 10000;
+    const auto inside = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF), series = inside & (x < a + 1.0), rest = inside & ~series;
+    V lead = a * math::log_positive<V>(x) - x;
+    for (int k = 0; k < lanes<double>; ++k) lead[k] = inside[k] ? lead[k] - log_gamma(a[k]) : 0;
+    lead = math::exp<V>(lead);
+    V lower = {};
+    if (math::any(series)) {
+        V term = 1.0 / a, total = term;
+        for (double k = 1; k < MOST && math::any(series & (term > PRECISE * total)); ++k) total += term *= x / (a + k);
+        lower = lead * total;
+        lower = part ? 1.0 - lower : lower;
+    }
+    if (math::any(rest)) {
+        V b = x + 1.0 - a, c = V{} + 1e300, d = 1.0 / b, fraction = d, step = V{} + 2.0;
+        for (double k = 1; k < MOST && math::any(rest & (math::abs<V>(step - 1.0) > PRECISE)); ++k) {
+            const V factor = k * (a - k);
+            b += 2.0;
+            d = 1.0 / (factor * d + b);
+            c = b + factor / c;
+            step = c * d;
+            fraction *= step;
+        }
+        fraction *= lead;
+        lower = rest ? (part ? fraction : 1.0 - fraction) : lower;
+    }
+    return lower;
+}
+
 template <double (*F)(double, double)> nb::object two(Array x, Array y) { return over_pair(x, y, F); }
+
+template <int part> nb::object gammas(Array a, Array x) {
+    if (!a.is<float>()) return over_pair(a, x, [](double shape, double at) { return incomplete(shape, at, part); });
+    return over_pair(a, x, [](auto* shape, int64_t as, auto* at, int64_t xs, auto* to, int64_t count) {
+        for (int64_t i = 0; i < count; i += lanes<double>) {
+            const int64_t some = std::min<int64_t>(lanes<double>, count - i);
+            const auto u = some_of(shape + i * as, as, some), v = some_of(at + i * xs, xs, some);
+            const auto result = incomplete_of_floats(u, v, part);
+            for (int64_t k = 0; k < some; ++k) {
+                const bool inside = u[k] > 0 && v[k] > 0 && std::isfinite(u[k]) && std::isfinite(v[k]);
+                to[i + k] = inside ? result[k] : incomplete(u[k], v[k], part);
+            }
+        }
+    });
+}
+
+template <class T> double largest(const T* p, int64_t n) {  // but at least 0
+    Vec<T> most = {};
+    int64_t i = 0;
+    for (; i + lanes<T> <= n; i += lanes<T>) {
+        const Vec<T> some = load(p + i);
+        most = some > most ? some : most;
+    }
+    double found = 0;
+    for (int k = 0; k < lanes<T>; ++k) found = std::max(found, double(most[k]));
+    for (; i < n; ++i) found = p[i] > found ? double(p[i]) : found;
+    return found;
+}
 
 nb::object polynomial(Array x, Array n, const std::string& family, int order) {
     Polynomial made;
     constexpr double MOST = 10000;
     if (order || !polynomial_of(family, made) || !n.is_float() || !n.contiguous()) return not_implemented();
-    for (int64_t i = 0; i < n.size(); ++i)  // which take as long as they are large
-        if ((n.is<float>() ? double(n.data<float>()[i]) : n.data<double>()[i]) > MOST) return not_implemented();
-    return over_pair(x, n, [made](double v, double degree) { return made.at(v, std::min(degree, double(MOST))); });
+    const double most = n.is<float>() ? largest(n.data<float>(), n.size()) : largest(n.data<double>(), n.size());
+    if (most > MOST) return not_implemented();  // they take as long as the degrees are large
+    using V = Vec<double>;
+    constexpr int64_t wide = lanes<double>;
+    return over_pair(x, n, [&](auto* a, int64_t as, auto* b, int64_t bs, auto* to, int64_t count) {
+        for (int64_t i = 0; i < count; i += wide) {
+            const int64_t some = std::min(wide, count - i);
+            const V result = made.at(some_of(a + i * as, as, some), some_of(b + i * bs, bs, some), most);
+            for (int64_t k = 0; k < some; ++k) to[i + k] = result[k];
+        }
+    });
 }
 
 }  // namespace
@@ -312,13 +392,13 @@ FW_BIND(m) {
     };
     define("special_bessel_j", &one<bessel_j, -ORDER, ORDER>);
     define("special_bessel_y", &one<bessel_y, -ORDER, ORDER>);
-    define("special_bessel_k", &one<bessel_k, -ORDER, ORDER>);
-    define("special_bessel_ke", &one<bessel_ke, -ORDER, ORDER>);
+    define("special_bessel_k", &fast<bessel_k, bessel_k_of_floats, -ORDER, ORDER, 1>);
+    define("special_bessel_ke", &fast<bessel_ke, bessel_ke_of_floats, -ORDER, ORDER, 1>);
     define("special_erfcx", &one<erfcx, 0, 0>);
     define("special_log_ndtr", &one<log_ndtr, 0, 0>);
-    define("special_sinc", &one<sinc, 0, ORDER>);
-    m.def("special_gammainc", &two<gammainc>);
-    m.def("special_gammaincc", &two<gammaincc>);
+    define("special_sinc", &fast<sinc, sinc_of_floats, 0, ORDER, 1>);
+    m.def("special_gammainc", &gammas<0>);
+    m.def("special_gammaincc", &gammas<1>);
     m.def("special_zeta", &two<zeta>);
     m.def("polynomial", &polynomial, nb::arg("x"), nb::arg("n"), nb::arg("family"), nb::arg("order"));
 }

@@ -1,6 +1,6 @@
 // Discrete Fourier transforms over any dimensions: mixed radix (Stockham, decimation in frequency), as many lines side
 // by side as a vector has lanes. Numbers of float32 are computed in float64 and rounded once for each dimension, as NumPy does.
-// Sizes with a prime factor above 64 are left to NumPy.
+// Sizes with a prime factor above 256 are left to NumPy.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -15,7 +15,7 @@
 namespace fw::fourier {
 namespace {
 
-constexpr int LARGEST_FACTOR = 64;
+constexpr int LARGEST_FACTOR = 256;
 constexpr size_t MOST_PLANS = 32;
 constexpr int64_t MOST_LINES = 64;
 
@@ -129,16 +129,25 @@ FW_INLINE void butterfly(const double* xr, const double* xi, int64_t apart, doub
         give(2, er - fr, ei - fi);
         give(3, dr - gi, di + gr);
     } else {
-        V sr{}, si{};
-        for (int k = 0; k < r; ++k) sr += ar[k], si += ai[k];
+        // an odd one: the numbers k and r - k meet roots that are conjugates, and so do the results j and r - j
+        const int h = (r - 1) / 2;
+        V sr = ar[0], si = ai[0];
+        for (int k = 1; k <= h; ++k) {
+            const V xr_ = ar[k], xi_ = ai[k];
+            ar[k] = xr_ + ar[r - k], ai[k] = xi_ + ai[r - k];
+            ar[r - k] = xr_ - ar[r - k], ai[r - k] = xi_ - ai[r - k];
+            sr += ar[k], si += ai[k];
+        }
         give(0, sr, si);
-        for (int j = 1; j < r; ++j) {
-            V re{}, im{};
-            for (int k = 0, at = 0; k < r; ++k, at = at + j >= r ? at + j - r : at + j) {
+        for (int j = 1; j <= h; ++j) {
+            V er = ar[0], ei = ai[0], fr{}, fi{};
+            for (int k = 1, at = j; k <= h; ++k, at = at + j >= r ? at + j - r : at + j) {
                 const double c = roots[2 * at], s = roots[2 * at + 1];
-                re += ar[k] * c - ai[k] * s, im += ar[k] * s + ai[k] * c;
+                er += ar[k] * c, ei += ai[k] * c;
+                fr += ai[r - k] * s, fi += ar[r - k] * s;
             }
-            give(j, re, im);
+            give(j, er - fr, ei + fi);
+            give(r - j, er + fr, ei - fi);
         }
     }
 }

@@ -12,6 +12,7 @@ from ...memory_formats import (
     back,
     checked,
     contiguous_format,
+    inverse,
     lies_in,
     need_dims,
     order,
@@ -42,7 +43,7 @@ def _preserved_kernel(xp: Any, x: Any) -> Any:
     axes = axes_of(x)
     turned = x.transpose(axes)
     copy = copied(turned) if xp is np else xp.array(turned, order="C")
-    return copy.transpose([axes.index(d) for d in range(len(axes))])
+    return copy.transpose(inverse(axes))
 
 
 # a copy with its dimensions in the same order in memory
@@ -74,4 +75,4 @@ def made_like(make: Callable[..., Tensor], x: Tensor, memory_format: Any, requir
         return make(x.shape).requires_grad_(requires_grad)
     axes = order(x.ndim) if wanted.ndim else axes_of(x._array)
     made = make(tuple(x.shape[d] for d in axes))
-    return wrap(made._array.transpose(tuple(np.argsort(axes)))).requires_grad_(requires_grad)
+    return wrap(made._array.transpose(inverse(axes))).requires_grad_(requires_grad)

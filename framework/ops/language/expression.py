@@ -60,7 +60,7 @@ class ExpressionRule:
 
     def on(self, g: Any) -> Callable:
         """The rule for a gradient of this kind: NumPy array or scalar, CuPy array, tensor."""
-        if isinstance(g, (np.ndarray, np.generic)):
+        if type(g) is np.ndarray or isinstance(g, (np.ndarray, np.generic)):
             if self._numpy is None:
                 plain = array_function(self.text, self._parameters(), np)
                 self._numpy = native_kernel(self.text, ("g", *self.names), plain, self.settings)

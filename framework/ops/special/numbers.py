@@ -69,6 +69,8 @@ def of_two(maker: Callable, native: str) -> Callable:
 
         def asked(x: Any, y: Any) -> Any:
             out = quick(x, y)
+            if out is NotImplemented and type(x) is type(y) is np.ndarray:  # of two shapes, or not in rows
+                out = quick(*map(np.ascontiguousarray, np.broadcast_arrays(x, y)))
             return plain(x, y) if out is NotImplemented else out
         return asked
     return made

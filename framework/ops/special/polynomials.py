@@ -61,7 +61,7 @@ def _kernel(xp: Any, x: Any, n: Any, *, family: str, order: int) -> Any:
     before = [zero + 1, *[zero] * order]  # P_0 and its derivatives
     now = [p * x + q, zero + p, *[zero] * (order - 1)][:order + 1]
     out = xp.where(n == 0, before[order], xp.where(n == 1, now[order], zero))
-    last = int(n.max()) if n.size and bool((n == n).all()) else 1
+    last = int(xp.where(n == n, n, 0).max()) if n.size else 1
     for k in range(1, last):
         a, b, c = step(k)
         after = [(a * x + b) * now[m] - c * before[m] + (m * a * now[m - 1] if m else 0)
