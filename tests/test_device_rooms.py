@@ -238,6 +238,26 @@ def lstm(at, x, h, c, w, v, b, d):
     return found
 
 
+@case((9, 3), (4, 5), (15, 3), (15, 5), (15,), (15,), kernels="gru gru_grad", dtypes="float32 float64")
+def gru(at, x, h, w, v, b, d):
+    op, found = fw.ops.sequence.rnn.gru_op, []
+    for reverse in (False, True):
+        found += op.run(x, h, w, v, b, d, sizes=(4, 3, 2), reverse=reverse)[:2]
+        found += op.run(x, h[:3], w, v, None, None, sizes=(3, 3, 3), reverse=reverse)[:2]
+    return found
+
+
+@case((9, 3), (4, 5), (5, 3), (5, 5), (5,), (5,), dtypes="float32 float64",
+      kernels="rnn_tanh rnn_tanh_grad rnn_relu rnn_relu_grad")
+def rnn(at, x, h, w, v, b, d):
+    op, found = fw.ops.sequence.rnn.rnn_op, []
+    for relu in (False, True):
+        for reverse in (False, True):
+            found += op.run(x, h, w, v, b, d, sizes=(4, 3, 2), reverse=reverse, relu=relu)
+            found += op.run(x, h[:3], w, v, None, None, sizes=(3, 3, 3), reverse=reverse, relu=relu)
+    return found
+
+
 class At:
     """A tensor on the device of a run."""
 

@@ -1,4 +1,4 @@
-"""LSTMs on GPUs: all steps of a layer in one launch (``lstm.cu``), and products of matrices around it."""
+"""Recurrent layers on GPUs: all steps in one launch (``recurrent.cu``), products of matrices around it."""
 
 from itertools import accumulate
 from pathlib import Path
@@ -10,7 +10,7 @@ from ...backends import cuda, device_code
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
 
-_SOURCE = device_code.source(Path(__file__).with_name("lstm.cu"), cooperative=True, dtypes="fd")
+_SOURCE = device_code.source(Path(__file__).with_name("recurrent.cu"), cooperative=True, dtypes="fd")
 _STEPS = np.dtype([(name, "i8") for name in ("batch", "size", "steps", "reverse", "units")])
 _SHARED = 48 * 1024
 _plus_one = DeviceKernel("x + b", ("x", "b"), lambda x, b: x + b)
@@ -18,120 +18,140 @@ _plus_two = DeviceKernel("x + b + c", ("x", "b", "c"), lambda x, b, c: x + b + c
 _starts: dict[tuple, Any] = {}
 
 
-def _plan(shape: tuple[int, ...], sizes: tuple[int, ...], reverse: bool, itemsize: int) -> Any:
-    """(plan, blocks, bytes of shared memory, where steps start); None where not all blocks run at once."""
-    (batch, size), multiprocessors = shape, cuda.multiprocessors()
-    units = max(1, -(-size // multiprocessors))
-    shared = units * 4 * size * itemsize
-    while shared > _SHARED and units > 1:
-        units -= 1
-        shared = units * 4 * size * itemsize
-    blocks = -(-size // units)
-    if shared > _SHARED or blocks > 2 * multiprocessors:
-        return None
-    plan = np.array([(batch, size, len(sizes), reverse, units)], _STEPS)
-    module = cuda.cupy()  # another stream would have to wait for the copy
-    key = (module, int(module.cuda.runtime.getDevice()), module.cuda.get_current_stream().ptr, sizes)
-    if key not in _starts:
-        if len(_starts) > 256:
-            _starts.clear()
-        _starts[key] = cuda.cupy().asarray(np.array([0, *accumulate(sizes)], np.int64))
-    return plan, blocks, shared, _starts[key]
+class _Layer:
+    """A layer of ``gates`` gates whose steps can be one launch; ``fits`` says whether they can."""
+
+    def __init__(self, gates: int, sizes: tuple[int, ...], reverse: bool, x: Any, h0: Any,
+                 *others: Any) -> None:
+        self.char = device_code.char_of(x, h0, *[a for a in others if a is not None])
+        self.gates, self.sizes, self.shape, self.x = gates, sizes, h0.shape, x
+        self.fits = self.char in ("f", "d") and bool(x.size and h0.size)
+        if not self.fits:
+            return
+        (batch, size), multiprocessors = h0.shape, cuda.multiprocessors()
+        units = max(1, -(-size // multiprocessors))
+        while units > 1 and self._bytes(units) > _SHARED:
+            units -= 1
+        self.blocks, self.shared = -(-size // units), self._bytes(units)
+        # all blocks have to run at once, as they wait for each other
+        self.fits = self.shared <= _SHARED and self.blocks <= 2 * multiprocessors
+        self.plan = np.array([(batch, size, len(sizes), reverse, units)], _STEPS)
+
+    def _bytes(self, units: int) -> int:
+        return units * self.gates * self.shape[1] * self.x.itemsize
+
+    def starts(self) -> Any:
+        """Where the rows of each step begin, on the device."""
+        module = cuda.cupy()  # another stream would have to wait for the copy
+        key = (module, int(module.cuda.runtime.getDevice()), module.cuda.get_current_stream().ptr, self.sizes)
+        if key not in _starts:
+            if len(_starts) > 256:
+                _starts.clear()
+            _starts[key] = module.asarray(np.array([0, *accumulate(self.sizes)], np.int64))
+        return _starts[key]
+
+    def launch(self, name: str, *arguments: Any) -> None:
+        _SOURCE.kernel(name, self.char)(
+            (self.blocks,), (device_code.THREADS,),
+            (*arguments, self.starts(), self.plan, cuda.cupy().zeros(1, np.int32)), shared_mem=self.shared)
+
+    def rows(self, width: int = 1) -> Any:
+        """Memory for ``width`` numbers of each unit in each row."""
+        return cuda.cupy().empty((len(self.x), width * self.shape[1]), self.x.dtype)
+
+    def states(self, *count: int) -> Any:
+        return cuda.cupy().empty((*count, *self.shape), self.x.dtype)
+
+    def entering(self, w_ih: Any, *biases: Any) -> Any:
+        """What enters the gates of all steps from outside."""
+        out = cuda.cupy().matmul(self.x, w_ih.T)
+        there = [b for b in biases if b is not None]
+        if there:
+            (_plus_one if len(there) == 1 else _plus_two)(out, *there, out=out)
+        return out
+
+    def gradients(self, d: Any, slopes: Any, before: Any, w_ih: Any, wanted: tuple) -> tuple:
+        """Those of x, then of w_ih, w_hh, b_ih, b_hh, as far as they are wanted, in this order."""
+        module, width = cuda.cupy(), (d.shape[1],)
+        none = module.empty(0, d.dtype)
+        return (module.matmul(d, w_ih) if wanted[0] else none,
+                module.matmul(d.T, self.x) if wanted[1] else none,
+                module.matmul(slopes.T, before) if wanted[2] else none,
+                *[fold_of_elements("sum", (0,), width, of) if want else none
+                  for want, of in zip(wanted[3:], (d, slopes))])
 
 
-def _launch(name: str, char: str, found: Any, *arguments: Any) -> None:
-    plan, blocks, shared, starts = found
-    arrived = cuda.cupy().zeros(1, np.int32)
-    _SOURCE.kernel(name, char)(
-        (blocks,), (device_code.THREADS,), (*arguments, starts, plan, arrived), shared_mem=shared
-    )
+def _rows(*arrays: Any) -> list:
+    return [None if a is None else cuda.cupy().ascontiguousarray(a) for a in arrays]
 
 
-def lstm(
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any,
-    b_hh: Any,
-    *,
-    sizes: tuple[int, ...],
-    reverse: bool,
-) -> Any:
+def rnn(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, sizes: tuple[int, ...], reverse: bool,
+        relu: bool) -> Any:
+    """The device function of rnn."""
+    layer = _Layer(1, sizes, reverse, x, h0, w_ih, w_hh, b_ih, b_hh)
+    if not layer.fits:
+        return NotImplemented
+    y, h = layer.rows(), layer.states()
+    layer.launch("rnn_relu" if relu else "rnn_tanh", y, h, layer.entering(w_ih, b_ih, b_hh), layer.states(2),
+                 *_rows(w_hh, h0))
+    return y, h
+
+
+def rnn_grad(gy: Any, gh: Any, x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, y: Any, *,
+             sizes: tuple[int, ...], reverse: bool, relu: bool, wanted: tuple) -> Any:
+    """The device function of its backward."""
+    layer = _Layer(1, sizes, reverse, x, h0, gy, gh, w_ih, w_hh, y)
+    if not layer.fits:
+        return NotImplemented
+    d, before, dh = layer.rows(), layer.rows(), layer.states()
+    layer.launch("rnn_relu_grad" if relu else "rnn_tanh_grad", d, before, dh, *_rows(gy, gh, w_hh, h0, y))
+    gx, *weights = layer.gradients(d, d, before, w_ih, (wanted[0], *wanted[2:]))
+    return gx, dh, *weights
+
+
+def lstm(x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, sizes: tuple[int, ...],
+         reverse: bool) -> Any:
     """The device function of lstm."""
-    char = device_code.char_of(*[a for a in (x, h0, c0, w_ih, w_hh, b_ih, b_hh) if a is not None])
-    if char not in ("f", "d") or not x.size or not h0.size:
+    layer = _Layer(4, sizes, reverse, x, h0, c0, w_ih, w_hh, b_ih, b_hh)
+    if not layer.fits:
         return NotImplemented
-    found = _plan(h0.shape, sizes, reverse, x.itemsize)
-    if found is None:
-        return NotImplemented
-    module, size = cuda.cupy(), h0.shape[1]
-    rows, empty = module.ascontiguousarray, module.empty
-    gates = module.matmul(x, w_ih.T)
-    biases = [b for b in (b_ih, b_hh) if b is not None]
-    if biases:
-        (_plus_one if len(biases) == 1 else _plus_two)(gates, *biases, out=gates)
-    y, cells = empty((len(x), size), x.dtype), empty((len(x), size), x.dtype)
-    h, c = empty(h0.shape, x.dtype), empty(h0.shape, x.dtype)
-    _launch(
-        "lstm",
-        char,
-        found,
-        y,
-        h,
-        c,
-        gates,
-        cells,
-        empty((2, *h0.shape), x.dtype),
-        rows(w_hh),
-        rows(h0),
-        rows(c0),
-    )
+    gates = layer.entering(w_ih, b_ih, b_hh)
+    y, cells, h, c = layer.rows(), layer.rows(), layer.states(), layer.states()
+    layer.launch("lstm", y, h, c, gates, cells, layer.states(2), *_rows(w_hh, h0, c0))
     return y, h, c, gates, cells
 
 
-def lstm_grad(
-    gy: Any,
-    gh: Any,
-    gc: Any,
-    x: Any,
-    h0: Any,
-    c0: Any,
-    w_ih: Any,
-    w_hh: Any,
-    b_ih: Any,
-    b_hh: Any,
-    y: Any,
-    gates: Any,
-    cells: Any,
-    *,
-    sizes: tuple[int, ...],
-    reverse: bool,
-    wanted: tuple,
-) -> Any:
+def lstm_grad(gy: Any, gh: Any, gc: Any, x: Any, h0: Any, c0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any,
+              y: Any, gates: Any, cells: Any, *, sizes: tuple[int, ...], reverse: bool, wanted: tuple) -> Any:
     """The device function of its backward."""
-    given = [a for a in (gy, gh, gc, x, h0, c0, w_ih, w_hh, y, gates, cells) if a is not None]
-    char = device_code.char_of(*given)
-    if char not in ("f", "d") or not x.size or not h0.size:
+    layer = _Layer(4, sizes, reverse, x, h0, gy, gh, gc, c0, w_ih, w_hh, y, gates, cells)
+    if not layer.fits:
         return NotImplemented
-    found = _plan(h0.shape, sizes, reverse, x.itemsize)
-    if found is None:
+    d, before, dh, dc = layer.rows(4), layer.rows(), layer.states(), layer.states()
+    layer.launch("lstm_grad", d, before, dh, dc, *_rows(gy, gh, gc, w_hh, h0, c0, y, gates, cells))
+    gx, *weights = layer.gradients(d, d, before, w_ih, (wanted[0], *wanted[3:]))
+    return gx, dh, dc, *weights
+
+
+def gru(x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, *, sizes: tuple[int, ...],
+        reverse: bool) -> Any:
+    """The device function of gru."""
+    layer = _Layer(3, sizes, reverse, x, h0, w_ih, w_hh, b_ih, b_hh)
+    if not layer.fits:
         return NotImplemented
-    module, size = cuda.cupy(), h0.shape[1]
-    empty, none = module.empty, module.empty(0, x.dtype)
-    d, before = empty((len(x), 4 * size), x.dtype), empty((len(x), size), x.dtype)
-    dh, dc = empty(h0.shape, x.dtype), empty(h0.shape, x.dtype)
-    operands = [
-        None if a is None else module.ascontiguousarray(a)
-        for a in (gy, gh, gc, w_hh, h0, c0, y, gates, cells)
-    ]
-    _launch("lstm_grad", char, found, d, before, dh, dc, *operands)
-    return (
-        module.matmul(d, w_ih) if wanted[0] else none,
-        dh,
-        dc,
-        module.matmul(d.T, x) if wanted[3] else none,
-        module.matmul(d.T, before) if wanted[4] else none,
-        *[fold_of_elements("sum", (0,), (4 * size,), d) if want else none for want in wanted[5:7]],
-    )
+    y, h, gates = layer.rows(), layer.states(), layer.rows(4)
+    layer.launch("gru", y, h, gates, layer.entering(w_ih, b_ih), *_rows(b_hh), layer.states(2),
+                 *_rows(w_hh, h0))
+    return y, h, gates
+
+
+def gru_grad(gy: Any, gh: Any, x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any, b_hh: Any, y: Any,
+             gates: Any, *, sizes: tuple[int, ...], reverse: bool, wanted: tuple) -> Any:
+    """The device function of its backward."""
+    layer = _Layer(3, sizes, reverse, x, h0, gy, gh, w_ih, w_hh, y, gates)
+    if not layer.fits:
+        return NotImplemented
+    d, slopes, before, dh = layer.rows(3), layer.rows(3), layer.rows(), layer.states()
+    layer.launch("gru_grad", d, slopes, before, dh, *_rows(gy, gh, w_hh, h0, y, gates))
+    gx, *weights = layer.gradients(d, slopes, before, w_ih, (wanted[0], *wanted[2:]))
+    return gx, dh, *weights

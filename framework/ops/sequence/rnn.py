@@ -285,13 +285,13 @@ lstm_op = Op(
 
 gru_grad = Op(
     "gru_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y gates", batch=BySteps(4),
-    kernel=_gru_grad_kernel, native="gru_grad",
+    kernel=_gru_grad_kernel, native="gru_grad", device=cuda_rnn.gru_grad,
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, wanted, needs: twice(
         gru_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse))
 gru_op = Op(
     "gru", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
-    kernel=_gru_kernel, native="gru", outputs="y h gates",
+    kernel=_gru_kernel, native="gru", device=cuda_rnn.gru, outputs="y h gates",
     differentiable=2, infer=_gru_infer,
     onnx="recurrent('GRU', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (1, 0, 2), "
          "linear_before_reset=1)",
@@ -302,14 +302,14 @@ gru_op = Op(
 
 rnn_grad = Op(
     "rnn_grad", "gy gh x h0 w_ih w_hh b_ih b_hh y", batch=BySteps(4),
-    kernel=_rnn_grad_kernel, native="rnn_grad",
+    kernel=_rnn_grad_kernel, native="rnn_grad", device=cuda_rnn.rnn_grad,
     outputs="gx gh0 gw_ih gw_hh gb_ih gb_hh", infer=_grad_infer(1),
     vjp=lambda k, gy, gh, x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, relu, wanted, needs: twice(
         rnn_steps, k, (gy, gh), (x, h0, w_ih, w_hh, b_ih, b_hh), wanted, needs, sizes=sizes, reverse=reverse,
         relu=relu))
 rnn_op = Op(
     "rnn", "x h0 w_ih w_hh b_ih b_hh", batch=BySteps(2),
-    kernel=_rnn_kernel, native="rnn", outputs="y h", infer=_rnn_infer,
+    kernel=_rnn_kernel, native="rnn", device=cuda_rnn.rnn, outputs="y h", infer=_rnn_infer,
     onnx="recurrent('RNN', x, (h0,), w_ih, w_hh, b_ih, b_hh, sizes, reverse, (0,), activations=active(relu))",
     runtime="recurrent('rnn_relu' if relu else 'rnn_tanh', (x, h0, w_ih, w_hh, b_ih, b_hh), sizes, reverse)",
     vjp=lambda g, x, h0, w_ih, w_hh, b_ih, b_hh, y, sizes, reverse, relu, needs: _asked(
