@@ -230,6 +230,60 @@ def test_large_batches_are_computed_in_parts(name, shape, threads):
         assert (a == b).all()
 
 
+class Speech(nn.Module):
+    """Recurrent layers over rows of one table, in orders of their own."""
+
+    def __init__(self, cell, rows=30, also=False, dtype=fw.float32, **settings):
+        super().__init__()
+        self.table, self.also = nn.Embedding(rows, 6, dtype=dtype), also
+        self.cells = cell(6, 11, dtype=dtype, **settings)
+
+    def forward(self, x):
+        inputs = self.table(x)
+        y, _ = self.cells(inputs)
+        return y, inputs.sum(-1) if self.also else x
+
+
+@pytest.mark.parametrize(
+    ("settings", "folds"),
+    [
+        ({"batch_first": True}, True),
+        ({"batch_first": False, "bias": False}, True),
+        ({"batch_first": True, "bidirectional": True, "num_layers": 2}, True),
+        ({"batch_first": True, "also": True}, True),
+        ({"batch_first": True, "dtype": fw.float64}, True),
+        ({"batch_first": True, "rows": 1}, False),  # whose product is one of vectors, with other sums
+        ({"batch_first": True, "rows": 69}, False),  # more than pays
+    ],
+)
+@pytest.mark.parametrize("cell", [nn.LSTM, nn.GRU, nn.RNN])
+def test_what_gates_get_from_rows_of_a_table_is_computed_once(cell, settings, folds):
+    fw.manual_seed(1)
+    model = Speech(cell, **settings).eval()
+    rows, dtype = len(model.table.weight), settings.get("dtype", fw.float32)
+    made = fw.runtime.export(
+        model, fw.randint(0, rows, (3, 4)), dynamic_axes={"x": {0: "batch", 1: "length"}}, input_names=["x"]
+    )
+    ready = fw.runtime.CompiledModel(made.data)
+    constants = ready.nbytes
+    for shape in [(3, 4), (1, 1), (1, 9), (40, 17), (2, 1), (33, 1), (1, 2)]:
+        x = fw.randint(0, rows, shape)
+        with fw.no_grad():
+            for wanted, given in zip(model(x), ready(x)):
+                assert wanted.shape == given.shape and (wanted == given).all()
+    layers = sum("weight_ih_l0" in name for name, _ in model.cells.named_parameters())
+    gates = len(model.cells.weight_ih_l0)
+    of_table = rows * gates * layers * (8 if dtype is fw.float64 else 4)
+    others = fw.runtime.CompiledModel(made.data)
+    others(fw.randint(0, rows, (1, 1)))  # whose product is one of vectors
+    assert ready.nbytes - others.nbytes == of_table * (folds and cell is not nn.RNN) and others.nbytes > constants
+    for wrong in (rows, -rows - 1):
+        x = fw.zeros(5, 4, dtype=fw.int64)
+        x[3, 2] = wrong
+        with pytest.raises(RuntimeError, match=f"the position {wrong} in a table of {rows} rows"):
+            ready(x)
+
+
 @pytest.mark.parametrize("relu", [True, False])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_the_largest_of_squares_of_a_convolution(relu, groups):

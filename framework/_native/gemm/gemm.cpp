@@ -12,6 +12,7 @@ namespace {
 // Steps of one sum: with doubles fewer, since sums of 384 lose more digits than those of other libraries.
 template <class T> constexpr int64_t STEPS = sizeof(T) == 8 ? 320 : 384;
 constexpr int64_t ROWS = 8 * tile_rows, COLUMNS = 1024;
+constexpr int64_t ROWS_AT_ONCE = 2 * ROWS;  // of products with packed weights, which are read once then
 constexpr int64_t TINY = 64;             // rows, columns and steps of products that are not cut up
 
 template <class T> void finish_part(const Gemm<T>& g) {
@@ -49,7 +50,9 @@ template <class T> class BlockOfC {
             t.cols = int(std::min<int64_t>(g.n - j, tile_cols<T>));
             t.k = g.k, t.add = g.add, t.c_row = g.c_row;
             set_b(t, j);
+            const T* next = g.panels && rows == g.m && j + tile_cols<T> < g.n ? t.b + tile_cols<T> * g.panel_steps : nullptr;
             each_panel(row, rows, count, [&](int64_t i, int h, int64_t done) {
+                if (next) fetch(next, done * g.k / rows, (done + h) * g.k / rows);
                 t.a = direct_a ? g.a + i * g.a_row : panels_a + done * g.k;
                 t.a_row = direct_a ? g.a_row : 1;
                 t.a_step = direct_a ? g.a_col : h;
@@ -72,6 +75,12 @@ template <class T> class BlockOfC {
             f(row + done, h, done);
             done += h;
         }
+    }
+
+    // Steps of a panel come nearer while the one before is at work: weights that are read once would be waited for.
+    static void fetch(const T* panel, int64_t begin, int64_t end) {
+        constexpr int64_t line = 64 / int64_t(sizeof(T));
+        for (int64_t p = begin * tile_cols<T>; p < end * tile_cols<T>; p += line) __builtin_prefetch(panel + p, 0, 2);
     }
 
     void set_b(Tile<T>& t, int64_t j) {
@@ -103,7 +112,7 @@ template <class T> bool may_read_b_in_place(const Gemm<T>& g) {
 template <class T> void multiply(const Gemm<T>& whole) {
     int64_t steps = std::max<int64_t>(even_part(whole.k, STEPS<T>), 1);
     int64_t columns = even_part(whole.n, COLUMNS, tile_cols<T>);
-    int64_t rows = even_part(whole.m, ROWS, tile_rows);
+    int64_t rows = whole.panels && whole.m <= ROWS_AT_ONCE ? whole.m : even_part(whole.m, ROWS, tile_rows);
     bool direct_a = may_read_a_in_place(whole), direct_b = may_read_b_in_place(whole);
     for (int64_t col = 0; col < whole.n; col += columns) {
         for (int64_t step = 0; step == 0 || step < whole.k; step += steps) {

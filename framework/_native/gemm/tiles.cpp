@@ -36,7 +36,7 @@ template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
 #pragma GCC unroll 8
         for (int j = 0; j < V; ++j) {
             vb[j] = load(b + j * lanes<T>);
-            __builtin_prefetch(b + AHEAD * b_step + j * lanes<T>);
+            if (j * lanes<T> * sizeof(T) % 64 == 0) __builtin_prefetch(b + AHEAD * b_step + j * lanes<T>);
         }
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {

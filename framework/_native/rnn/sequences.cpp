@@ -1,15 +1,17 @@
 #include "rnn/sequences.h"
 
+#include "gemm/gemv.h"
 #include "rnn/rnn_cells.h"
 
 namespace fw {
 namespace rnn {
 namespace {
 
-// b_ih + b_hh in the first `both` columns and b_ih in the others; null without biases
+// b_ih + b_hh, but for a GRU's last gate, where that of the state comes later; null without biases
 template <class T> struct Bias {
     std::vector<T> sum;
-    Bias(const Sequence<T>& s, int64_t gates, int64_t both) {
+    Bias(const Sequence<T>& s, int64_t gates) {
+        const int64_t both = (gates == 3 ? 2 : gates) * s.width;
         if (!s.b_ih || !s.b_hh) return;
         sum.assign(s.b_ih, s.b_ih + gates * s.width);
         for (int64_t j = 0; j < both; ++j) sum[size_t(j)] += s.b_hh[j];
@@ -29,6 +31,10 @@ template <class T> Gemm<T> of_inputs(const Sequence<T>& s, int64_t gates) {
 
 template <class T> void from_inputs(const Sequence<T>& s, int64_t gates, const T* bias, T* to, int64_t row) {
     Gemm<T> g = of_inputs(s, gates);
+    if (s.of_table) {
+        for (int64_t i = 0; i < g.m; ++i) std::memcpy(to + i * row, s.of_table + s.place[i] * g.n, size_t(g.n) * sizeof(T));
+        return;
+    }
     g.c = to, g.c_row = row;
     if (bias) g.finish = finish<T, Identity>(nullptr, bias);
     gemm(g);
@@ -55,13 +61,14 @@ template <class T, class F> void in_parts(const Sequence<T>& s, T* y, F&& body) 
         const int64_t one = all.start[size_t(first)], last = all.start[size_t(first + count - 1)], begin = std::min(one, last);
         const Steps steps(std::vector<int64_t>(size_t(count), all.most), last < one);
         const T* state = first ? y + all.start[size_t(first - 1)] * s.width : s.h0;
-        body(Sequence<T>{steps, s.x + begin * s.in, state, s.w_ih, s.w_hh, s.b_ih, s.b_hh, s.in, s.width, s.packed},
-             y + begin * s.width);
+        Sequence<T> part{steps, s.x + begin * s.in, state, s.w_ih, s.w_hh, s.b_ih, s.b_hh, s.in, s.width, s.packed};
+        if (s.of_table) part.place = s.place + begin, part.of_table = s.of_table;
+        body(part, y + begin * s.width);
     }
 }
 
 template <bool Rectified, class T> void plain(const Sequence<T>& s, T* y, T* h) {
-    from_inputs(s, 1, Bias<T>(s, 1, s.width).data(), y, s.width);
+    from_inputs(s, 1, Bias<T>(s, 1).data(), y, s.width);
     forward(s.steps, state_weights(s, 1), Plain<T, Rectified>{s.steps, y, s.width}, s.h0, y, s.width);
     final_states(s.steps, y, h, s.width);
 }
@@ -78,19 +85,32 @@ template <class T> void Sequence<T>::pack(int64_t gates, T* to) const {
     pack_panels(of_inputs(*this, gates), to + state.numbers(gates));
 }
 
+template <class T> void input_gates(const Sequence<T>& s, int64_t gates, T* to) {
+    from_inputs(s, gates, Bias<T>(s, gates).data(), to, gates * s.width);
+}
+
+template <class T> bool same_by_table(const Sequence<T>& s, int64_t gates, int64_t table_rows) {
+    auto by_tiles = [&](int64_t rows) {  // whose sums do not depend on how many rows there are
+        Gemm<T> g = of_inputs(s, gates);
+        g.m = rows;
+        return rows > 1 && g.n > 1 && !sums_rows(g);
+    };
+    return by_tiles(table_rows) && by_tiles(s.steps.count() / parts_of(s.steps) * s.steps.most);
+}
+
 template <class T> void rnn_forward(const Sequence<T>& s, bool rectified, T* y, T* h) {
     rectified ? plain<true>(s, y, h) : plain<false>(s, y, h);
 }
 
 template <class T> void lstm_forward(const Sequence<T>& s, T* y, T* h, T* c, T* gates, T* cells) {
-    from_inputs(s, 4, Bias<T>(s, 4, 4 * s.width).data(), gates, 4 * s.width);
+    from_inputs(s, 4, Bias<T>(s, 4).data(), gates, 4 * s.width);
     Lstm<T, true> cell{s.steps, gates, cells, y, c, s.width};
     forward(s.steps, state_weights(s, 4), cell, s.h0, y, s.width);
     final_states(s.steps, y, h, s.width);
 }
 
 template <class T> void lstm_outputs(const Sequence<T>& s, T* y, T* h, T* c, T* room) {
-    const Bias<T> bias(s, 4, 4 * s.width);
+    const Bias<T> bias(s, 4);
     const Panels<T> weights = state_weights(s, 4);
     in_parts(s, y, [&](const Sequence<T>& part, T* to) {
         from_inputs(part, 4, bias.data(), room, 4 * s.width);
@@ -100,14 +120,14 @@ template <class T> void lstm_outputs(const Sequence<T>& s, T* y, T* h, T* c, T* 
 }
 
 template <class T> void gru_forward(const Sequence<T>& s, T* y, T* h, T* gates) {
-    from_inputs(s, 3, Bias<T>(s, 3, 2 * s.width).data(), gates, 4 * s.width);
+    from_inputs(s, 3, Bias<T>(s, 3).data(), gates, 4 * s.width);
     Gru<T> cell{s.steps, gates, s.h0, s.b_hh ? s.b_hh + 2 * s.width : nullptr, y, s.width};
     forward(s.steps, state_weights(s, 3), cell, s.h0, y, s.width);
     final_states(s.steps, y, h, s.width);
 }
 
 template <class T> void gru_outputs(const Sequence<T>& s, T* y, T* h, T* room) {
-    const Bias<T> bias(s, 3, 2 * s.width);
+    const Bias<T> bias(s, 3);
     const Panels<T> weights = state_weights(s, 3);
     const T* b_n = s.b_hh ? s.b_hh + 2 * s.width : nullptr;
     in_parts(s, y, [&](const Sequence<T>& part, T* to) {
@@ -128,6 +148,8 @@ int64_t gates_at_once(const Steps& steps, int64_t width) {
     template void lstm_forward(const Sequence<T>&, T*, T*, T*, T*, T*);      \
     template void gru_forward(const Sequence<T>&, T*, T*, T*);               \
     template void lstm_outputs(const Sequence<T>&, T*, T*, T*, T*);          \
+    template void input_gates(const Sequence<T>&, int64_t, T*);              \
+    template bool same_by_table(const Sequence<T>&, int64_t, int64_t);       \
     template void gru_outputs(const Sequence<T>&, T*, T*, T*);
 FW_OF(float)
 FW_OF(double)

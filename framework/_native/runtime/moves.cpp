@@ -7,13 +7,18 @@
 namespace fw::runtime {
 namespace {
 
-// Rows of a table at positions, which are checked as they are read: negative ones count from the end.
+// The place of a row in a table of n; negative positions count from the end.
+int64_t place_of(int64_t position, int64_t n) {
+    if (position < -n || position >= n)
+        refuse(FW_INVALID, "the position " + std::to_string(position) + " in a table of " + std::to_string(n) + " rows");
+    return position < 0 ? position + n : position;
+}
+
+// Rows of a table at positions, which are checked as they are read.
 template <class I> void take_rows(const Tensor& table, const Tensor& index, char* to) {
     const int64_t n = table.shape[0], row = table.bytes() / n, count = index.size();
     const I* at = index.at<I>();
-    for (int64_t i = 0; i < count; ++i)
-        if (at[i] < -n || at[i] >= n)
-            refuse(FW_INVALID, "the position " + std::to_string(at[i]) + " in a table of " + std::to_string(n) + " rows");
+    for (int64_t i = 0; i < count; ++i) place_of(at[i], n);
     parallel(count, moving::grain_of(row), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
             std::memcpy(to + i * row, table.data + (at[i] < 0 ? at[i] + n : at[i]) * row, size_t(row));
@@ -21,6 +26,26 @@ template <class I> void take_rows(const Tensor& table, const Tensor& index, char
 }
 
 }  // namespace
+
+int64_t RowsOf::count() const {
+    int64_t n = 1;
+    for (int d = 0; d < ndim; ++d) n *= shape[d];
+    return n;
+}
+
+void RowsOf::places(int64_t* to) const {
+    const bool wide = positions->type == Type::int64;
+    int64_t at[MOST_AXES] = {};
+    const char* p = positions->data;
+    for (int64_t left = count(); left > 0; --left) {
+        *to++ = place_of(wide ? *reinterpret_cast<const int64_t*>(p) : *reinterpret_cast<const int32_t*>(p), table->shape[0]);
+        for (int d = ndim - 1; d >= 0; --d) {
+            p += strides[d];
+            if (++at[d] < shape[d]) break;
+            p -= strides[d] * shape[d], at[d] = 0;
+        }
+    }
+}
 
 void embedding(Call& c) {
     c.expect(2, 0, 0, 1);
@@ -30,8 +55,16 @@ void embedding(Call& c) {
     int64_t shape[MOST_AXES];
     std::copy(index.shape, index.shape + index.ndim, shape);
     std::copy(table.shape + 1, table.shape + table.ndim, shape + index.ndim);
-    const Tensor& y = c.make(0, table.type, index.ndim + table.ndim - 1, shape);
+    Tensor& y = c.make(0, table.type, index.ndim + table.ndim - 1, shape);
+    if (table.ndim == 2 && table.constant()) {
+        RowsOf of{&table, &index, index.ndim};
+        std::copy(index.shape, index.shape + index.ndim, of.shape);
+        std::copy(index.strides, index.strides + index.ndim, of.strides);
+        of.read = std::make_shared<bool>(false);
+        y.of = std::make_shared<RowsOf>(of);
+    }
     c.then([&table, &index, &y]() -> Run {
+        if (y.of && !*y.of->read) return [] {};
         if (index.type == Type::int64) return [&table, &index, &y] { take_rows<int64_t>(table, index, y.data); };
         return [&table, &index, &y] { take_rows<int32_t>(table, index, y.data); };
     });

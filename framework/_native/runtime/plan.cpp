@@ -98,9 +98,21 @@ void Call::expect(size_t inputs, size_t numbers, size_t reals, size_t outputs) c
          "another number of operands or settings");
 }
 
-const Tensor& Call::in(size_t i) const {
+const Tensor& Call::peek(size_t i) const {
     must(i < step.inputs.size() && step.inputs[i] >= 0, "an operand is missing");
     return *plan.values[size_t(step.inputs[i])];
+}
+
+const Tensor& Call::in(size_t i) const {
+    const Tensor& t = peek(i);
+    if (t.of) *t.of->read = true;
+    return t;
+}
+
+void Call::keep(const Tensor& t) {
+    if (t.buffer < 0) return;
+    int& last = plan.buffers[size_t(t.buffer)].last;
+    last = std::max(last, number_);
 }
 
 int64_t Call::number(size_t i) const {
@@ -222,7 +234,11 @@ Plan::Plan(const Model& m, std::vector<int64_t> symbols, const Outside* outside)
                 call.must(values[size_t(v)] && values[size_t(v)]->type == m.values[size_t(v)].type,
                           "it does not make all of its results, or of another type");
     }
+    for (const Output& o : m.outputs)
+        if (const auto& of = values[size_t(o.value)]->of) *of->read = true;
     if (outside) deliver(*outside);
+    for (Tensor& t : tensors)
+        if (t.of && !*t.of->read && t.buffer >= 0) buffers[size_t(t.buffer)].bytes = 0;
     give_places();
     char* start = static_cast<char*>(memory.at_least(0));
     for (Tensor& t : tensors)

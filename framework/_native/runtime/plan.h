@@ -14,6 +14,8 @@
 
 namespace fw::runtime {
 
+struct RowsOf;
+
 // An array of a plan. `data` is known when steps are bound.
 struct Tensor {
     Type type = Type::other;
@@ -22,6 +24,7 @@ struct Tensor {
     char* data = nullptr;
     int buffer = -1;        // of the plan; -1 for constants
     int64_t offset = 0;     // in the buffer
+    std::shared_ptr<const RowsOf> of;  // the table that its rows are taken from
 
     View view() const { return {data, type, ndim, shape, strides}; }
     int64_t size() const;
@@ -32,6 +35,18 @@ struct Tensor {
     void rows();            // sets the strides to those of an array row by row
     template <class T> T* at() const { return reinterpret_cast<T*>(data); }
     bool same_shape(const Tensor& o) const;
+};
+
+// A tensor made of a table's rows, each as a whole. They are copied only if a step reads them as numbers: another may have
+// computed for each row of the table what it wants of it.
+struct RowsOf {
+    const Tensor *table, *positions;  // which are checked when they are read
+    int ndim;
+    int64_t shape[MOST_AXES] = {}, strides[MOST_AXES] = {};  // of the positions, in the order of the tensor's rows
+    std::shared_ptr<bool> read;
+
+    int64_t count() const;
+    void places(int64_t* to) const;  // of all rows in the table; refuses what is none
 };
 
 // A step's results by images: with what is finished (numbers, the first image, how many) the next step may go on at once.
@@ -100,6 +115,8 @@ class Call {
     void must(bool good, const char* why) const;  // refuses the model if it is not
     bool has(size_t i) const { return step.inputs[i] >= 0; }
     const Tensor& in(size_t i) const;
+    const Tensor& peek(size_t i) const;  // the operand, whose numbers are not read
+    void keep(const Tensor& t);         // has its place until this step is done
     const Tensor& rows(size_t i);       // the operand row by row: itself, or a copy
     const Tensor* rows_or_none(size_t i) { return has(i) ? &rows(i) : nullptr; }
     bool wants(size_t output) const { return step.outputs[output] >= 0; }

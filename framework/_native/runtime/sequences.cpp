@@ -23,12 +23,36 @@ struct Recurrent {
     const Tensor *x, *h0, *c0, *w_ih, *w_hh, *b_ih, *b_hh;
     const Tensor *y, *h, *c, *gates_now;
     std::shared_ptr<rnn::Steps> steps;
+    std::shared_ptr<const RowsOf> of;  // where the inputs are a table's rows, of which the gates' part is computed once
+    const Tensor* place;
 };
 
 template <class T> rnn::Sequence<T> sequence(const Recurrent& r, const void* packed) {
     auto numbers = [](const Tensor* t) { return t ? t->at<T>() : nullptr; };
     return {*r.steps, r.x->at<T>(), r.h0->at<T>(), r.w_ih->at<T>(), r.w_hh->at<T>(), numbers(r.b_ih), numbers(r.b_hh),
             r.in, r.width, static_cast<const T*>(packed)};
+}
+
+// Whether the inputs are rows of a table of which it pays to compute what the gates get, once and for all.
+template <class T> bool by_table(const Recurrent& r, const RowsOf& of) {
+    constexpr int64_t most = 4;  // the table's gates, in numbers of all weights
+    for (const Tensor* t : {r.w_ih, r.w_hh, r.b_ih, r.b_hh})
+        if (t && !t->constant()) return false;
+    const int64_t rows = of.table->shape[0];
+    return rows <= most * (r.in + r.width) && of.count() == r.steps->rows &&
+           rnn::same_by_table(sequence<T>(r, nullptr), r.gates, rows);
+}
+
+template <class T> const T* gates_of_table(Packed& packed, const Recurrent& r, const void* weights) {
+    auto key = [](const Tensor* t) { return t ? intptr_t(t->data) : 0; };
+    const int64_t rows = r.of->table->shape[0];
+    return static_cast<const T*>(packed.of(r.of->table->data, {r.gates, r.width, key(r.w_ih), key(r.b_ih), key(r.b_hh)},
+                                           rows * r.gates * r.width * int64_t(sizeof(T)), [&](void* to) {
+        const rnn::Steps all({rows}, false);
+        const rnn::Sequence<T> s = sequence<T>(r, weights);
+        rnn::input_gates(rnn::Sequence<T>{all, r.of->table->at<T>(), s.h0, s.w_ih, s.w_hh, s.b_ih, s.b_hh, s.in, s.width,
+                                          s.packed}, r.gates, static_cast<T*>(to));
+    }));
 }
 
 template <class T> const void* packed_weights(Packed& packed, const Recurrent& r) {
@@ -38,9 +62,13 @@ template <class T> const void* packed_weights(Packed& packed, const Recurrent& r
                      s.packed_numbers(r.gates) * int64_t(sizeof(T)), [&](void* to) { s.pack(r.gates, static_cast<T*>(to)); });
 }
 
-template <class T> Run recurrent_as(const Recurrent& r, const void* packed) {
-    return [r, packed] {
-        const rnn::Sequence<T> s = sequence<T>(r, packed);
+template <class T> Run recurrent_as(const Recurrent& r, const void* packed, const void* of_table) {
+    return [r, packed, of_table] {
+        rnn::Sequence<T> s = sequence<T>(r, packed);
+        if (of_table) {
+            r.of->places(r.place->at<int64_t>());
+            s.place = r.place->at<int64_t>(), s.of_table = static_cast<const T*>(of_table);
+        }
         switch (r.layer) {
             case CellLayer::lstm:
                 std::memcpy(r.c->data, r.c0->data, size_t(r.c0->bytes()));
@@ -58,7 +86,7 @@ void recurrent(Call& c, CellLayer layer) {
     Recurrent r{};
     size_t at = 0;
     r.layer = layer, r.gates = cell ? 4 : layer == CellLayer::gru ? 3 : 1;
-    r.x = &c.rows(at++), r.h0 = &c.rows(at++);
+    r.x = &c.peek(at++), r.h0 = &c.rows(at++);
     if (cell) r.c0 = &c.rows(at++);
     r.w_ih = &c.rows(at++), r.w_hh = &c.rows(at++), r.b_ih = c.rows_or_none(at++), r.b_hh = c.rows_or_none(at++);
     const int64_t count = c.number(0), rows = c.number(1);
@@ -82,8 +110,18 @@ void recurrent(Call& c, CellLayer layer) {
     if (cell) r.c = &c.make(2, r.x->type, 2, r.h0->shape);
     if (cell || layer == CellLayer::gru) r.gates_now = &c.room(rnn::gates_at_once(*r.steps, r.width) * item);
     const void* packed = item == 4 ? packed_weights<float>(c.packed(), r) : packed_weights<double>(c.packed(), r);
-    c.then([r, packed]() -> Run {
-        return r.x->type == Type::float32 ? recurrent_as<float>(r, packed) : recurrent_as<double>(r, packed);
+    const void* of_table = nullptr;
+    if (r.x->of && r.gates > 1 && (item == 4 ? by_table<float>(r, *r.x->of) : by_table<double>(r, *r.x->of))) {
+        r.of = r.x->of, r.place = &c.room(r.steps->rows * int64_t(sizeof(int64_t)));
+        c.keep(*r.of->positions);
+        of_table = item == 4 ? static_cast<const void*>(gates_of_table<float>(c.packed(), r, packed))
+                             : gates_of_table<double>(c.packed(), r, packed);
+    } else {
+        r.x = &c.rows(0);
+    }
+    c.then([r, packed, of_table]() -> Run {
+        return r.x->type == Type::float32 ? recurrent_as<float>(r, packed, of_table)
+                                          : recurrent_as<double>(r, packed, of_table);
     });
 }
 

@@ -46,7 +46,7 @@ bool strides_of(const Tensor& x, int ndim, const int64_t* shape, int64_t* stride
 // numbers: the new shape; one size may be -1, which follows from the others
 void reshape(Call& c) {
     c.must(c.step.inputs.size() == 1 && c.step.outputs.size() == 1, "another number of operands");
-    const Tensor& x = c.in(0);
+    const Tensor& x = c.peek(0);
     std::vector<int64_t> shape = c.numbers(0, c.step.numbers.size());
     c.must(shape.size() <= size_t(MOST_AXES), "too many dimensions");
     int64_t count = 1;
@@ -58,30 +58,42 @@ void reshape(Call& c) {
     }
     if (open && good && x.size() % count == 0) count *= *open = x.size() / count;
     c.must(good && count == x.size(), "a shape of another number of elements");
+    const bool same_rows = x.of && !shape.empty() && shape.back() == x.shape[x.ndim - 1];
+    if (!same_rows) c.in(0);
     int64_t strides[MOST_AXES];
     if (strides_of(x, int(shape.size()), shape.data(), strides)) {
         Tensor& y = c.part_of(0, x);
         y.ndim = int(shape.size());
         std::copy(shape.begin(), shape.end(), y.shape);
         std::copy(strides, strides + y.ndim, y.strides);
+        if (same_rows) y.of = x.of;
         return;
     }
-    const Tensor& y = c.make(0, x.type, int(shape.size()), shape.data());
-    c.then([&x, &y]() -> Run { return [&x, &y] { copy(x, y.data); }; });
+    Tensor& y = c.make(0, x.type, int(shape.size()), shape.data());
+    if (same_rows) y.of = x.of;
+    c.then([&x, &y]() -> Run {
+        if (y.of && !*y.of->read) return [] {};
+        return [&x, &y] { copy(x, y.data); };
+    });
 }
 
 // numbers: which dimension of the operand each one of the result is
 void permute(Call& c) {
-    const Tensor& x = c.in(0);
+    const Tensor& x = c.peek(0);
     c.expect(1, size_t(x.ndim), 0, 1);
     Tensor& y = c.part_of(0, x);
+    const bool same_rows = x.of && x.of->ndim == x.ndim - 1 && c.number(size_t(x.ndim - 1)) == x.ndim - 1;
+    if (!same_rows) c.in(0);
+    const auto of = same_rows ? std::make_shared<RowsOf>(*x.of) : nullptr;
     uint32_t seen = 0;
     for (int d = 0; d < x.ndim; ++d) {
         const int64_t from = c.number(size_t(d));
         c.must(from >= 0 && from < x.ndim && !(seen >> from & 1), "no such order of dimensions");
         seen |= 1u << from;
         y.shape[d] = x.shape[from], y.strides[d] = x.strides[from];
+        if (of && d + 1 < x.ndim) of->shape[d] = x.of->shape[from], of->strides[d] = x.of->strides[from];
     }
+    y.of = of;
 }
 
 // numbers: for each dimension of the operand first element, step and count; a count of -1 drops the dimension
