@@ -228,11 +228,18 @@ def test_minimal_filtering_loses_no_digits(x, rows):
         assert found < 3 * plain + 2e-7
 
 
+@pytest.mark.parametrize(("x", "rows"), [((32, 16, 14, 14), 32), ((3, 21, 33, 71), 48), ((2, 31, 15, 9), 64)])
+def test_minimal_filtering_of_few_channels_loses_no_digits(x, rows):
+    found, plain = next(errors(x, (rows, x[1], 3, 3), SQUARE, 0))  # gradients go another way
+    assert found < plain + 1e-7
+
+
+@pytest.mark.parametrize("rows", [16, 32])
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_not_a_number_stays_in_its_tiles(bad):
+def test_what_is_not_a_number_stays_in_its_tiles(bad, rows):
     """An infinite or undefined number reaches every pixel of its windows, and at most one pixel beyond."""
     x = np.random.default_rng(0).standard_normal((2, 16, 20, 20)).astype(np.float32)
-    w = np.random.default_rng(1).standard_normal((16, 16, 3, 3)).astype(np.float32)
+    w = np.random.default_rng(1).standard_normal((rows, 16, 3, 3)).astype(np.float32)
     x[1, 3, 7, 9] = bad
     with np.errstate(all="ignore"):
         finite = np.isfinite(native(conv.conv, x, w, None, **SQUARE))

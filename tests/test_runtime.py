@@ -285,19 +285,22 @@ def test_what_gates_get_from_rows_of_a_table_is_computed_once(cell, settings, fo
 
 
 @pytest.mark.parametrize("relu", [True, False])
-@pytest.mark.parametrize("groups", [1, 2])
-def test_the_largest_of_squares_of_a_convolution(relu, groups):
+@pytest.mark.parametrize(
+    ("channels", "rows", "groups", "size"),
+    [(4, 32, 1, (13, 9)), (4, 32, 2, (13, 9)), (16, 32, 1, (14, 10)), (17, 48, 1, (14, 64)), (19, 32, 1, (14, 11))],
+)
+def test_the_largest_of_squares_of_a_convolution(relu, channels, rows, groups, size):
     """Found before they are written where that may be: of equal ones the first, or the first nan."""
-    conv = nn.Conv2d(4, 32, 3, padding=1, groups=groups)
+    conv = nn.Conv2d(channels, rows, 3, padding=1, groups=groups)
     with fw.no_grad():
         conv.weight[5], conv.bias[5] = 0.0, -0.0
     model = nn.Sequential(conv, *[nn.ReLU()] * relu, nn.MaxPool2d(2)).eval()
     made = fw.runtime.export(
-        model, fw.randn(2, 4, 13, 9), dynamic_axes={"input": {0: "batch"}}, input_names=["input"]
+        model, fw.randn(2, channels, *size), dynamic_axes={"input": {0: "batch"}}, input_names=["input"]
     )
     ready = fw.runtime.CompiledModel(made.data)
     for batch in (1, 6, 33):
-        x = fw.randn(batch, 4, 13, 9)
+        x = fw.randn(batch, channels, *size)
         x[0, 1, 4, 3], x[0, 2, 9, 7], x[batch - 1, 0, 12, 2] = float("nan"), float("inf"), float("-inf")
         with fw.no_grad():
             wanted = model(x)

@@ -24,7 +24,8 @@ struct Inside {
 #elif defined(FW_AVX2)
     Mask<float> lane = {};
     void set(int64_t low, int64_t high) {
-        for (int i = 0; i < n_lanes; ++i) lane[i] = i >= low && i < high ? -1 : 0;
+        const Mask<float> at = {0, 1, 2, 3, 4, 5, 6, 7};
+        lane = (at >= int(low)) & (at < int(high));
     }
     V of(const float* p) const { return (V)_mm256_maskload_ps(p, (__m256i)lane); }
 #else

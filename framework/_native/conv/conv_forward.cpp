@@ -95,15 +95,20 @@ template <class T> struct Convolution<T>::Product {
 
 template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls calls) : s(shape), way(Way::product) {
     if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 32)) way = Way::winograd;
+        const bool few = winograd_of_few(s, 32);
+        if (few || winograd_suits(s, 32)) way = Way::winograd;
         else if (depthwise_suits(s)) way = Way::depthwise;
     }
     if (way == Way::product) product.reset(new Product(s, calls));
+    squares = product && product->of.squares;
+    if constexpr (sizeof(T) == 4)
+        if (way == Way::winograd && calls.squares)
+            squares = winograd_of_few(s, 32) && s.axis[1].out % 2 == 0 && s.axis[2].out % 2 == 0;
 }
 
 template <class T> Convolution<T>::~Convolution() = default;
 
-template <class T> bool Convolution<T>::pools() const { return product && product->of.squares; }
+template <class T> bool Convolution<T>::pools() const { return squares; }
 
 template <class T> int64_t Convolution<T>::packed_numbers() const {
     if (way == Way::winograd) return winograd_packed(s);
@@ -124,7 +129,7 @@ template <class T> void Convolution<T>::pack(const T* w, T* to) const {
 
 template <class T> void Convolution<T>::run(const T* x, const T* w, const Epilogue<T>& end, T* y) {
     if constexpr (sizeof(T) == 4) {
-        if (way == Way::winograd) return winograd(s, x, w, end, y);
+        if (way == Way::winograd) return winograd(s, x, w, end, y, squares);
         if (way == Way::depthwise) return depthwise(s, x, w, end, y);
     }
     product->run(x, w, end, y);

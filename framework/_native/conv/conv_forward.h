@@ -36,6 +36,7 @@ template <class T> class Convolution {
   private:
     const ConvShape s;
     enum class Way { winograd, depthwise, product } way;
+    bool squares = false;
     struct Product;
     std::unique_ptr<Product> product;
 };

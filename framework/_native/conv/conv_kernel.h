@@ -223,9 +223,32 @@ template <class T, int P> void channel_tile(const ChannelTile<T>& t) {
         for (int j = 0; j < P; ++j)
             for (int i = 0; i < 2; ++i) sum[j][i] = then.of_rows(sum[j][i], t.end_row + i * n);
     }
+    T* const c = t.c;
 #pragma GCC unroll 8
     for (int j = 0; j < P; ++j)
-        for (int i = 0; i < 2; ++i) store(t.c + j * channel_cols<T> + i * n, sum[j][i]);
+        for (int i = 0; i < 2; ++i) store(c + j * channel_cols<T> + i * n, sum[j][i]);
+}
+
+// Sums of pixels, channel by channel, become lines of `count` numbers, one for each channel, `row` apart. Whole vectors of
+// pixels are read.
+template <class T> void give_lines(const T* sums, int64_t count, T* to, int64_t row) {
+    constexpr int64_t n = lanes<T>, cols = channel_cols<T>;
+    for (int64_t j = 0; j < count; j += n) {
+        const int64_t wide = std::min(n, count - j);
+        for (int64_t part = 0; part < cols; part += n) {
+            Vec<T> v[lanes<T>];
+#pragma GCC unroll 8
+            for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
+            transpose<T>(v);
+            T* target = to + part * row + j;
+            if (wide == n) {
+#pragma GCC unroll 8
+                for (int q = 0; q < n; ++q) store(target + q * row, v[q]);
+            } else {
+                for (int q = 0; q < n; ++q) store_first(target + q * row, v[q], wide);
+            }
+        }
+    }
 }
 
 // to[p * step] = end(sum over i < k of a[i] * from[offset[i] + p]) for p < length >= lanes

@@ -103,7 +103,6 @@ template <class T> struct PixelProduct {
     void square_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t square) const;
     ChannelTile<T> channels_from(int64_t row) const;
     void channel_sums(ChannelTile<T>& tile, const T* const* b, int64_t count, T* sums) const;
-    void give_lines(const T* sums, int64_t count, T* to) const;
     void one_panel(const T* from, T* to, int64_t group, int64_t first, int64_t last, int64_t row,
                    int64_t row_end, int64_t images, bool alone) const;
 };
@@ -394,27 +393,6 @@ void PixelProduct<T>::channel_sums(ChannelTile<T>& tile, const T* const* b, int6
     }
 }
 
-// Those sums become lines of `count` numbers, one for each channel.
-template <class T> void PixelProduct<T>::give_lines(const T* sums, int64_t count, T* to) const {
-    constexpr int64_t n = lanes<T>, cols = channel_cols<T>;
-    for (int64_t j = 0; j < count; j += n) {
-        const int64_t wide = std::min(n, count - j);
-        for (int64_t part = 0; part < cols; part += n) {
-            Vec<T> v[lanes<T>];
-#pragma GCC unroll 8
-            for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
-            transpose<T>(v);
-            T* target = to + part * to_row + j;
-            if (wide == n) {
-#pragma GCC unroll 8
-                for (int q = 0; q < n; ++q) store(target + q * to_row, v[q]);
-            } else {
-                for (int q = 0; q < n; ++q) store_first(target + q * to_row, v[q], wide);
-            }
-        }
-    }
-}
-
 // Some pixels of an image, from `pixel` on.
 template <class T>
 void PixelProduct<T>::channel_block(const T* from, T* to, int64_t group, int64_t row, int64_t row_end, int64_t pixel) const {
@@ -430,7 +408,7 @@ void PixelProduct<T>::channel_block(const T* from, T* to, int64_t group, int64_t
     for (int64_t i = row; i < row_end; i += channel_cols<T>) {
         ChannelTile<T> tile = channels_from(group * rows + i);
         channel_sums(tile, b, count, sums);
-        give_lines(sums, count, to + i * to_row + pixel);
+        give_lines(sums, count, to + i * to_row + pixel, to_row);
     }
 }
 
@@ -461,7 +439,7 @@ void PixelProduct<T>::square_block(const T* from, T* to, int64_t group, int64_t 
                 }
             }
         }
-        give_lines(largest, count, to + i * to_row + square);
+        give_lines(largest, count, to + i * to_row + square, to_row);
     }
 }
 

@@ -6,11 +6,33 @@
 #include "gemm/gemm_kernel.h"
 #include "base/pool.h"
 #include "base/scratch.h"
+#include "pooling/largest.h"
 
 namespace fw::windows {
 namespace {
 
 template <int M> constexpr int places = (M + 2) * (M + 2);  // of a tile
+
+bool three_by_three(const ConvShape& s, int64_t least_tiles) {
+    const ConvAxis& depth = s.axis[0];
+    if (s.groups != 1 || depth.in != 1 || depth.kernel != 1 || depth.padding != 0) return false;
+    int64_t tiles = s.n;
+    for (int d = 1; d < conv_dims; ++d) {
+        const ConvAxis& a = s.axis[d];
+        if (a.kernel != 3 || a.stride != 1 || a.dilation != 1 || a.padding > 2) return false;
+        tiles *= (a.out + 1) / 2;
+    }
+    return tiles >= least_tiles;
+}
+
+constexpr int64_t least_channels = n_lanes == 16 ? 16 : 32;  // else the transforms cost more than they save
+// with vectors of channels, whose products are quick ones also if they are short
+constexpr int64_t few_channels = 16, few_rows = 32, wide_pixels = 56, more_rows = 48;
+
+bool has_few_channels(const ConvShape& s) {
+    if (!has_channel_tiles || s.channels < few_channels || s.channels >= least_channels) return false;
+    return s.rows % channel_cols<float> == 0 && s.rows >= (s.axis[2].out > wide_pixels ? more_rows : few_rows);
+}
 
 // to[place * step + tile] of one channel; some rubbish behind the last tile
 template <int M>
@@ -56,8 +78,18 @@ Tiling<2> output_tiling(const ConvShape& s) {
 
 template <int M> class Forward {
   public:
-    explicit Forward(const ConvShape& shape)
-        : s(shape), tiling(input_tiling<M>(shape)) {
+    explicit Forward(const ConvShape& shape, bool squares = false)
+        : s(shape), tiling(input_tiling<M>(shape)), squares(squares) {
+        if (M == 2 && has_few_channels(s)) {
+            constexpr int64_t most = 28;  // tiles at once, in whole lines where these are short
+            const int64_t lines = ceil_div(s.n * tiling.high, threads() > 1 ? 4 * threads() : 1);
+            row_tile = channel_cols<float>;
+            width = tiling.wide > most ? ceil_div(tiling.wide, ceil_div(tiling.wide, most))
+                                       : tiling.wide * std::min(most / tiling.wide, lines);
+            step = s.channels * width + n_lanes;
+            for (int64_t c = 0; c < s.channels; ++c) offset.push_back(c * width);
+            return;
+        }
         const int64_t heights = (s.rows + tile_rows - 1) / tile_rows;
         row_tile = (s.rows + heights - 1) / heights;
         const int64_t each = 4 * threads(), unit = tile_cols<float>;
@@ -92,6 +124,11 @@ template <int M> class Forward {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t count = std::min(width, all - i * width);
                 tiling.cut(pieces, i * width, count);
+                if constexpr (M == 2 && has_channel_tiles && sizeof(T) == 4)
+                    if (!offset.empty()) {
+                        channel_block(from, to, pieces, i * width, count);
+                        continue;
+                    }
                 block(from, to, pieces, count);
             }
         });
@@ -103,6 +140,8 @@ template <int M> class Forward {
     Epilogue<float> end;
     Tiling<M> tiling;
     int64_t row_tile, width, step;
+    const bool squares;
+    std::vector<int64_t> offset;  // of channels, where vectors are of channels of the result
     const float* packed = nullptr;
 
     void pack(const Kernels& w, float* to, int64_t to_step, int64_t row, int64_t c, int64_t count) const {
@@ -144,6 +183,64 @@ template <int M> class Forward {
         }
     }
 
+    // Some tiles from `first` on, in vectors of channels.
+    void channel_block(const float* from, float* to, const std::vector<Piece<M>>& pieces, int64_t first, int64_t count) const {
+        constexpr int64_t cols = channel_cols<float>, each = channel_pixels;
+        float* x = scratch<float>(0, places<M> * step + n_lanes);
+        for (int64_t c = 0; c < s.channels; ++c) input_tiles<M>(x + c * width, step, from + c * s.in_pixels(), pieces);
+        const int64_t line = (2 * width + n_lanes) * cols, place = (width + 1) * cols;
+        float *lines = scratch<float>(1, 2 * line + places<M> * place), *sums = lines + 2 * line;
+        ChannelTile<float> t{};
+        t.k = s.channels, t.offset = offset.data(), t.a = packed;
+        for (int64_t row = 0; row < s.rows; row += cols) {
+            for (int i = 0; i < places<M>; ++i, t.a += cols * s.channels) {
+                for (int64_t left = ceil_div(count, each), j = 0, now; left > 0; --left, j += now) {
+                    const float* b[each];
+                    now = (count - j) / left;
+                    for (int64_t q = 0; q < now; ++q) b[q] = x + i * step + j + q;
+                    t.b = b, t.c = sums + i * place + j * cols;
+                    channel_tiles<float>.at[now - 1](t);
+                }
+            }
+            for (int64_t j = 0; j < count; ++j)
+                for (int64_t part = 0; part < cols; part += n_lanes)
+                    finish_tile(sums + j * cols + part, place, row + part, lines + part, line, j);
+            give_tiles(lines, line, to + row * (squares ? tiling.each() : s.pixels()), first, count);
+        }
+    }
+
+    // The pixels of one tile, in lines of tiles; or the largest of them.
+    FW_INLINE void finish_tile(const float* sums, int64_t place, int64_t row, float* lines, int64_t line, int64_t tile) const {
+        constexpr int64_t cols = channel_cols<float>;
+        V v[places<M>], y[M * M];
+#pragma GCC unroll 16
+        for (int i = 0; i < places<M>; ++i) v[i] = load(sums + i * place);
+        both_sides<M + 2, M>(typename Matrices<M>::Output{}, v, y);
+        const V shift = end.bias ? load(end.bias + row) : V{};
+        for (V& u : y) u = end.of_rows(u + shift, row);
+        if (squares) return store(lines + tile * cols, largest_of<float>(y[0], y[1], y[2], y[3]));
+        for (int i = 0; i < M * M; ++i) store(lines + i / M * line + (M * tile + i % M) * cols, y[i]);
+    }
+
+    // Lines of tiles from `first` on go where some channels of the first image's result begin.
+    void give_tiles(const float* lines, int64_t line, float* to, int64_t first, int64_t count) const {
+        constexpr int64_t cols = channel_cols<float>;
+        const int64_t high = s.axis[1].out, wide = s.axis[2].out, each = tiling.each();
+        for (int64_t at = 0, now; at < count; at += now) {
+            const int64_t image = (first + at) / each, tile = (first + at) % each;
+            if (squares) {
+                now = std::min(count - at, each - tile);
+                give_lines(lines + at * cols, now, to + image * s.rows * each + tile, each);
+                continue;
+            }
+            const int64_t column = tile % tiling.wide, top = M * (tile / tiling.wide);
+            now = std::min(count - at, tiling.wide - column);
+            for (int64_t i = 0; i < M && top + i < high; ++i)
+                give_lines(lines + i * line + M * at * cols, std::min(M * now, wide - M * column),
+                           to + (image * s.rows * high + top + i) * wide + M * column, s.pixels());
+        }
+    }
+
     // The pixels of one row of the result.
     template <class T>
     void give(T* to, const float* sums, int64_t place, int64_t row, const std::vector<Piece<M>>& pieces) const {
@@ -182,16 +279,11 @@ std::atomic<bool> wanted{true};
 }  // namespace
 
 bool winograd_suits(const ConvShape& s, int64_t least_tiles) {
-    const ConvAxis& depth = s.axis[0];
-    if (!wanted || s.groups != 1 || depth.in != 1 || depth.kernel != 1 || depth.padding != 0) return false;
-    int64_t tiles = s.n;
-    for (int d = 1; d < conv_dims; ++d) {
-        const ConvAxis& a = s.axis[d];
-        if (a.kernel != 3 || a.stride != 1 || a.dilation != 1 || a.padding > 2) return false;
-        tiles *= (a.out + 1) / 2;
-    }
-    constexpr int64_t least_channels = n_lanes == 16 ? 16 : 32;  // else the transforms cost more than they save
-    return s.channels >= least_channels && s.rows >= least_channels && tiles >= least_tiles;
+    return wanted && s.channels >= least_channels && s.rows >= least_channels && three_by_three(s, least_tiles);
+}
+
+bool winograd_of_few(const ConvShape& s, int64_t least_tiles) {
+    return wanted && has_few_channels(s) && three_by_three(s, least_tiles);
 }
 
 ConvShape gradient_shape(const ConvShape& s) {
@@ -214,8 +306,8 @@ void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<f
 
 int64_t winograd_packed(const ConvShape& s) { return Forward<2>(s).weights(); }
 void winograd_pack(const ConvShape& s, const Kernels& w, float* to) { Forward<2>(s).pack(w, to); }
-void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y) {
-    Forward<2>(s).run(packed, end, x, y);
+void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y, bool squares) {
+    Forward<2>(s, squares).run(packed, end, x, y);
 }
 
 template void winograd(const ConvShape&, const float*, const Kernels&, const Epilogue<float>&, float*);

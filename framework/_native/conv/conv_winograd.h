@@ -25,6 +25,8 @@ struct Kernels {
 
 // Whether the shape is one for it, and large enough that it is quicker; turning the kernels into tiles must pay.
 bool winograd_suits(const ConvShape& s, int64_t least_tiles);
+// The same of few channels, for the convolution alone (not its gradients), and packed kernels.
+bool winograd_of_few(const ConvShape& s, int64_t least_tiles);
 // The shape and kernels of the convolution that gives the gradient of the input.
 ConvShape gradient_shape(const ConvShape& s);
 inline Kernels kernels_of(const ConvShape& s, const float* w) { return {w, 9 * s.channels, 9, false}; }
@@ -38,7 +40,9 @@ void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<f
 // In two steps: the kernels as tiles, for many images (of float).
 int64_t winograd_packed(const ConvShape& s);  // how many numbers
 void winograd_pack(const ConvShape& s, const Kernels& w, float* to);
-void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y);
+// squares: y is the largest of 2 x 2 neighbours each; of few channels only, and images of even sizes
+void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y,
+              bool squares = false);
 void winograd_weights(const ConvShape& s, const float* x, const float* y, float* w);
 
 }  // namespace fw::windows
