@@ -276,7 +276,8 @@ def test_what_gates_get_from_rows_of_a_table_is_computed_once(cell, settings, fo
     of_table = rows * gates * layers * (8 if dtype is fw.float64 else 4)
     others = fw.runtime.CompiledModel(made.data)
     others(fw.randint(0, rows, (1, 1)))  # whose product is one of vectors
-    assert ready.nbytes - others.nbytes == of_table * (folds and cell is not nn.RNN) and others.nbytes > constants
+    assert others.nbytes > constants
+    assert ready.nbytes - others.nbytes == of_table * (folds and cell is not nn.RNN)
     for wrong in (rows, -rows - 1):
         x = fw.zeros(5, 4, dtype=fw.int64)
         x[3, 2] = wrong
@@ -287,7 +288,8 @@ def test_what_gates_get_from_rows_of_a_table_is_computed_once(cell, settings, fo
 @pytest.mark.parametrize("relu", [True, False])
 @pytest.mark.parametrize(
     ("channels", "rows", "groups", "size"),
-    [(4, 32, 1, (13, 9)), (4, 32, 2, (13, 9)), (16, 32, 1, (14, 10)), (17, 48, 1, (14, 64)), (19, 32, 1, (14, 11))],
+    [(4, 32, 1, (13, 9)), (4, 32, 2, (13, 9)), (16, 32, 1, (14, 10)), (17, 48, 1, (14, 64)),
+     (19, 32, 1, (14, 11))],
 )
 def test_the_largest_of_squares_of_a_convolution(relu, channels, rows, groups, size):
     """Found before they are written where that may be: of equal ones the first, or the first nan."""
