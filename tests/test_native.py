@@ -252,6 +252,23 @@ def test_into_any_memory(pair):
     np.testing.assert_array_equal(x, want)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_short_lines(dtype):
+    """Lines of 1 to 17 elements, which are copied some together: of views, backwards, in pieces."""
+    rng, run = np.random.default_rng(7), kernel("x + y", "x y")
+    for line in (1, 2, 3, 4, 5, 16, 17):
+        for outer in ((1300,), (3, 211), (5, 7, 19), (601, 2)):
+            x = rng.integers(-9, 9, (*outer, line + 2)).astype(dtype)
+            part, back, apart = x[..., 1:-1], x[..., -2:0:-1], np.repeat(x, 2, -1)[..., 2:-2:2]
+            turned = part.swapaxes(0, -1).copy().swapaxes(0, -1)
+            for y in (part, back, apart, turned, part[::2].repeat(2, 0)[:len(x)]):
+                np.testing.assert_array_equal(run(part, y), part + y)
+                np.testing.assert_array_equal(module.clone(y), y)
+                np.testing.assert_array_equal(module.flip(y, (0, -1 + y.ndim)), y[::-1][..., ::-1])
+            pads = tuple([(1, 2)] + [(0, 0)] * (x.ndim - 2) + [(2, 1)])
+            np.testing.assert_array_equal(module.pad(part, pads, 0), np.pad(part, pads))
+
+
 def test_overlapping_memory_goes_to_numpy():
     run = kernel("x + y", "x y", np.add)
     x = np.arange(100, dtype=np.float32)

@@ -14,6 +14,7 @@
 namespace fw {
 
 constexpr int MOST_DIMS = 32;
+constexpr int64_t SHORT_LINE = 16;  // elements of a line up to which lines are copied together
 
 struct Operand {
     const char* data = nullptr;
@@ -72,8 +73,56 @@ struct Layout {
         }
     }
 
+    // Elements [at, at + n) whose lines are so short that what is done for each would cost more than they.
+    template <class T> void gather_short(const Operand& o, T* to, int64_t at, int64_t n) const {
+        int64_t index[MOST_DIMS], rest = at;
+        const char* p = o.data;
+        for (int d = merged - 1; d >= 0; --d) {
+            index[d] = rest % sizes[d];
+            rest /= sizes[d];
+            p += index[d] * o.strides[d];
+        }
+        const int last = merged - 1;
+        const int64_t line = sizes[last], stride = o.strides[last], apart = o.strides[last - 1];
+        for (int64_t done = 0; done < n;) {
+            int d = last;
+            if (index[last] == 0 && n - done >= line) {  // whole lines, to the end of the dimension around
+                const int64_t lines = std::min(sizes[last - 1] - index[last - 1], (n - done) / line);
+                if (line == 2) copy_lines<T, 2>(to + done, p, lines, line, stride, apart);
+                else if (line == 3) copy_lines<T, 3>(to + done, p, lines, line, stride, apart);
+                else if (line == 4) copy_lines<T, 4>(to + done, p, lines, line, stride, apart);
+                else copy_lines<T, 0>(to + done, p, lines, line, stride, apart);
+                done += lines * line;
+                p += lines * apart;
+                index[--d] += lines;
+            } else {
+                const int64_t count = std::min(line - index[last], n - done);
+                copy_lines<T, 0>(to + done, p, 1, count, stride, 0);
+                done += count;
+                p += count * stride;
+                index[last] += count;
+            }
+            for (; d > 0 && index[d] == sizes[d]; --d) {
+                p += o.strides[d - 1] - sizes[d] * o.strides[d];
+                index[d] = 0;
+                ++index[d - 1];
+            }
+        }
+    }
+
+    template <class T, int fixed>
+    static void copy_lines(T* to, const char* from, int64_t lines, int64_t line, int64_t stride, int64_t apart) {
+        if (fixed) line = fixed;
+        for (int64_t k = 0; k < lines; ++k, from += apart, to += line)
+            for (int64_t i = 0; i < line; ++i) std::memcpy(to + i, from + i * stride, sizeof(T));
+    }
+
     // Elements [at, at + n): where they are, if they are neighbours, else copied into `buffer`.
     template <class T> const T* gather(const Operand& o, T* buffer, int64_t at, int64_t n) const {
+        if (merged > 1 && sizes[merged - 1] <= SHORT_LINE) {
+            gather_short(o, buffer, at, n);
+            return buffer;
+        }
         const T* found = buffer;
         each_run(o, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
             T* to = buffer + offset;

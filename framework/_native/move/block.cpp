@@ -33,6 +33,8 @@ Walk::Walk(const Block& b, int leading, int64_t row) : block(b), dims(leading) {
 
 namespace {
 
+constexpr int64_t SHORT_LINE = 16;  // elements of a line up to which lines are copied together
+
 template <class T> FW_INLINE T get(const char* p) {
     T x;
     memcpy(&x, p, sizeof x);
@@ -56,12 +58,29 @@ template <class T> void copy_line(const char* from, int64_t step, char* to, int6
     }
 }
 
+// Lines of `fixed` elements, or of n: so short that what is done for each counts.
+template <class T, int fixed>
+void copy_short(const char* from, const int64_t* step, char* to, const int64_t* to_step, int64_t lines, int64_t n) {
+    if (fixed) n = fixed;
+    const int64_t s = step[1], t = to_step[1];
+    for (; lines > 0; --lines, from += step[0], to += to_step[0])
+        for (int64_t i = 0; i < n; ++i) put(to + i * t, get<T>(from + i * s));
+}
+
 template <class T> void copy_lines(const Block& b, const char* from, char* to) {
     int inner = b.ndim - 1;
     int64_t n = b.shape[inner], step = b.from[inner], to_step = b.to[inner];
     bool dense = step == sizeof(T) && to_step == sizeof(T) && n * sizeof(T) >= 128;
     parallel(b.rows(), grain_of(n * sizeof(T)), [&](int64_t begin, int64_t end) {
         Walk w(b, inner, begin);
+        if (inner > 0 && n <= SHORT_LINE) {
+            const auto copy = n == 2 ? copy_short<T, 2> : n == 3 ? copy_short<T, 3> : n == 4 ? copy_short<T, 4> : copy_short<T, 0>;
+            for (int64_t i = begin, lines; i < end; i += lines, w.next(lines)) {
+                lines = std::min(end - i, b.shape[inner - 1] - w.at[inner - 1]);
+                copy(from + w.from, b.from + inner - 1, to + w.to, b.to + inner - 1, lines, n);
+            }
+            return;
+        }
         for (int64_t i = begin; i < end; ++i, w.next()) {
             if (dense)
                 memcpy(to + w.to, from + w.from, size_t(n) * sizeof(T));

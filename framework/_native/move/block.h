@@ -51,10 +51,10 @@ struct Walk {
     int64_t from = 0, to = 0;
 
     Walk(const Block& b, int leading, int64_t row);
-    void next() {
-        for (int d = dims - 1; d >= 0; --d) {
-            from += block.from[d], to += block.to[d];
-            if (++at[d] < block.shape[d]) return;
+    void next(int64_t rows = 1) {  // not beyond the end of the last of those dimensions
+        for (int d = dims - 1; d >= 0; --d, rows = 1) {
+            from += rows * block.from[d], to += rows * block.to[d];
+            if ((at[d] += rows) < block.shape[d]) return;
             from -= block.from[d] * block.shape[d], to -= block.to[d] * block.shape[d];
             at[d] = 0;
         }

@@ -19,7 +19,7 @@ template <class T> void compile_as(const Program& program, Compiled<T>& made) {
         const Entry<T>* found = instruction<T>(s.name);
         if (!found) return;
         made.steps.push_back({found->run, s});
-made.costs.push_back(found->cost);
+        made.costs.push_back(found->cost);
         made.fixed.push_back(found->fixed);
         made.cost += found->cost;
     }

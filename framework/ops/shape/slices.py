@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..record.aliases import view_maker
@@ -53,7 +54,28 @@ def _slice_kernel(xp: Any, x: Any, *, key: tuple) -> Any:
     return x[(*key, ...)] if isinstance(out, np.generic) else out  # a view, where NumPy copies
 
 
+_padded = native_or("pad", lambda x, pads, value: NotImplemented)
+MANY = 512  # elements from where on NumPy's copies of short lines count
+
+
+def _around(key: tuple, shape: tuple[int, ...]) -> list[tuple[int, int]] | None:
+    """How much of ``shape`` stands before and behind what a key of whole ranges takes; None of other keys."""
+    pads = []
+    for k, n in zip(key, shape):
+        if type(k) is not slice:
+            return None
+        first, end, step = k.indices(n)
+        if step != 1 or end <= first:
+            return None
+        pads.append((first, n - end))
+    return pads + [(0, 0)] * (len(shape) - len(key)) if len(key) <= len(shape) else None
+
+
 def _put_slice_kernel(xp: Any, x: Any, *, key: tuple, shape: tuple[int, ...]) -> Any:
+    if type(x) is np.ndarray and x.size >= MANY and (pads := _around(key, shape)) is not None:
+        out = _padded(x, tuple(pads), 0)
+        if out is not NotImplemented:
+            return out
     out = xp.zeros(shape, x.dtype)
     out[key] = x
     return out
