@@ -1,5 +1,8 @@
 """Programs whose calls are nearly the recorded ones: each rule of the match sees the difference."""
 
+import contextlib
+import threading
+
 import numpy as np
 import pytest
 from test_compile import told
@@ -7,6 +10,7 @@ from test_compile import told
 import framework as fw
 from framework.autograd import forward_ad
 from framework.jit import plans as plans_module
+from framework.seam import intercept
 
 nn, F = fw.nn, fw.nn.functional
 
@@ -256,15 +260,93 @@ def _weights_of_another_dtype(compile):
 
 
 def _order_in_memory(compile):
-    """Arrays of their own of one shape, which lie by rows and by columns: one of them has no such view."""
+    """Arrays of their own of one shape, which lie by rows and by columns, and what is told of results."""
     @compile
     def f(x):
-        try:
-            return (x.view(16) * 2).tanh()
-        except Exception as error:
-            return type(error).__name__, str(error)
+        y = x * 2
+        seen.append((y.stride(), y.is_contiguous()))
+        return y.tanh()
     rows, columns = fw.randn(4, 4), fw.randn(4, 4).t() * 1
-    return [columns.stride(), *[f(columns if n % 5 == 4 else rows) for n in range(20)]]
+    seen = [columns.stride()]
+    return [seen, *[f(columns if n % 5 == 4 else rows) for n in range(20)]]
+
+
+def _called_from_a_call(compile):
+    """A function whose way is known, inside another one; and one that calls itself from plain code."""
+    inner = compile(lambda x: (x * 3).tanh())
+
+    @compile
+    def outer(x):
+        y = inner(x)
+        return y, fw.compiler.is_compiling() == (compile is fw.compile) or fw._native.module is None
+
+    @compile
+    def again(x, deep):
+        y = x * 2
+        z = plain(x, deep - 1) if deep else x
+        u = x * 3
+        x.numpy()[...] += 1
+        return (y + z + u).tanh()
+    plain = fw.compiler.disable(lambda x, deep: again(x, deep))
+    if hasattr(inner, "_plans"):
+        inner._plans.direct = True
+    seen = []
+    for n in range(12):
+        x = fw.randn(3)
+        seen += [inner(x), *outer(x), again(x, n % 3)]
+    return seen
+
+
+def _another_thread(compile):
+    """What one thread has put off, and another one comes with changes in place."""
+    @compile
+    def f(x):
+        y = x * 2
+        x.add_(1)
+        with fw.no_grad():
+            z = (x * y).tanh()
+        return y, z
+
+    def several():
+        seen.extend([f(x) for x in given])
+    seen, given = [], [fw.randn(3) for _ in range(8)]
+    for _ in range(3):
+        several()
+        thread = threading.Thread(target=several)
+        thread.start()
+        thread.join()
+    return seen
+
+
+def _watched_from_the_middle_on(compile):
+    """Somebody who looks at every operation comes within a call, and stays."""
+    @compile
+    def f(x, watch):
+        y = x * 2
+        if watch:
+            around.enter_context(intercept(note))
+        return y.tanh()
+
+    def note(event, proceed):
+        names.append(event.name)
+        return proceed(*event.inputs, **event.settings)
+    names = []
+    with contextlib.ExitStack() as around:
+        found = [f(fw.randn(3), n == 9) for n in range(10)]
+        found.append(fw.ones(2) + 1)
+    return found, names[-1:]
+
+
+def _kinds_and_constants(compile):
+    """A tensor of a kind that one recorded call takes, with the constant of another."""
+    @compile
+    def f(x, c):
+        y = x * c
+        seen.append(tuple(y.shape))
+        return y.tanh()
+    seen = []
+    kinds = [((2, 3), 1.0), ((3,), 1.0), ((2, 3), 2.0), ((3,), 2.0)]
+    return [seen, *[f(fw.randn(*kinds[n // 4][0]), kinds[n // 4][1]) for n in range(16)]]
 
 
 def _windows_of_two(compile):
@@ -282,7 +364,7 @@ def _windows_of_two(compile):
 
 def _betas_that_are_tensors(compile):
     """An option of an optimizer that holds a tensor, from some call on."""
-    w = fw.ones(3, requires_grad=True)
+    w = fw.zeros(500, requires_grad=True)
     optimizer = fw.optim.Adam([w], lr=0.1)
 
     @compile
@@ -296,16 +378,17 @@ def _betas_that_are_tensors(compile):
         if n == 6:
             optimizer.param_groups[0]["betas"] = (fw.tensor(0.8), 0.99)
         try:
-            seen.append(f(fw.randn(3)))
+            seen.append(f(fw.randn(500)))
         except Exception as error:
             seen.append((type(error).__name__, str(error), w.detach().clone()))
     return seen
 
 
-PROGRAMS = [_order_in_memory, _windows_of_two, _betas_that_are_tensors, _which_result, _what_is_told,
-            _longer_lists, _positions_below, _modes_entered, _hooks_later, _other_backwards,
-            _backward_in_a_level, _memory_changed_later, _tensors_that_change_their_place,
-            _one_tensor_for_two, _weights_of_another_dtype]
+PROGRAMS = [_called_from_a_call, _another_thread, _watched_from_the_middle_on, _order_in_memory,
+            _kinds_and_constants, _windows_of_two, _betas_that_are_tensors, _which_result,
+            _what_is_told, _longer_lists, _positions_below, _modes_entered, _hooks_later,
+            _other_backwards, _backward_in_a_level, _memory_changed_later,
+            _tensors_that_change_their_place, _one_tensor_for_two, _weights_of_another_dtype]
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__.strip("_"))

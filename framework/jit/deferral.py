@@ -237,13 +237,8 @@ class Session:
             now["settle"] = None
             self.inside = False
             if owner.wide or owner.calls <= LEARNING:
-                self.learned()
-
-    def learned(self) -> None:
-        """Note which doors calls have asked."""
-        owner = self.owner
-        seen = owner.seen
-        owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
+                seen = owner.seen
+                owner.wanted = [d for d in doors.doors() if d[1] in seen or d[1].used and d[1].kind != "d"]
 
     def ready(self) -> tuple | None:
         """What the native side needs for calls of this thread, see ``compiled.cpp``; None while doors are
@@ -258,7 +253,7 @@ class Session:
                       (mode, "batches", ()), (mode, "levels", ()), (mode, "saved_hooks", ()),
                       (mode, "inference", False), (mode, "anomaly", None))
         return (self.tape, now, mode, own, vars(self), self.runner, self.settled, doors.armed,
-                arming.armed, self.learned, conditions)
+                arming.armed, conditions)
 
     # -- calls that are not recognised ----------------------------------------------------------------
 

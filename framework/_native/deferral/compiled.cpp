@@ -19,7 +19,7 @@ struct Parts {
     nb::object owner;  // the Python tuple of what follows, which the garbage collector sees
     Tape* tape = nullptr;
     PyObject *quiet = nullptr, *modes = nullptr, *deferral = nullptr, *session = nullptr;  // dicts
-    PyObject *runner = nullptr, *settled = nullptr, *armed = nullptr, *subclasses = nullptr, *learned = nullptr;
+    PyObject *runner = nullptr, *settled = nullptr, *armed = nullptr, *subclasses = nullptr;
     std::vector<Condition> conditions;
     uint64_t thread = 0;
 };
@@ -34,7 +34,7 @@ struct CompiledCall {
 
 PyObject *state_of_threads = nullptr, *word_compiled = nullptr, *word_call = nullptr, *word_dict = nullptr,
          *word_run = nullptr, *word_plain = nullptr, *word_settle = nullptr, *word_stack = nullptr, *word_inside = nullptr,
-         *word_wide = nullptr, *word_wanted = nullptr, *word_segments = nullptr, *word_planned = nullptr;
+         *word_wanted = nullptr, *word_segments = nullptr, *word_planned = nullptr;
 
 // The modes of this thread, borrowed: they live as long as Python's state of the thread, whose number is never used again.
 PyObject* modes_of_thread() {
@@ -115,10 +115,6 @@ struct Deferring {
         put(p.quiet, word_run, stack && PyObject_IsTrue(stack) == 1 ? Py_None : plain.ptr());
         put(p.quiet, word_settle, Py_None);
         put(p.session, word_inside, Py_False);
-        if (PyDict_GetItemWithError(p.deferral, word_wide) == Py_True) {
-            nb::object done = nb::steal(PyObject_CallNoArgs(p.learned));
-            if (!done.is_valid()) throw nb::python_error();
-        }
     }
 };
 
@@ -202,9 +198,9 @@ PyObject* compiled_put_off(PyObject* self, PyObject* args) {
     if (!PyArg_ParseTuple(args, "OO!", &now, &PyTuple_Type, &given)) return nullptr;
     auto parts = std::make_unique<std::shared_ptr<Parts>>(std::make_shared<Parts>());
     Parts& p = **parts;
-    if (!PyArg_ParseTuple(given, "O!O!O!O!O!OOO!O!OO!", tape_type, &tape, &PyDict_Type, &p.quiet, &PyDict_Type, &p.modes,
+    if (!PyArg_ParseTuple(given, "O!O!O!O!O!OOO!O!O!", tape_type, &tape, &PyDict_Type, &p.quiet, &PyDict_Type, &p.modes,
                           &PyDict_Type, &p.deferral, &PyDict_Type, &p.session, &p.runner, &p.settled, &PyDict_Type, &p.armed,
-                          &PyList_Type, &p.subclasses, &p.learned, &PyTuple_Type, &conditions))
+                          &PyList_Type, &p.subclasses, &PyTuple_Type, &conditions))
         return nullptr;
     p.owner = nb::borrow(given);
     p.tape = reinterpret_cast<Tape*>(tape);
@@ -277,9 +273,9 @@ namespace fw {
 FW_BIND(m) {
     using namespace deferral;
     PyObject** words[] = {&word_compiled, &word_call, &word_dict, &word_run, &word_plain, &word_settle, &word_stack,
-                          &word_inside, &word_wide, &word_wanted, &word_segments, &word_planned};
+                          &word_inside, &word_wanted, &word_segments, &word_planned};
     const char* texts[] = {"compiled", "_call", "__dict__", "run", "plain", "settle", "stack",
-                           "inside", "wide", "wanted", "segments", "planned"};
+                           "inside", "wanted", "segments", "planned"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) *words[i] = PyUnicode_InternFromString(texts[i]);
     nb::object type = nb::steal(PyType_FromSpec(&compiled_spec));
     if (!type.is_valid()) throw nb::python_error();
