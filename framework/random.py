@@ -21,6 +21,7 @@ import numpy as np
 from . import _native
 from .autograd.mode import state
 from .backends import backend_for, cuda, device_random, meta, move
+from .backends.replayed import graph_key
 from .config.listing import own as _shown
 from .device import CPU, Device, as_device
 from .errors import DeviceError
@@ -414,9 +415,15 @@ def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) ->
 
 def fresh_key(device: Device) -> int:
     """A key for ``philox.coins``: one word of the device's default generator."""
-    if cuda.capture is not None:
-        cuda.refuse_in_capture("a key is drawn on the host", "it would be the same at each replay")
     source = generator_of(device)
+    if cuda.capture is not None and (capture := cuda.capture_here()) is not None:
+        if device.type == "cuda":
+            return graph_key(capture.words(), lambda: _word(source))
+        cuda.refuse_in_capture("a key is drawn on the host", "it would be the same at each replay")
+    return _word(source)
+
+
+def _word(source: Generator) -> int:
     with source._lock:
         return int(source._bits.random_raw())
 

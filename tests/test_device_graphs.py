@@ -34,19 +34,21 @@ def graphs(raw, cupy, monkeypatch):  # noqa: F811
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "lstm"])
 def test_a_training_step_as_a_graph(name, graphs):
-    """Forward, backward and SGD's step replayed: the losses and parameters of eager steps, one launch."""
+    """Forward, backward and a step replayed: the losses and parameters of eager steps, with the masks of its
+    dropout, the counts of Adam and the rates of a scheduler; one launch, and one for what the host says."""
     from cupy import counts
 
     eager, captured = Run(name, "cuda"), Run(name, "cuda")
     for run in (eager, captured):
-        for m in run.net.modules():
-            if isinstance(m, nn.Dropout):
-                m.p = 0.0
-        run.optimizer = fw.optim.SGD(run.net.parameters(), lr=0.01, momentum=0.9)
+        run.optimizer = fw.optim.Adam(run.net.parameters(), lr=0.01)
+    rates = [fw.optim.lr_scheduler.StepLR(run.optimizer, 2, 0.5) for run in (eager, captured)]
+    fw.manual_seed(1)
+    fw.cuda.manual_seed(1)
     side = fw.cuda.Stream()
     side.wait_stream(fw.cuda.current_stream())
     with fw.cuda.stream(side):
         losses = [captured.step().item(), captured.step().item()]
+        rates[1].step()
     fw.cuda.current_stream().wait_stream(side)
     before = [p.detach().clone() for p in captured.net.parameters()]
     graph = fw.cuda.CUDAGraph()
@@ -57,10 +59,18 @@ def test_a_training_step_as_a_graph(name, graphs):
     for _ in range(3):
         counts.clear()
         graph.replay()
-        assert counts.launches == {"graph": 1} and not counts.waits
+        assert counts.launches == {"put_words": 1, "graph": 1} and not counts.waits
         fw.cuda.synchronize()
         losses.append(loss.item())
-    want = [eager.step().item() for _ in range(5)]
+        rates[1].step()
+    fw.manual_seed(1)
+    fw.cuda.manual_seed(1)
+    want = [eager.step().item()]
+    for _ in range(4):
+        want.append(eager.step().item())
+        rates[0].step()
+    assert eager.optimizer.state_dict()["state"][0]["step"] == 5
+    assert captured.optimizer.state_dict()["state"][0]["step"] == 5
     assert losses == pytest.approx(want, rel=1e-5)
     for p, q in zip(captured.net.parameters(), eager.net.parameters()):
         assert fw.allclose(p, q, rtol=1e-4, atol=1e-6)
@@ -113,8 +123,13 @@ def test_what_a_graph_cannot_hold_is_refused(graphs):
                  fw.cuda.current_stream().synchronize, lambda: x[x > 0], lambda: x.nonzero()):
         refused(work, "waits")
     refused(lambda: fw.ones(3).to("cuda"), "not pinned.* copy it to the device before")
-    refused(lambda: F.dropout(x, 0.5), "the same at each replay")
-    refused(adam.step, "number of steps")
+    refused(lambda: F.dropout(fw.ones(3), 0.5), "the same at each replay")
+    refused(lambda: fw.rand(3, device="cuda"), "the same at each replay")
+    refused(fw.optim.Adam(net.parameters()).step, "first step.*make a step before")
+    refused(lambda: adam.step_unless(fw.zeros(1, device="cuda")), "may be left out.*outside")
+    nadam = fw.optim.NAdam(net.parameters())
+    nadam.step()
+    refused(nadam.step, "no kernel makes.*outside")
     graph = fw.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match="default stream cannot be recorded"):
         graph.capture_begin()
@@ -188,6 +203,42 @@ def test_graphed_callables(graphs):
         graphed_loss(x)
     with pytest.raises(ValueError, match="1 callables, but sample_args for 2"):
         fw.cuda.make_graphed_callables((loss,), ((x,), (x,)))
+
+
+def test_masks_of_graphed_callables_are_those_of_their_forward(graphs):
+    """Dropout and attention that drops: forward and backward are two graphs, which share the keys."""
+    def function(x):
+        return F.scaled_dot_product_attention(x, x, x, dropout_p=0.5) + F.dropout(x, 0.25)
+    sample = fw.randn(2, 6, 4).to("cuda").requires_grad_()
+    graphed = fw.cuda.make_graphed_callables(function, (sample,))
+    for _ in range(2):
+        found, given, state = [], fw.randn(2, 6, 4).to("cuda"), fw.cuda.get_rng_state()
+        for call in (graphed, function):
+            fw.cuda.set_rng_state(state)
+            x = given.detach().requires_grad_()
+            y = call(x)
+            y.square().sum().backward()
+            found.append((y.detach().clone(), x.grad))
+        for got, want in zip(*found):
+            assert fw.allclose(got, want, rtol=1e-5, atol=1e-6)
+    y, again = graphed(x).clone(), graphed(x)
+    assert not fw.equal(y, again)
+
+
+def test_a_graph_has_room_for_so_many_numbers(graphs, monkeypatch):
+    from framework.backends.replayed import Words
+
+    monkeypatch.setattr(Words, "MOST", 70)  # more than one launch brings
+    x, graph = fw.ones(40, device="cuda"), fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph):
+        made = [F.dropout(x, 0.5) for _ in range(70)]
+        with pytest.raises(RuntimeError, match="holds 70 numbers.*record several"):
+            F.dropout(x, 0.5)
+    state = fw.cuda.get_rng_state()
+    graph.replay()
+    fw.cuda.set_rng_state(state)
+    for y in made:
+        assert fw.equal(y, F.dropout(x, 0.5))
 
 
 def test_without_a_gpu():

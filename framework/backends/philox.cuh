@@ -28,11 +28,13 @@ __device__ __forceinline__ Words philox(u64 k0, u64 k1, u64 c0, u64 c1) { return
 
 // Coin ``i`` of a key, 0 with probability p: ``whole`` is the integral part of p * 2**16 and ``rest`` what is left.
 // 16 bits decide; where they are ``whole``, a number of the coin's own (``philox.py`` says the same in NumPy).
-struct Coins { i64 key, whole; double rest; };
+// ``there``: null, or where the key lies, for work that is recorded and done again with another.
+struct Coins { u64 key; i64 whole; double rest; const u64* there; };
+__device__ __forceinline__ u64 key_of(const Coins& coins) { return coins.there ? *coins.there : coins.key; }
 __device__ __forceinline__ bool coin_of(const Words& words, const Coins& coins, i64 i) {
   i64 bits = i64(words.at[i / 4 % 4] >> (i % 4 * 16) & 0xffff);
   if (bits != coins.whole || coins.rest == 0) return bits >= coins.whole;
-  return double(philox(u64(coins.key), COINS, u64(i) + 1, 1).at[0] >> 11) * 1.1102230246251565e-16 >= coins.rest;
+  return double(philox(key_of(coins), COINS, u64(i) + 1, 1).at[0] >> 11) * 1.1102230246251565e-16 >= coins.rest;
 }
-__device__ __forceinline__ Words words_of(const Coins& coins, i64 i) { return philox(u64(coins.key), COINS, u64(i / 16) + 1, 0); }
+__device__ __forceinline__ Words words_of(const Coins& coins, i64 i) { return philox(key_of(coins), COINS, u64(i / 16) + 1, 0); }
 __device__ __forceinline__ bool coin(const Coins& coins, i64 i) { return coin_of(words_of(coins, i), coins, i); }

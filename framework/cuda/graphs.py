@@ -7,8 +7,10 @@
     graph.replay()              # all of it runs; y has the numbers
 
 What is recorded are kernels and addresses: inputs are changed by copying into the tensors that were there,
-results lie where they were. Numbers of the host (a learning rate, a flag) stay as they were. What cannot be
-done again is refused: waits for the device, copies from memory that is not pinned, keys of dropout, Adam.
+results lie where they were. Keys of dropout, and what steps of optimizers take (learning rates, counts of
+steps), are those that an eager step would take; other numbers of the host stay as they were, and hooks are
+not called again. What cannot be done again is refused: waits for the device, copies from memory that is not
+pinned, draws of whole tensors, the first step of an optimizer.
 """
 
 import gc
@@ -19,6 +21,7 @@ from typing import Any, ClassVar
 from ..autograd import Function, grad
 from ..backends import cuda as _backend
 from ..backends import device_flags, device_launcher
+from ..backends.replayed import Words
 from ..config.listing import own as _own
 from ..creation import empty_like
 from ..nn import Module
@@ -60,6 +63,18 @@ class _Capture:
 
     def __init__(self, pool: _Pool) -> None:
         self.thread, self.kept = threading.get_ident(), [pool]
+        self._words: Words | None = None
+
+    def words(self) -> Words:
+        """What the host says anew before each replay."""
+        if self._words is None:
+            self._words = Words()
+        return self._words
+
+    def send(self) -> None:
+        """Bring it to the device."""
+        if self._words is not None:
+            self._words.send()
 
 
 def graph_pool_handle() -> tuple[int, int]:
@@ -136,6 +151,7 @@ class CUDAGraph:
             raise RuntimeError("CUDAGraph: there is nothing to replay; record work with `with "
                                "fw.cuda.graph(g):`")
         device_flags._used.update(self._flags)
+        self._capture.send()
         self._graph.launch(current_stream().own)
 
     def reset(self) -> None:

@@ -4,7 +4,7 @@ The kernel finds parameters, gradients and states by a table of addresses on the
 only when an address has changed; memory that comes from a pool mostly is the same at each step.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ import numpy as np
 from ..backends import cuda, device_code, tensor_lists
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_lists.HEADER)
-_NUMBERS = np.dtype([("at", "f8", (24,))])
+_MOST = 24
+_NUMBERS = np.dtype([("at", "f8", (_MOST,)), ("there", "u8")])
 _GRADIENT, _DENOMINATOR = "maximize weight_decay", "eps eps_inside"
 _ORDER = {  # what ``at`` is, by name of the kernel
     "sgd_step": f"{_GRADIENT} lr momentum has_momentum share first dampened nesterov",
@@ -24,7 +25,6 @@ _ORDER = {  # what ``at`` is, by name of the kernel
     "adadelta_step": f"{_GRADIENT} lr rho rest eps",
     "adamax_step": f"{_GRADIENT} lr b1 rest1 b2 eps",
 }
-_COUNTING = {"adam_step", "adamax_step"}  # their corrections are numbers of the host
 
 
 def takes(function: str) -> bool:
@@ -41,20 +41,27 @@ def _fits(tensors: list[Any]) -> str:
 
 
 def step(
-    function: str, numbers: dict[str, Any], rows: list[list[Any]], skip: Any = None
+    function: str,
+    numbers: dict[str, Any],
+    rows: list[list[Any]],
+    skip: Any = None,
+    again: Callable[[], dict[str, Any]] | None = None,
 ) -> Collection[int]:
     """Update rows of (parameter, gradient, states); gives the positions of those left out.
 
-    skip: a number on the device; where it is not 0, nothing is changed.
+    skip: a number on the device; where it is not 0, nothing is changed. again: for work that is recorded,
+    gives the numbers of the next step; it is asked before each replay.
     """
-    if function in _COUNTING:
-        cuda.refuse_in_capture(f"{function}: a step that depends on the number of steps",
-                               "call the optimizer's step() outside, after the graph's replay()")
     values = np.zeros(1, _NUMBERS)
     names = _ORDER[function].split()
     if not all(isinstance(numbers[n], (int, float)) for n in names):
         return range(len(rows))
     values["at"][0, : len(names)] = [numbers[n] for n in names]
+    if again is not None:
+        def said() -> np.ndarray:
+            anew = again()
+            return np.array([anew[n] for n in names], np.float64)
+        values["there"] = cuda.capture_here().words().address_of(said, len(names))
     work: dict[tuple[str, int], list[list[Any]]] = {}
     left, seen = [], set()
     for i, tensors in enumerate(rows):

@@ -5,7 +5,7 @@ do not take (other dtypes and devices, odd layouts, memory that parameters share
 Python's numbers) is left to ``update``. This file knows parameters and arrays, not optimizers.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,10 +37,12 @@ def kernels_for(p: Tensor) -> bool:
     return device_code.enabled and device_code.is_device_array(p._array)
 
 
-def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = None) -> Collection[int]:
+def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = None,
+        again: Callable[[], Fused] | None = None) -> Collection[int]:
     """Update parameters, each with its state; gives the positions of those that are left to ``update``.
 
-    skip: on a GPU, a number there that says whether the step is to be left out.
+    skip: on a GPU, a number there that says whether the step is to be left out. again: gives the step that
+    comes next, where this one is recorded for a graph.
     """
     function, names, numbers = fused
     arrays: list[Any] = []
@@ -54,7 +56,9 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = Non
     if type(arrays[0]) is not np.ndarray:
         width = 2 + len(names)
         rows = [arrays[i:i + width] for i in range(0, len(arrays), width)]
-        return cuda.step(function, numbers, rows, skip) if cuda.takes(function) else range(len(work))
+        if not cuda.takes(function):
+            return range(len(work))
+        return cuda.step(function, numbers, rows, skip, None if again is None else lambda: again().numbers)
     skipped = getattr(_native.module, function)(arrays, numbers)
     return range(len(work)) if skipped is NotImplemented else skipped
 

@@ -92,9 +92,10 @@ class Groups:
         if group.get("differentiable"):
             raise ValueError(f"{kind}: differentiable=True is not supported: a step is not recorded; use "
                              f"autograd.grad(create_graph=True) and write the update with operators")
-        if group.get("capturable"):
-            raise ValueError(f"{kind}: capturable=True is not supported: steps are not captured in CUDA "
-                             f"graphs; leave it out, the numbers are the same")
+        if group.get("capturable") and not self._is_fused():  # type: ignore[attr-defined]
+            raise ValueError(f"{kind}: capturable=True is not supported: no kernel makes its steps, and a "
+                             f"CUDA graph would repeat one step's numbers; leave it out, and call step() "
+                             f"outside of the graph")
 
     def _groups_of(self, params: Any) -> list[dict[str, Any]]:
         if isinstance(params, (Tensor, dict)) or not isinstance(params, Iterable):

@@ -2,9 +2,10 @@
 // parameter, gradient and states. T: elements; W: computed in.
 // The operations are those of ``Optimizer.update`` in their order. skip: not 0 where nothing is to be done.
 
-struct Numbers { double at[24]; };
+// ``there``: null, or where the numbers lie, for steps that are recorded and done again with others.
+struct Numbers { double at[24]; const double* there; };
 // names of numbers, as ``cuda.py`` lists them
-#define N(i) W(numbers.at[i])
+#define N(i) W(numbers.there ? numbers.there[i] : numbers.at[i])
 
 extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
   if (skip && *skip != 0) return;

@@ -19,7 +19,7 @@ with a last dimension of size 2 more, over the same memory.
 
 from collections import defaultdict
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from types import MappingProxyType
 from typing import Any
 
@@ -27,7 +27,7 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
-from ..backends.cuda import read_later
+from ..backends import cuda
 from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf
@@ -64,8 +64,9 @@ class Optimizer(Groups):
     keeps in ``self.state[p]`` what it likes.
 
     PyTorch's choices among its implementations, ``foreach`` and ``fused``, are taken: there is one
-    form for both here, with the same numbers. ``capturable`` (for CUDA graphs) and ``differentiable``
-    are refused. ``lr`` and ``betas`` may be tensors of one element, which are read at each step.
+    form for both here, with the same numbers. ``capturable`` (for CUDA graphs) is taken where kernels make
+    the steps, any of which but the first may be recorded; ``differentiable`` is refused. ``lr`` and
+    ``betas`` may be tensors of one element, which are read at each step.
     """
 
     # on the class, for subclasses in PyTorch's style that do not call __init__
@@ -133,6 +134,9 @@ class Optimizer(Groups):
         """Update parameters of one group, whose gradients fit: natively, the rest by ``update``."""
         if quiet.settle is not None:  # a closure may have put calls off
             quiet.settle()
+        if cuda.capture is not None and cuda.capture_here() is not None \
+                and type(params[0]._array) is not np.ndarray:
+            return self._record_update(params, group)
         group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
         if self._is_fused() and kernels_for(params[0]):
             params = self._update_natively(params, group)
@@ -165,6 +169,33 @@ class Optimizer(Groups):
                 self._unsettled = [*self._unsettled, *work]
         return [] if skip is not None and left and bool(skip) else left
 
+    def _record_update(self, params: list[Tensor], group: dict[str, Any]) -> None:
+        """Have ``params`` updated by the graph that is being recorded, each of whose replays is a step."""
+        name = f"{type(self).__name__}.step"
+        if any(not self.state.get(p) for p in params):
+            cuda.refuse_in_capture(f"{name}: the first step, which makes the state",
+                                   "make a step before you record one")
+        if self._skip is not None or not self._is_fused():
+            cuda.refuse_in_capture(f"{name}: a step that " + ("may be left out" if self._is_fused() else
+                                                              "no kernel makes for all parameters"),
+                                   "call it outside, after the graph's replay()")
+        by_step: dict[int, list[tuple[Tensor, dict[str, Any]]]] = {}
+        for p in params:
+            by_step.setdefault(self.state[p]["step"], []).append((p, self.state[p]))
+        for work in by_step.values():
+            plan = self.fused(self.numbers_of(group), work[0][1]["step"] + 1)
+            if plan is None or run_fused(plan, work, None, partial(self._counted, work, group)):
+                cuda.refuse_in_capture(f"{name}: parameters that no kernel takes",
+                                       "call it outside, after the graph's replay()")
+
+    def _counted(self, work: list[tuple[Tensor, dict[str, Any]]], group: dict[str, Any]) -> Any:
+        """The step that a graph is about to make."""
+        step = work[0][1]["step"] + 1
+        for p, kept in work:
+            kept["step"] = step
+            bump(p, f"{type(self).__name__}.step")
+        return self.fused(self.numbers_of(group), step)
+
     def step_unless(self, skip: Any, *args: Any, **kwargs: Any) -> Any:
         """``step()``, left out where ``skip``, a number on the device of the parameters, is not 0.
 
@@ -178,7 +209,7 @@ class Optimizer(Groups):
         finally:
             self._skip = None
             if self._unsettled:
-                self._skipped = read_later(skip)
+                self._skipped = cuda.read_later(skip)
 
     def _settle(self) -> None:
         """Take back the counts of a step that was left out on the device."""

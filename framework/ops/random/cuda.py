@@ -6,15 +6,20 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda, device_code
+from ...backends.replayed import GraphKey
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
-_COINS = np.dtype([("key", "u8"), ("whole", "i8"), ("rest", "f8")])
+_COINS = np.dtype([("key", "u8"), ("whole", "i8"), ("rest", "f8"), ("there", "u8")])
 
 
 def coins(key: int, p: float) -> np.ndarray:
     """The coins of a key as a kernel takes them."""
-    whole = int(p * 65536)
-    return np.array([(key, whole, p * 65536 - whole)], _COINS)
+    whole, there = int(p * 65536), 0
+    if isinstance(key, GraphKey):
+        there = key.address
+        if (capture := cuda.capture_here()) is not None:
+            capture.kept.append(key)  # another graph's, whose memory has to stay
+    return np.array([(key, whole, p * 65536 - whole, there)], _COINS)
 
 
 def factor(p: float) -> float:
