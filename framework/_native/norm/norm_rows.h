@@ -34,9 +34,22 @@ struct Spread {
     Moments moments() const { return {mean, squares / n}; }
 };
 
+constexpr int64_t SHORT_ROW = 16;  // numbers for which vectors and their sums would take longer
+
+template <class T> FW_INLINE Spread short_spread(const T* x, int64_t n, double centre = 0) {
+    double squares = 0;
+    for (int64_t i = 0; i < n; ++i) squares += (double(x[i]) - centre) * (double(x[i]) - centre);
+    return {double(n), centre, squares};
+}
+
 // Both passes over a piece are done while it is in the first cache; the second sets right what the first one's mean
 // was rounded by.
 template <class T> FW_INLINE Spread spread_of(const T* x, int64_t n) {
+    if (n <= SHORT_ROW) {
+        double total = 0;
+        for (int64_t i = 0; i < n; ++i) total += double(x[i]);
+        return short_spread(x, n, total / double(n));
+    }
     Spread all;
     for (int64_t at = 0; at < n; at += SUM_BLOCK) {
         const int64_t count = std::min(SUM_BLOCK, n - at);
@@ -53,7 +66,7 @@ template <class T> FW_INLINE Spread spread_of(const T* x, int64_t n) {
 // Of a mean square, where there is no centre.
 template <bool Centred, class T> FW_INLINE Moments moments(const T* x, int64_t n) {
     if (Centred) return spread_of(x, n).moments();
-    return {0, deviations(x, n, T(0)).of[1] / double(n)};
+    return {0, (n <= SHORT_ROW ? short_spread(x, n).squares : deviations(x, n, T(0)).of[1]) / double(n)};
 }
 
 }  // namespace fw
