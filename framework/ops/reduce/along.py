@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import numpy as np
+
+from ...backends.native import native_or
 from ...backends.sums import add_at
 from ..record.batched import along
 from ..record.op import Meta, Op
@@ -22,14 +25,24 @@ def _grid(xp: Any, indices: Any, dim: int) -> tuple:
     return tuple(places)
 
 
+_gathered = native_or("gather", lambda x, index, dim: NotImplemented)
+_added = native_or("ungather", lambda x, index, dim, shape: NotImplemented)
+
+
 def _take_kernel(xp: Any, x: Any, indices: Any, *, dim: int, unique: bool) -> Any:
-    return x[_grid(xp, indices, dim)] if x.ndim else x.copy()
+    if not x.ndim:
+        return x.copy()
+    out = _gathered(x, indices, dim) if xp is np else NotImplemented
+    return x[_grid(xp, indices, dim)] if out is NotImplemented else out
 
 
 def _put_kernel(xp: Any, x: Any, indices: Any, *, dim: int, shape: tuple[int, ...],
                 unique: bool) -> Any:
     if not shape:
         return x.copy()
+    out = _added(x, indices, dim, shape) if xp is np else NotImplemented
+    if out is not NotImplemented:
+        return out
     out = xp.zeros(shape, x.dtype)
     if unique:
         out[_grid(xp, indices, dim)] = x
