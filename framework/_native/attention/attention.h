@@ -295,12 +295,6 @@ template <class T> void take_coins(const Problem<T>& a, const Coins& coins, cons
     pack_panel(to, int(QUERIES), rows, int(at.queries), KEYS, 1, at.keys);
 }
 
-template <class T> FW_INLINE Mask<T> lane_numbers() {
-    Mask<T> n{};
-    for (int i = 0; i < lanes<T>; ++i) n[i] = i;
-    return n;
-}
-
 // Scores of one key with some queries, masked; `lead` is by how much the first query is ahead of the key.
 template <class T> struct Masked {
     Vec<T> score;

@@ -16,6 +16,16 @@ namespace fw {
 constexpr int MOST_DIMS = 32;
 constexpr int64_t SHORT_LINE = 16;  // elements of a line up to which lines are copied together
 
+// Dimensions in order; those of which neither comes before the other keep theirs.
+template <class Before> void sort_axes(int* axes, int n, Before before) {
+    for (int i = 1; i < n; ++i) {
+        const int axis = axes[i];
+        int at = i;
+        for (; at > 0 && before(axis, axes[at - 1]); --at) axes[at] = axes[at - 1];
+        axes[at] = axis;
+    }
+}
+
 struct Operand {
     const char* data = nullptr;
     const void* array = nullptr;     // nullptr for a number
@@ -224,7 +234,7 @@ template <class Of> struct LayoutOf : Layout {
         int axes[MOST_DIMS], count = 0;
         for (int d = 0; d < ndim; ++d)
             if (shape[d] != 1) axes[count++] = d;
-        std::stable_sort(axes, axes + count, [&](int a, int b) { return order[a] > order[b]; });
+        sort_axes(axes, count, [&](int a, int b) { return order[a] > order[b]; });
         merged = 0;
         for (int i = 0; i < count; ++i) {
             const int d = axes[i];

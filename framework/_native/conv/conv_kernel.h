@@ -38,22 +38,17 @@ template <class T> struct Epilogue {
 
 // -- every second number --------------------------------------------------------------------------
 
-template <class T, size_t... I>
-FW_INLINE Vec<T> every_second(Vec<T> a, Vec<T> b, std::index_sequence<I...>) {
-    return __builtin_shufflevector(a, b, (2 * I + (I >= lanes<T> / 2))...);
-}
 // p[0], p[2], ...; the second vector begins one number early, so that nothing behind the last one is read.
 template <class T> FW_INLINE Vec<T> every_second(const T* p) {
-    return every_second<T>(load(p), load(p + lanes<T> - 1), std::make_index_sequence<lanes<T>>{});
+    return evens_of_overlapping<T>(load(p), load(p + lanes<T> - 1));
 }
 
 // The first n of them, n < lanes.
 template <class T> FW_INLINE Vec<T> every_second_of(const T* p, int64_t n) {
     constexpr int64_t half = lanes<T> - 1;
     const int64_t count = 2 * n - 1;
-    return every_second<T>(load_first(p, std::min<int64_t>(count, lanes<T>)),
-                           load_first(p + half, std::max<int64_t>(count - half, 0)),
-                           std::make_index_sequence<lanes<T>>{});
+    return evens_of_overlapping<T>(load_first(p, std::min<int64_t>(count, lanes<T>)),
+                                   load_first(p + half, std::max<int64_t>(count - half, 0)));
 }
 
 // to[i * step] = from[i] for i < n

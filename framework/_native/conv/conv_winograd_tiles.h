@@ -96,24 +96,6 @@ template <int From, int To, class Line> FW_INLINE void both_sides(const Line& li
     for (int i = 0; i < To; ++i) line(w + i * From, 1, to + i * To, 1);
 }
 
-// -- halves of vectors ----------------------------------------------------------------------------
-
-typedef float HalfVector __attribute__((vector_size(FW_BYTES / 2)));
-
-template <size_t... I> FW_INLINE V join(HalfVector a, HalfVector b, std::index_sequence<I...>) {
-    return __builtin_shufflevector(a, b, I...);
-}
-FW_INLINE V load_halves(const float* low, const float* high) {
-    HalfVector a, b;
-    std::memcpy(&a, low, sizeof a);
-    std::memcpy(&b, high, sizeof b);
-    return join(a, b, std::make_index_sequence<n_lanes>{});
-}
-FW_INLINE void store_halves(float* low, float* high, V v) {
-    std::memcpy(low, &v, sizeof v / 2);
-    std::memcpy(high, reinterpret_cast<const char*>(&v) + sizeof v / 2, sizeof v / 2);
-}
-
 // -- tiles of images ------------------------------------------------------------------------------
 
 // A vector of tiles: two stretches of neighbours, each of a line of tiles.

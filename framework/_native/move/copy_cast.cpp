@@ -3,6 +3,7 @@
 #include <numeric>
 #include <type_traits>
 
+#include "base/layout.h"
 #include "bind/bf16_array.h"
 #include "move/copy.h"
 #include "base/half.h"
@@ -49,6 +50,13 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return static_cast<To>(x);
 }
 
+template <class From, class To> void convert_line(const From* x, To* y, int64_t n) {
+    if constexpr (narrowed<From> && std::is_same<To, float>::value) widen(y, x, n);
+    else if constexpr (std::is_same<From, float>::value && narrowed<To>) narrow(y, x, n);
+    else
+        for (int64_t j = 0; j < n; ++j) y[j] = converted<From, To>(x[j]);
+}
+
 // Converts the rows [begin, end) of a block.
 using Converter = void (*)(const Block& b, const char* from, char* to, int64_t begin, int64_t end);
 
@@ -61,11 +69,15 @@ void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t 
         const char* p = from + w.from;
         To* q = reinterpret_cast<To*>(to + w.to);
         if (step == sizeof(From)) {
-            const From* x = reinterpret_cast<const From*>(p);
-            if constexpr (narrowed<From> && std::is_same<To, float>::value) widen(q, x, n);
-            else if constexpr (std::is_same<From, float>::value && narrowed<To>) narrow(q, x, n);
-            else
-                for (int64_t j = 0; j < n; ++j) q[j] = converted<From, To>(x[j]);
+            convert_line(reinterpret_cast<const From*>(p), q, n);
+        } else if constexpr (std::is_same<From, Half>::value || std::is_same<To, Half>::value) {
+            constexpr int64_t SOME = 256;  // brought together first, for there are instructions for whole vectors
+            From some[SOME];
+            for (int64_t j = 0, m; j < n; j += m) {
+                m = std::min(SOME, n - j);
+                for (int64_t k = 0; k < m; ++k) some[k] = *reinterpret_cast<const From*>(p + (j + k) * step);
+                convert_line(some, q + j, m);
+            }
         } else {
             for (int64_t j = 0; j < n; ++j)
                 q[j] = converted<From, To>(*reinterpret_cast<const From*>(p + j * step));
@@ -121,7 +133,7 @@ nb::object cast(Array x, nb::handle dtype) {
     Block block;
     std::vector<int> order(size_t(x.ndim()));  // that of the result's memory
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int c, int d) { return out.stride(c) > out.stride(d); });
+    sort_axes(order.data(), x.ndim(), [&](int c, int d) { return out.stride(c) > out.stride(d); });
     for (int d : order) block.add(x.shape(d), x.stride(d), out.stride(d));
     block.simplify();
     if (!block.ndim) block.add(1, 0, 0);

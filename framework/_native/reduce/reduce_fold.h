@@ -7,7 +7,7 @@
 #pragma once
 
 #include "reduce/reduce.h"
-#include "reduce/reduce_lanes.h"
+#include "base/shuffles.h"
 #include "base/scratch.h"
 
 namespace fw {

@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "reduce/reduce_lanes.h"
+#include "base/shuffles.h"
 #include "reduce/reduce_fold.h"
 #include "base/vecmath.h"
 

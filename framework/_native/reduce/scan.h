@@ -10,7 +10,7 @@
 
 #include "base/pool.h"
 #include "base/view.h"
-#include "reduce/reduce_lanes.h"
+#include "base/shuffles.h"
 #include "base/rows.h"
 #include "base/scratch.h"
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/layout.h"
 #include "move/block.h"
 
 namespace fw::runtime {
@@ -39,7 +40,7 @@ void Tensor::like(const Tensor& o) {
     int axes[MOST_AXES];
     for (int d = 0; d < ndim; ++d) axes[d] = d;
     auto size = [](int64_t stride) { return stride < 0 ? -stride : stride; };
-    std::stable_sort(axes, axes + ndim, [&](int a, int b) { return size(o.strides[a]) > size(o.strides[b]); });
+    sort_axes(axes, ndim, [&](int a, int b) { return size(o.strides[a]) > size(o.strides[b]); });
     int64_t step = bytes_of(type);
     for (int i = ndim - 1; i >= 0; --i) {
         strides[axes[i]] = step;
