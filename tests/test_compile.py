@@ -733,3 +733,20 @@ def test_two_kernels_in_one_pass_are_those_two():
         found = both(x, **windows)
         for a, b in zip(found, (pairs.max_pool.cpu(x, **windows), pairs.max_position.cpu(x, **windows))):
             assert a.dtype == b.dtype and a.strides == b.strides and a.tobytes() == b.tobytes()
+
+
+def test_steps_are_one_instruction():
+    """Also of a tensor whose hash is another number than its place in memory."""
+    if not plans_module.possible():
+        pytest.skip("steps are one instruction with the native kernels only")
+    w = fw.randn(3, requires_grad=True)
+    optimizer = fw.optim.Adam([w])
+
+    @fw.compile
+    def step(x):
+        optimizer.zero_grad()
+        (w * x).sum().backward()
+        optimizer.step()
+    for _ in range(8):
+        step(fw.randn(3))
+    assert "7 optimizer steps as one instruction, 1 by the optimizer" in step.explain(), step.explain()

@@ -36,12 +36,6 @@ bool once_each(const nb::list& params) {
     return std::adjacent_find(all.begin(), all.end()) == all.end();
 }
 
-// What is kept for this parameter; nullptr where nothing is. A tensor's hash is its place in memory, as `Tensor.__hash__`
-// says, which is not called for that.
-PyObject* kept_for(PyObject* state, PyObject* p) {
-    return _PyDict_GetItem_KnownHash(state, p, Py_hash_t(reinterpret_cast<uintptr_t>(p)));
-}
-
 // The parameters of a group that have a gradient, and what their step takes.
 struct Ready {
     nb::list params, states;
@@ -66,7 +60,7 @@ bool gather(PyObject* params, PyObject* state, Ready& found) {
         PyArrayObject* g = Py_TYPE(grad) == tensor_type ? array_of(grad) : nullptr;
         if (!g || !PyArray_ISWRITEABLE(a) || !PyArray_SAMESHAPE(a, g) || PyArray_DESCR(a) != PyArray_DESCR(g))
             return false;
-        PyObject* kept = kept_for(state, p);
+        PyObject* kept = PyDict_GetItemWithError(state, p);
         if (!kept) {
             if (PyErr_Occurred()) throw nb::python_error();
             return false;
