@@ -406,6 +406,8 @@ def _uniform(source: Generator, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 
 
 def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) -> Any:
+    if high - low == 1:  # nothing to draw
+        return np.full(shape, low, np.int64)
     if 1 < high - low < 1 << 32 and source._native_suits(shape):
         array = source._native_draw("philox_integers", shape, low, high - low)
         if array is not NotImplemented:

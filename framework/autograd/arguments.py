@@ -53,6 +53,8 @@ def _standing_in(items: list, grads: Any) -> list:
 
 
 def place_of(t: Tensor | GradientEdge, op: str) -> Any:
+    if type(t) is Tensor and type(t._node) is Leaf:
+        return t._node
     if isinstance(t, GradientEdge):
         if t.ownership_token is None and getattr(t.node, "op", None) and t.node.op.differentiable > 1:
             raise AutogradError(f"{op}: a gradient edge of {t.node.name()}, which has several outputs, must "

@@ -39,8 +39,12 @@ _NUMBERS = (int, float)
 _put_into = native_into("put")
 
 
-def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float) -> bool:
-    """Whether ``x``, a plain tensor in no graph, was filled with ``low + factor * draw`` the shortest way."""
+def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
+                    high: float = math.inf) -> bool:
+    """Whether ``x``, a plain tensor in no graph, was filled with ``low + factor * draw`` the shortest way.
+
+    high: what no number reaches, though rounding may.
+    """
     if type(x) is not Tensor or x._node is not None:
         return False
     array = x._array
@@ -54,6 +58,9 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float)
         drawn *= factor
     if low != 0:
         drawn += low
+    if high != math.inf:
+        kind = array.dtype.type
+        np.minimum(drawn, np.nextafter(kind(high), kind(low)), out=drawn)
     return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 
@@ -87,9 +94,13 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     >>> fw.zeros(2).uniform_(3.0, 3.0)
     tensor([3., 3.])
     """
-    if low == 0 and high == 1 and generator is None and not bounds \
-            and _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
-        return input
+    if generator is None and not bounds and type(low) in _NUMBERS and type(high) in _NUMBERS:
+        if low == 0 and high == 1:
+            if _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
+                return input
+        elif -1e30 < low < high < 1e30 and _filled_at_once(
+                input, "uniform_", "philox_uniform", low, high - low, high):
+            return input
     low, high = _bounds(low, high, bounds, "uniform_")
     if tensor_arg(input, "uniform_").is_complex():
         uniform_(view_as_real(input), low, high, generator=generator)
