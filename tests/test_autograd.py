@@ -397,3 +397,13 @@ def test_norm_of_zeros_has_a_finite_gradient(p):
     x = fw.zeros(3, dtype=F, requires_grad=True)
     (x.norm(p) * 0).backward()
     close(x.grad, [0.0] * 3)
+
+
+def test_an_edge_of_the_graph_is_asked_for_its_gradient():
+    x = fw.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 2
+    edge = fw.autograd.graph.get_gradient_edge(y)
+    (found,) = fw.autograd.grad((y * 3).sum(), edge, retain_graph=True)
+    np.testing.assert_array_equal(found.numpy(), [3.0, 3.0])
+    (found,) = fw.autograd.grad(edge, x, fw.ones(2))
+    np.testing.assert_array_equal(found.numpy(), [2.0, 2.0])

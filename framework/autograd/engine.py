@@ -85,7 +85,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     roots = tensors_given(stand_ins(outputs, grad_outputs), "grad", "outputs")
     alone = isinstance(inputs, GradientEdge)
     wanted = [inputs] if alone else tensors_given(inputs, "grad", "inputs", edges=True)
-    targets = [t._node if type(t._node) is Leaf else place_of(t, "grad") for t in wanted]
+    targets = [place_of(t, "grad") for t in wanted]
     retain = create_graph if retain_graph is None else retain_graph
     count = None
     if is_grads_batched:
