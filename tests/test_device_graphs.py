@@ -40,7 +40,7 @@ def test_a_training_step_as_a_graph(name, graphs):
 
     eager, captured = Run(name, "cuda"), Run(name, "cuda")
     for run in (eager, captured):
-        run.optimizer = fw.optim.Adam(run.net.parameters(), lr=0.01)
+        run.optimizer = fw.optim.Adam(run.net.parameters(), lr=0.01, capturable=run is captured)
     rates = [fw.optim.lr_scheduler.StepLR(run.optimizer, 2, 0.5) for run in (eager, captured)]
     fw.manual_seed(1)
     fw.cuda.manual_seed(1)

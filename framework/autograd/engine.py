@@ -201,8 +201,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
          caught: dict, ends: bool, watch: Any) -> None:
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
-    on_gpu = cuda._cupy is not None
-    seen = quiet.run is None  # whether somebody looks at all calls of the thread
+    on_gpu, seen = cuda._cupy is not None, quiet.run is None  # seen: somebody looks at all calls
     node: Any = None
     ndarray, large = np.ndarray, math.inf if seen else LARGE
     while node is not None or heap:
@@ -222,20 +221,16 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
         if needed is not None:
             if node in targets:
                 caught[node], mine = g, False
-            for edge in edges:
-                if edge not in needed:
-                    edges = _on_the_way(edges, needed)
-                    break
-        if not edges:
-            if type(node) is Leaf:
+            if not needed.issuperset(edges):
+                edges = _on_the_way(edges, needed)
+        if not edges or type(node) is Pick:
+            if edges:
+                _add_part(pending, heap, edges[0], node.index, g)
+            elif type(node) is Leaf:
                 if watch is not None:
                     watch.arrived(node, g)
                 if needed is None:
                     accumulate(node, g, live)
-            node = None
-            continue
-        if type(node) is Pick:
-            _add_part(pending, heap, edges[0], node.index, g)
             node = None
             continue
         op, versions, fresh = node.op, node.versions, False  # fresh: that nobody else has the gradients

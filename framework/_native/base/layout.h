@@ -59,15 +59,21 @@ struct Layout {
     // How far elements that are neighbours in dimension d are apart in the order of their numbers.
     int64_t apart(int d) const { return order[d] / itemsize; }
 
-    // Calls f(first address, stride in bytes, count, offset) for the stretches of elements [at, at + n).
-    template <class F> void each_run(const Operand& o, int64_t at, int64_t n, F&& f) const {
-        int64_t index[MOST_DIMS], rest = at;
+    // The address of element `at` of an operand, and its index in the merged dimensions.
+    const char* address_of(const Operand& o, int64_t at, int64_t* index) const {
         const char* p = o.data;
         for (int d = merged - 1; d >= 0; --d) {
-            index[d] = rest % sizes[d];
-            rest /= sizes[d];
+            index[d] = at % sizes[d];
+            at /= sizes[d];
             p += index[d] * o.strides[d];
         }
+        return p;
+    }
+
+    // Calls f(first address, stride in bytes, count, offset) for the stretches of elements [at, at + n).
+    template <class F> void each_run(const Operand& o, int64_t at, int64_t n, F&& f) const {
+        int64_t index[MOST_DIMS];
+        const char* p = address_of(o, at, index);
         const int last = merged - 1;
         for (int64_t done = 0; done < n;) {
             int64_t count = std::min(sizes[last] - index[last], n - done);
@@ -85,13 +91,8 @@ struct Layout {
 
     // Elements [at, at + n) whose lines are so short that what is done for each would cost more than they.
     template <class T> void gather_short(const Operand& o, T* to, int64_t at, int64_t n) const {
-        int64_t index[MOST_DIMS], rest = at;
-        const char* p = o.data;
-        for (int d = merged - 1; d >= 0; --d) {
-            index[d] = rest % sizes[d];
-            rest /= sizes[d];
-            p += index[d] * o.strides[d];
-        }
+        int64_t index[MOST_DIMS];
+        const char* p = address_of(o, at, index);
         const int last = merged - 1;
         const int64_t line = sizes[last], stride = o.strides[last], apart = o.strides[last - 1];
         for (int64_t done = 0; done < n;) {
