@@ -73,6 +73,12 @@ def inverse(axes: tuple[int, ...]) -> list[int]:
     return sorted(range(len(axes)), key=axes.__getitem__)
 
 
+def dense_axes(array: Any) -> tuple[int, ...] | None:
+    """``axes_of`` an array whose elements lie side by side in that order; None where there are gaps."""
+    axes = axes_of(array)
+    return axes if array.transpose(axes).flags.c_contiguous else None
+
+
 def turned(array: Any) -> bool:
     """Whether the dimensions stand in another order in memory than in the shape, no element twice."""
     if array.flags.c_contiguous:

@@ -460,3 +460,26 @@ def test_clipping_by_the_norm_is_two_launches(dtype, raw, cupy):  # noqa: F811
         }
     for a, b in zip(*ends):
         np.testing.assert_allclose(b, a, TOLERANCE[dtype], TOLERANCE[dtype])
+
+
+def test_parameters_with_channels_last_are_clipped_and_stepped_in_one_launch_each(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    rng, ends = np.random.default_rng(0), []
+    kernels, images = rng.standard_normal((4, 3, 3, 3)), rng.standard_normal((2, 3, 6, 6))
+    for device in ("cpu", "cuda"):
+        w = fw.nn.Parameter(fw.tensor(kernels).to(device).contiguous(memory_format=fw.channels_last))
+        x = fw.tensor(images).to(device).contiguous(memory_format=fw.channels_last)
+        optimizer = fw.optim.Adam([w], lr=0.1)
+        for _ in range(2):
+            optimizer.zero_grad()
+            fw.nn.functional.conv2d(x, w).square().sum().backward()
+            assert w.grad.stride() == w.stride() and not w.is_contiguous()
+            counts.clear()
+            fw.nn.utils.clip_grad_norm_([w], 0.5)
+            optimizer.step()
+        if device == "cuda":
+            assert {k: counts.launches[k] for k in ("norm_of_all", "scale_all", "adam_step")} == {
+                "norm_of_all": 1, "scale_all": 1, "adam_step": 1}
+        ends.append(w.detach().cpu().numpy())
+    np.testing.assert_allclose(ends[1], ends[0], 1e-9, 1e-9)

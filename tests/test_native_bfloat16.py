@@ -351,3 +351,18 @@ def test_the_twin_takes_denormal_numbers_as_nothing():
     assert native.matmul_by_tiles(x, y).item() == 1
     odd = np.array([[np.inf, 1, 1]], np.float32).astype(BF16)
     assert np.isnan(native.matmul_by_tiles(odd, np.array([[0], [1], [1]], np.float32).astype(BF16)).item())
+
+
+@pytest.mark.parametrize("channels", [4, 32])  # by products, and by Winograd's
+def test_convolutions_of_channels_last_stay_so(channels):
+    fw.manual_seed(0)
+    x, w = fw.randn(4, channels, 32, 32), fw.randn(channels, channels, 3, 3)
+    plain = [a.bfloat16().requires_grad_() for a in (x, w)]
+    last = [a.bfloat16().contiguous(memory_format=fw.channels_last).requires_grad_() for a in (x, w)]
+    found = []
+    for images, kernels in (plain, last):
+        y = fw.nn.functional.conv2d(images, kernels, padding=1)
+        found.append([y, *fw.autograd.grad(y.float().square().sum(), [images, kernels])])
+    for a, b in zip(*found):
+        assert [t.is_contiguous(memory_format=fw.channels_last) for t in (a, b)] == [False, True]
+        assert a.equal(b)

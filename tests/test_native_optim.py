@@ -31,7 +31,7 @@ OPTIONS = {
     "Adadelta": {**COMMON, "eps": eps, "rho": st.floats(0, 1)},
     "Adamax": {**COMMON, "eps": eps, "betas": st.tuples(fraction, fraction)},
 }
-SHAPES = [(), (1,), (7,), (3, 5), (0, 2), (16,), (33, 31), (200, 130)]
+SHAPES = [(), (1,), (7,), (3, 5), (0, 2), (16,), (33, 31), (200, 130), (4, 1, 3, 2), (6, 5, 3, 3)]
 
 
 def plain_form(kind):
@@ -49,6 +49,8 @@ def values(rng, shape, dtype):
 def parameter(array, layout):
     if layout == "strided":
         array = np.repeat(array[..., None], 2, -1)[..., 0]
+    if layout == "channels last" and array.ndim > 2:
+        return fw.from_numpy(np.moveaxis(np.moveaxis(array, 1, -1).copy(), -1, 1)).requires_grad_()
     return fw.from_numpy(np.asarray(array, order="F" if layout == "columns" else "C") if layout != "strided"
                          else array).requires_grad_()
 
@@ -60,6 +62,8 @@ def run(kind, options, shapes, dtypes, layouts, steps, seed, missing=()):
     for step in range(steps):
         for i, p in enumerate(params):
             grad = values(rng, p.shape, p._array.dtype)
+            if layouts[i] != "strided" and seed % 2:  # as backward lays it
+                grad = parameter(grad, layouts[i])._array
             p.grad = None if (step, i) in missing else fw.from_numpy(np.asarray(grad))
         optimizer.step()
     state = optimizer.state_dict()["state"]
@@ -90,8 +94,8 @@ def test_same_bits(name, threads, data):
     count = data.draw(st.integers(1, 5))
     shapes = data.draw(st.lists(st.sampled_from(SHAPES), min_size=count, max_size=count))
     dtypes = data.draw(st.lists(st.sampled_from(["f4", "f8", "f4", "f2"]), min_size=count, max_size=count))
-    layouts = data.draw(st.lists(st.sampled_from(["rows", "rows", "columns", "strided"]), min_size=count,
-                                 max_size=count))
+    layouts = data.draw(st.lists(st.sampled_from(["rows", "rows", "columns", "channels last", "strided"]),
+                                 min_size=count, max_size=count))
     missing = data.draw(st.sets(st.tuples(st.integers(0, 2), st.integers(0, 4)), max_size=3))
     case = options, shapes, dtypes, layouts, 4, data.draw(st.integers(0, 99)), missing
     before = _native.module.threads()
@@ -118,6 +122,32 @@ def test_the_native_form_is_taken(name, monkeypatch):
         p.grad = fw.ones(5)
     optimizer.step()
     assert all((p.detach() != 1).all() for p in optimizer.param_groups[0]["params"])
+
+
+@needs_native
+@pytest.mark.parametrize("name", ["SGD", "Adam"])
+def test_kernels_of_channels_last_are_stepped_by_the_native_form(name, monkeypatch):
+    """Their gradients lie as they do, so that one walk over memory does the step; after loading, too."""
+    fw.manual_seed(0)
+    w = fw.nn.Parameter(fw.randn(8, 4, 3, 3).contiguous(memory_format=fw.channels_last))
+    x = fw.randn(2, 4, 6, 6)
+
+    def step(optimizer):
+        optimizer.zero_grad()
+        fw.nn.functional.conv2d(x, w).square().sum().backward()
+        assert w.grad.stride() == w.stride() and not w.is_contiguous()
+        optimizer.step()
+    options = {"lr": 0.1, **({"momentum": 0.9} if name == "SGD" else {})}
+    make = getattr(fw.optim, name)
+    monkeypatch.setattr(make, "_update_one", lambda *_: pytest.fail("the plain update ran"))
+    first = make([w], **options)
+    step(first)
+    saved = first.state_dict()
+    saved["state"] = {i: {k: v.contiguous() if isinstance(v, fw.Tensor) else v for k, v in kept.items()}
+                      for i, kept in saved["state"].items()}  # as a file keeps it
+    second = make([w], **options)
+    second.load_state_dict(saved)
+    step(second)
 
 
 @pytest.mark.parametrize("grads", ["own", "the parameter", "shifted"])

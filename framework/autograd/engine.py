@@ -19,6 +19,7 @@ from ..backends import cuda, move
 from ..backends.native import add, copied
 from ..doors import through
 from ..errors import AutogradError, DeviceError, DTypeError, LayoutError, ShapeError
+from ..memory_formats import dense_axes, inverse
 from ..node import Leaf, Node, Pick, notes_of
 from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
@@ -253,7 +254,7 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
                     late.append((edge, g))
                     mine = False
                     continue
-                ge = copied(ge)  # a leaf's .grad is the user's: never shared with another's
+                ge = _own_array(edge, ge)  # a leaf's .grad is the user's: never shared with another's
             if heap:
                 _add(pending, heap, edge, ge, owned, fresh)
             elif node is None:
@@ -355,8 +356,18 @@ def _call_hooks(node: Any, g: Any, live: bool) -> Any:
         g = result if live or is_sparse(result) else result._array
     if type(node) is Leaf and node.hooks and not live:
         # a hook may have kept it, or given a tensor of its own
-        g = _own(g, False) if isinstance(g, Tensor) else copied(g)
+        g = _own(g, False) if isinstance(g, Tensor) else _own_array(node, g)
     return g
+
+
+def _own_array(leaf: Leaf, g: Any) -> Any:
+    """A copy of a gradient for one leaf alone. It lies in memory as the leaf's tensor does, which optimizers
+    want: without gaps, whatever the order of the dimensions."""
+    owner = leaf.variable
+    if owner is None or owner._array.flags.c_contiguous or isinstance(g, Tensor) \
+            or (axes := dense_axes(owner._array)) is None:
+        return copied(g)
+    return copied(g.transpose(axes)).transpose(inverse(axes))
 
 
 def accumulate(leaf: Leaf, g: Any, live: bool) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..config import need
+from ..memory_formats import dense_axes
 from . import cuda, device_code
 
 HEADER = "tensor_lists.cuh"  # what a source that reads tables begins with
@@ -49,7 +50,7 @@ def alike(arrays: list[Any]) -> str:
     if not all(map(device_code.is_device_array, arrays)) or len({a.device.id for a in arrays}) != 1:
         return ""
     char = device_code.char_of(*arrays)
-    plain = all(a.flags.c_contiguous and a.size for a in arrays)
+    plain = all(a.size and dense_axes(a) is not None for a in arrays)
     apart = len({a.data.ptr for a in arrays}) == len(arrays)
     return char if plain and apart and char in device_code.FLOATS else ""
 

@@ -57,6 +57,16 @@ def cast_to(value: Any, dtype: np.dtype, device: Any) -> Any:
     return wrap(move(copy, device))
 
 
+def laid_like(value: Any, like: Any) -> Any:
+    """A tensor with its memory in the order of that of ``like``, as kernels want it; others as they are."""
+    if not (isinstance(value, Tensor) and isinstance(like, Tensor)) or value.shape != like.shape \
+            or value.dtype is not like.dtype or value._array.strides == like._array.strides:
+        return value
+    laid = zeros_like(like._array)
+    laid[...] = value._array
+    return wrap(laid)
+
+
 def number(value: Any) -> Any:
     """A tensor or array of one element as Python's number; anything else as it is."""
     return value.item() if isinstance(value, (Tensor, np.ndarray, np.generic)) else value

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..backends import cuda, device_code, tensor_lists
+from ..memory_formats import dense_axes
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_lists.HEADER)
 _MOST = 24
@@ -36,8 +37,9 @@ def _fits(tensors: list[Any]) -> str:
     """The letter of the dtype of tensors that a kernel can take; "" of others."""
     first = tensors[0]
     char = device_code.char_of(*tensors)
-    plain = all(a.flags.c_contiguous and a.shape == first.shape for a in tensors)
-    return char if plain and char in device_code.FLOATS else ""
+    alike = all(a.shape == first.shape and a.strides == first.strides for a in tensors) \
+        or all(a.shape == first.shape and a.flags.c_contiguous for a in tensors)
+    return char if alike and char in device_code.FLOATS and dense_axes(first) is not None else ""
 
 
 def step(

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import CheckpointError
 from ..tensor import Tensor
-from .arrays import cast_to, number
+from .arrays import cast_to, laid_like, number
 
 _NOT_OPTIONS = ("params", "param_names")
 _OWN_OPTIONS = ("eps_inside",)  # which PyTorch has not: saved where they are set, and off where they are not
@@ -155,8 +155,8 @@ def cast_known(p: Tensor, saved: dict[str, Any], wanted: dict[str, Any]) -> dict
     """A copy in the dtype and on the device of ``p``; ``step``, and what is a number here, as numbers."""
     step = int(number(saved.get("step", 1)))
     return {"step": step, **{
-        k: cast_to(v, p._array.dtype, p.device) if _is_array(wanted.get(k, v)) else number(v)
-        for k, v in saved.items() if k != "step"}}
+        k: laid_like(cast_to(v, p._array.dtype, p.device), wanted.get(k))
+        if _is_array(wanted.get(k, v)) else number(v) for k, v in saved.items() if k != "step"}}
 
 
 def _is_array(value: Any) -> bool:

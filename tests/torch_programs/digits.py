@@ -74,7 +74,7 @@ def main():
                 c += o.argmax(dim=1, keepdim=True).eq(t.view_as(o.argmax(1, keepdim=True))).sum().item()
         sch.step()
     torch.save(model.state_dict(), "mnist.pt")
-    model.load_state_dict(torch.load("/tmp/progs/mnist.pt", map_location=device))
+    model.load_state_dict(torch.load("mnist.pt", map_location=device))
 
 
 if __name__ == "__main__":

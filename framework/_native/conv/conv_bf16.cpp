@@ -5,6 +5,7 @@
 // Where the processor cannot, the float32 kernels do it: `rounded.py` widens and rounds. Wide 3x3 convolutions of
 // large images go by Winograd's way, in float32.
 #include "bind/bf16_array.h"
+#include "bind/channels_last.h"
 #include "gemm/bf16_tile.h"
 #include "bind/images.h"
 #include "conv/conv_winograd.h"
@@ -263,6 +264,7 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
     InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.a);
     Sizes shape = {s.n, s.rows};
     for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
+    const bool last = channels_last(x) || channels_last(w);
     NewArray y = new_array(int(shape.size()), shape.data(), x.type());
     if (winograd_suits(s, 0) && winograd_wins(s)) {
         const Widened kernels(w_rows.a), start(b_rows.a);
@@ -271,7 +273,7 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
             Release release(s.flops());
             winograd(s, bf16(x_rows.a), kernels_of(s, kernels.data), end, y.data<Bf16>());
         }
-        return give(y);
+        return give_images(y, last);
     }
     HalfImages images = images_of(s);
     const int64_t k = s.k(), row = row_of(k);
@@ -288,7 +290,7 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
                 s.group_channels() * HalfImages::plane(images.axis), to, row, bias.p ? bf16(b_rows.a) : nullptr}
             .run(y.data<Bf16>());
     }
-    return give(y);
+    return give_images(y, last);
 }
 
 // With stride 1: the convolution of the gradient with the turned kernel.
@@ -306,6 +308,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         a[d] = {x.out, reach - x.padding, x.in + reach, 1};
     }
     InRows y_rows(y), w_rows(w);
+    const bool last = channels_last(y) || channels_last(w);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
     if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
         const Widened kernels(w_rows.a);
@@ -313,7 +316,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
             Release release(s.flops());
             winograd(gradient_shape(s), bf16(y_rows.a), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
         }
-        return give(x);
+        return give_images(x, last);
     }
     HalfImages images(s.n, s.rows, a);
     const int64_t taps = s.taps(), out = s.group_rows(), in = s.group_channels(), k = out * taps, row = row_of(k);
@@ -337,7 +340,7 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
         WindowProduct{images, grid, offsets(s, images, out), groups, in, out * HalfImages::plane(a), to, row, nullptr}.run(
             x.data<Bf16>());
     }
-    return give(x);
+    return give_images(x, last);
 }
 
 // -- gradient with respect to the weights ---------------------------------------------------------
@@ -462,7 +465,7 @@ nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes&
         g.run();
         g.give(w.data<Bf16>());
     }
-    return give(w);
+    return give_images(w, channels_last(x) || channels_last(y));
 }
 
 FW_BIND(m) {

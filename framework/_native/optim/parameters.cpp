@@ -13,12 +13,16 @@ constexpr int64_t GRAIN = 16384;  // elements
 
 bool is_float(const View& v) { return v.type() == Type::float32 || v.type() == Type::float64; }
 
-// Without gaps, row by row or column by column.
+// Without gaps, whatever the order of the dimensions.
 bool dense(const View& v) {
     if (v.contiguous()) return true;
+    std::vector<int> order;  // from the smallest step in memory to the largest
+    for (int d = 0; d < v.ndim(); ++d)
+        if (v.shape(d) != 1) order.push_back(d);
+    std::sort(order.begin(), order.end(), [&](int a, int b) { return v.stride(a) < v.stride(b); });
     int64_t step = bytes_of(v.type());
-    for (int d = 0; d < v.ndim(); ++d) {
-        if (v.shape(d) != 1 && v.stride(d) != step) return false;
+    for (int d : order) {
+        if (v.stride(d) != step) return false;
         step *= v.shape(d);
     }
     return true;
