@@ -1,6 +1,7 @@
 """A program for each rule of ``fw.compile`` that random programs leave alone: without the rule it differs."""
 
 import copy
+import threading
 
 import numpy as np
 import pytest
@@ -319,3 +320,117 @@ def test_functions_get_their_own_code_back():
     for _ in range(4):
         f(fw.randn(3))
     assert all(function.__code__ is own for function, _, own, _ in doors.doors())
+
+
+def test_steps_are_merged_where_the_second_reads_the_first_once_and_where_the_pair_does():
+    from framework.jit.fusion import _merged
+    x, y, z, r, out = ("in", 0), ("in", 1), ("in", 2), ("r", 0), ("out", 0)
+    first = ("mul", r, x, y, x)
+    assert _merged([first, ("add", out, r, z, r)]) == [("mul_add", out, x, y, z)]
+    for second in (("add", out, z, r, z), ("add", out, r, r, r), ("add", out, z, x, z)):
+        assert _merged([first, second]) == [first, second]
+
+
+class _Wide(nn.Module):
+    """Whose weights have gradients that go on beside the others."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(96, 128), nn.Linear(128, 96)
+        self.third = nn.Linear(96, 96, bias=False)
+
+    def forward(self, x):
+        y = self.second(F.gelu(self.first(x)))
+        return self.third(y.view(4, 32, 3, 32).transpose(1, 2).reshape(4, 32, 96) + x)
+
+
+def _wide(seed):
+    fw.manual_seed(seed)
+    return _Wide()
+
+
+def _wide_steps(compiled, model, steps=60):
+    optimizer = fw.optim.SGD(model.parameters(), lr=0.01)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+    if compiled:
+        step = fw.compile(step)
+    generator = fw.Generator().manual_seed(5)
+    seen = []
+    for _ in range(steps):
+        seen.append(step(fw.randn(4, 32, 96, generator=generator)).detach())
+        seen += [p.grad.clone() for p in model.parameters()]
+    return [x.numpy().tobytes() for x in seen]
+
+
+@pytest.fixture()
+def four_threads():
+    before = fw.get_num_threads()
+    fw.set_num_threads(4)
+    yield
+    fw.set_num_threads(before)
+
+
+def test_what_goes_on_beside_a_plan_has_the_bits_of_plain_calls(four_threads):
+    plain = _wide_steps(False, _wide(3))
+    assert _wide_steps(True, _wide(3)) == plain
+    fw.set_num_threads(1)
+    assert _wide_steps(True, _wide(3)) == plain
+
+
+def test_two_threads_run_plans_at_a_time_with_one_place_beside(four_threads):
+    plain = [_wide_steps(False, _wide(seed), 30) for seed in (1, 2)]
+    models, found = [_wide(1), _wide(2)], [None, None]
+
+    def run(i):
+        found[i] = _wide_steps(True, models[i], 30)
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(2)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert found == plain
+
+
+def test_memory_of_what_goes_on_beside_is_kept_and_let_go(four_threads):
+    """Gradients that a caller keeps are not written again, and those that nobody keeps go."""
+    w = fw.randn(128, 128, requires_grad=True)
+    v = fw.randn(128, 128, requires_grad=True)
+
+    @fw.compile
+    def step(x):
+        w.grad = v.grad = None
+        ((x @ w).relu() @ v).sum().backward()
+    x = fw.randn(128, 128)
+    for _ in range(8):
+        step(x)
+    kept, before = w.grad, w.grad.clone()
+    held = fw.cpu.memory_allocated()
+    for _ in range(50):
+        step(fw.randn(128, 128))
+    assert kept.equal(before)
+    assert fw.cpu.memory_allocated() <= held + 2 * w.nbytes
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_other_shapes_of_turned_memory(seed):
+    """Copied where no strides can tell the places, and only there."""
+    rng = np.random.default_rng(seed)
+    sizes = tuple(int(n) for n in rng.choice([1, 2, 3, 4, 6, 8], rng.integers(2, 5)))
+    axes, count = tuple(int(a) for a in rng.permutation(len(sizes))), int(np.prod(sizes))
+    shapes = [(count,), (2, -1) if count % 2 == 0 else (1, -1), (1, count, 1), (-1, sizes[axes[-1]])]
+
+    @fw.compile
+    def run(x):
+        turned = (x + 1).permute(axes)
+        return [turned.reshape(shape) * 2 for shape in shapes]
+    for _ in range(6):
+        x = fw.randn(*sizes)
+        wanted = (x.numpy() + np.float32(1)).transpose(axes)
+        for found, shape in zip(run(x), shapes):
+            assert np.array_equal(found.numpy(), wanted.reshape(shape) * np.float32(2))

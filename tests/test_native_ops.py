@@ -125,3 +125,15 @@ def test_no_native_kernel_was_left_out():
     quantized = {"int8_conv", "int8_linear"}  # tests/test_quantization.py compares them
     missing = {op.name for op in OPS if op.native} - STATEFUL - quantized - compared
     assert not missing, f"no sample reaches the kernels of {sorted(missing)}"
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.int32, np.float64, np.complex128])
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 16, 5])
+def test_short_rows_are_copied_as_elements(dtype, width):
+    """Rows of 8 to 64 bytes that lie side by side in both places, also those that begin anywhere."""
+    x = np.arange(3 * 4 * 5 * (width + 1)).reshape(3, 4, 5, width + 1).astype(dtype)[..., 1:]
+    for axes in ((1, 0, 2, 3), (2, 1, 0, 3), (0, 2, 1, 3)):
+        turned = x.transpose(axes)
+        found = fw.from_numpy(turned).contiguous().numpy() if dtype is not np.complex128 else \
+            _native.module.contiguous(turned)
+        assert found.flags.c_contiguous and found.tobytes() == turned.tobytes()

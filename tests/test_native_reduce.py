@@ -337,3 +337,13 @@ def test_unit_vectors_slice_by_slice(shape, dtype, threads):
             found.append(fw.nn.functional.normalize(fw.from_numpy(laid), dim=-1).numpy())
         np.testing.assert_allclose(found[0], wanted, rtol=4 * np.finfo(dtype).eps)
         np.testing.assert_array_equal(found[0], found[1])
+
+
+def test_sums_for_a_shape_have_memory_of_their_own():
+    """A gradient that shows another's memory would be copied for its leaf."""
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    for size in ((4,), (3, 4), (1, 4)):
+        found = _native.module.sum_to_size(x, size)
+        assert found.shape == size and np.array_equal(found.reshape(-1), x.sum(
+            axis=tuple(range(3 - len(size))) + ((1,) if size == (1, 4) else ())).reshape(-1))
+    assert _native.module.sum_to_size(x, (4,)).base is None

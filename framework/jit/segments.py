@@ -156,11 +156,14 @@ class Segment:
         def place(name: str | None) -> int:
             return -1 if name is None or name not in self.readers else places.setdefault(name, len(places))
         rows: list[tuple] = []
+        read = {n for row in self.rows if row[0] is not own for n in names_in(row[2])}
         for kernel, other, operands, names, results, expected, scalar in self.rows:
             reads = [operand(x) for x in operands]
             made = place(results) if isinstance(results, str) else [place(r) for r in results]
+            alone = other is None and asked(kernel) is not None and isinstance(results, str)
+            late = alone and results not in read
             rows.append((*_done(kernel, other), reads, names, made, [], expected, scalar,
-                         _words(kernel, operands, names)))
+                         _words(kernel, operands, names), late))
         wanted = [places.setdefault(n, len(places)) for n in outputs]
         kept = set(wanted)
         for row, (_, _, operands, *_rest) in zip(reversed(rows), reversed(self.rows)):

@@ -31,14 +31,6 @@ Listener& listener() {
     return own;
 }
 
-namespace {
-
-constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
-constexpr auto RETRY = std::chrono::seconds(1);        // after a thread could not be started
-constexpr auto LISTEN = std::chrono::milliseconds(50); // how often a long kernel asks whether to go on
-constexpr int64_t GRAINS_PER_PIECE = 64, MOST_PIECES = 64;  // of long jobs, which can be interrupted between pieces
-constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
-
 void relax() {
 #if defined(__x86_64__)
     _mm_pause();
@@ -46,6 +38,14 @@ void relax() {
     std::this_thread::yield();
 #endif
 }
+
+namespace {
+
+constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
+constexpr auto RETRY = std::chrono::seconds(1);        // after a thread could not be started
+constexpr auto LISTEN = std::chrono::milliseconds(50); // how often a long kernel asks whether to go on
+constexpr int64_t GRAINS_PER_PIECE = 64, MOST_PIECES = 64;  // of long jobs, which can be interrupted between pieces
+constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
 
 // Linux wakes a worker on the caller's own processor if the others look busy, or if it worked there last, and the
 // worker waits there until the scheduler's next tick; meanwhile two threads are as slow as one. So the caller keeps
@@ -65,6 +65,8 @@ int processor() { return -1; }
 int this_thread() { return 0; }
 void keep_off(int, int) {}
 #endif
+
+thread_local bool in_task = false;  // of the pool's threads always
 
 struct Job {
     Task task = nullptr;
@@ -156,18 +158,19 @@ struct Pool {
         auto until = std::chrono::steady_clock::now() + SPIN;
         while (std::chrono::steady_clock::now() < until) {
             for (int i = 0; i < 64; ++i) {
-                if (generation.load() != seen) return;
+                if (generation.load() != seen || work_is_beside()) return;
                 relax();
             }
         }
         std::unique_lock<std::mutex> held(lock);
         ++sleepers;
-        wake.wait(held, [&] { return generation.load() != seen; });
+        wake.wait(held, [&] { return generation.load() != seen || work_is_beside(); });
         --sleepers;
     }
 
     void serve(Worker& self, size_t me, uint64_t seen) {
         self.id = this_thread();
+        in_task = true;
         flush_denormals_here();
         while (!ending.load()) {
             ++inside;
@@ -177,6 +180,7 @@ struct Pool {
                 ThreadScratch::drop_large();
             }
             --inside;
+            while (work_beside()) ThreadScratch::drop_large();
             wait_for_news(seen);
             seen = generation.load();
         }
@@ -238,8 +242,6 @@ Pool* pool = new Pool;
 std::atomic<int> wanted{1}, simulated{0};
 double saved = 0;  // seconds, by the threads that are simulated
 std::atomic<bool> flush{false};
-thread_local bool in_task = false;
-
 #if defined(__unix__) || defined(__APPLE__)
 // A fork copies one thread only, and the old pool's locks in whatever state they were in.
 struct AfterFork {
@@ -313,6 +315,21 @@ struct Turn {
 };
 
 }  // namespace
+
+bool pool_listens(bool waking) {
+    const int count = threads();
+    if (count < 2 || simulated || in_task) return false;
+    std::unique_lock<std::mutex> busy(pool->busy, std::try_to_lock);
+    if (!busy.owns_lock()) return false;
+    pool->resize(size_t(count - 1));
+    const int here = processor();
+    for (auto& w : pool->workers) w->keep_off(here);
+    return waking ? !pool->workers.empty() : size_t(pool->sleepers.load()) < pool->workers.size();
+}
+
+void call_pool() {
+    if (pool->sleepers.load() > 0) pool->announce();
+}
 
 void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
     const int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = threads();

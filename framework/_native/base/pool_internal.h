@@ -15,4 +15,14 @@ void flush_denormals_here();  // brings the calling thread in line
 // saved since the last call.
 double simulate_threads(int n);
 
+void relax();  // for one who waits and asks again and again
+
+// -- for beside.h ---------------------------------------------------------------------------------
+
+// Whether the pool has threads that wait for work; those that sleep count if they are worth `waking`.
+bool pool_listens(bool waking);
+void call_pool();        // there is something beside
+bool work_beside();      // does one piece; false if there is none
+bool work_is_beside();
+
 }  // namespace fw

@@ -1,7 +1,11 @@
 // A segment: kernels that are called one after the other, over numbered places for arrays.
 #include <structmember.h>
 
+#include <optional>
+
+#include "bind/compute.h"
 #include "deferral/tape.h"
+#include "move/copy.h"
 
 namespace fw::deferral {
 namespace {
@@ -33,6 +37,7 @@ struct SegmentStep {
     nb::object names;  // of the last operands, or nothing
     std::vector<Py_ssize_t> results, last;  // places; -1: not wanted. `last`: those not read again
     bool several, expects, scalar;
+    bool late;  // nobody reads the results but who hands them out: they may be computed beside what follows
 };
 
 struct Segment {
@@ -43,9 +48,31 @@ struct Segment {
     std::vector<Py_ssize_t>* outputs;
     Py_ssize_t places;
     PyObject *missing, *asarray;
+    bool late;  // whether some step is
 };
 
 using Places = std::vector<nb::object>;
+
+// What goes on beside a segment that runs, with all that it reads and writes.
+struct Aside {
+    std::vector<nb::object> kept;
+    Beside beside;
+
+    void wait() {
+        if (kept.empty()) return;
+        {
+            Release release(beside.left() ? RELEASE_BYTES : 0);
+            beside.wait();
+        }
+        kept.clear();
+    }
+};
+
+// The kernel is asked whether it can go on beside while this lives.
+struct Asking {
+    explicit Asking(Aside* aside) { beside_caller = aside && aside->beside.open() ? &aside->beside : nullptr; }
+    ~Asking() { beside_caller = nullptr; }
+};
 
 nb::object value_of(const SegmentOperand& o, const Places& places) {
     switch (o.kind) {
@@ -66,15 +93,18 @@ nb::object value_of(const SegmentOperand& o, const Places& places) {
 }
 
 // The array of a step that is done here; not valid where its operand is not what it is done with.
-nb::object done_here(const SegmentStep& step, const Places& places) {
+nb::object done_here(const SegmentStep& step, const Places& places, Aside* aside) {
     const nb::object& given = places[size_t(step.operands[0].place)];
     if (!PyArray_CheckExact(given.ptr())) return {};
     auto* a = reinterpret_cast<PyArrayObject*>(given.ptr());
     PyArray_Dims sizes{const_cast<npy_intp*>(step.sizes.data()), int(step.sizes.size())};
     PyObject* out = nullptr;
     if (step.does == Does::TURN) out = PyArray_Transpose(a, &sizes);
-    else if (step.does == Does::SHAPE) out = PyArray_Newshape(a, &sizes, NPY_CORDER);
-    else if (step.does == Does::PART) {
+    else if (step.does == Does::SHAPE) {
+        Array x;
+        x.p = a;
+        return PyArray_ISBEHAVED_RO(a) ? moving::in_shape(x, sizes.len, sizes.ptr) : nb::object();
+    } else if (step.does == Does::PART) {
         PyArrayObject* owner = a;
         while (PyArray_BASE(owner) && PyArray_CheckExact(PyArray_BASE(owner)))
             owner = reinterpret_cast<PyArrayObject*>(PyArray_BASE(owner));
@@ -95,6 +125,7 @@ nb::object done_here(const SegmentStep& step, const Places& places) {
         const bool same = of.kind == SegmentOperand::PLACE && places[size_t(of.place)].is(given);
         if (!same && !PyArray_BASE(a)) return given;
         if (!PyArray_IS_C_CONTIGUOUS(a) || PyTypeNum_ISUSERDEF(PyArray_TYPE(a))) return {};
+        if (aside) aside->wait();
         out = PyArray_NewCopy(a, NPY_CORDER);
     }
     if (!out) throw nb::python_error();
@@ -102,9 +133,9 @@ nb::object done_here(const SegmentStep& step, const Places& places) {
 }
 
 void run_step(const Segment* s, const SegmentStep& step, Places& places, std::vector<nb::object>& made,
-              std::vector<PyObject*>& given) {
+              std::vector<PyObject*>& given, Aside* aside) {
     if (step.does != Does::CALL) {
-        nb::object out = done_here(step, places);
+        nb::object out = done_here(step, places, aside);
         if (out.is_valid()) {
             for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
             if (step.results[0] >= 0) places[size_t(step.results[0])] = std::move(out);
@@ -128,7 +159,21 @@ void run_step(const Segment* s, const SegmentStep& step, Places& places, std::ve
         if (!out) throw nb::python_error();
         return nb::steal(out);
     };
-    nb::object out = call(step.kernel);
+    nb::object out;
+    if (step.late && aside) {
+        if (!aside->beside.left()) aside->wait();
+        const Asking asking(aside);
+        const size_t before = aside->beside.size();
+        out = call(step.kernel);
+        if (aside->beside.size() != before) {
+            for (PyObject* x : given)
+                if (x) aside->kept.push_back(nb::borrow(x));
+            aside->kept.push_back(out);
+        }
+    } else {
+        if (!step.late && aside && step.does == Does::OWN) aside->wait();
+        out = call(step.kernel);
+    }
     if (step.other.is_valid() && (out.is_none() || out.ptr() == Py_NotImplemented)) out = call(step.other);
     made.clear();
     for (Py_ssize_t i : step.last) places[size_t(i)] = nb::object();
@@ -174,8 +219,10 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
         }
         std::vector<nb::object> made;
         std::vector<PyObject*> given;
+        std::optional<Aside> aside;  // what is left of it is waited for before the places go
+        if (s->late && n == 1) aside.emplace();
         for (const SegmentStep& step : *s->steps) {
-            run_step(s, step, places, made, given);
+            run_step(s, step, places, made, given, aside ? &*aside : nullptr);
             if (n == 2)
                 for (Py_ssize_t i : step.results)
                     if (i >= 0 && PyArray_CheckExact(places[size_t(i)].ptr()) &&
@@ -183,6 +230,7 @@ PyObject* segment_call(PyObject* self, PyObject* const* args, size_t flags, PyOb
                                                               places[size_t(i)].attr("dtype")).ptr()) < 0)
                         throw nb::python_error();
         }
+        if (aside) aside->wait();
         PyObject* found = PyTuple_New(Py_ssize_t(s->outputs->size()));
         if (!found) return nullptr;
         for (size_t i = 0; i < s->outputs->size(); ++i)
@@ -260,13 +308,14 @@ void note_view(SegmentStep& step, const std::string& word) {
     if (step.operands[0].kind != SegmentOperand::PLACE) throw nb::value_error("of an array");
 }
 
-// steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar, word or "")
+// steps: (kernel, other or None, operands, names, results, places not read again, expects, scalar, word or "", late)
 nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, nb::list outputs, nb::object missing,
                         nb::object asarray) {
     auto* s = PyObject_New(Segment, segment_type);
     if (!s) throw nb::python_error();
     s->call = segment_call;
     s->places = places;
+    s->late = false;
     s->steps = new std::vector<SegmentStep>;
     s->externals = new std::vector<std::pair<Py_ssize_t, Py_ssize_t>>;
     s->outputs = new std::vector<Py_ssize_t>;
@@ -296,6 +345,8 @@ nb::object make_segment(Py_ssize_t places, nb::list externals, nb::list steps, n
         step.expects = nb::cast<bool>(t[6]);
         step.scalar = nb::cast<bool>(t[7]);
         if (auto word = nb::cast<std::string>(t[8]); !word.empty()) note_view(step, word);
+        step.late = nb::cast<bool>(t[9]) && step.does == Does::CALL;
+        s->late = s->late || step.late;
         s->steps->push_back(std::move(step));
     }
     for (nb::handle o : outputs) s->outputs->push_back(place(o, false));

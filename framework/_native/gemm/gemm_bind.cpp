@@ -3,28 +3,29 @@
 #include <utility>
 
 #include "bind/bf16_array.h"
+#include "bind/compute.h"
 #include "gemm/amx.h"
 #include "gemm/products.h"
 
 namespace fw {
 namespace {
 
-nb::object result_of(const Product& product, const Array& x) {
+constexpr double PER_BYTE = 4;  // multiplications that take as long as work on a byte
+
+int64_t bytes_of(const Product& product) { return int64_t(std::min(product.multiplications() / PER_BYTE, 1e18)); }
+
+NewArray array_for(const Product& product, const Array& x) {
     npy_intp shape[Product::MOST_DIMS + 2];
     std::copy(product.shape, product.shape + product.ndim, shape);
-    NewArray out = new_array(product.ndim, shape, x.type());
-    {
-        constexpr double per_byte = 4;  // multiplications that take as long as work on a byte
-        Release release(out.size() ? int64_t(std::min(product.multiplications() / per_byte, 1e18)) : 0);
-        product.run(out.data<void>());
-    }
-    return give(out);
+    return new_array(product.ndim, shape, x.type());
 }
 
 nb::object matmul(Array x, Array y) {
     Product product;
     if (!x.usable() || !y.usable() || !product.matmul(view_of(x), view_of(y))) return not_implemented();
-    return result_of(product, x);
+    NewArray out = array_for(product, x);
+    compute(out.size() ? bytes_of(product) : 0, [product, to = out.data<void>()] { product.run(to); });
+    return give(out);
 }
 
 nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
@@ -34,7 +35,12 @@ nb::object linear_then(Array x, Array w, nb::object b, bool relu) {
     const View shift = bias.usable() ? view_of(bias) : View();
     Product product;
     if (!product.linear(view_of(x), view_of(w), bias.usable() ? &shift : nullptr, relu)) return not_implemented();
-    return result_of(product, x);
+    NewArray out = array_for(product, x);
+    {
+        Release release(out.size() ? bytes_of(product) : 0);
+        product.run(out.data<void>());
+    }
+    return give(out);
 }
 
 nb::object linear(Array x, Array w, nb::object b) { return linear_then(x, w, std::move(b), false); }

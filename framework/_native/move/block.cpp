@@ -139,6 +139,24 @@ template <class T> void turn(const Block& b, int d, const char* from, char* to) 
     });
 }
 
+template <int N> struct Bytes {
+    char at[N];
+};
+
+// Short lines that lie side by side in both places are elements, which need no loop of their own.
+bool copied_as_elements(Block& b, int bytes, const char* from, char* to) {
+    const int last = b.ndim - 1;
+    if (last == 0 || b.from[last] != bytes || b.to[last] != bytes) return false;
+    const int64_t line = b.shape[last] * bytes;
+    if (line != 8 && line != 16 && line != 32 && line != 64) return false;
+    --b.ndim;
+    if (line == 8) copy_lines<uint64_t>(b, from, to);
+    else if (line == 16) copy_lines<Pair>(b, from, to);
+    else if (line == 32) copy_lines<Bytes<32>>(b, from, to);
+    else copy_lines<Bytes<64>>(b, from, to);
+    return true;
+}
+
 int dense_elsewhere(const Block& b, int bytes) {
     int last = b.ndim - 1;
     if (b.to[last] != bytes || b.from[last] == bytes || b.from[last] == 0 || b.shape[last] < 4) return -1;
@@ -166,6 +184,7 @@ void copy_block(Block b, int bytes, const char* from, char* to) {
     }
     int last = b.ndim - 1;
     if (last == 0 && b.from[0] == bytes && b.to[0] == bytes) return copy_bytes(from, to, b.shape[0] * bytes);
+    if (copied_as_elements(b, bytes, from, to)) return;
     int d = dense_elsewhere(b, bytes);
     by_bytes(bytes, [&](auto x) {
         using T = decltype(x);

@@ -14,6 +14,48 @@ void copy_array(const Array& x, char* to) {
     if (stride) copy_block(b, bytes, x.data<char>(), to);
 }
 
+namespace {
+
+// Whether strides can tell where the elements are in another shape: runs of dimensions have to be even in memory.
+bool has_strides(const Array& x, int ndim, const npy_intp* shape) {
+    npy_intp old[NPY_MAXDIMS], stride[NPY_MAXDIMS];
+    int n = 0;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (x.shape(d) != 1) old[n] = x.shape(d), stride[n++] = x.stride(d);
+    for (int i = 0, j = 0; i < n && j < ndim;) {
+        npy_intp of_old = old[i++], of_new = shape[j++];
+        while (of_old != of_new) {
+            if (of_new < of_old && j < ndim) {
+                of_new *= shape[j++];
+            } else if (of_old < of_new && i < n) {
+                if (stride[i - 1] != old[i] * stride[i]) return false;
+                of_old *= old[i++];
+            } else {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+nb::object in_shape(const Array& x, int ndim, const npy_intp* shape) {
+    const bool copies = !x.contiguous() && item_bytes(x) && x.size() && countable(shape, ndim) &&
+                        product(shape, 0, ndim) == x.size() && !has_strides(x, ndim, shape);
+    if (!copies) {
+        PyArray_Dims dims{const_cast<npy_intp*>(shape), ndim};
+        nb::object out = nb::steal(PyArray_Newshape(x.p, &dims, NPY_CORDER));
+        if (!out.is_valid()) throw nb::python_error();
+        return out;
+    }
+    NewArray out = new_array(ndim, shape, x.type());
+    nb::object result = give(out);
+    Release release(x.size() * item_bytes(x));
+    copy_array(x, out.data<char>());
+    return result;
+}
+
 bool element(nb::handle value, const Array& array, Pair& bits) {
     PyObject* o = value.ptr();
     if (!(PyFloat_CheckExact(o) || PyLong_CheckExact(o) || PyBool_Check(o))) return false;

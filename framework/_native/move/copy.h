@@ -43,6 +43,9 @@ private:
 };
 
 void copy_array(const Array& from, char* to);  // in row-major order
+// x in another shape of as many elements: its memory where strides can say that, else a copy that is its own. Raises
+// ValueError where the number of elements is another.
+nb::object in_shape(const Array& x, int ndim, const npy_intp* shape);
 
 // The element that `array[...] = value` would write, for a number; false if it is not one, or does not fit.
 bool element(nb::handle value, const Array& array, Pair& bits);

@@ -119,6 +119,7 @@ nb::object sum_to_size(Array x, nb::handle size) {
     nb::list dims;
     for (int d = 0; d < x.ndim(); ++d)
         if (mask >> d & 1) dims.append(d);
+    if (mask == (1u << extra) - 1) return sum(x, nb::tuple(dims), false);  // in its own memory, which need not be copied
     nb::object out = sum(x, nb::tuple(dims), true);
     if (out.is(not_implemented()) || extra == 0) return out;
     PyArray_Dims wanted{shape, x.ndim() - extra};
