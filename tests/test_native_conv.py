@@ -228,7 +228,8 @@ def test_minimal_filtering_loses_no_digits(x, rows):
         assert found < 3 * plain + 2e-7
 
 
-@pytest.mark.parametrize(("x", "rows"), [((32, 16, 14, 14), 32), ((3, 21, 33, 71), 48), ((2, 31, 15, 9), 64)])
+@pytest.mark.parametrize(("x", "rows"), [((32, 16, 14, 14), 32), ((3, 21, 33, 71), 48), ((2, 31, 15, 9), 64),
+                                         ((1, 96, 14, 14), 48)])
 def test_minimal_filtering_of_few_channels_loses_no_digits(x, rows):
     found, plain = next(errors(x, (rows, x[1], 3, 3), SQUARE, 0))  # gradients go another way
     assert found < plain + 1e-7

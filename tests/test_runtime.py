@@ -289,7 +289,8 @@ def test_what_gates_get_from_rows_of_a_table_is_computed_once(cell, settings, fo
 @pytest.mark.parametrize(
     ("channels", "rows", "groups", "size"),
     [(4, 32, 1, (13, 9)), (4, 32, 2, (13, 9)), (16, 32, 1, (14, 10)), (17, 48, 1, (14, 64)),
-     (19, 32, 1, (14, 11))],
+     (19, 32, 1, (14, 11)), (3, 16, 1, (28, 28)), (16, 16, 1, (14, 16)),
+     (32, 48, 1, (14, 14)), (65, 64, 1, (16, 18))],
 )
 def test_the_largest_of_squares_of_a_convolution(relu, channels, rows, groups, size):
     """Found before they are written where that may be: of equal ones the first, or the first nan."""
@@ -307,6 +308,19 @@ def test_the_largest_of_squares_of_a_convolution(relu, channels, rows, groups, s
         with fw.no_grad():
             wanted = model(x)
         assert wanted.isnan().any() and ready(x).numpy().tobytes() == wanted.numpy().tobytes()
+
+
+def test_kernels_packed_for_images_of_one_size_are_not_read_for_another():
+    """Lines of tiles that leave lanes empty, single images, odd sizes: each may order them in another way."""
+    layers = [nn.Conv2d(c, rows, 3, padding=1) for c, rows in ((3, 16), (16, 32), (32, 64))]
+    model = nn.Sequential(layers[0], nn.MaxPool2d(2), layers[1], nn.ReLU(), nn.MaxPool2d(2), layers[2]).eval()
+    made = fw.runtime.export(model, fw.randn(2, 3, 28, 28), input_names=["input"],
+                             dynamic_axes={"input": {0: "batch", 2: "h", 3: "w"}})
+    ready = fw.runtime.CompiledModel(made.data)
+    for n, high, wide in ((1, 28, 28), (8, 28, 28), (1, 64, 64), (3, 30, 62), (2, 33, 29), (9, 128, 130)):
+        x = fw.randn(n, 3, high, wide)
+        with fw.no_grad():
+            assert (ready(x) == model(x)).all()
 
 
 def test_elementwise_programs_broadcast_mix_and_transpose():

@@ -102,8 +102,7 @@ template <class T> Convolution<T>::Convolution(const ConvShape& shape, Calls cal
     if (way == Way::product) product.reset(new Product(s, calls));
     squares = product && product->of.squares;
     if constexpr (sizeof(T) == 4)
-        if (way == Way::winograd && calls.squares)
-            squares = winograd_of_few(s, 32) && s.axis[1].out % 2 == 0 && s.axis[2].out % 2 == 0;
+        if (way == Way::winograd && calls.squares) squares = winograd_pools(s);
 }
 
 template <class T> Convolution<T>::~Convolution() = default;
@@ -116,12 +115,15 @@ template <class T> int64_t Convolution<T>::packed_numbers() const {
 }
 
 template <class T> std::vector<int64_t> Convolution<T>::packed_form() const {
-    return {int64_t(way), int64_t(sizeof(T)), s.rows, s.groups, s.k(), product ? product->of.tile_rows : 0};
+    int64_t tile_rows = product ? product->of.tile_rows : 0;
+    if constexpr (sizeof(T) == 4)
+        if (way == Way::winograd) tile_rows = winograd_rows(s, squares);
+    return {int64_t(way), int64_t(sizeof(T)), s.rows, s.groups, s.k(), tile_rows};
 }
 
 template <class T> void Convolution<T>::pack(const T* w, T* to) const {
     if constexpr (sizeof(T) == 4)
-        if (way == Way::winograd) return winograd_pack(s, kernels_of(s, w), to);
+        if (way == Way::winograd) return winograd_pack(s, kernels_of(s, w), to, squares);
     const int64_t k = s.k(), rows = s.group_rows();
     pack_weights(to, s.groups, rows, k, product->of.tile_rows, k,
                  [=](int64_t g, int64_t p) { return w + g * rows * k + p; });

@@ -171,13 +171,18 @@ template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const 
 // -- pixels by channels ---------------------------------------------------------------------------
 
 // Pixels one by one and channels in vectors: no pixel is computed twice, and windows may lie anywhere.
-#if defined(FW_AVX2) && !defined(FW_AVX512)
+#if defined(FW_AVX512)
+constexpr bool has_channel_tiles = true;
+constexpr int channel_pixels = 12, channel_wide = 1;
+#else
+#if defined(FW_AVX2)
 constexpr bool has_channel_tiles = true;
 #else
 constexpr bool has_channel_tiles = false;  // nowhere else was it measured
 #endif
-constexpr int channel_pixels = 6;
-template <class T> constexpr int channel_cols = 2 * lanes<T>;
+constexpr int channel_pixels = 6, channel_wide = 2;
+#endif
+template <class T> constexpr int channel_cols = channel_wide * lanes<T>;
 
 // c[j * channel_cols + i] = start[i] + sum over p < k of a[p * channel_cols + i] * b[j][offset[p]]
 template <class T> struct ChannelTile {
@@ -192,36 +197,36 @@ template <class T> struct ChannelTile {
 };
 
 template <class T, int P> void channel_tile(const ChannelTile<T>& t) {
-    constexpr int n = lanes<T>;
-    Vec<T> sum[P][2];
+    constexpr int n = lanes<T>, wide = channel_wide;
+    Vec<T> sum[P][wide];
     const T* b[P];
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int j = 0; j < P; ++j) {
         b[j] = t.b[j];
-        for (int i = 0; i < 2; ++i) sum[j][i] = t.start ? load(t.start + i * n) : Vec<T>{};
+        for (int i = 0; i < wide; ++i) sum[j][i] = t.start ? load(t.start + i * n) : Vec<T>{};
     }
     const T* a = t.a;
     const int64_t *offset = t.offset, *end = offset + t.k;
-    for (; offset != end; ++offset, a += 2 * n) {
-        const Vec<T> low = load(a), high = load(a + n);
+    for (; offset != end; ++offset, a += wide * n) {
+        Vec<T> va[wide];
+        for (int i = 0; i < wide; ++i) va[i] = load(a + i * n);
         const int64_t at = *offset;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < P; ++j) {
             const Vec<T> v = splat(b[j][at]);
-            sum[j][0] = fma<T>(low, v, sum[j][0]);
-            sum[j][1] = fma<T>(high, v, sum[j][1]);
+            for (int i = 0; i < wide; ++i) sum[j][i] = fma<T>(va[i], v, sum[j][i]);
         }
     }
     if (t.end) {
         const Epilogue<T> then = *t.end;  // read once
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int j = 0; j < P; ++j)
-            for (int i = 0; i < 2; ++i) sum[j][i] = then.of_rows(sum[j][i], t.end_row + i * n);
+            for (int i = 0; i < wide; ++i) sum[j][i] = then.of_rows(sum[j][i], t.end_row + i * n);
     }
     T* const c = t.c;
-#pragma GCC unroll 8
+#pragma GCC unroll 12
     for (int j = 0; j < P; ++j)
-        for (int i = 0; i < 2; ++i) store(c + j * channel_cols<T> + i * n, sum[j][i]);
+        for (int i = 0; i < wide; ++i) store(c + j * channel_cols<T> + i * n, sum[j][i]);
 }
 
 // Sums of pixels, channel by channel, become lines of `count` numbers, one for each channel, `row` apart. Whole vectors of
@@ -232,12 +237,12 @@ template <class T> void give_lines(const T* sums, int64_t count, T* to, int64_t 
         const int64_t wide = std::min(n, count - j);
         for (int64_t part = 0; part < cols; part += n) {
             Vec<T> v[lanes<T>];
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int q = 0; q < n; ++q) v[q] = load(sums + (j + q) * cols + part);
             transpose<T>(v);
             T* target = to + part * row + j;
             if (wide == n) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
                 for (int q = 0; q < n; ++q) store(target + q * row, v[q]);
             } else {
                 for (int q = 0; q < n; ++q) store_first(target + q * row, v[q], wide);

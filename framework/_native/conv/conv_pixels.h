@@ -372,8 +372,8 @@ template <class T> void PixelProduct<T>::run_lines(const T* from, T* to, int64_t
     });
 }
 
-constexpr int64_t block_pixels = 24;   // whole tiles of pixels, and whole vectors of them
-constexpr int64_t block_squares = 24;  // whole vectors of squares, each of four pixels
+constexpr int64_t block_pixels = 4 * channel_pixels;   // whole tiles of pixels, and whole vectors of them
+constexpr int64_t block_squares = 4 * channel_pixels;  // whole vectors of squares, each of four pixels
 
 template <class T> ChannelTile<T> PixelProduct<T>::channels_from(int64_t row) const {
     ChannelTile<T> tile;

@@ -27,11 +27,21 @@ bool three_by_three(const ConvShape& s, int64_t least_tiles) {
 
 constexpr int64_t least_channels = n_lanes == 16 ? 16 : 32;  // else the transforms cost more than they save
 // with vectors of channels, whose products are quick ones also if they are short
-constexpr int64_t few_channels = 16, few_rows = 32, wide_pixels = 56, more_rows = 48;
+constexpr int64_t few_channels = 16, few_rows = 32, wide_pixels = 56, more_rows = 48, most_channels = 128, few_tiles = 64;
 
 bool has_few_channels(const ConvShape& s) {
     if (!has_channel_tiles || s.channels < few_channels || s.channels >= least_channels) return false;
     return s.rows % channel_cols<float> == 0 && s.rows >= (s.axis[2].out > wide_pixels ? more_rows : few_rows);
+}
+
+// Whether vectors are of channels: then the largest of squares are found in registers, and lines of few tiles leave no lanes
+// empty. The bits are the same either way.
+bool by_channels(const ConvShape& s, bool squares) {
+    if (has_few_channels(s)) return true;
+    if (!has_channel_tiles || s.rows % channel_cols<float> != 0 || s.channels >= most_channels) return false;
+    if (squares) return true;
+    const int64_t wide = (s.axis[2].out + 1) / 2, tiles = s.n * wide * ((s.axis[1].out + 1) / 2);
+    return wide % (n_lanes / 2) != 0 && (s.channels < 2 * few_channels || tiles <= few_tiles);
 }
 
 // to[place * step + tile] of one channel; some rubbish behind the last tile
@@ -80,7 +90,7 @@ template <int M> class Forward {
   public:
     explicit Forward(const ConvShape& shape, bool squares = false)
         : s(shape), tiling(input_tiling<M>(shape)), squares(squares) {
-        if (M == 2 && has_few_channels(s)) {
+        if (M == 2 && by_channels(s, squares)) {
             constexpr int64_t most = 28;  // tiles at once, in whole lines where these are short
             const int64_t lines = ceil_div(s.n * tiling.high, threads() > 1 ? 4 * threads() : 1);
             row_tile = channel_cols<float>;
@@ -99,6 +109,7 @@ template <int M> class Forward {
         step = s.channels * width + n_lanes;  // lines of all places<M> would share sets of the cache otherwise
     }
     int64_t weights() const { return places<M> * s.rows * s.channels; }
+    int64_t rows_at_once() const { return row_tile; }
 
     // For every tile of rows and every place its weights, channel by channel.
     void pack(const Kernels& w, float* to) const {
@@ -304,8 +315,13 @@ void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<f
     forward.run(weights.data, end, x, y);
 }
 
+bool winograd_pools(const ConvShape& s) {
+    return by_channels(s, true) && s.axis[1].out % 2 == 0 && s.axis[2].out % 2 == 0;
+}
+
 int64_t winograd_packed(const ConvShape& s) { return Forward<2>(s).weights(); }
-void winograd_pack(const ConvShape& s, const Kernels& w, float* to) { Forward<2>(s).pack(w, to); }
+int64_t winograd_rows(const ConvShape& s, bool squares) { return Forward<2>(s, squares).rows_at_once(); }
+void winograd_pack(const ConvShape& s, const Kernels& w, float* to, bool squares) { Forward<2>(s, squares).pack(w, to); }
 void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y, bool squares) {
     Forward<2>(s, squares).run(packed, end, x, y);
 }

@@ -38,9 +38,11 @@ bool use_winograd(bool on);  // for tests; what was said before
 template <class T>
 void winograd(const ConvShape& s, const T* x, const Kernels& w, const Epilogue<float>& end, T* y);
 // In two steps: the kernels as tiles, for many images (of float).
+// squares: y is the largest of 2 x 2 neighbours each, only where `winograd_pools`.
+bool winograd_pools(const ConvShape& s);
 int64_t winograd_packed(const ConvShape& s);  // how many numbers
-void winograd_pack(const ConvShape& s, const Kernels& w, float* to);
-// squares: y is the largest of 2 x 2 neighbours each; of few channels only, and images of even sizes
+int64_t winograd_rows(const ConvShape& s, bool squares);  // what their order depends on
+void winograd_pack(const ConvShape& s, const Kernels& w, float* to, bool squares = false);
 void winograd(const ConvShape& s, const float* x, const float* packed, const Epilogue<float>& end, float* y,
               bool squares = false);
 void winograd_weights(const ConvShape& s, const float* x, const float* y, float* w);
