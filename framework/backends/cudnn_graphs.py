@@ -1,4 +1,4 @@
-"""cuDNN by its graphs: convolutions and attention as NVIDIA's frontend plans them, and plans kept for later.
+"""cuDNN by its graphs: convolutions, batch norms and attention as NVIDIA's frontend plans them, once each.
 
 ``nvidia-cudnn-frontend`` is imported when a GPU first wants it; without it, and for what cuDNN has no plan
 for, callers run kernels of their own. A plan is for shapes, strides, a dtype and what is asked of exactness,
@@ -54,10 +54,13 @@ def frontend() -> Any:
 
 
 def laid(a: Any) -> Laid:
-    """How an array lies; one dimension of space is made two, as cuDNN has at least two."""
+    """How an array lies; no dimension of space, or one, is made two, as cuDNN has at least two."""
     strides = [s // a.itemsize if n > 1 else 1 for s, n in zip(a.strides, a.shape)]
     shape = list(a.shape)
-    if len(shape) == 3:
+    if len(shape) == 2:
+        shape += [1, 1]
+        strides += [shape[1], shape[1]]
+    elif len(shape) == 3:
         shape.insert(2, 1)
         strides.insert(2, shape[3] * strides[2])
     return Laid(tuple(shape), tuple(strides))
@@ -129,6 +132,35 @@ def attention_graph(module: Any, char: str, operands: tuple[Laid, ...], causal: 
     return graph, (q, k, v, out, lse, g, *made)
 
 
+def norm_graph(module: Any, x: Laid, backward: bool, place: dict) -> tuple[Any, tuple]:
+    """Batch norm in float32 of (x, scale, bias, eps, momentum, two running averages, y, mean, 1 / deviation,
+    the averages after it), or backward of (x, slope, scale, mean, 1 / deviation, slopes of x, scale and
+    bias)."""
+    graph, io = _graph(module, "f", place)
+    ones = (1,) * (len(x.shape) - 2)
+    channel = Laid((1, x.shape[1], *ones), (x.shape[1], 1, *(x.shape[1],) * len(ones)))
+
+    def tensor(name: str, how: Laid, **more: Any) -> Any:
+        return graph.tensor(name=name, dim=how.shape, stride=how.strides, data_type=io, **more)
+
+    image = tensor("x", x)
+    if backward:
+        slope = tensor("slope", x)
+        scale, mean, inverse = (tensor(name, channel) for name in ("scale", "mean", "inverse"))
+        found = graph.batchnorm_backward(name="norm", grad=slope, input=image, scale=scale, mean=mean,
+                                         inv_variance=inverse)
+        given = (image, slope, scale, mean, inverse)
+    else:
+        one = Laid((1,) * len(x.shape), (1,) * len(x.shape))
+        scale, bias, *running = (tensor(name, channel) for name in ("scale", "bias", "mean", "var"))
+        eps, momentum = (tensor(name, one, is_pass_by_value=True) for name in ("eps", "momentum"))
+        found = graph.batchnorm(name="norm", input=image, scale=scale, bias=bias, in_running_mean=running[0],
+                                in_running_var=running[1], epsilon=eps, momentum=momentum)
+        given = (image, scale, bias, eps, momentum, *running)
+    made = [_made(out, how, io) for out, how in zip(found, (x, *(channel,) * 4))]
+    return graph, (*given, *made)
+
+
 # -- plans -------------------------------------------------------------------------------------------
 
 
@@ -174,7 +206,9 @@ def _run(key: tuple, make: Any, arrays: tuple) -> bool:
     if plan is None:
         return False
     space = cuda.cupy().empty(max(plan.workspace, 1), np.uint8)
-    pointers = {operand: int(a.data.ptr) for operand, a in zip(plan.operands, arrays)}
+    # a number is given where the host has it
+    pointers = {operand: int(a.ctypes.data if type(a) is np.ndarray else a.data.ptr)
+                for operand, a in zip(plan.operands, arrays)}
     plan.graph.execute(pointers, int(space.data.ptr), handle=handle)
     return True
 
@@ -193,6 +227,20 @@ def convolve(char: str, kind: str, first: Any, second: Any, out: Any, bias: Any,
         return conv_graph(module, char, kind, *how, bias is not None, windows, place)
 
     return _run(key, make, (first, second, *([] if bias is None else [bias]), out))
+
+
+def normalize(arrays: tuple, backward: bool) -> bool:
+    """Write a batch norm, or its slopes, into the last arrays, all of float32; False where cuDNN has no plan,
+    or is not there. arrays: as ``norm_graph`` says."""
+    if frontend() is None:
+        return False
+    how = laid(arrays[0])
+    key = (exactness("f"), "batch norm backward" if backward else "batch norm", "f", how)
+
+    def make(module: Any, place: dict) -> tuple[Any, tuple]:
+        return norm_graph(module, how, backward, place)
+
+    return _run(key, make, arrays)
 
 
 def attend(char: str, arrays: tuple, causal: bool, scale: float) -> bool:

@@ -1,4 +1,8 @@
-"""Norms on GPUs: one kernel forward; backward one for the input, and folds for weights that rows share."""
+"""Norms on GPUs: one kernel forward; backward one for the input, and folds for weights that rows share.
+
+Batch norms of channels that lie side by side go to cuDNN where it is installed and has a plan: here one block
+sums up a channel, whose numbers should lie together.
+"""
 
 import math
 from pathlib import Path
@@ -6,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
+from ...backends import cuda, cudnn_graphs, device_code
+from ...memory_formats import format_of, laid_as
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold
 
@@ -22,6 +27,9 @@ _of_rms_weight = DeviceFold("g * x * rsqrt(var + eps)", ("g", "x", "var", "eps")
 _of_bias = DeviceFold("g", ("g",))
 
 
+# cuDNN keeps 1 / sqrt(var + eps) of the batch, the records its variance
+_variance = DeviceKernel("maximum(1 / (r * r) - eps, 0.0)", ("r", "eps"), lambda *_: NotImplemented)
+_inverse = DeviceKernel("rsqrt(var + eps)", ("var", "eps"), lambda *_: NotImplemented)
 _average = DeviceKernel("x * keep + new * share", ("x", "new", "keep", "share"), lambda *_: NotImplemented)
 
 
@@ -75,8 +83,45 @@ def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
     return (min(rows, 1 << 30),), (min(1024, max(32, 1 << (n // 4).bit_length())),)
 
 
+def _for_cudnn(arrays: list[Any], dims: tuple[int, ...]) -> bool:
+    """Whether these are a batch norm of rows of channels, which images with channels last are, in float32."""
+    x = arrays[0]
+    return (
+        cudnn_graphs.frontend() is not None
+        and device_code.char_of(*arrays) == "f"
+        and (x.flags.c_contiguous if x.ndim == 2 else format_of(x).ndim == x.ndim)
+        and tuple([d % x.ndim for d in dims]) == (0, *range(2, x.ndim))
+    )
+
+
+def _by_cudnn(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """(y, mean, var), or NotImplemented."""
+    module, small = cuda.cupy(), (1, x.shape[1], *(1,) * (x.ndim - 2))
+    rows = [module.ascontiguousarray(a) for a in (weight, bias)]
+    numbers = [np.array([n], np.float32) for n in (eps, 0.0)]
+    y, (mean, inverse, *unused) = module.empty_like(x), module.empty((4, *small), x.dtype)
+    # cuDNN wants running averages: it is shown numbers that are there, and what it makes of them is left
+    if not cudnn_graphs.normalize((x, *rows, *numbers, *rows, y, mean, inverse, *unused), backward=False):
+        return NotImplemented
+    return y, mean, _variance(inverse, float(eps))
+
+
+def _grad_by_cudnn(g: Any, x: Any, weight: Any, mean: Any, var: Any, eps: float) -> Any:
+    """(gx, gw, gb), or NotImplemented."""
+    module = cuda.cupy()
+    gx, (gw, gb) = module.empty_like(x), module.empty((2, x.shape[1]), x.dtype)
+    rows = map(module.ascontiguousarray, (weight, mean, _inverse(var, float(eps))))
+    done = cudnn_graphs.normalize((x, laid_as(module, g, x), *rows, gx, gw, gb), backward=True)
+    return (gx, gw, gb) if done else NotImplemented
+
+
 def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
     """The device function of layer, group and batch norm."""
+    images = x
+    if weight is not None and bias is not None and _for_cudnn([x, weight, bias], dims):
+        found = _by_cudnn(x, weight, bias, eps)
+        if found is not NotImplemented:
+            return found
     ready = _ready([x, weight, bias], dims, per)
     if ready is None:
         return NotImplemented
@@ -85,7 +130,7 @@ def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[in
     small = tuple([1 if d in {e % x.ndim for e in dims} else s for d, s in enumerate(x.shape)])
     y, mean, var = empty(x.shape, x.dtype), empty(small, x.dtype), empty(small, x.dtype)
     _SOURCE.kernel("norm", char)(*_launch(plan), (y, mean, var, x, weight, bias, plan, float(eps), 1))
-    return y, mean, var
+    return laid_as(cuda.cupy(), y, images), mean, var
 
 
 def rms_norm(x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
@@ -113,6 +158,11 @@ def norm_grad(
     wanted: tuple[bool, bool],
 ) -> Any:
     """That of their backward."""
+    images = x
+    if mean is not None and weight is not None and _for_cudnn([x, g, weight, mean, var], dims):
+        found = _grad_by_cudnn(g, x, weight, mean, var, eps)
+        if found is not NotImplemented:
+            return found
     ready = _ready([x, g, weight, mean, var], dims, per)
     if ready is None:
         return NotImplemented
@@ -154,7 +204,7 @@ def norm_grad(
             else _of_rms_weight("sum", others, shape, g, x, var, eps)
         )
         gb = _of_bias("sum", others, shape, g) if mean is not None else nothing
-    return nothing if gx is None else gx, gw, gb
+    return nothing if gx is None else laid_as(cuda.cupy(), gx, images), gw, gb
 
 
 def rms_norm_grad(g: Any, x: Any, weight: Any, var: Any, **settings: Any) -> Any:
