@@ -36,6 +36,22 @@ def test_transforms_are_numpys(kind: str) -> None:
 
 
 @native
+@pytest.mark.parametrize("lines", [1, 2, 5, 16, 17, 40])
+@pytest.mark.parametrize("n", [48, 64, 256, 320])
+@pytest.mark.parametrize(("dtype", "most"), [("c8", 1e-6), ("c16", 1e-15)])
+def test_lines_of_many_numbers_are_numpys(lines: int, n: int, dtype: str, most: float) -> None:
+    """One line by vectors of its numbers, others side by side: squares of them are turned, not the rest."""
+    rng = np.random.default_rng(n + lines)
+    x = (rng.standard_normal((lines, n)) + 1j * rng.standard_normal((lines, n))).astype(dtype)
+    half = x[:, :n // 2 + 1]
+    for kind, given in (("fft", x), ("ifft", x), ("fft", x.T), ("fft", x.real), ("fft", x.real.copy()),
+                        ("rfft", x.real), ("rfft", x.real.copy()), ("irfft", half), ("irfft", half.copy())):
+        settings = {"kind": kind, "dims": (int(given.shape != (n, lines)),), "size": n, "norm": None}
+        out, want = _native.module.fft(given, **settings), fft_op.plain(given, **settings)
+        assert np.abs(out - want).max() < most * np.abs(want).max(), (kind, given.strides)
+
+
+@native
 def test_transforms_leave_what_they_do_not_know() -> None:
     settings = {"kind": "fft", "dims": (0,), "norm": None}
     for x in (np.ones(257), np.ones(8, "int64"), np.ones((0, 8))[:, 0], np.ones(8, ">f8"), np.ones(8, "f2")):
