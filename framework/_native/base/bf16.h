@@ -13,13 +13,27 @@ struct Bf16 {
 using Halves = uint16_t __attribute__((vector_size(FW_BYTES / 2)));  // as many as there are lanes of float
 
 FW_INLINE Vec<float> widen(Halves h) {
+#if defined(FW_AVX512)  // the compiler takes parts one by one
+    return Vec<float>(_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(bits<__m256i>(h)), 16)));
+#elif defined(FW_AVX2)
+    return Vec<float>(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits<__m128i>(h)), 16)));
+#else
     return bits<Vec<float>>(__builtin_convertvector(h, Vec<uint32_t>) << 16);
+#endif
 }
 
 FW_INLINE Halves narrow(Vec<float> v) {
     const Vec<uint32_t> u = bits<Vec<uint32_t>>(v);
     const Vec<uint32_t> rounded = (u + 0x7fff + ((u >> 16) & 1)) >> 16, quiet = (u >> 16) | 0x40;
-    return __builtin_convertvector(v == v ? rounded : quiet, Halves);
+    const Vec<uint32_t> chosen = v == v ? rounded : quiet;
+#if defined(FW_AVX512)
+    return bits<Halves>(_mm512_cvtepi32_epi16(bits<__m512i>(chosen)));
+#elif defined(FW_AVX2)
+    const __m256i all = bits<__m256i>(chosen);
+    return bits<Halves>(_mm_packus_epi32(_mm256_castsi256_si128(all), _mm256_extracti128_si256(all, 1)));
+#else
+    return __builtin_convertvector(chosen, Halves);
+#endif
 }
 
 FW_INLINE Vec<float> load_wide(const Bf16* p) {

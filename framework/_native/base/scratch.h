@@ -17,6 +17,12 @@ struct Allocator {
 Allocator& allocator();  // the C library's; changed before the first kernel runs, if at all
 void* take_aligned(size_t bytes);
 
+// The address of a variable of the thread's own, asked for once: the compiler would ask in each turn of a loop.
+template <class T> inline T* asked_once(T* p) {
+    __asm__("" : "+r"(p));
+    return p;
+}
+
 constexpr size_t LARGE_SCRATCH = 2 << 20;
 
 class Scratch {

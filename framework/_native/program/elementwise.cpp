@@ -188,8 +188,8 @@ PyObject* call_native(const Kernel* k, PyObject** args, const Wish& wish) {
     if (wish.fold) return nullptr;
     if (type == NPY_INT64 || type == NPY_LONGLONG) return call_as<int64_t>(k, p.i64, args, wish);
     if (type == NPY_INT32) return call_as<int32_t>(k, p.i32, args, wish);
-    if (type == NPY_HALF && !wish.out) return call_half(p, args);
-    return type >= NPY_USERDEF && !wish.out ? call_bf16(p, args) : nullptr;
+    if (type == NPY_HALF) return call_half(p, args, wish.out);
+    return type >= NPY_USERDEF ? call_bf16(p, args, wish.out) : nullptr;
 }
 
 // nullptr without an error: not for the engine

@@ -2,6 +2,7 @@
 // calls that follow each other. Each step rounds as in the program that it comes from, so the bits are the same.
 #include <memory>
 
+#include "base/scratch.h"
 #include "bind/array_layout.h"
 #include <structmember.h>
 #include "program/program.h"
@@ -67,7 +68,7 @@ template <class T> struct FusedRun {
     void operator()(int64_t begin, int64_t end) const {
         alignas(64) static thread_local unsigned char memory[SCRATCH_BYTES];
         const int64_t whole = block(), size = (std::min(whole, end - begin) + 63) / 64 * 64;
-        T* free = reinterpret_cast<T*>(memory);
+        T* free = reinterpret_cast<T*>(asked_once(memory));
         T* slots[MOST_SLOTS];
         int slot = 0;
         for (const Operand& o : operands) {

@@ -1,51 +1,28 @@
 #include "program/program_bf16.h"
 
-#include "bind/bf16_array.h"
 #include "base/half.h"
+#include "base/scratch.h"
+#include "bind/array_layout.h"
+#include "bind/bf16_array.h"
 
 namespace fw {
 namespace {
+
+constexpr int64_t PIECE = 1024;  // elements that are computed at a time, in the first cache
+constexpr int MOST = 8;          // arguments
 
 template <class H> bool is_of(PyArrayObject* a) {
     if constexpr (std::is_same<H, Half>::value) return PyArray_TYPE(a) == NPY_HALF;
     else return is_bf16(PyArray_DESCR(a));
 }
 
-constexpr int64_t PIECE = 2048;  // elements that are computed at a time
-constexpr int MOST = 8;          // arguments
-
-struct Arguments {
-    std::array<PyArrayObject*, MOST> arrays{};  // as many elements as the result; the others are numbers
+// What stands for an argument that is one number throughout.
+struct Numbers {
     std::array<float, MOST> numbers{};
     std::array<char, MOST> truths{};
-    PyArrayObject* first = nullptr;
 };
 
-bool repeated(PyArrayObject* a) {  // one number, expanded
-    for (int d = 0; d < PyArray_NDIM(a); ++d)
-        if (PyArray_STRIDE(a, d) != 0 && PyArray_DIM(a, d) > 1) return false;
-    return true;
-}
-
-bool same_shape(PyArrayObject* a, PyArrayObject* b) { return PyArray_SAMESHAPE(a, b); }
-
-// Whether an array fits; the first one that is no repeated number tells the shape.
-template <class H>
-bool take(PyArrayObject* a, bool truth, int i, Arguments& given, std::vector<PyArrayObject*>& small) {
-    if (!PyArray_ISBEHAVED_RO(a) || !PyArray_SIZE(a)) return false;
-    if (truth ? PyArray_TYPE(a) != NPY_BOOL : !is_of<H>(a)) return false;
-    if (repeated(a)) {
-        small.push_back(a);
-        if (truth) given.truths[i] = *PyArray_BYTES(a);
-        else given.numbers[i] = widen(*reinterpret_cast<const H*>(PyArray_BYTES(a)));
-        return true;
-    }
-    if (!PyArray_IS_C_CONTIGUOUS(a) || (given.first && !same_shape(a, given.first))) return false;
-    given.arrays[i] = given.first = a;
-    return true;
-}
-
-bool take_number(PyObject* o, bool truth, int i, Arguments& given) {
+bool take_number(PyObject* o, bool truth, int i, Numbers& given) {
     if (truth) {
         given.truths[i] = o == Py_True;
         return PyBool_Check(o);
@@ -62,89 +39,143 @@ bool take_number(PyObject* o, bool truth, int i, Arguments& given) {
     return true;
 }
 
-// Numbers that are repeated must not make the result larger.
-bool fits(PyArrayObject* a, PyArrayObject* first) {
-    const int missing = PyArray_NDIM(first) - PyArray_NDIM(a);
-    if (missing < 0) return false;
-    for (int d = 0; d < PyArray_NDIM(a); ++d)
-        if (PyArray_DIM(a, d) != 1 && PyArray_DIM(a, d) != PyArray_DIM(first, d + missing)) return false;
-    return true;
-}
-
+// The elements of a result, piece by piece through float32.
 template <class H> struct HalfPieces {
     const Program& program;
-    const Arguments& given;
-    char* to;
+    const Layout& layout;                  // of the result and the array arguments
+    const std::vector<Operand>& operands;  // arrays of H or of truth values, and numbers
+    const Numbers& numbers;
+    char* result;
+    const Operand* target;  // where results go that do not lie in the order of their numbers
+
+    // A thread's own memory for a piece.
+    struct Own {
+        alignas(64) float wide[MOST][PIECE], values[PIECE];
+        alignas(64) H some[PIECE];
+        alignas(64) char truths[MOST][PIECE];
+    };
+
+    const char* number(int i) const {
+        return program.truth[i] ? &numbers.truths[i] : reinterpret_cast<const char*>(&numbers.numbers[i]);
+    }
+
+    // Where the elements [at, at + n) of an argument lie in a row.
+    template <class T> const T* in_row(const Operand& o, T* buffer, int64_t at, int64_t n) const {
+        return o.flat ? reinterpret_cast<const T*>(o.data) + at : layout.template gather<T>(o, buffer, at, n);
+    }
+
+    void put(const float* values, int64_t at, int64_t n, H* some) const {
+        if (!target) return narrow(reinterpret_cast<H*>(result) + at, values, n);
+        narrow(some, values, n);
+        layout.each_run(*target, at, n, [&](const char* p, int64_t stride, int64_t count, int64_t offset) {
+            char* to = const_cast<char*>(p);
+            for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * stride, some + offset + i, sizeof(H));
+        });
+    }
 
     void operator()(int64_t begin, int64_t end) const {
-        alignas(64) static thread_local float memory[(MOST + 1) * PIECE];
-        const Layout layout{};
-        std::vector<Operand> operands(size_t(program.arguments));
+        alignas(64) static thread_local Own mine;
+        Own& own = *asked_once(&mine);
+        const Layout row{};
+        std::vector<Operand> wide(operands.size());
         for (int i = 0; i < program.arguments; ++i) {
-            Operand& o = operands[size_t(i)];
-            o.flat = given.arrays[i] != nullptr;
-            o.constant = !o.flat;
-            o.data = program.truth[i] ? &given.truths[i] : reinterpret_cast<const char*>(&given.numbers[i]);
+            wide[size_t(i)].constant = operands[size_t(i)].constant;
+            wide[size_t(i)].flat = !operands[size_t(i)].constant;
+            wide[size_t(i)].data = number(i);
         }
-        float* result = memory + MOST * PIECE;
         for (int64_t at = begin; at < end; at += PIECE) {
             const int64_t n = std::min(PIECE, end - at);
             for (int i = 0; i < program.arguments; ++i) {
-                if (!given.arrays[i]) continue;
-                const char* from = PyArray_BYTES(given.arrays[i]);
-                Operand& o = operands[size_t(i)];
+                const Operand& o = operands[size_t(i)];
+                if (o.constant) continue;
                 if (program.truth[i]) {
-                    o.data = from + at;
+                    wide[size_t(i)].data = in_row<char>(o, own.truths[i], at, n);
                 } else {
-                    widen(memory + i * PIECE, reinterpret_cast<const H*>(from) + at, n);
-                    o.data = reinterpret_cast<const char*>(memory + i * PIECE);
+                    widen(own.wide[i], in_row<H>(o, own.some, at, n), n);
+                    wide[size_t(i)].data = reinterpret_cast<const char*>(own.wide[i]);
                 }
             }
-            Run<float> run{program, program.f32, layout, operands, to + at};
+            Run<float> run{program, program.f32, row, wide, result + at};
             if (program.truth_result) {
                 run(0, n);
             } else {
-                run.compute(0, n, result);
-                narrow(reinterpret_cast<H*>(to) + at, result, n);
+                run.compute(0, n, own.values);
+                put(own.values, at, n, own.some);
             }
         }
     }
 };
 
-template <class H> PyObject* call_narrow(const Program& program, PyObject* const* args) {
+// An argument of a single element as a number.
+template <class H> void settle_number(const Operand& o, bool truth, int i, Numbers& numbers) {
+    if (!o.array || !o.constant) return;
+    if (truth) numbers.truths[i] = *o.data;
+    else numbers.numbers[i] = widen(*reinterpret_cast<const H*>(o.data));
+}
+
+template <class H> PyObject* call_narrow(const Program& program, PyObject* const* args, PyArrayObject* target) {
     if (!program.f32.fits || program.arguments > MOST) return nullptr;
-    Arguments given;
-    std::vector<PyArrayObject*> small;
+    Numbers numbers;
+    ArrayLayout layout;
+    std::vector<Operand> operands(size_t(program.arguments));
+    Array prototype;
+    int type = program.truth_result ? NPY_BOOL : NPY_NOTYPE;
     for (int i = 0; i < program.arguments; ++i) {
-        const bool array = PyArray_CheckExact(args[i]);
         auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
-        if (!(array ? take<H>(a, program.truth[i], i, given, small) : take_number(args[i], program.truth[i], i, given)))
+        if (PyArray_CheckExact(args[i])) {
+            const bool fits = program.truth[i] ? PyArray_TYPE(a) == NPY_BOOL : is_of<H>(a);
+            if (!fits || !PyArray_ISBEHAVED_RO(a) || !layout.broadcast(a)) return nullptr;
+            operands[size_t(i)] = ArrayLayout::operand(a);
+            if (type == NPY_NOTYPE && !program.truth[i]) type = PyArray_TYPE(a);
+            if (!prototype.p || PyArray_NDIM(a) > prototype.ndim() ||
+                (PyArray_NDIM(a) == prototype.ndim() && ArrayLayout::repeats(prototype.p)))
+                prototype.p = a;
+        } else if (take_number(args[i], program.truth[i], i, numbers)) {
+            operands[size_t(i)] = Operand::single(nullptr);
+        } else {
             return nullptr;
+        }
     }
-    if (!given.first) return nullptr;
-    for (PyArrayObject* a : small)
-        if (!fits(a, given.first)) return nullptr;
-    Array like;
-    like.p = given.first;
-    int type = NPY_BOOL;
-    for (PyArrayObject* a : given.arrays)
-        if (a && !program.truth_result && PyArray_TYPE(a) != NPY_BOOL) type = PyArray_TYPE(a);
-    for (PyArrayObject* a : small)
-        if (!program.truth_result && PyArray_TYPE(a) != NPY_BOOL) type = PyArray_TYPE(a);
-    if (!program.truth_result && type == NPY_BOOL) return nullptr;
-    NewArray out = new_array(like.ndim(), like.shape(), type);
-    const int64_t n = like.size();
-    {
-        Release release(n * 2 * program.f32.cost);
-        parallel(n, std::max<int64_t>(grain(program.f32.cost) / PIECE, 1) * PIECE,
-                 HalfPieces<H>{program, given, out.data<char>()});
+    NewArray made;
+    Array out;
+    if (target) {
+        if (!is_of<H>(target) || (!prototype.p && !layout.broadcast(target))) return nullptr;
+        if (!layout.takes(target, operands)) return nullptr;
+        out.p = target;
+        layout.no_result(out);
+        operands.push_back(ArrayLayout::operand(target));
+    } else {
+        if (!prototype.p || type == NPY_NOTYPE) return nullptr;
+        made = layout.result(prototype, type);
+        out.p = made.p;
     }
-    return give(out).release().ptr();
+    if (const int64_t n = layout.size) {
+        layout.settle(operands);
+        Operand place;
+        if (target) {
+            place = operands.back();
+            operands.pop_back();
+        }
+        for (int i = 0; i < program.arguments; ++i)
+            settle_number<H>(operands[size_t(i)], program.truth[i], i, numbers);
+        const bool straight = !target || place.flat || place.constant;
+        const HalfPieces<H> run{program, layout, operands, numbers, out.data<char>(), straight ? nullptr : &place};
+        const int cost = program.f32.cost;
+        Release release(n * 2 * cost, target ? Writes::memory : Writes::results);
+        parallel(n, std::max<int64_t>(grain(cost) / PIECE, 1) * PIECE, run);
+    }
+    if (!target) return give(made).release().ptr();
+    Py_INCREF(target);
+    return reinterpret_cast<PyObject*>(target);
 }
 
 }  // namespace
 
-PyObject* call_bf16(const Program& program, PyObject* const* args) { return call_narrow<Bf16>(program, args); }
-PyObject* call_half(const Program& program, PyObject* const* args) { return call_narrow<Half>(program, args); }
+PyObject* call_bf16(const Program& program, PyObject* const* args, PyArrayObject* target) {
+    return call_narrow<Bf16>(program, args, target);
+}
+PyObject* call_half(const Program& program, PyObject* const* args, PyArrayObject* target) {
+    return call_narrow<Half>(program, args, target);
+}
 
 }  // namespace fw

@@ -1,6 +1,7 @@
 // Elementwise programs, run block by block: here once for the module and for libframework.
 #include <cstring>
 
+#include "base/scratch.h"
 #include "base/simd.h"
 #include "program/program.h"
 
@@ -78,7 +79,7 @@ const T* Run<T>::argument(const Operand& o, bool truth, T* buffer, bool& filled,
 // Computes the elements [begin, end) block by block: into `to`, or where `use` then finds them.
 template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use use) const {
     const int64_t whole = block(), size = (std::min(whole, end - begin) + 63) / 64 * 64;
-    T* free = reinterpret_cast<T*>(memory);
+    T* free = reinterpret_cast<T*>(asked_once(memory));
     T* slots[MOST_SLOTS];
     bool filled[MOST_SLOTS] = {};
     int slot = 0, first_step = 0;

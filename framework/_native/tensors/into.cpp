@@ -4,13 +4,16 @@
 #include <cfloat>
 #include <cmath>
 
+#include "bind/bf16_array.h"
+#include "base/bf16.h"
 #include "tensors/tensors.h"
 
 namespace fw::tensors {
 namespace {
 
-PyObject *word_base, *word_site, *word_cpu, *out_name, *is_declined = nullptr, *has_begun;
+PyObject *word_base, *word_site, *out_name, *is_declined = nullptr, *has_begun;
 constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
+constexpr double HALF_MAX = 65504;
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
@@ -26,7 +29,7 @@ struct Held {
 // The array of `x` if it may be written to by nobody's leave: `x` is in no graph and no view, and nobody looks.
 Held memory_of(PyObject* x) {
     PyArrayObject* a = array_of(x);
-    if (!a || has_node(x) || !PyArray_ISWRITEABLE(a) || PyArray_DESCR(a)->kind == 'V') return nullptr;
+    if (!a || has_node(x) || !PyArray_ISWRITEABLE(a)) return nullptr;
     PyObject* more = slot(x, at_more);
     if (more && more != Py_None && !asked(more, word_base).is_none()) return nullptr;
     return a;
@@ -79,7 +82,7 @@ nb::object write_call(PyObject* const* args) {
             given[i + 1] = reinterpret_cast<PyObject*>(b);
             held[i] = nb::borrow(given[i + 1]);
             whole = true;
-        } else if (kind == 'f' && is_weak(other)) {
+        } else if ((kind == 'f' || kind == 'V') && is_weak(other)) {
             given[i + 1] = other;
         } else {
             return nb::object();
@@ -87,7 +90,7 @@ nb::object write_call(PyObject* const* args) {
     }
     const nb::object runner = asked(quiet, word_run);
     if (!whole || runner.is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    const nb::object kernel = asked(op, word_cpu);
+    const nb::object kernel = kernel_of(op, kind == 'V');
     given[0] = kernel.ptr();
     nb::object names = nb::borrow(out_name);
     if (count) {
@@ -113,13 +116,21 @@ nb::object write_call(PyObject* const* args) {
     return nb::borrow(x);
 }
 
+// The elements of an array of the same dtype and shape.
+void take_over(PyArrayObject* a, PyArrayObject* b) {
+    if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b))  // NumPy copies bfloat16 one by one
+        std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
+    else if (PyArray_CopyInto(a, b) < 0)
+        throw nb::python_error();
+}
+
 // The elements of another tensor of the same dtype and shape: (x, other, name)
 nb::object copy(PyObject* const* args) {
     const Held a = memory_of(args[0]), b = array_of(args[1]);
     if (!a || !b || has_node(args[1]) || args[0] == args[1] || PyArray_DESCR(a) != PyArray_DESCR(b)) return nb::object();
     if (!PyArray_SAMESHAPE(a, b) || PyArray_SIZE(a) >= LARGE) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    take_over(a, b);
     bump(args[0], args[2]);
     return nb::borrow(args[0]);
 }
@@ -131,7 +142,7 @@ nb::object put(PyObject* const* args) {
     auto* b = reinterpret_cast<PyArrayObject*>(args[1]);
     if (PyArray_DESCR(a) != PyArray_DESCR(b) || !PyArray_SAMESHAPE(a, b)) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    if (PyArray_CopyInto(a, b) < 0) throw nb::python_error();
+    take_over(a, b);
     bump(args[0], args[2]);
     return nb::borrow(args[0]);
 }
@@ -166,19 +177,36 @@ nb::object equal(PyObject* const* args) {
     return nb::borrow(same ? Py_True : Py_False);
 }
 
+// Whether a number can be put into elements of this type without a word of NumPy's.
+bool fits(PyArrayObject* a, PyObject* number) {
+    const int type = PyArray_TYPE(a);
+    if (PyArray_DESCR(a)->kind == 'i') return PyLong_CheckExact(number);
+    if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_HALF && !is_bf16(PyArray_DESCR(a))) return false;
+    const double value = PyFloat_AsDouble(number);
+    if (PyErr_Occurred()) return PyErr_Clear(), false;
+    return std::fabs(value) <= (type == NPY_HALF ? HALF_MAX : FLT_MAX) || !std::isfinite(value);  // else it would warn
+}
+
+// A value in all elements: those that are there are copied again and again.
+template <class T> void repeat(PyArrayObject* a, T value) {
+    const npy_intp n = PyArray_SIZE(a);
+    T* to = static_cast<T*>(PyArray_DATA(a));
+    if (n) to[0] = value;
+    for (npy_intp done = 1; done < n; done *= 2) std::memcpy(to + done, to, size_t(std::min(done, n - done)) * sizeof(T));
+}
+
 // A number in every element: (x, number, name)
 nb::object fill(PyObject* const* args) {
     const Held a = memory_of(args[0]);
-    if (!a || !is_weak(args[1]) || PyArray_SIZE(a) >= LARGE) return nb::object();
-    if (PyArray_TYPE(a) == NPY_FLOAT || PyArray_TYPE(a) == NPY_DOUBLE) {
-        const double number = PyFloat_AsDouble(args[1]);
-        if (PyErr_Occurred()) return PyErr_Clear(), nb::object();
-        if (std::fabs(number) > FLT_MAX && std::isfinite(number)) return nb::object();  // NumPy would warn
-    } else if (PyArray_DESCR(a)->kind != 'i' || !PyLong_CheckExact(args[1])) {
-        return nb::object();
-    }
+    if (!a || !is_weak(args[1]) || PyArray_SIZE(a) >= LARGE || !fits(a, args[1])) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    if (PyArray_FillWithScalar(a, args[1]) < 0) {
+    const int type = PyArray_TYPE(a);
+    const bool in_rows = PyArray_IS_C_CONTIGUOUS(a.a) && PyArray_ISBEHAVED(a.a);
+    if (in_rows && type == NPY_FLOAT) {
+        repeat(a, float(PyFloat_AsDouble(args[1])));
+    } else if (in_rows && is_bf16(PyArray_DESCR(a))) {
+        repeat(a, narrow(float(PyFloat_AsDouble(args[1]))));
+    } else if (PyArray_FillWithScalar(a, args[1]) < 0) {
         PyErr_Clear();
         return nb::object();
     }
@@ -204,7 +232,7 @@ PyMethodDef methods[] = {FW_INTO("into_call", write_call, 6), FW_INTO("into_copy
 }  // namespace
 
 FW_BIND(m) {
-    word_base = word("base"), word_site = word("site"), word_cpu = word("cpu");
+    word_base = word("base"), word_site = word("site");
     out_name = taken(PyTuple_Pack(1, word("out"))).release().ptr();
     if (PyModule_AddFunctions(m.ptr(), methods) < 0) throw nb::python_error();
     m.def("set_up_into", [](nb::object declined, nb::object begun) {

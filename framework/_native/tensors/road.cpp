@@ -14,7 +14,7 @@ PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_
     *plain_elementwise, *resumed;
 PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type;
 PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
-Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from;
+Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from, at_moves, at_narrow;
 
 bool is_number(PyObject* x) {
     return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || x == Py_None || PyBool_Check(x) || PyComplex_CheckExact(x);
@@ -29,6 +29,8 @@ nb::object tuple_of(PyObject* const* items, Py_ssize_t n) {
     return made;
 }
 
+bool is_bfloat16(PyArrayObject* a) { return PyArray_DESCR(a)->kind == 'V'; }
+
 struct Call {
     PyObject* op;
     PyObject* const* inputs;
@@ -36,7 +38,7 @@ struct Call {
     PyObject* names;         // of the settings, whose values stand behind the inputs
     PyObject* arrays[MOST];  // kernel, arrays and settings, as they are handed on
     Py_ssize_t held = 0;     // of the inputs' arrays: a thread may give a tensor another one while the kernel runs
-    bool recorded = false;
+    bool recorded = false, narrow = false;  // narrow: bfloat16 is among them
 
     Call(PyObject* op, PyObject* const* inputs, Py_ssize_t n, Py_ssize_t count, PyObject* names)
         : op(op), inputs(inputs), n(n), count(count), names(names) {}
@@ -130,7 +132,7 @@ nb::object run(Call& c) {
     for (Py_ssize_t i = 0; i < c.n; ++i) {
         PyObject* x = c.inputs[i];
         if (PyArrayObject* a = array_of(x)) {
-            if (PyArray_DESCR(a)->kind == 'V') return nb::object();
+            c.narrow = c.narrow || is_bfloat16(a);
             c.hold(reinterpret_cast<PyObject*>(a));
             c.recorded = c.recorded || has_node(x);
         } else if (is_number(x)) {
@@ -142,7 +144,7 @@ nb::object run(Call& c) {
     nb::object runner = asked(quiet, word_run);
     if (runner.is_none()) return nb::object();
     for (Py_ssize_t i = 0; i < c.count; ++i) c.arrays[c.n + 1 + i] = c.inputs[c.n + i];
-    nb::object kernel = asked(c.op, word_cpu);
+    nb::object kernel = kernel_of(c.op, c.narrow);
     c.arrays[0] = kernel.ptr();
     nb::object out = nb::steal(PyObject_Vectorcall(runner.ptr(), c.arrays, size_t(c.n + 1), c.names));
     if (!out.is_valid()) out = recovered(c.op, c.given_inputs(), c.given_arrays(), c.settings());
@@ -218,10 +220,11 @@ PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyO
                 numbers = true;
             }
         }
-        if (ready && dtype && (!numbers || dtype->kind == 'f')) {
+        const char kind = dtype && dtype->kind == 'V' ? 'f' : dtype ? dtype->kind : 0;  // bfloat16 is a floating one
+        if (ready && dtype && (!numbers || kind == 'f')) {
             nb::object kinds = asked(op, word_kinds);
             const Py_ssize_t length = PyUnicode_GetLength(kinds.ptr());
-            if (PyUnicode_FindChar(kinds.ptr(), Py_UCS4(dtype->kind), 0, length, 1) >= 0) {
+            if (PyUnicode_FindChar(kinds.ptr(), Py_UCS4(kind), 0, length, 1) >= 0) {
                 Call c(op, args, n, count, names);
                 nb::object result = run(c);
                 if (result.is_valid()) return result.release().ptr();
@@ -246,14 +249,15 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
             return PyObject_Vectorcall(plain, args, size_t(n), nullptr);  // which says what is wrong
         PyObject *op = args[0], *const *inputs = args + 1, *const *arrays = inputs + operands;
         nb::object runner = asked(quiet, word_run), elsewhere;
-        bool usual = !runner.is_none(), plain_arrays = usual;
+        bool usual = !runner.is_none(), plain_arrays = usual, narrow = false;
         for (Py_ssize_t i = 0; i < operands && usual; ++i) {
             PyObject* a = arrays[i];
             if (i > 0 && is_number(a)) continue;
             const bool here = PyArray_CheckExact(a);
             plain_arrays = plain_arrays && here;
             if (here) {
-                usual = plain_arrays && PyArray_DESCR(reinterpret_cast<PyArrayObject*>(a))->kind != 'V';
+                usual = plain_arrays;
+                narrow = narrow || is_bfloat16(reinterpret_cast<PyArrayObject*>(a));
             } else {
                 if (!elsewhere.is_valid()) elsewhere = asked(cuda, word_array_type);
                 usual = reinterpret_cast<PyObject*>(Py_TYPE(a)) == elsewhere.ptr();
@@ -262,7 +266,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         if (!usual) return PyObject_Vectorcall(plain, args, size_t(n), nullptr);
         nb::object kernel, out;
         if (plain_arrays) {
-            kernel = asked(op, word_cpu);
+            kernel = kernel_of(op, narrow);
         } else {
             PyObject* record_and_arrays[] = {op, tuple_of(arrays, operands).release().ptr()};
             kernel = nb::steal(PyObject_VectorcallMethod(word_kernel_for, record_and_arrays, 2, nullptr));
@@ -306,7 +310,7 @@ void set_up(nb::object op, nb::dict with) {
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
     at_view = place_of(type, "view"), at_bare = place_of(type, "bare"), at_has_vjp = place_of(type, "has_vjp");
     at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
-    at_loose_from = place_of(type, "loose_from");
+    at_loose_from = place_of(type, "loose_from"), at_moves = place_of(type, "moves"), at_narrow = place_of(type, "narrow");
     nb::object run = taken(PyDescr_NewMethod(type, &run_method));
     nb::setattr(op, "run", run);
     nb::setattr(op, "road", run);
@@ -324,6 +328,10 @@ void set_up_elementwise(nb::object type) {
 nb::object short_road(nb::object plain) { return taken(PyCFunction_NewEx(&elementwise_method, plain.ptr(), nullptr)); }
 
 }  // namespace
+
+nb::object kernel_of(PyObject* op, bool narrow) {
+    return narrow && slot(op, at_moves) != Py_True ? nb::borrow(slot(op, at_narrow)) : asked(op, word_cpu);
+}
 
 FW_BIND(m) {
     m.def("set_up_road", &set_up);

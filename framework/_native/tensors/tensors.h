@@ -59,6 +59,8 @@ nb::object make_plain_node(PyObject* op, PyObject* edges);
 // The node of a record's call with one result; null where Python is to make it.
 nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* result,
                    PyObject* settings);
+// The CPU's function of a record; `narrow`: for bfloat16.
+nb::object kernel_of(PyObject* op, bool narrow);
 // Where a slot of a class lies.
 Py_ssize_t place_of(PyTypeObject* type, const char* name);
 PyObject* word(const char* text);  // interned, for good

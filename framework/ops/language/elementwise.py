@@ -29,7 +29,7 @@ from ..record.meta import describe_call
 from ..record.op import Meta, Op
 from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, road
-from ..record.rounded import is_rounded
+from ..record.rounded import in_float32, is_rounded
 from ..record.torch_function import asked_late
 from ..shape.broadcast import broadcast_shape, sum_to, summed_dims
 from ..shape.complex_parts import real_op
@@ -107,6 +107,7 @@ class Elementwise(Op):
                       else array_function(self.expr, self._parameters, np))
         kernel = native_kernel(self.expr, (*self.inputs, *self.settings), self.plain, self.settings)
         self.cpu = kernel if self._check is None else partial(_checked, kernel, self._check, self.name)
+        self.narrow = self.cpu if self.rounded else partial(in_float32, self.cpu)
         return self.cpu(*arrays, **settings)
 
     def _rounded(self, *arrays: Any, **settings: Any) -> Any:
@@ -383,7 +384,7 @@ def _mended(x: Any, g: Any) -> Any:
 
 def unary(op: Elementwise) -> Callable:
     """The public function of a one-input op."""
-    kinds = op.kinds
+    kinds = op.kinds + "V" * ("f" in op.kinds)
 
     def function(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if out is not None:
@@ -403,10 +404,10 @@ def binary(op: Elementwise, *, operator: bool = False) -> Callable:
 
     operator: the function behind Python's operator, which leaves what it does not know to the other operand.
     """
-    kinds = {"float": "f", "integer": "iub"}.get(op.result, "" if op.complex else "fiubV")
+    kinds = {"float": "fV", "integer": "iub"}.get(op.result, "" if op.complex else "fiubV")
     if kinds and op.complex:
         kinds += "c"
-    weak = "fc" if op.complex else "f"
+    weak = "fVc" if op.complex else "fV"
     whole = "" if op.result == "float" else "iu"
 
     def function(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:

@@ -106,7 +106,7 @@ def _clamp_call(input: Any, min: Any = None, max: Any = None) -> Call | None:
     min, max = _python(min), _python(max)
     if not isinstance(input, Tensor) or min is None and max is None:
         return None
-    numbers = (int, float) if input._array.dtype.kind == "f" else ()
+    numbers = (int, float) if input._array.dtype.kind in FLOATING else ()
     if type(min) in numbers and type(max) in numbers:
         return (_clamp_both, (input,), {"low": min, "high": max})
     if min is None:

@@ -9,6 +9,7 @@ import numpy as np
 from ... import _native
 from ...autograd.mode import state
 from ...backends import array_module
+from ...dtypes import FLOATING
 from ...errors import AutogradError
 from ...node import Leaf
 from ...quiet import is_interrupted, quiet, quietly
@@ -148,7 +149,7 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
             pass
         elif type(y) in _NUMBERS:
             a = x._array
-            if a is array and dtype.kind == "f" and (x._node is None or not state.enabled):
+            if a is array and dtype.kind in FLOATING and (x._node is None or not state.enabled):
                 return [a, y]
         elif type(y) is Tensor:
             a, b = x._array, y._array
@@ -172,7 +173,7 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
             if type(b) is not np.ndarray and b is not array and array_module(b).may_share_memory(b, array):
                 return None
             operands.append(b)
-        elif dtype.kind == "f" and type(other) in _NUMBERS:
+        elif dtype.kind in FLOATING and type(other) in _NUMBERS:
             operands.append(other)
         elif dtype.char == "l" and type(other) is int and type(array) is not np.ndarray:
             operands.append(other)  # a count on a GPU, where another launch would cost more than the sum

@@ -93,7 +93,7 @@ class Op(GraphOp):
     rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
         must end in such records, too; then the CPU needs no float32 to compute in.
     cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
-        ``rounds`` and ``kernel``.
+        ``rounds`` and ``kernel``. ``narrow`` is what runs on bfloat16: ``rounded``, else ``cpu`` by float32.
     batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.
     onnx: what it is in ONNX, as an expression over inputs and settings (``framework/onnx/graph.py``).
     runtime: what it is in a model file of ``runtime.export``, as an expression over inputs and settings
@@ -110,8 +110,8 @@ class Op(GraphOp):
 
     # what calls and backward read: CPython reads attributes more slowly where an object's dict has over 30
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
-                 "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "wanted", "keeps_nothing",
-                 "variadic", "__dict__")
+                 "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "narrow", "wanted",
+                 "keeps_nothing", "variadic", "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
@@ -136,6 +136,7 @@ class Op(GraphOp):
         self.cpu: Callable = cpu or (native_or if moves or view else native_or_wide)(native, self.plain)
         self.native = native
         self.rounded = rounded or rounded_or(rounds, self.cpu)
+        self.narrow: Callable = self.rounded or partial(in_float32, self.cpu)
         self.cuda_kernel = cuda_kernel or kernel
         self.device = device
         self.rules_round = device is not None and rules_round
@@ -368,7 +369,7 @@ class Op(GraphOp):
                 if isinstance(a, cuda._cupy.ndarray):
                     return self.cuda
         if dtypes.rounded is not None and not self.moves and any(is_rounded(a) for a in arrays):
-            return self.rounded or partial(in_float32, self.cpu)
+            return self.narrow
         return self.cpu
 
     def inferred(self, *arrays: Any, **settings: Any) -> Any:

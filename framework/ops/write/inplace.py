@@ -39,13 +39,11 @@ from ..record.into import (
     count_if_begun,
     guard,
     has_begun,
-    is_declined,
     memory_of,
     native_into,
 )
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..record.short_roads import road_into
 from ..shape.broadcast import broadcast_shape, sum_to
 
 
@@ -393,38 +391,14 @@ def fill(input: Tensor, value: Any) -> Tensor:
 # -- the derived forms ---------------------------------------------------------------------------
 
 
-def _of_one_operand(op: Elementwise | None, name: str, form: Callable) -> Callable:
-    """``form`` of a function of one operand, with less ado where a kernel can write straight into it."""
-    writes = op.writes  # type: ignore[union-attr]
+def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
+    """``form`` of a function of one or two operands, quicker where a kernel can write straight into it."""
+    writes, n = op.writes, len(op.inputs)
 
     @wraps(form)
     def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if args or kwargs or not isinstance(x, Tensor) or x._node is not None or x._more is not None:
-            return form(x, *args, **kwargs)
-        run = quiet.run
-        try:
-            memory = x._array
-            if run is None or type(memory) is not np.ndarray or memory.dtype.kind not in writes \
-                    or not memory.flags.writeable:
-                return form(x)
-            road_into(op, (x,), (memory,), memory, {}, run)
-            bump(x, name)
-        except BaseException as error:
-            if is_declined(error) or isinstance(error, LayoutError):  # no ``out``, or a sparse tensor
-                return form(x)
-            count_if_begun(x, name, error)
-            raise
-        return x
-    return short
-
-
-def _of_two_operands(op: Elementwise | None, name: str, form: Callable) -> Callable:
-    """``form`` of a function of two operands, likewise."""
-    writes = op.writes  # type: ignore[union-attr]
-
-    @wraps(form)
-    def short(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        if len(args) == 1 and not kwargs and call_into(op, x, (x, args[0]), _NO_SETTINGS, writes, name) is x:
+        inputs = (x, *args)
+        if len(inputs) == n and not kwargs and call_into(op, x, inputs, _NO_SETTINGS, writes, name) is x:
             return x
         return form(x, *args, **kwargs)
     return short
@@ -467,11 +441,9 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         result = function(source, *args, **kwargs)
         return result if result is NotImplemented else write(x, result, method)
 
-    if plan is not None and own is not None and not own.settings and not narrows:
-        if len(own.inputs) == 1 and call is None:
-            form = _of_one_operand(own, method, form)  # type: ignore[assignment]
-        elif len(own.inputs) == 2 and (call is None or getattr(call, "as_it_comes", False)):
-            form = _of_two_operands(own, method, form)  # type: ignore[assignment]
+    if own is not None and not own.settings and len(own.inputs) <= 2 \
+            and (call is None or getattr(call, "as_it_comes", False)):
+        form = _straight(own, method, form)  # type: ignore[assignment]
     form.__name__ = form.__qualname__ = method
     form.__doc__ = f"``{name}`` in place: writes into this tensor and returns it."
     return form
