@@ -107,10 +107,16 @@ template <class T> class ScoreBlock {
 
     void finish(int64_t count, Matrix<T> out, T* lse) {
         const bool closes = a.masking == Masking::closed || a.masking == Masking::added;
+        T shares[QUERIES];
+        for (int64_t i = 0; i < width; i += lanes<T>) {
+            const Vec<T> all = load(sum + i);
+            store<T>(shares + i, splat(T(1)) / all);
+            store<T>(top + i, load(top + i) + math::log<Vec<T>>(all));
+        }
         for (int64_t i = 0; i < count; ++i) {
             const bool empty = closes && !open[i];
-            lse[i] = empty ? -LEAST<T> : top[i] + std::log(sum[i]);
-            const Vec<T> share = splat(T(1) / sum[i]);
+            lse[i] = empty ? -LEAST<T> : top[i];
+            const Vec<T> share = splat(shares[i]);
             vectors<T>(0, a.out_width, [&](int64_t f, auto part, int) {
                 put(out.p + i * out.row + f, empty ? Vec<T>{} : load(sums + i * wide + f) * share, part);
             });
@@ -132,7 +138,7 @@ template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* ls
         bool skips = false;  // closed weights are 0, but 0 times inf is nan
         for (int64_t i = begin; i < end; ++i) {
             const int64_t head = i / blocks;
-            if (a.masking == Masking::causal && head != known) skips = finite<T>(a.v.at(head), a.keys, a.out_width);
+            if (a.may_skip() && head != known) skips = finite<T>(a.v.at(head), a.keys, a.out_width);
             known = head;
             block.run(head, i % blocks * QUERIES, skips, out.at(head), lse + head * a.queries);
         }

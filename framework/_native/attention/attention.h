@@ -100,6 +100,8 @@ template <class T> struct Problem {
 
     // Where the keys end that queries before `end` may attend to.
     int64_t last_key(int64_t end, bool skips) const { return skips ? std::min(end, keys) : keys; }
+    // Whether there are keys that no query of some block may attend to.
+    bool may_skip() const { return masking == Masking::causal && std::min(QUERIES, queries) < keys; }
 };
 
 // False where the arrays are not what the kernels take.

@@ -182,7 +182,7 @@ template <class T> void all(const Backward<T>& a, const KeySplit& split) {
             }
             for (int64_t member : split.members) {
                 const int64_t head = group + member;
-                const bool skips = a.masking == Masking::causal && all_finite(a, head);
+                const bool skips = a.may_skip() && all_finite(a, head);
                 Matrix<T> to = a.to.q.at(head);
                 if (to.p && part) to = {a.more[size_t(part - 1)] + head * a.queries * a.width, a.width, 1};
                 for (int64_t i = 0; i < a.queries; i += QUERIES)

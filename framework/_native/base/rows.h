@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/pool.h"
 #include "base/simd.h"
@@ -58,16 +59,15 @@ template <class T, class F> void choosing_caches(const T* out, int64_t size, int
 }
 
 // One number from the lanes of a vector, half by half: f of the lower and the upper half, and so on.
+template <class T, class V, class F> FW_INLINE T fold(V v, F f);
+template <class T, class V, class F, int... I> FW_INLINE T fold_halves(V v, F f, std::integer_sequence<int, I...>) {
+    constexpr int half = sizeof...(I);
+    return fold<T>(f(__builtin_shufflevector(v, v, I...), __builtin_shufflevector(v, v, (I + half)...)), f);
+}
 template <class T, class V, class F> FW_INLINE T fold(V v, F f) {
     constexpr int half = int(sizeof(V) / sizeof(T)) / 2;
     if constexpr (half == 1) return f(T(v[0]), T(v[1]));
-    else {
-        typedef T Half __attribute__((vector_size(sizeof(V) / 2)));
-        Half low, high;
-        std::memcpy(&low, &v, sizeof low);
-        std::memcpy(&high, reinterpret_cast<const char*>(&v) + sizeof low, sizeof high);
-        return fold<T>(f(low, high), f);
-    }
+    else return fold_halves<T>(v, f, std::make_integer_sequence<int, half>{});
 }
 template <class T> FW_INLINE T total(Vec<T> v) {
     return fold<T>(v, [](auto a, auto b) { return a + b; });
@@ -107,6 +107,7 @@ template <class T, int M, class F> FW_INLINE Sums<M> sums(int64_t n, F&& term) {
     for (int64_t at = 0; at < n; at += SUM_BLOCK) {
         Vec<T> s[4][M] = {};
         vectors<T>(at, std::min(n, at + SUM_BLOCK), [&](int64_t i, auto part, int w) { term(i, part, s[w]); });
+#pragma GCC unroll 8  // else the vectors would not stay in registers
         for (int m = 0; m < M; ++m)
             all.of[m] += double(total<T>((s[0][m] + s[1][m]) + (s[2][m] + s[3][m])));
     }
