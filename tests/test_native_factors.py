@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 
+import framework as fw
 from framework import _native
+from framework.ops.linalg.factor import triangular_op
 from framework.ops.linalg.ldl import ldl_op, ldl_solve_op
-from framework.ops.linalg.lu import order_op
+from framework.ops.linalg.lu import factor_op, order_op
 
 native = pytest.mark.skipif(_native.module is None, reason="no native kernels here")
 
@@ -48,3 +50,62 @@ def test_exchanges_that_cannot_be_are_left_to_the_formula() -> None:
     pivots = np.array([[3, 3, 3], [1, 2, 3]], "int32")
     assert (order(pivots, n=4) == order_op.plain(pivots, n=4)).all()
     assert order(pivots, n=4).tolist() == [[2, 0, 1, 3], [0, 1, 2, 3]]
+
+
+@native
+@pytest.mark.parametrize("shape", [(5, 1, 1), (2, 3, 3, 3), (32, 32), (33, 33), (2, 70, 70), (40, 65),
+                                   (65, 40), (3, 2, 7)])
+@pytest.mark.parametrize("pivot", [True, False])
+def test_lu_factors_are_those_of_the_formula(shape: tuple, pivot: bool) -> None:
+    """Of matrices that are one block of columns, that are several, and of such that are not square."""
+    A = np.random.default_rng(len(shape)).standard_normal(shape)
+    if not pivot:
+        A[..., range(min(shape[-2:])), range(min(shape[-2:]))] += 9
+    for dtype, most in ((np.float64, 1e-10), (np.float32, 1e-2)):
+        for a in (A.astype(dtype), np.asfortranarray(A.astype(dtype))):
+            found, want = _native.module.lu_factor(a, pivot=pivot), factor_op.plain(A, pivot=pivot)
+            np.testing.assert_allclose(found[0], want[0], most, most)
+            assert (found[1] == want[1]).all() and (found[2] == want[2]).all() and found[0].dtype == dtype
+
+
+@native
+@pytest.mark.parametrize(("n", "k"), [(1, 1), (3, 5), (32, 2), (33, 1), (70, 40), (130, 3)])
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_triangles_are_solved_as_by_the_formula(n: int, k: int, upper: bool, unit: bool) -> None:
+    rng = np.random.default_rng(n)
+    A, B = rng.standard_normal((2, n, n)) / n, rng.standard_normal((2, n, k))
+    A[:, range(n), range(n)] += 2
+    solve, settings = _native.module.solve_triangular, {"upper": upper, "unit": unit}
+    want = triangular_op.plain(A, B, **settings)
+    unread = np.where(np.tri(n, k=-int(unit)) > 0, A, np.nan) if not upper else np.where(
+        np.tri(n, k=int(unit) - 1) > 0, np.nan, A)
+    np.testing.assert_allclose(solve(unread, B, **settings), want, 1e-10, 1e-10)
+    turned = np.ascontiguousarray(unread.swapaxes(1, 2)).swapaxes(1, 2)
+    np.testing.assert_allclose(solve(turned.astype("f4"), B.astype("f4"), **settings), want, 1e-4, 1e-4)
+    if not unit:
+        unread[1, n // 2, n // 2] = 0
+        assert solve(unread, B, **settings) is NotImplemented
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (2, 4, 2), (2, 5)])
+@pytest.mark.parametrize("dtype", [fw.float64, fw.complex128])
+def test_gradients_of_lu_factors(shape: tuple, dtype: fw.dtype) -> None:
+    """Square, tall and wide: what is beside the square is solved for."""
+    rng = fw.Generator().manual_seed(1)
+    A = fw.randn(*shape, dtype=dtype, generator=rng).requires_grad_()
+    calls = [lambda A: fw.linalg.lu_factor(A).LU]
+    if shape[-2] == shape[-1]:
+        calls.append(lambda A: fw.linalg.lu(A + 5 * fw.eye(shape[-1], dtype=dtype), pivot=False).L)
+    for call in calls:
+        assert fw.autograd.gradcheck(call, (A,)) and fw.autograd.gradgradcheck(call, (A,))
+
+
+def test_values_alone_and_with_vectors_are_the_same() -> None:
+    A = fw.randn(3, 6, 6, dtype=fw.float64, generator=fw.Generator().manual_seed(2))
+    for values in (fw.linalg.svdvals, fw.linalg.eigvalsh):
+        tracked = values(A.clone().requires_grad_())
+        assert fw.allclose(values(A), tracked.detach())
+        _, slope = fw.func.jvp(values, (A,), (fw.ones_like(A),))
+        g = fw.func.vjp(values, A)[1](fw.ones_like(tracked.detach()))[0]
+        assert fw.allclose(slope.sum(), g.sum())

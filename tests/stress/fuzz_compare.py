@@ -205,18 +205,18 @@ def wrong_solution(A, B, X):
     return f"the rest is {off:.2g} of what is added up" if off > 8 * np.finfo(X.dtype).eps else None
 
 
-def wrong_answer(name, args, out):
+def wrong_answer(name, args, kwargs, out):
     """What is wrong with the answer for matrices, whatever the formula makes of them; NotImplemented where
     the formula has to be asked."""
     A = args[0] if args else None
     if not isinstance(A, np.ndarray) or A.dtype.kind != "f" or A.ndim < 2 or not A.size or not moderate(args):
         return NotImplemented
-    if name == "lu_pivots":
-        return wrong_pivots(A, *out)
+    if name == "lu_factor" and kwargs.get("pivot"):
+        return wrong_pivots(A, *out[1:])
     if A.shape[-1] != A.shape[-2]:
         return NotImplemented
-    if name == "lu_eliminate":
-        return wrong_factors(A, out)
+    if name == "lu_factor":
+        return wrong_factors(A, out[0])
     if name == "ldl_factor":  # rounding decides among pivots: whatever they are, the factors have to solve
         import framework as fw
 
@@ -230,6 +230,11 @@ def wrong_answer(name, args, out):
         return wrong_solution(whole, np.broadcast_to(B, X.shape), X.numpy())
     if name == "small_inv":
         return wrong_solution(A, np.broadcast_to(np.eye(A.shape[-1]), A.shape), out)
+    if name == "solve_triangular" and isinstance(args[1], np.ndarray) and args[1].ndim >= 2 and args[1].size:
+        triangle, unit = (np.triu if kwargs.get("upper") else np.tril)(A), kwargs.get("unit")
+        diagonal = np.einsum("...ii->...i", triangle)
+        diagonal[...] = 1 if unit else diagonal
+        return wrong_solution(triangle, args[1], out)
     if name == "small_solve" and isinstance(args[1], np.ndarray) and args[1].ndim >= 2 and args[1].size:
         return wrong_solution(A, args[1], out)
     return NotImplemented
@@ -263,7 +268,7 @@ class Formulas:
         except Exception:  # refused by what comes before the kernel
             return None
         self.compared += 1
-        if (said := wrong_answer(name, args, out)) is not NotImplemented:
+        if (said := wrong_answer(name, args, kwargs, out)) is not NotImplemented:
             return said
         ours, theirs = flat(out), flat(wanted)
         if len(ours) != len(theirs):

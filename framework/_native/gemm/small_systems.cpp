@@ -21,19 +21,19 @@ FW_INLINE void subtract(double* a, const double* b, double f, int64_t n) {
     for (; j < n; ++j) a[j] -= f * b[j];
 }
 
-// An m x n matrix becomes L (below the diagonal) and U; row i was exchanged with row exchanged[i] in step i. False where
+// An n x n matrix becomes L (below the diagonal) and U; row i was exchanged with row exchanged[i] in step i. False where
 // a pivot is 0.
-bool eliminate(double* a, int64_t m, int64_t n, int64_t* exchanged, bool pivot) {
+bool eliminate(double* a, int64_t n, int64_t* exchanged) {
     bool regular = true;
-    for (int64_t i = 0; i < std::min(m, n); ++i) {
+    for (int64_t i = 0; i < n; ++i) {
         int64_t p = i;
-        for (int64_t r = i + 1; pivot && r < m; ++r)
+        for (int64_t r = i + 1; r < n; ++r)
             if (std::fabs(a[r * n + i]) > std::fabs(a[p * n + i])) p = r;
         exchanged[i] = p;
         if (p != i) std::swap_ranges(a + i * n, a + (i + 1) * n, a + p * n);
         double top = a[i * n + i];
         if (top == 0) regular = false, top = 1;
-        for (int64_t r = i + 1; r < m; ++r) {
+        for (int64_t r = i + 1; r < n; ++r) {
             const double f = a[r * n + i] /= top;
             if (f != 0) subtract(a + r * n + i + 1, a + i * n + i + 1, f, n - i - 1);
         }
@@ -112,7 +112,7 @@ nb::object inv(Array A) {
         each(A, rows.data<char>(), [&](int64_t i, double* a) {
             int64_t exchanged[MOST];
             double b[MOST * MOST] = {};
-            if (!eliminate(a, n, n, exchanged, true)) return regular.store(false);
+            if (!eliminate(a, n, exchanged)) return regular.store(false);
             for (int64_t k = 0; k < n; ++k) b[k * n + k] = 1;
             solve_by(a, n, exchanged, b, n);
             put(out, i, b, n * n);
@@ -133,7 +133,7 @@ nb::object solve(Array A, Array B) {
         each(A, rows.data<char>(), [&](int64_t i, double* a) {
             int64_t exchanged[MOST];
             double b[MOST * MOST];
-            if (!eliminate(a, n, n, exchanged, true)) return regular.store(false);
+            if (!eliminate(a, n, exchanged)) return regular.store(false);
             if (B.is<float>()) read(right.data<float>() + i * n * k, b, n * k);
             else read(right.data<double>() + i * n * k, b, n * k);
             solve_by(a, n, exchanged, b, k);
@@ -163,7 +163,7 @@ template <class F> void products(const Array& A, F&& body) {
     Release release(A.size() * 32);
     each(A, rows.data<char>(), [&](int64_t i, double* a) {
         int64_t exchanged[MOST];
-        eliminate(a, n, n, exchanged, true);
+        eliminate(a, n, exchanged);
         body(i, PivotProduct(a, n, exchanged));
     });
 }
@@ -201,54 +201,12 @@ nb::object cholesky(Array A) {
     return positive ? give(out) : not_implemented();
 }
 
-// The exchanges of rows (from 1), int32 (*, min(m, n)), and the order of rows they give, int64 (*, m).
-nb::object lu_pivots(Array A) {
-    if (!matrices(A, false)) return not_implemented();
-    const int64_t m = A.shape(A.ndim() - 2), n = A.shape(A.ndim() - 1), k = std::min(m, n);
-    std::vector<npy_intp> shape(A.shape(), A.shape() + A.ndim() - 1);
-    NewArray order = new_array(A.ndim() - 1, shape.data(), NPY_INT64);
-    shape.back() = k;
-    NewArray pivots = new_array(A.ndim() - 1, shape.data(), NPY_INT32);
-    InRows rows(A);
-    {
-        Release release(A.size() * 32);
-        each(A, rows.data<char>(), [&](int64_t i, double* a) {
-            int64_t exchanged[MOST], *of = order.data<int64_t>() + i * m;
-            eliminate(a, m, n, exchanged, true);
-            for (int64_t r = 0; r < m; ++r) of[r] = r;
-            for (int64_t r = 0; r < k; ++r) {
-                pivots.data<int32_t>()[i * k + r] = int32_t(exchanged[r] + 1);
-                std::swap(of[r], of[exchanged[r]]);
-            }
-        });
-    }
-    return nb::make_tuple(give(pivots), give(order));
-}
-
-nb::object lu_eliminate(Array A) {
-    if (!matrices(A, true)) return not_implemented();
-    const int64_t n = A.shape(A.ndim() - 1);
-    InRows rows(A);
-    NewArray out = new_array(A.ndim(), A.shape(), A.type());
-    {
-        Release release(A.size() * 32);
-        each(A, rows.data<char>(), [&](int64_t i, double* a) {
-            int64_t exchanged[MOST];
-            eliminate(a, n, n, exchanged, false);
-            put(out, i, a, n * n);
-        });
-    }
-    return give(out);
-}
-
 FW_BIND(m) {
     m.def("small_inv", &inv, nb::arg("A"));
     m.def("small_solve", &solve, nb::arg("A"), nb::arg("B"));
     m.def("small_det", &det, nb::arg("A"));
     m.def("small_slogdet", &slogdet, nb::arg("A"));
     m.def("small_cholesky", &cholesky, nb::arg("A"));
-    m.def("lu_pivots", &lu_pivots, nb::arg("A"));
-    m.def("lu_eliminate", &lu_eliminate, nb::arg("A"));
 }
 
 }  // namespace

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ...tensor import Tensor
 from ..record.public import public
-from .factor import cholesky_op, matrix, qr_op, svd_op, turned
+from .factor import cholesky_op, matrix, qr_op, svd_op, svdvals_op, turned
 
 
 class QR(NamedTuple):
@@ -81,4 +81,5 @@ def svdvals(A: Tensor) -> Tensor:
     >>> fw.linalg.svdvals(fw.tensor([[3.0, 0.0], [0.0, 4.0]]))
     tensor([4., 3.])
     """
-    return svd_op.run(matrix(A, "svdvals", square=False), full=False)[1]
+    matrix(A, "svdvals", square=False)  # with a gradient the vectors are wanted, too
+    return svd_op.run(A, full=False)[1] if A.requires_grad else svdvals_op.run(A)

@@ -12,7 +12,18 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.complex_parts import real_op
 from ..shape.diagonals import diagonal_op
-from .factor import check_phase, column, eigh_op, eye, imaginary_diagonal, matrix, row, solve_op, turned
+from .factor import (
+    check_phase,
+    column,
+    eigh_op,
+    eigvalsh_op,
+    eye,
+    imaginary_diagonal,
+    matrix,
+    row,
+    solve_op,
+    turned,
+)
 
 
 class Eigh(NamedTuple):
@@ -32,9 +43,13 @@ def eigh(input: Tensor, UPLO: str = "L") -> Eigh:
     >>> fw.linalg.eigh(fw.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
+    return Eigh(*eigh_op.run(matrix(input, "eigh"), uplo=_triangle(UPLO, "eigh")))
+
+
+def _triangle(UPLO: str, op: str) -> str:
     if UPLO not in ("L", "U", "l", "u"):
-        raise ValueError(f"eigh: UPLO must be 'L' or 'U', got {UPLO!r}")
-    return Eigh(*eigh_op.run(matrix(input, "eigh"), uplo=UPLO.upper()))
+        raise ValueError(f"{op}: UPLO must be 'L' or 'U', got {UPLO!r}")
+    return UPLO.upper()
 
 
 @public("linalg", out=True, autocast="float32")
@@ -44,7 +59,9 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     >>> fw.linalg.eigvalsh(fw.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.])
     """
-    return eigh(input, UPLO)[0]
+    if input.requires_grad:  # the vectors are wanted, too
+        return eigh(input, UPLO)[0]
+    return eigvalsh_op.run(matrix(input, "eigvalsh"), uplo=_triangle(UPLO, "eigvalsh"))
 
 
 class Eig(NamedTuple):

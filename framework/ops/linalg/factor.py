@@ -25,7 +25,7 @@ from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.complex_parts import imag_op
-from ..shape.diagonals import diagonal_op
+from ..shape.diagonals import diagonal_op, tril_op, triu_op
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import reshape_op
 from .matmul import swap_last
@@ -135,14 +135,34 @@ solve_op = Op("solve", "A B", batch=rowwise, native="small_solve", infer=solve_i
         lambda xp, A, B: xp.linalg.solve(A, B)))
 
 
+def _triangular_kernel(xp: Any, A: Any, B: Any, *, upper: bool, unit: bool) -> Any:
+    A = xp.triu(A, int(unit)) if upper else xp.tril(A, -int(unit))
+    return xp.linalg.solve(A + xp.eye(A.shape[-1], dtype=A.dtype) if unit else A, B)
+
+
+def _triangular_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple, upper: bool, unit: bool) -> tuple:
+    gb, ga = triangular_op(swap_last(A), g, upper=not upper, unit=unit), None
+    if needs[0]:
+        ga = -(gb @ swap_last(out))
+        ga = sum_to(triu_op(ga, k=int(unit)) if upper else tril_op(ga, k=-int(unit)), size=A.shape)
+    return ga, sum_to(gb, size=B_shape) if needs[1] else None
+
+
+# only the named triangle of A is read; unit: its diagonal counts as ones
+triangular_op = Op("solve_triangular", "A B", batch=rowwise, native="solve_triangular", vjp=_triangular_vjp,
+                   infer=lambda A, B, **settings: solve_infer(A, B), kernel=checked(
+    "solve_triangular: there is a 0 on the diagonal of the matrix")(_triangular_kernel))
+
+
 # -- Cholesky -------------------------------------------------------------------------------------
 
 
 def _cholesky_vjp(g: Any, out: Any) -> Any:
     n = out.shape[-1]
     phi = (turned(out) @ g) * lower_mask(g, n, 0.5)
-    middle = solve_op(turned(out), 0.5 * (phi + turned(phi)))
-    return turned(solve_op(turned(out), turned(middle)))
+    above = turned(out)
+    middle = triangular_op(above, 0.5 * (phi + turned(phi)), upper=True, unit=False)
+    return turned(triangular_op(above, turned(middle), upper=True, unit=False))
 
 
 cholesky_op = Op("cholesky", "A", native="small_cholesky",
@@ -195,7 +215,7 @@ def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
     total = Q @ (lower + turned(lower))
     if gq is not None:
         total = gq + total
-    return turned(solve_op(R, turned(total)))
+    return turned(triangular_op(R, turned(total), upper=True, unit=False))
 
 
 def _qr_infer(A: Meta, *, mode: str) -> tuple[Meta, Meta]:
@@ -274,6 +294,19 @@ svd_op = Op("svd", "A", batch=leading, outputs="U S Vh", vjp=_svd_vjp, infer=_sv
                 lambda xp, A, *, full: tuple(xp.linalg.svd(A, full_matrices=full))))
 
 
+def _svdvals_vjp(g: Any, A: Any) -> Any:
+    U, _, Vh = svd_op(A, full=False)
+    return (U * row(g)) @ Vh
+
+
+# the values alone, a third of the work; with a gradient the vectors are wanted, too
+svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True,
+                infer=lambda A: Meta((*A.shape[:-2], min(A.shape[-2:])), A.dtype.to_real()),
+                vjp={"A": _svdvals_vjp},
+                kernel=checked("svd: no convergence; is there a nan or inf in the matrix?")(
+                    lambda xp, A: xp.linalg.svd(A, compute_uv=False)))
+
+
 # -- eigenvalues ----------------------------------------------------------------------------------
 
 
@@ -298,3 +331,15 @@ eigh_op = Op("eigh", "A", batch=leading, outputs="eigenvalues V", vjp=_eigh_vjp,
              infer=lambda A, *, uplo: (Meta(A.shape[:-1], A.dtype.to_real()), A),
              kernel=checked("eigh: no convergence; is there a nan or inf in the matrix?")(
                  lambda xp, A, *, uplo: tuple(xp.linalg.eigh(A, UPLO=uplo))))
+
+
+def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
+    V = eigh_op(A, uplo=uplo)[1]
+    return (V * row(g)) @ turned(V)
+
+
+eigvalsh_op = Op("eigvalsh", "A", batch=leading, adjoint=True,
+                 infer=lambda A, *, uplo: Meta(A.shape[:-1], A.dtype.to_real()),
+                 vjp={"A": _eigvalsh_vjp},
+                 kernel=checked("eigvalsh: no convergence; is there a nan or inf in the matrix?")(
+                     lambda xp, A, *, uplo: xp.linalg.eigvalsh(A, UPLO=uplo)))

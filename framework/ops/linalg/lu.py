@@ -6,17 +6,18 @@ from typing import Any, NamedTuple
 from ...dtypes import int32, int64
 from ...errors import ShapeError
 from ...tensor import Tensor
-from ..index.scatter import take_along_dim
+from ..index.scatter import gather_op, take_along_dim
 from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.constants import like
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..shape.diagonals import tril, triu
-from ..shape.join import cat
-from .factor import column, eye, lower_mask, matrix, mirror, solve_op
+from ..shape.broadcast import expand
+from ..shape.diagonals import tril, tril_op, triu, triu_op
+from ..shape.join import cat_op
+from ..shape.slices import slice_op
+from .factor import column, matrix, mirror, triangular_op, turned
 from .matmul import promoted, swap_last
-from .systems import _unit, solve
 
 
 class LU(NamedTuple):
@@ -39,15 +40,15 @@ def _size(xp: Any, x: Any) -> Any:
     return xp.abs(x.real) + xp.abs(x.imag) if x.dtype.kind == "c" else xp.abs(x)
 
 
-def _pivot_kernel(xp: Any, A: Any) -> tuple:
-    """Gaussian elimination with row exchanges: the exchanges (from 1) and the order of rows they give."""
+def _factor_kernel(xp: Any, A: Any, *, pivot: bool) -> tuple:
+    """Gaussian elimination: L and U, the exchanges of rows (from 1) and the order of rows they give."""
     *batch, m, n = A.shape
     count, k = math.prod(batch), min(m, n)
     A = A.reshape(count, m, n).copy()
     order = xp.broadcast_to(xp.arange(m), (count, m)).copy()
-    pivots, each = xp.zeros((count, k), "int32"), xp.arange(count)
+    pivots, each = xp.broadcast_to(xp.arange(1, k + 1, dtype="int32"), (count, k)).copy(), xp.arange(count)
     for i in range(k):
-        p = xp.argmax(_size(xp, A[:, i:, i]), axis=1) + i
+        p = xp.argmax(_size(xp, A[:, i:, i]), axis=1) + i if pivot else xp.full(count, i)
         pivots[:, i] = p + 1
         for rows in (A, order):
             kept = rows[each, p].copy()
@@ -56,53 +57,55 @@ def _pivot_kernel(xp: Any, A: Any) -> tuple:
         top = A[:, i, i]
         A[:, i + 1:, i] /= xp.where(top == 0, xp.ones_like(top), top)[:, None]
         A[:, i + 1:, i + 1:] -= A[:, i + 1:, i, None] * A[:, i, None, i + 1:]
-    return pivots.reshape(*batch, k), order.reshape(*batch, m).astype("int64")
+    return (A.reshape(*batch, m, n), pivots.reshape(*batch, k),
+            order.reshape(*batch, m).astype("int64"))
 
 
-def _pivot_infer(A: Meta) -> tuple[Meta, Meta]:
+def _factor_infer(A: Meta, *, pivot: bool) -> tuple[Meta, Meta, Meta]:
     *batch, m, n = A.shape
-    return Meta((*batch, min(m, n)), int32), Meta((*batch, m), int64)
+    return A, Meta((*batch, min(m, n)), int32), Meta((*batch, m), int64)
 
 
-def _eliminate_kernel(xp: Any, A: Any) -> Any:
-    A = A.copy()
-    for i in range(A.shape[-1] - 1):
-        top = A[..., i, i]
-        A[..., i + 1:, i] /= xp.where(top == 0, xp.ones_like(top), top)[..., None]
-        A[..., i + 1:, i + 1:] -= A[..., i + 1:, i, None] * A[..., i, None, i + 1:]
-    return A
+def _factor_vjp(g: Any, packed: Any, order: Any, pivot: bool) -> Any:
+    """With L and U square, d(PA) = dL U + L dU; what lies beside them is A2 inv(U), or inv(L) A2."""
+    m, n = packed.shape[-2:]
+    k = min(m, n)
+
+    def cut(x: Any, rest: bool = False) -> Any:
+        part = slice(k, None) if rest else slice(0, k)
+        return slice_op(x, key=(Ellipsis, part, slice(None)) if m > n else (Ellipsis, slice(None), part))
+
+    square, first, beside = cut(packed), cut(g), None
+    if m > n:
+        beside = _over_upper(square, cut(g, True))
+        first = first - triu_op(turned(cut(packed, True)) @ beside, k=0)
+    elif n > m:
+        beside = triangular_op(turned(square), cut(g, True), upper=True, unit=True)
+        first = first - tril_op(beside @ turned(cut(packed, True)), k=-1)
+    lower = tril_op(square, k=-1)
+    strict = tril_op(first, k=-1)
+    phi = tril_op(strict + turned(lower) @ strict, k=-1)
+    phi = phi + triu_op(triu_op(first, k=0) @ turned(triu_op(square, k=0)), k=0)
+    total = _over_upper(square, triangular_op(turned(square), phi, upper=True, unit=True))
+    if beside is not None:
+        total = cat_op(total, beside, dim=total.ndim - (2 if m > n else 1))
+    if not pivot:
+        return total
+    return gather_op(total, expand(column(order.argsort(-1)), size=total.shape), dim=total.ndim - 2)
 
 
-def _eliminate_vjp(g: Any, out: Any) -> Any:
-    n = out.shape[-1]
-    strict = lower_mask(out, n, 0.0)
-    L, U = out * strict + eye(out, n), out * (1 - strict)
-    phi = (swap_last(L) @ (g * strict)) * strict + ((g * (1 - strict)) @ swap_last(U)) * (1 - strict)
-    return swap_last(solve_op(U, swap_last(solve_op(swap_last(L), phi))))
+def _over_upper(U: Any, x: Any) -> Any:
+    """x over the conjugate transpose of the upper triangle."""
+    return turned(triangular_op(U, turned(x), upper=True, unit=False))
 
 
-pivot_op = Op("lu_pivots", "A",
-              batch=leading, kernel=_pivot_kernel, native="lu_pivots",
-              outputs="pivots order", infer=_pivot_infer)
-eliminate = Op("lu_eliminate", "A", batch=leading, kernel=_eliminate_kernel, native="lu_eliminate",
-               infer=lambda A: A,
-               vjp={"A": _eliminate_vjp})
+factor_op = Op("lu_factor", "A", batch=leading, kernel=_factor_kernel, native="lu_factor", adjoint=True,
+               outputs="packed pivots order", differentiable=1, infer=_factor_infer, vjp={"A": _factor_vjp})
 
 
 def _lu(A: Any, pivot: bool, op: str) -> tuple[Any, Any, Any]:
-    """LU (packed), pivots and the order of rows. What lies outside the leading square is solved for."""
-    matrix(A, op, square=False)
-    m, n = A.shape[-2:]
-    k, order, pivots = min(m, n), None, None
-    if pivot:
-        pivots, order = pivot_op.run(A.detach())
-        A = take_along_dim(A, column(order), -2)
-    packed: Any = eliminate.run(A[..., :k, :k])
-    if m > n:
-        return cat([packed, solve(triu(packed), A[..., k:, :], left=False)], -2), pivots, order
-    if n > m:
-        return cat([packed, solve(_unit(tril(packed)), A[..., k:])], -1), pivots, order
-    return packed, pivots, order
+    """LU (packed), pivots and the order of rows."""
+    return factor_op.run(matrix(A, op, square=False), pivot=bool(pivot))  # type: ignore[return-value]
 
 
 @public("linalg", out=True, autocast="float32")
@@ -133,7 +136,7 @@ def lu(A: Tensor, *, pivot: bool = True) -> LU:
             [0., 1.]])
     """
     packed, _, order = _lu(tensor_arg(A, "lu"), pivot, "lu")
-    return _unpacked(packed, order)
+    return _unpacked(packed, order if pivot else None)
 
 
 def _unpacked(packed: Any, order: Any) -> LU:
@@ -207,14 +210,16 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True,
     matrix(packed, "lu_solve", name="LU")
     matrix(B, "lu_solve", square=False, name="B")
     order: Any = column(_undo(tensor_arg(pivots, "lu_solve", "pivots"), packed.shape[-1]))
-    L, U = _unit(tril(packed)), triu(packed)
     if adjoint:
-        L, U = mirror(L), mirror(U)
+        packed = mirror(packed)
     if not left:
         B = swap_last(B)
     if adjoint is left:  # the transposed system: U.T L.T P.T X = B
-        X = solve(swap_last(L), solve(swap_last(U), B))
+        below = swap_last(packed)
+        X = triangular_op.run(below, B, upper=False, unit=False)
+        X = triangular_op.run(below, X, upper=True, unit=True)
         X = take_along_dim(X, order.argsort(-2), -2)
     else:
-        X = solve(U, solve(L, take_along_dim(B, order, -2)))
+        X = triangular_op.run(packed, take_along_dim(B, order, -2), upper=False, unit=True)
+        X = triangular_op.run(packed, X, upper=True, unit=False)
     return X if left else swap_last(X)

@@ -11,7 +11,7 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
 from .decompositions import svdvals
-from .factor import eigh_op, matrix, turned
+from .factor import eigvalsh_op, matrix, turned
 
 
 def _tolerances(A: Tensor, op: str, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -116,7 +116,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     if tol is not None:
         atol, rtol = tol, 0.0
     given = matrix(A, "matrix_rank", square=bool(hermitian)).detach()
-    s: Any = abs(eigh_op.run(given, uplo="L")[0]).sort(-1, True)[0] if hermitian else svdvals(given)
+    s: Any = abs(eigvalsh_op.run(given, uplo="L")).sort(-1, True)[0] if hermitian else svdvals(given)
     if not s.shape[-1]:
         return s.sum(-1).long()
     atol, rtol = _tolerances(A, "matrix_rank", atol, rtol)

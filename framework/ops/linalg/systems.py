@@ -9,10 +9,9 @@ from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
-from ..shape.diagonals import tril, triu
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
-from .factor import column, eye, inv_op, matrix, row, solve_infer, solve_op, turned
+from .factor import column, eye, inv_op, matrix, row, solve_infer, solve_op, triangular_op, turned
 from .matmul import promoted, swap_last
 from .rank import matrix_rank, pinv
 
@@ -72,12 +71,6 @@ class Lstsq(NamedTuple):
     singular_values: Tensor
 
 
-def _unit(A: Any) -> Any:
-    """A with ones on its diagonal."""
-    one = eye(A, A.shape[-1])
-    return A * (1 - one) + one
-
-
 @public("linalg", out=True, autocast="float32")
 def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True,
                      unitriangular: bool = False) -> Tensor:
@@ -94,8 +87,10 @@ def solve_triangular(input: Tensor, B: Tensor, *, upper: bool, left: bool = True
     A, B = promoted("solve_triangular", input=input, B=B)
     matrix(A, "solve_triangular", name="input")
     matrix(B, "solve_triangular", square=False, name="B")
-    A = triu(A) if upper else tril(A)
-    return solve(_unit(A) if unitriangular else A, B, left=left)
+    if not left:
+        A, B, upper = swap_last(A), swap_last(B), not upper
+    X = triangular_op.run(A, B, upper=bool(upper), unit=bool(unitriangular))
+    return X if left else swap_last(X)
 
 
 @public(method=True, out=True, autocast="float32")
@@ -109,9 +104,10 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     """
     B, L = promoted("cholesky_solve", input=input, input2=input2)
     matrix(B, "cholesky_solve", square=False, name="input")
-    L = turned(triu(matrix(L, "cholesky_solve", name="input2"))) if upper else tril(
-        matrix(L, "cholesky_solve", name="input2"))
-    return solve(turned(L), solve(L, B))
+    matrix(L, "cholesky_solve", name="input2")
+    L = turned(L) if upper else L
+    X = triangular_op.run(L, B, upper=False, unit=False)
+    return triangular_op.run(turned(L), X, upper=True, unit=False)
 
 
 @public("linalg", out=True, autocast="float32")

@@ -1,0 +1,164 @@
+// LU factors with row exchanges, and triangular systems, of matrices of any size: blocks of columns one after the other,
+// what lies beside a block by products.
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <vector>
+
+#include "base/pool.h"
+#include "base/simd.h"
+#include "bind/array.h"
+#include "gemm/gemm.h"
+
+namespace fw::triangles {
+namespace {
+
+constexpr int64_t BLOCK = 32;
+
+// a[j] -= f * b[j]
+template <class T> FW_INLINE void subtract(T* a, const T* b, T f, int64_t n) {
+    int64_t j = 0;
+    for (; j + lanes<T> <= n; j += lanes<T>) store(a + j, load(a + j) - splat(f) * load(b + j));
+    if (n - j > 1 && FW_BYTES > 16)
+        store_part(a + j, load_part(a + j, n - j) - splat(f) * load_part(b + j, n - j), n - j);
+    else
+        for (; j < n; ++j) a[j] -= f * b[j];
+}
+
+// c (m x n) -= a (m x k) b (k x n); room holds m * k numbers.
+template <class T>
+void subtract_product(int64_t m, int64_t n, int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c,
+                      int64_t c_row, T* room) {
+    for (int64_t i = 0; i < m; ++i)
+        for (int64_t p = 0; p < k; ++p) room[i * k + p] = -a[i * a_row + p];
+    Gemm<T> product{m, n, k, room, k, 1, b, b_row, 1, c, c_row};
+    product.add = true;
+    gemm(product);
+}
+
+// An m x n matrix becomes L (below the diagonal) and U; row i was exchanged with row exchanged[i] in step i. A pivot of 0
+// divides as 1 does.
+template <class T> void eliminate(T* a, int64_t m, int64_t n, int64_t* exchanged, bool pivot, T* room) {
+    const int64_t steps = std::min(m, n);
+    for (int64_t first = 0; first < steps; first += BLOCK) {
+        const int64_t end = std::min(first + BLOCK, steps);
+        for (int64_t i = first; i < end; ++i) {
+            int64_t p = i;
+            for (int64_t r = i + 1; pivot && r < m; ++r)
+                if (std::fabs(a[r * n + i]) > std::fabs(a[p * n + i])) p = r;
+            exchanged[i] = p;
+            if (p != i) std::swap_ranges(a + i * n, a + (i + 1) * n, a + p * n);
+            const T top = a[i * n + i] == 0 ? T(1) : a[i * n + i];
+            for (int64_t r = i + 1; r < m; ++r) {
+                const T f = a[r * n + i] /= top;
+                if (f != 0) subtract(a + r * n + i + 1, a + i * n + i + 1, f, end - i - 1);
+            }
+        }
+        if (end == n) continue;
+        for (int64_t i = first; i < end; ++i)
+            for (int64_t r = i + 1; r < end; ++r) subtract(a + r * n + end, a + i * n + end, a[r * n + i], n - end);
+        if (end < m)
+            subtract_product(m - end, n - end, end - first, a + end * n + first, n, a + first * n + end, n,
+                             a + end * n + end, n, room);
+    }
+}
+
+// b (n x k) becomes the solution of a x = b for the triangle of a; whether it has one.
+template <class T> bool solve(const T* a, int64_t n, T* b, int64_t k, bool upper, bool unit, T* room) {
+    for (int64_t i = 0; i < n && !unit; ++i)
+        if (a[i * n + i] == 0) return false;
+    const int64_t blocks = (n + BLOCK - 1) / BLOCK;
+    for (int64_t s = 0; s < blocks; ++s) {
+        const int64_t first = (upper ? blocks - 1 - s : s) * BLOCK, end = std::min(first + BLOCK, n);
+        for (int64_t t = first; t < end; ++t) {
+            const int64_t i = upper ? end - 1 - (t - first) : t;
+            const T top = a[i * n + i];
+            for (int64_t j = 0; j < k && !unit; ++j) b[i * k + j] /= top;
+            for (int64_t r = upper ? first : i + 1; r < (upper ? i : end); ++r)
+                subtract(b + r * k, b + i * k, a[r * n + i], k);
+        }
+        const int64_t from = upper ? 0 : end, rest = upper ? first : n - end;
+        if (rest)
+            subtract_product(rest, k, end - first, a + from * n + first, n, b + first * k, k, b + from * k, k, room);
+    }
+    return true;
+}
+
+// Calls body(number of the matrix, room for BLOCK columns): small matrices on all threads, others by products that are.
+template <class T, class F> void each(int64_t count, int64_t m, int64_t n, F&& body) {
+    const auto some = [&](int64_t begin, int64_t end) {
+        std::vector<T> room(size_t(std::max(m, n) > BLOCK ? std::max(m, n) * BLOCK : 0));
+        for (int64_t i = begin; i < end; ++i) body(i, room.data());
+    };
+    if (std::max(m, n) > BLOCK) return some(0, count);
+    parallel(count, 1 + 20000 / (m * n * std::max(m, n)), some);
+}
+
+bool matrices(const Array& a) { return a.is_float() && a.ndim() >= 2 && a.size(); }
+
+template <class T> nb::object factored(const Array& A, bool pivot) {
+    const int dims = A.ndim();
+    const int64_t m = A.shape(dims - 2), n = A.shape(dims - 1), k = std::min(m, n), count = A.size() / (m * n);
+    std::vector<npy_intp> shape(A.shape(), A.shape() + dims - 1);
+    NewArray packed = new_array(dims, A.shape(), A.type()), order = new_array(dims - 1, shape.data(), NPY_INT64);
+    shape.back() = k;
+    NewArray pivots = new_array(dims - 1, shape.data(), NPY_INT32);
+    InRows rows(A);
+    {
+        Release release(A.size() * 32);
+        const T* from = rows.data<T>();
+        each<T>(count, m, n, [&](int64_t i, T* room) {
+            T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed.data<T>() + i * m * n) - m * n;
+            std::vector<int64_t> exchanged(static_cast<size_t>(k));
+            eliminate(a, m, n, exchanged.data(), pivot, room);
+            int64_t* of = order.data<int64_t>() + i * m;
+            for (int64_t r = 0; r < m; ++r) of[r] = r;
+            for (int64_t r = 0; r < k; ++r) {
+                pivots.data<int32_t>()[i * k + r] = int32_t(exchanged[size_t(r)] + 1);
+                std::swap(of[r], of[exchanged[size_t(r)]]);
+            }
+        });
+    }
+    return nb::make_tuple(give(packed), give(pivots), give(order));
+}
+
+// L and U in one matrix; the exchanges of rows (from 1), int32 (*, min(m, n)); the order of rows they give, int64 (*, m).
+nb::object lu_factor(Array A, bool pivot) {
+    if (!matrices(A) || A.shape(A.ndim() - 2) > INT32_MAX) return not_implemented();
+    return A.is<float>() ? factored<float>(A, pivot) : factored<double>(A, pivot);
+}
+
+template <class T> nb::object solved(const Array& A, const Array& B, bool upper, bool unit) {
+    const int64_t n = A.shape(A.ndim() - 1), k = B.shape(B.ndim() - 1), count = A.size() / (n * n);
+    InRows rows(A), right(B);
+    NewArray out = new_array(B.ndim(), B.shape(), B.type());
+    std::atomic<bool> regular{true};
+    {
+        Release release((A.size() + B.size()) * 32);
+        const T *a = rows.data<T>(), *b = right.data<T>();
+        each<T>(count, n, std::min(n, k), [&](int64_t i, T* room) {
+            T* x = std::copy(b + i * n * k, b + (i + 1) * n * k, out.data<T>() + i * n * k) - n * k;
+            if (!solve(a + i * n * n, n, x, k, upper, unit, room)) regular.store(false);
+        });
+    }
+    return regular ? give(out) : not_implemented();
+}
+
+// X with A X = B for the upper or lower triangle of A; unit: whose diagonal counts as ones.
+nb::object solve_triangular(Array A, Array B, bool upper, bool unit) {
+    if (!matrices(A) || !matrices(B) || A.type() != B.type() || A.ndim() != B.ndim()) return not_implemented();
+    const int last = A.ndim() - 1;
+    if (A.shape(last) != A.shape(last - 1) || B.shape(last - 1) != A.shape(last) ||
+        !std::equal(A.shape(), A.shape() + last - 1, B.shape()))
+        return not_implemented();
+    return A.is<float>() ? solved<float>(A, B, upper, unit) : solved<double>(A, B, upper, unit);
+}
+
+}  // namespace
+
+FW_BIND(m) {
+    m.def("lu_factor", &lu_factor, nb::arg("A"), nb::arg("pivot"));
+    m.def("solve_triangular", &solve_triangular, nb::arg("A"), nb::arg("B"), nb::arg("upper"), nb::arg("unit"));
+}
+
+}  // namespace fw::triangles
