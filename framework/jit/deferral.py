@@ -199,7 +199,6 @@ class Session:
                                 accumulate, Missing)
         self.settled = partial(self.tape.flush, "memory is handed out")
         self.book = Book()
-        self.shared = False  # whether two tensors from outside have one array
 
     # -- a compiled call ------------------------------------------------------------------------------
 
@@ -280,7 +279,7 @@ class Session:
                 tape.all_settled()
             tape.recording = True
             self.owner.wide |= new
-            self._name_externals()
+            self.book.add_externals(self.tape.arrays())
             result, log = listened(door.original, *args, **settings)
         except BaseException:
             tape.forget()
@@ -309,16 +308,9 @@ class Session:
             tape.forget()
         return result
 
-    def _name_externals(self) -> None:
-        self.shared = False
-        for i, a in enumerate(self.tape.arrays()):
-            self.book.add(a, f"e{i}")
-            if self.book.name_of(a) != f"e{i}":  # handed in by another tensor, too, or a result's
-                self.shared = True
-
     def _data(self, call: Any, door: Any, args: tuple, settings: dict, result: Any, log: list) -> Data:
         """What is to be known of the call that has just run. Raises Unknown."""
-        if self.shared:
+        if self.book.shared:
             raise Unknown("two tensors over one memory")
         data = Data()
         results = [result] if isinstance(result, Tensor) else result
@@ -348,8 +340,7 @@ class Session:
 
     def _is_from_outside(self, x: Tensor) -> bool:
         """Whether the memory of a result may be that of a tensor that was handed in."""
-        memory = {id(owner_of(a)) for a in self.tape.arrays()}
-        return id(owner_of(x._array)) in memory
+        return id(owner_of(x._array)) in self.book.outside
 
     def _positions(self, door: Any, args: tuple, settings: dict) -> Positions | None:
         """What the function says of this call: which argument holds positions, a tensor from outside.
@@ -456,7 +447,7 @@ class Session:
                     set_recording(call.enabled)
                 original = call.door.original
                 result, log = listened(original, *args, **settings)
-                self._name_externals()
+                self.book.add_externals(self.tape.arrays())
                 with suppress(Unknown):  # what its arrays are called
                     self._data(call, call.door, args, settings, result, log)
                 for i, made in enumerate([result] if isinstance(result, Tensor) else result):

@@ -22,12 +22,21 @@ class Unknown(Exception):
 class Step:
     """One kernel: its function, operands and settings (with ``Array`` for arrays), and its results' names."""
 
-    __slots__ = ("kernel", "operands", "settings", "results", "shapes")
+    __slots__ = ("kernel", "operands", "settings", "results", "shapes", "_reads")
 
     def __init__(self, kernel: Any, operands: tuple, settings: dict, results: Any, shapes: Any) -> None:
         self.kernel, self.operands, self.settings = kernel, operands, settings
         self.results = results  # a name, or a list of names
         self.shapes = shapes  # (shape, dtype) of the one result
+        self._reads: frozenset | None = None
+
+    @property
+    def reads(self) -> frozenset:
+        """The names of the arrays that it takes."""
+        found = self._reads
+        if found is None:
+            found = self._reads = frozenset(names_in((self.operands, self.settings)))
+        return found
 
 
 class Array:
@@ -37,6 +46,25 @@ class Array:
 
     def __init__(self, name: Name) -> None:
         self.name = name
+
+
+def names_in(value: Any) -> list[Name]:
+    """The arrays among operands."""
+    kind = type(value)
+    if kind is Array:
+        return [value.name]
+    if kind is dict:
+        value = value.values()
+    elif kind is not tuple and kind is not list:
+        return []
+    found: list[Name] = []
+    for v in value:
+        kind = type(v)
+        if kind is Array:
+            found.append(v.name)
+        elif kind is tuple or kind is list or kind is dict:
+            found += names_in(v)
+    return found
 
 
 def owner_of(array: ndarray) -> ndarray:
@@ -51,6 +79,22 @@ class Book:
 
     def __init__(self) -> None:
         self.names: dict[int, tuple[Any, Name]] = {}
+        self.outside: set[int] = set()  # arrays whose memory was handed in, by their ids
+        self.externals: list[int] = []  # their ids
+        self.shared = False  # whether two tensors from outside have one array
+
+    def add_externals(self, arrays: list) -> None:
+        """Name what was handed in, in order, so far as it is new; all of it is alive."""
+        ids, known = list(map(id, arrays)), self.externals
+        begin = len(known)
+        if ids[:begin] != known:
+            begin, self.shared = 0, False
+        for i in range(begin, len(arrays)):
+            self.add(arrays[i], f"e{i}")
+            self.outside.add(id(owner_of(arrays[i])))
+            if self.name_of(arrays[i]) != f"e{i}":  # handed in by another tensor, too, or a result's
+                self.shared = True
+        self.externals = ids
 
     def add(self, array: Any, name: Name) -> None:
         if self.name_of(array) is None:

@@ -16,7 +16,7 @@ from ..ops.language.program import Program
 from ..ops.language.program import Step as Instruction
 from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
-from .kernels import Array, Step, part
+from .kernels import Array, Step, names_in, part
 from .pairs import paired
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
@@ -37,23 +37,8 @@ def own(ge: Any, g: Any) -> Any:
     return copied(ge) if ge is g or ge.base is not None else ge
 
 
-def names_in(value: Any) -> list[str]:
-    """The arrays among operands."""
-    if isinstance(value, Array):
-        return [value.name]
-    if isinstance(value, (tuple, list)):
-        return [n for v in value for n in names_in(v)]
-    if isinstance(value, dict):
-        return [n for v in value.values() for n in names_in(v)]
-    return []
-
-
 def _results(step: Step) -> list[str]:
     return [step.results] if isinstance(step.results, str) else [r for r in step.results if r]
-
-
-def _reads(step: Step) -> list[str]:
-    return names_in(step.operands) + names_in(step.settings)
 
 
 def needed(steps: list[Step], outputs: list[str]) -> list[Step]:
@@ -62,7 +47,7 @@ def needed(steps: list[Step], outputs: list[str]) -> list[Step]:
     for step in reversed(steps):
         if not wanted.isdisjoint(_results(step)):
             kept.append(step)
-            wanted.update(_reads(step))
+            wanted.update(step.reads)
     return kept[::-1]
 
 
@@ -111,6 +96,26 @@ def _words(kernel: Any, operands: list, names: tuple) -> str:
     return ""
 
 
+class Pass:
+    """Elementwise steps that are being fused, of one shape and dtype, and what they make."""
+
+    __slots__ = ("parts", "made")
+
+    def __init__(self) -> None:
+        self.parts: list[fusion.Part] = []
+        self.made: set[str] = set()
+
+    def takes(self, p: fusion.Part) -> bool:
+        """Whether it is of that shape and dtype."""
+        first = self.parts[0]
+        return first.shape == p.shape and first.dtype == p.dtype
+
+    def add(self, p: fusion.Part) -> None:
+        """Put it behind the others."""
+        self.parts.append(p)
+        self.made.add(p.result)
+
+
 class Segment:
     """Steps as one native call: ``made(arrays)`` gives the outputs as a tuple, ``made(arrays, notes)`` also
     lists (place, shape, dtype) of what each step gave, whose name is ``names[place]``.
@@ -128,12 +133,12 @@ class Segment:
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
         readers: dict[str, int] = {}
         for step in steps:
-            for name in set(_reads(step)):
+            for name in step.reads:
                 readers[name] = readers.get(name, 0) + 1
         for name in outputs:
             readers[name] = readers.get(name, 0) + 1
         self.readers = readers
-        self.open: list[list[fusion.Part]] = []
+        self.open: list[Pass] = []
         if fuse:
             self._in_rounds(steps)
         else:
@@ -187,13 +192,13 @@ class Segment:
                 if direct >= MOST_WAIT or len(waiting) >= MOST_BEHIND:
                     waiting += steps[at:]
                     break
-                reads = set(_reads(step))
+                reads = step.reads
                 p = None
                 if late.isdisjoint(reads):
                     p = fusion.part(step, self.shapes)
                     if p is not None and self._gathers(step, reads):
                         p = None
-                    if p is None and any(not reads.isdisjoint(q.result for q in g) for g in self.open):
+                    if p is None and any(not reads.isdisjoint(g.made) for g in self.open):
                         direct += 1
                     elif p is None:
                         self._plain(step)
@@ -207,21 +212,20 @@ class Segment:
                 self._close(self.open[0])
             steps = waiting
 
-    def _gathers(self, step: Step, reads: set) -> bool:
+    def _gathers(self, step: Step, reads: frozenset) -> bool:
         """Whether it adds up gradients that kernels of their own give: at once, while they are cached."""
         return step.kernel is add and step.results[0] == "g" and not all(
-            any(name == q.result for g in self.open for q in g) for name in reads)
+            any(name in g.made for g in self.open) for name in reads)
 
-    def _join(self, p: fusion.Part, reads: set) -> None:
+    def _join(self, p: fusion.Part, reads: frozenset) -> None:
         """Put an elementwise step into a pass that is open, or begin one."""
-        home = next((g for g in self.open if g[0].shape == p.shape and g[0].dtype == p.dtype), None)
-        for group in list(self.open):
-            if group is not home and not reads.isdisjoint(q.result for q in group):
-                self._close(group)
-        if home is not None:
-            home.append(p)
-        else:
-            self.open.append([p])
+        home = next((g for g in self.open if g.takes(p)), None)
+        for g in list(self.open):
+            if g is not home and not reads.isdisjoint(g.made):
+                self._close(g)
+        if home is None:
+            self.open.append(home := Pass())
+        home.add(p)
 
     def _plain(self, step: Step) -> None:
         self.kernels += 1
@@ -230,9 +234,9 @@ class Segment:
                           step.results, step.shapes is None,
                           single and step.shapes is not None and step.shapes[0] == ()))
 
-    def _close(self, group: list[fusion.Part]) -> None:
-        self.open.remove(group)
-        self._fused(group, {p.result for p in group})
+    def _close(self, finished: Pass) -> None:
+        self.open.remove(finished)
+        self._fused(finished.parts, finished.made)
 
     def _fused(self, group: list[fusion.Part], mine: set) -> None:
         if len(group) == 1:
@@ -240,7 +244,7 @@ class Segment:
             return
         inner: dict[str, int] = {}
         for p in group:
-            for name in set(_reads(p.step)) & mine:
+            for name in p.step.reads & mine:
                 inner[name] = inner.get(name, 0) + 1
         outputs = [p.result for p in group if self.readers.get(p.result, 0) > inner.get(p.result, 0)]
         made = fusion.composed(group, outputs) if outputs else None
