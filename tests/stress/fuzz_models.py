@@ -9,6 +9,8 @@ from framework import nn
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from test_runtime import CASES
 
+CASES["squares"] = (lambda: nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)),
+                    lambda: fw.randn(2, 16, 6, 10), {"x": {0: "batch", 2: "h", 3: "w"}})
 CASES["arrays"] = (lambda: Arrays(), lambda: fw.randn(2, 6), {"x": {0: "batch"}})
 
 

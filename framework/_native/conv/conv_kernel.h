@@ -17,20 +17,21 @@ template <class T> struct Epilogue {
     const T *scale = nullptr, *shift = nullptr;  // both or none
     T least = -std::numeric_limits<T>::infinity();
 
-    bool more() const { return scale || least == 0; }  // than the bias
+    bool more() const { return scale || clips(); }  // than the bias
+    bool clips() const { return least == 0; }
+    Epilogue unclipped() const {
+        Epilogue before = *this;
+        before.least = -std::numeric_limits<T>::infinity();
+        return before;
+    }
     FW_INLINE T start(int64_t row) const { return bias ? bias[row] : T(0); }
     // The rest, for sums of one row that began with the bias.
     FW_INLINE Vec<T> operator()(Vec<T> v, int64_t row) const {
-        return finish(v, [row](const T* p) { return splat(p[row]); });
+        return clip(scale ? fma<T>(v, splat(scale[row]), splat(shift[row])) : v);
     }
-    // The same for sums of a row in each lane, from `row` on.
-    FW_INLINE Vec<T> of_rows(Vec<T> v, int64_t row) const {
-        return finish(v, [row](const T* p) { return load(p + row); });
-    }
-
-  private:
-    template <class At> FW_INLINE Vec<T> finish(Vec<T> v, At at) const {
-        if (scale) v = fma<T>(v, at(scale), at(shift));
+    // The same in two steps, for sums of a row in each lane, from `row` on.
+    FW_INLINE Vec<T> scaled(Vec<T> v, int64_t row) const { return scale ? fma<T>(v, load(scale + row), load(shift + row)) : v; }
+    FW_INLINE Vec<T> clip(Vec<T> v) const {
         const Vec<T> low = splat(least);
         return low >= v ? low : v;  // nan stays
     }
@@ -219,9 +220,16 @@ template <class T, int P> void channel_tile(const ChannelTile<T>& t) {
     }
     if (t.end) {
         const Epilogue<T> then = *t.end;  // read once
+        if (then.scale) {
 #pragma GCC unroll 12
-        for (int j = 0; j < P; ++j)
-            for (int i = 0; i < wide; ++i) sum[j][i] = then.of_rows(sum[j][i], t.end_row + i * n);
+            for (int j = 0; j < P; ++j)
+                for (int i = 0; i < wide; ++i) sum[j][i] = then.scaled(sum[j][i], t.end_row + i * n);
+        }
+        if (then.clips()) {
+#pragma GCC unroll 12
+            for (int j = 0; j < P; ++j)
+                for (int i = 0; i < wide; ++i) sum[j][i] = then.clip(sum[j][i]);
+        }
     }
     T* const c = t.c;
 #pragma GCC unroll 12

@@ -426,16 +426,19 @@ void PixelProduct<T>::square_block(const T* from, T* to, int64_t group, int64_t 
         if (++within == wide) within = 0, ++line;
     }
     T sums[block_pixels * cols], largest[block_squares * cols];
+    const Epilogue<T> before = epilogue.unclipped();  // the largest alone are clipped: they are the same numbers
+    const bool clips = epilogue.clips();
     for (int64_t i = row; i < row_end; i += cols) {
         ChannelTile<T> tile = channels_from(group * rows + i);
+        tile.end = before.more() ? &before : nullptr;
         for (int64_t j = 0; j < count; j += each) {
             const int64_t now = std::min(each, count - j);
             channel_sums(tile, b + 4 * j, 4 * now, sums);
             for (int64_t q = 0; q < now; ++q) {
                 for (int64_t part = 0; part < cols; part += n) {
                     const T* v = sums + 4 * q * cols + part;
-                    store(largest + (j + q) * cols + part,
-                          largest_of<T>(load(v), load(v + cols), load(v + 2 * cols), load(v + 3 * cols)));
+                    const Vec<T> most = largest_of<T>(load(v), load(v + cols), load(v + 2 * cols), load(v + 3 * cols));
+                    store(largest + (j + q) * cols + part, clips ? epilogue.clip(most) : most);
                 }
             }
         }

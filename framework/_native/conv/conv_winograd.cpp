@@ -49,6 +49,11 @@ template <int M>
 FW_INLINE void store_places(float* to, int64_t step, const Piece<M>& piece, const V (&v)[places<M>]) {
     to += piece.at;
     const int64_t second = piece.part[0].count;
+    if (second == n_lanes / 2) {
+#pragma GCC unroll 36
+        for (int i = 0; i < places<M>; ++i, to += step) store(to, v[i]);
+        return;
+    }
 #pragma GCC unroll 36
     for (int i = 0; i < places<M>; ++i, to += step) store_halves(to, to + second, v[i]);
 }
@@ -228,9 +233,9 @@ template <int M> class Forward {
         for (int i = 0; i < places<M>; ++i) v[i] = load(sums + i * place);
         both_sides<M + 2, M>(typename Matrices<M>::Output{}, v, y);
         const V shift = end.bias ? load(end.bias + row) : V{};
-        for (V& u : y) u = end.of_rows(u + shift, row);
-        if (squares) return store(lines + tile * cols, largest_of<float>(y[0], y[1], y[2], y[3]));
-        for (int i = 0; i < M * M; ++i) store(lines + i / M * line + (M * tile + i % M) * cols, y[i]);
+        for (V& u : y) u = end.scaled(u + shift, row);
+        if (squares) return store(lines + tile * cols, end.clip(largest_of<float>(y[0], y[1], y[2], y[3])));
+        for (int i = 0; i < M * M; ++i) store(lines + i / M * line + (M * tile + i % M) * cols, end.clip(y[i]));
     }
 
     // Lines of tiles from `first` on go where some channels of the first image's result begin.
