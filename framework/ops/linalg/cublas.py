@@ -1,4 +1,4 @@
-"""Products of matrices by cuBLAS, called through CuPy's bindings as the operands lie.
+"""Products of matrices by cuBLASLt, and by cuBLAS where that has no plan, as the operands lie.
 
 Transposed matrices and batches, steps between rows, and operands that a batch shares are not copied;
 float16 and bfloat16 are summed up in float32 and rounded once; TF32 is used where
@@ -7,22 +7,49 @@ float16 to float32 and those of bfloat16 to a kernel for integers, and never use
 """
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends import cuda, device_code, precision
-from ..language.cuda import folded, strides_in
+from ...backends import cuda, device_code, device_products, precision
+from ...backends.device_products import Product
+from ..language.cuda import DeviceKernel, folded, row_major_strides, strides_in
 
 _TYPES = {"f": 0, "d": 1, "e": 2, "E": 14}  # cudaDataType
 _IN_FLOAT32, _IN_FLOAT64, _IN_TF32, _DEFAULT = 68, 70, 77, -1  # cublasComputeType_t, and the choice of a way
 _ONES: dict[str, Any] = {"f": np.ones(1, np.float32), "d": np.ones(1, np.float64)}
 _ZEROS: dict[str, Any] = {"f": np.zeros(1, np.float32), "d": np.zeros(1, np.float64)}
 _MOST = 2**31 - 1  # sizes are 32 bits
+_MOST_KNOWN = 4096
+_plus = DeviceKernel("x + b", ("x", "b"), lambda x, b, out: cuda.cupy().add(x, b, out=out))
 
 
-def product(x: Any, y: Any) -> Any:
-    """``x @ y`` of two arrays of a device, or NotImplemented for what is left to CuPy."""
+class _Known(NamedTuple):
+    """A product whose operands no copy is needed of: the shape of the result, and what libraries are told."""
+
+    shape: tuple[int, ...]
+    planned: Product
+
+
+_known: dict[tuple, _Known] = {}  # by how the operands lie
+
+
+def product(x: Any, y: Any, bias: Any = None) -> Any:
+    """``x @ y`` of arrays of a device, plus ``bias`` if given; NotImplemented for what is left to CuPy."""
+    dtype = x.dtype
+    added = None if bias is None else (bias.shape, bias.strides, bias.dtype.char)
+    key = (x.shape, x.strides, dtype.char, y.shape, y.strides, y.dtype.char, added,
+           precision.get_float32_matmul_precision())
+    known = _known.get(key)
+    if known is None:
+        return _first_product(x, y, bias, key)
+    out = cuda.cupy().empty(known.shape, dtype)
+    _write(known.planned, out, x, y, bias)
+    return out
+
+
+def _first_product(x: Any, y: Any, bias: Any, key: tuple) -> Any:
+    """A product of operands that lie as none did before."""
     char = device_code.char_of(x, y)
     if char not in _TYPES or not (x.size and y.size and x.ndim and y.ndim):
         return NotImplemented
@@ -33,12 +60,30 @@ def product(x: Any, y: Any) -> Any:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         return NotImplemented
-    out = cuda.cupy().empty((*lead, a.shape[-2], b.shape[-1]), x.dtype)
-    if not _multiply(char, out, a, b, lead):
+    how, taken_a, taken_b = _reached(a, b, lead)
+    if how is None:
         return NotImplemented
-    if x.ndim == 1 or y.ndim == 1:
-        out = out.reshape(lead + x.shape[:-1][-1:] + (y.shape[-1:] if y.ndim > 1 else ()))
+    planned = _planned(char, how, bias)
+    shape = lead + (x.shape[-2:-1] if x.ndim > 1 else ()) + (y.shape[-1:] if y.ndim > 1 else ())
+    if taken_a is a and taken_b is b:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _Known(shape, planned)
+    out = cuda.cupy().empty(shape, x.dtype)
+    _write(planned, out, taken_a, taken_b, bias)
     return out
+
+
+def _write(planned: Product, out: Any, a: Any, b: Any, bias: Any) -> None:
+    """Compute a product, and add a bias where cuBLASLt has not."""
+    handle = cuda.cupy().cuda.device.get_cublas_handle()
+    # libraries take columns that lie together for the plain case: there the operands change places
+    if not device_products.multiply(handle, planned, b, a, out, bias if planned.biased else None):
+        _by_cublas(handle, planned, b, a, out)
+        if bias is not None:
+            _plus(out, bias, out=out)
+    elif bias is not None and not planned.biased:
+        _plus(out, bias, out=out)
 
 
 def _lying(rows: int, columns: int, row: int, column: int) -> tuple[int, int] | None:
@@ -50,46 +95,78 @@ def _lying(rows: int, columns: int, row: int, column: int) -> tuple[int, int] | 
     return None
 
 
-def _in_elements(a: Any, lead: tuple[int, ...]) -> list[int]:
-    """The strides, in elements, of a batch of matrices broadcast to ``lead``."""
-    return strides_in((*lead, *a.shape[-2:]), a.shape, a.strides, a.itemsize)
+class _Arranged(NamedTuple):
+    """A product as libraries take it: ``rows`` rows, or a batch of them; factors lie as ``_lying`` says."""
+
+    rows: int
+    n: int
+    k: int
+    a: Any
+    b: Any
+    sizes: list[int]  # of a batch, if it is one
+    steps: list[list[int]]  # in it, of both factors and the result
 
 
-def _multiply(char: str, out: Any, a: Any, b: Any, lead: tuple[int, ...]) -> bool:
-    """One call for all matrices, after copies of operands whose elements no step reaches."""
-    (m, k), n, module = a.shape[-2:], b.shape[-1], cuda.cupy()
+def _arranged(lead: tuple, a_shape: tuple, a_strides: tuple, b_shape: tuple, b_strides: tuple,
+              item: int) -> _Arranged:
+    (m, k), n = a_shape[-2:], b_shape[-1]
+    a_steps = strides_in((*lead, m, k), a_shape, a_strides, item)
+    b_steps = strides_in((*lead, k, n), b_shape, b_strides, item)
+    out_steps = [0 if s == 1 else step for s, step in zip((*lead, m, n), row_major_strides((*lead, m, n)))]
+    sizes, steps = folded(list(lead), [s[:-2] for s in (a_steps, b_steps, out_steps)])
+    rows = m
+    if len(b_shape) == 2 and lead:  # one matrix beside a batch: all rows of the batch are those of one matrix
+        _, found = folded([*lead, m], [a_steps[:-1], out_steps[:-1]])
+        if len(found[0]) < 2:
+            rows, sizes, steps = math.prod(lead) * m, [], [[], [], []]
+            a_steps[-2] = found[0][0] if found[0] else a_steps[-2]
+    return _Arranged(rows, n, k, _lying(rows, k, *a_steps[-2:]), _lying(k, n, *b_steps[-2:]), sizes, steps)
+
+
+def _reached(a: Any, b: Any, lead: tuple[int, ...]) -> tuple[_Arranged | None, Any, Any]:
+    """How libraries take a product, and its operands, copied where no step reaches their elements."""
+    module = cuda.cupy()
     for attempt in range(3):
-        a_steps, b_steps, out_steps = (_in_elements(x, lead) for x in (a, b, out))
-        sizes, steps = folded(list(lead), [s[:-2] for s in (a_steps, b_steps, out_steps)])
-        rows, together = m, b.ndim == 2 and len(lead) > 0
-        if together:  # one matrix beside a batch: all rows of the batch are those of one matrix
-            _, found = folded([*lead, m], [a_steps[:-1], out_steps[:-1]])
-            together = len(found[0]) < 2
-            if together:
-                rows, sizes, steps = math.prod(lead) * m, [], [[], [], []]
-                a_steps[-2] = found[0][0] if found[0] else a_steps[-2]
-        a_lies, b_lies = _lying(rows, k, *a_steps[-2:]), _lying(k, n, *b_steps[-2:])
-        if a_lies is not None and b_lies is not None and len(sizes) < 2:
+        how = _arranged(lead, a.shape, a.strides, b.shape, b.strides, a.itemsize)
+        if how.a is not None and how.b is not None and len(how.sizes) < 2:
             break
         if attempt == 0:
-            a = a if a_lies and (b_lies is None or a.flags.c_contiguous) else module.ascontiguousarray(a)
-            b = b if b_lies and (a_lies is None or b.flags.c_contiguous) else module.ascontiguousarray(b)
+            copied_a = how.a is None or how.b is not None and not a.flags.c_contiguous
+            copied_b = how.b is None or how.a is not None and not b.flags.c_contiguous
+            a = module.ascontiguousarray(a) if copied_a else a
+            b = module.ascontiguousarray(b) if copied_b else b
         else:
             a, b = (module.ascontiguousarray(module.broadcast_to(x, (*lead, *x.shape[-2:]))) for x in (a, b))
-    if a_lies is None or b_lies is None or max(rows, n, k, a_lies[1], b_lies[1], *sizes) > _MOST:
-        return False
-    kind, wide = _TYPES[char], "d" if char == "d" else "f"
+    if how.a is None or how.b is None or len(how.sizes) > 1 \
+            or max(how.rows, how.n, how.k, how.a[1], how.b[1], *how.sizes) > _MOST:
+        return None, a, b
+    return how, a, b
+
+
+def _planned(char: str, how: _Arranged, bias: Any) -> Product:
     tf32 = char == "f" and precision.get_float32_matmul_precision() != "highest"
     computed = _IN_FLOAT64 if char == "d" else _IN_TF32 if tf32 else _IN_FLOAT32
+    batch, steps = (how.sizes[0], [s[0] for s in how.steps]) if how.sizes else (1, (0, 0, 0))
+    (turned_a, step_a), (turned_b, step_b) = how.a, how.b
+    first = (how.k, how.n) if turned_b else (how.n, how.k)
+    second = (how.rows, how.k) if turned_a else (how.k, how.rows)
+    # cuBLASLt adds a number for each column of one matrix
+    biased = bias is not None and bias.shape == (how.n,) and batch == 1 and not how.sizes \
+        and device_code.char_of(bias) == char and bool(bias.flags.c_contiguous)
+    return Product(_TYPES[char], computed, (bool(turned_b), bool(turned_a)), (*first, step_b, steps[1]),
+                   (*second, step_a, steps[0]), (how.n, how.rows, how.n, steps[2]), batch, biased)
+
+
+def _by_cublas(handle: int, how: Product, a: Any, b: Any, out: Any) -> None:
+    """The product without what follows it, by CuPy's bindings."""
+    wide = "d" if how.type == _TYPES["d"] else "f"
     one, zero = _ONES[wide].ctypes.data, _ZEROS[wide].ctypes.data
-    handle, cublas = module.cuda.device.get_cublas_handle(), module.cuda.cublas
-    # cuBLAS takes columns that lie together for the plain case: there the operands change places
-    if not sizes:
-        cublas.gemmEx(handle, b_lies[0], a_lies[0], n, rows, k, one, b.data.ptr, kind, b_lies[1],
-                      a.data.ptr, kind, a_lies[1], zero, out.data.ptr, kind, n, computed, _DEFAULT)
+    n, rows, k = how.out[0], how.out[1], how.a[0 if how.turned[0] else 1]
+    turned, cublas = [int(t) for t in how.turned], cuda.cupy().cuda.cublas
+    if how.batch == 1:
+        cublas.gemmEx(handle, *turned, n, rows, k, one, a.data.ptr, how.type, how.a[2], b.data.ptr, how.type,
+                      how.b[2], zero, out.data.ptr, how.type, n, how.computed, _DEFAULT)
     else:
         cublas.gemmStridedBatchedEx(
-            handle, b_lies[0], a_lies[0], n, rows, k, one, b.data.ptr, kind, b_lies[1], steps[1][0],
-            a.data.ptr, kind, a_lies[1], steps[0][0], zero, out.data.ptr, kind, n, steps[2][0],
-            sizes[0], computed, _DEFAULT)
-    return True
+            handle, *turned, n, rows, k, one, a.data.ptr, how.type, *how.a[2:], b.data.ptr, how.type,
+            *how.b[2:], zero, out.data.ptr, how.type, n, how.out[3], how.batch, how.computed, _DEFAULT)

@@ -724,6 +724,7 @@ cuda = types.SimpleNamespace(
     set_allocator=_allocators.append,
     runtime=types.SimpleNamespace(
         getDeviceCount=lambda: _DEVICES,
+        runtimeGetVersion=lambda: 13000,
         getDevice=lambda: _current.stack[-1],
         memGetInfo=lambda: (_memory.TOTAL - _pool.total_bytes(), _memory.TOTAL),
         getDeviceProperties=lambda n: {

@@ -214,18 +214,23 @@ class _Handle(ctypes.Structure):
     _fields_ = [("run", ctypes.c_void_p), ("barriers", ctypes.c_int)]
 
 
-def driver() -> Any:
-    """A library with the driver's functions for launches (driver.c), and the path of it."""
-    engine()
-    text = (HERE / "driver.c").read_text()
+def library(name: str) -> Any:
+    """A library that stands for one of NVIDIA's (``name``.c), and the path of it."""
+    text = (HERE / f"{name}.c").read_text()
     key = hashlib.sha1(text.encode()).hexdigest()
-    so = _cache() / f"driver-{key}.so"
+    so = _cache() / f"{name}-{key}.so"
     if not so.exists():
         with tempfile.TemporaryDirectory(dir=_cache()) as folder:
             flags = ["-x", "c", "-O1", "-fPIC", "-shared"]
-            subprocess.run([COMPILER, *flags, HERE / "driver.c", "-o", f"{folder}/it.so"], check=True)
+            subprocess.run([COMPILER, *flags, HERE / f"{name}.c", "-o", f"{folder}/it.so"], check=True)
             os.replace(f"{folder}/it.so", so)
     return ctypes.CDLL(str(so), ctypes.RTLD_GLOBAL), str(so)
+
+
+def driver() -> Any:
+    """A library with the driver's functions for launches (driver.c), and the path of it."""
+    engine()
+    return library("driver")
 
 
 class _Guard:

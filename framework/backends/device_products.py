@@ -1,0 +1,86 @@
+"""Products of matrices by cuBLASLt: how it does one of given sizes, steps and types is asked once and kept.
+
+What follows a product, the addition of a bias, is part of it. A small native module calls the library, which
+CuPy has loaded for cuBLAS; without either, and for what cuBLASLt does not take, callers use cuBLAS by CuPy's
+bindings.
+"""
+
+import importlib
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import _native
+from . import cuda
+
+ROOM = 32 << 20  # bytes that a plan may work in, as NVIDIA advises for its largest devices
+_MOST = 4096
+_started: tuple[Any, Any] = (None, None)  # (the cupy module, the native module or None)
+_plans: dict[tuple, Any] = {}  # a plan, or None where cuBLASLt has none
+_refused: set[Any] = set()  # products whose plans failed
+
+
+class Product(NamedTuple):
+    """A product as cuBLASLt is asked for it. A matrix is (rows, columns, step, step of the batch), with
+    columns that lie together."""
+
+    type: int
+    computed: int
+    turned: tuple[bool, bool]
+    a: tuple[int, int, int, int]
+    b: tuple[int, int, int, int]
+    out: tuple[int, int, int, int]
+    batch: int
+    biased: bool
+
+
+def library() -> str:
+    """The name of the library that goes with CuPy."""
+    return f"libcublasLt.so.{cuda.cupy().cuda.runtime.runtimeGetVersion() // 1000}"
+
+
+def _native_module() -> Any:
+    """The module, with the library loaded; None where either is not there."""
+    global _started
+    module = cuda._cupy
+    if _started[0] is not module:
+        _plans.clear()
+        _refused.clear()
+        native = None
+        if _native.module is not None and not getattr(module.cuda.runtime, "is_hip", False):
+            try:
+                native = importlib.import_module("framework._native.products")
+            except ImportError:  # a build of before
+                native = None
+        _started = module, native if native is not None and native.start(library()) else None
+    return _started[1]
+
+
+def _alignment(address: int) -> int:
+    return min(address & -address, 256)
+
+
+def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, bias: Any = None) -> bool:
+    """Write a product, and a bias added to each column, into ``out``; False where that is left to cuBLAS."""
+    native = _native_module()
+    if native is None or product in _refused:
+        return False
+    at = [int(x.data.ptr) for x in (a, b, out)]
+    key = (out.device.id, product, *map(_alignment, at))
+    plan = _plans.get(key, native)
+    if plan is native:
+        if len(_plans) >= _MOST:
+            _plans.clear()
+        plan = _plans[key] = native.plan(handle, *product, key[2:], ROOM)
+    if plan is None:
+        return False
+    module = cuda.cupy()
+    space = module.empty(plan.workspace, np.uint8) if plan.workspace else None
+    more = [0 if x is None else int(x.data.ptr) for x in (bias, space)]
+    status = plan.run(handle, *at, *more, int(module.cuda.get_current_stream().ptr))
+    if status:
+        _refused.add(product)
+        warnings.warn(f"cuBLASLt refused a product that it had planned ({product}: status {status}); cuBLAS "
+                      f"computes it", stacklevel=2)
+    return not status
