@@ -325,3 +325,58 @@ def test_places_of_what_is_not_zero_are_those_of_the_formula() -> None:
             for y in (x, x.T, x[::2] if x.ndim else x):
                 got = fw.nonzero(fw.from_numpy(y)).numpy()
                 assert got.flags.c_contiguous and np.array_equal(got, np.argwhere(y)), (shape, dtype)
+
+
+WHOLE = {
+    "exp": lambda x: x.exp(), "sin": lambda x: fw.sin(x), "digamma": lambda x: x.digamma(),
+    "divided": lambda x: x / x,
+    "by a number": lambda x: x / 3, "a number by it": lambda x: 3 / x, "and a float": lambda x: x + 0.1,
+    "a float less it": lambda x: 0.1 - x, "compared": lambda x: x < 2.5,
+    "chosen": lambda x: fw.where(x > 2, x, 0.5),
+    "xlogy": lambda x: x.xlogy(x), "broadcast": lambda x: x[:1] / x.reshape(-1, 1),
+    "scalar": lambda x: x[0].sqrt(),
+    "float and whole": lambda x: fw.lerp(x.float(), x.float() + 1, 2),
+}
+
+
+@pytest.mark.parametrize("default", [fw.float32, fw.float64, fw.float16])
+@pytest.mark.parametrize("dtype", [fw.int64, fw.uint8, fw.bool])
+@pytest.mark.parametrize("name", WHOLE)
+def test_whole_numbers_become_floats_as_the_long_way(name: str, dtype: fw.dtype, default: fw.dtype) -> None:
+    fw.set_default_dtype(default)
+    try:
+        x = fw.tensor([1, 2, 3, 0]).to(dtype)
+        with np.errstate(all="ignore"):
+            want, got = _watched(WHOLE[name], x), WHOLE[name](x)
+    finally:
+        fw.set_default_dtype(fw.float32)
+    assert got.dtype is want.dtype and got.shape == want.shape
+    assert np.array_equal(got._array, want._array, equal_nan=got.dtype.is_floating_point)
+    assert x.dtype is dtype and not got.requires_grad
+
+
+MOVES = {
+    "cat": lambda x: fw.cat([x, x[:1]]), "stack": lambda x: fw.stack([x, x], -1),
+    "flip": lambda x: x.flip(0, 1),
+    "roll": lambda x: x.roll(1, 0), "tril": lambda x: x.tril(), "triu": lambda x: x.triu(1),
+    "rows": lambda x: x[fw.tensor([2, 0, 2])], "mask": lambda x: x[x > 0], "gather": lambda x: x.gather(
+        1, fw.tensor([[0, 2, 2], [1, 1, 0]])),
+    "scatter": lambda x: x.scatter(0, fw.tensor([[0, 2], [1, 0]]), x.T),
+    "put": lambda x: fw.index_put(x, (fw.tensor([0, 2]),), x[:2] * 2), "amax": lambda x: x.amax(0),
+    "softmax": lambda x: x.softmax(-1), "cumsum": lambda x: x.cumsum(1), "sorted": lambda x: x.sort(1)[0],
+    "index_add": lambda x: x.index_add(0, fw.tensor([1, 1]), x[:2]),
+    "fill": lambda x: x.masked_fill(x > 1, 0.5),
+}
+
+
+@pytest.mark.parametrize("dtype", [fw.float16, fw.bfloat16])
+@pytest.mark.parametrize("name", MOVES)
+def test_narrow_elements_and_gradients_are_those_of_float32_rounded(name: str, dtype: fw.dtype) -> None:
+    numbers = fw.tensor([[0.5, -2.0, 3.25], [1.0, 7.0, -0.125], [2.5, -4.0, 6.0]])
+    x, wide = numbers.to(dtype).requires_grad_(), numbers.clone().requires_grad_()
+    got, want = MOVES[name](x), MOVES[name](wide)
+    assert got.dtype is dtype and got.tolist() == want.detach().to(dtype).tolist()
+    got.backward(fw.ones_like(got) * 1.5)
+    want.backward(fw.ones_like(want) * 1.5)
+    error = (x.grad.float() - wide.grad).abs().max().item()
+    assert x.grad.dtype is dtype and error <= (0.0 if name != "softmax" else 0.01)

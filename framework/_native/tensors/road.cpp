@@ -1,6 +1,7 @@
 // The road of a call (`ops/record/road.py`) for records on plain tensors: the same steps, and Python's functions where
 // anything is out of the ordinary.
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 #include "tensors/tensors.h"
@@ -8,10 +9,12 @@
 namespace fw::tensors {
 namespace {
 
-constexpr int MOST = 24;  // inputs and settings of a call
+constexpr int MOST = 24;              // inputs and settings of a call
+constexpr npy_intp LARGE = 1 << 18;  // elements whose conversion is worth more than one thread
 PyTypeObject* record_type;
 PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
     *plain_elementwise, *resumed;
+PyObject *dtypes, *word_default, *word_numpy;  // `dtypes`, whose `_default` is what whole numbers become
 PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type;
 PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
 Py_ssize_t at_view, at_bare, at_has_vjp, at_outputs, at_keeps_nothing, at_loose_from, at_moves, at_narrow;
@@ -39,6 +42,7 @@ struct Call {
     PyObject* arrays[MOST];  // kernel, arrays and settings, as they are handed on
     Py_ssize_t held = 0;     // of the inputs' arrays: a thread may give a tensor another one while the kernel runs
     bool recorded = false, narrow = false;  // narrow: bfloat16 is among them
+    PyArray_Descr* into = nullptr;           // what arrays are converted to first; they are in no graph then
 
     Call(PyObject* op, PyObject* const* inputs, Py_ssize_t n, Py_ssize_t count, PyObject* names)
         : op(op), inputs(inputs), n(n), count(count), names(names) {}
@@ -49,6 +53,11 @@ struct Call {
     void hold(PyObject* x) {
         Py_INCREF(x);
         arrays[++held] = x;
+    }
+    void hold_converted(PyArrayObject* a) {
+        Py_INCREF(into);
+        nb::object made = taken(PyArray_CastToType(a, into, PyArray_IS_F_CONTIGUOUS(a)));
+        arrays[++held] = made.release().ptr();
     }
 
     nb::object given_inputs() const { return tuple_of(inputs, n); }
@@ -133,8 +142,9 @@ nb::object run(Call& c) {
         PyObject* x = c.inputs[i];
         if (PyArrayObject* a = array_of(x)) {
             c.narrow = c.narrow || is_bfloat16(a);
-            c.hold(reinterpret_cast<PyObject*>(a));
             c.recorded = c.recorded || has_node(x);
+            if (c.into) c.hold_converted(a);
+            else c.hold(reinterpret_cast<PyObject*>(a));
         } else if (is_number(x)) {
             c.hold(x);
         } else {
@@ -199,35 +209,52 @@ PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* na
     });
 }
 
+// What the operands of a call are: tensors of one dtype, and numbers.
+struct Operands {
+    PyArray_Descr* dtype = nullptr;
+    bool fit = true, large = false, floats = false, wholes = false;  // Python's numbers among them
+
+    Operands(PyObject* const* args, Py_ssize_t begin, Py_ssize_t end) {
+        for (Py_ssize_t i = begin; i < end && fit; ++i) {
+            if (PyArrayObject* a = array_of(args[i])) {
+                fit = (!dtype || PyArray_DESCR(a) == dtype);
+                large = large || PyArray_SIZE(a) >= LARGE;
+                dtype = PyArray_DESCR(a);
+            } else {
+                fit = PyFloat_CheckExact(args[i]) || PyLong_CheckExact(args[i]);
+                (PyFloat_CheckExact(args[i]) ? floats : wholes) = true;
+            }
+        }
+        fit = fit && dtype;
+    }
+    char kind() const { return dtype->kind == 'V' ? 'f' : dtype->kind; }  // bfloat16 is a floating one
+};
+
+bool has(const nb::object& kinds, char kind) {
+    return PyUnicode_FindChar(kinds.ptr(), Py_UCS4(kind), 0, PyUnicode_GetLength(kinds.ptr()), 1) >= 0;
+}
+
 // `Elementwise.run`: where nothing is to be promoted, that is for tensors of one dtype that the record computes in, and
-// Python's floats among floating ones.
+// Python's floats among floating ones; or where whole numbers become the default floating ones.
 PyObject* elementwise_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
         const Py_ssize_t count = names ? PyTuple_GET_SIZE(names) : 0;
-        PyArray_Descr* dtype = nullptr;
-        bool numbers = false, ready = n && n + count < MOST;
-        Py_ssize_t free = 0;  // a condition takes no part
-        if (n == 3 && ready && array_of(args[0])) {
-            nb::object result = asked(op, word_result);
-            free = PyUnicode_CompareWithASCIIString(result.ptr(), "select") == 0;
-        }
-        for (Py_ssize_t i = free; i < n && ready; ++i) {
-            if (PyArrayObject* a = array_of(args[i])) {
-                ready = !dtype || PyArray_DESCR(a) == dtype;
-                dtype = PyArray_DESCR(a);
-            } else {
-                ready = PyFloat_CheckExact(args[i]);
-                numbers = true;
+        if (n && n + count < MOST) {
+            nb::object result = asked(op, word_result), kinds = asked(op, word_kinds);
+            const bool chooses = n == 3 && PyUnicode_CompareWithASCIIString(result.ptr(), "select") == 0;
+            const Operands given(args, chooses && array_of(args[0]), n);  // a condition takes no part
+            Call c(op, args, n, count, names);
+            bool ready = given.fit && has(kinds, given.kind()) && (!(given.floats || given.wholes) || given.kind() == 'f');
+            nb::object default_dtype;
+            if (!ready && given.fit && !given.large && has(kinds, 'f') && std::strchr("iub", given.kind()) &&
+                (given.floats || PyUnicode_CompareWithASCIIString(result.ptr(), "float") == 0)) {
+                default_dtype = asked(asked(dtypes, word_default).ptr(), word_numpy);
+                c.into = reinterpret_cast<PyArray_Descr*>(default_dtype.ptr());
+                ready = c.into->kind == 'f';
             }
-        }
-        const char kind = dtype && dtype->kind == 'V' ? 'f' : dtype ? dtype->kind : 0;  // bfloat16 is a floating one
-        if (ready && dtype && (!numbers || kind == 'f')) {
-            nb::object kinds = asked(op, word_kinds);
-            const Py_ssize_t length = PyUnicode_GetLength(kinds.ptr());
-            if (PyUnicode_FindChar(kinds.ptr(), Py_UCS4(kind), 0, length, 1) >= 0) {
-                Call c(op, args, n, count, names);
-                nb::object result = run(c);
-                if (result.is_valid()) return result.release().ptr();
+            if (ready) {
+                nb::object made = run(c);
+                if (made.is_valid()) return made.release().ptr();
             }
         }
         return by_python(plain_elementwise, op, args, n, names);
@@ -317,8 +344,9 @@ void set_up(nb::object op, nb::dict with) {
 }
 
 // The class of elementwise records, likewise; its `road` stays that of the others.
-void set_up_elementwise(nb::object type) {
-    word_kinds = word("kinds"), word_result = word("result");
+void set_up_elementwise(nb::object type, nb::object types) {
+    word_kinds = word("kinds"), word_result = word("result"), word_default = word("_default"), word_numpy = word("numpy");
+    dtypes = types.release().ptr();
     plain_elementwise = nb::object(type.attr("run")).release().ptr();
     auto* own = reinterpret_cast<PyTypeObject*>(type.ptr());
     nb::setattr(type, "run", taken(PyDescr_NewMethod(own, &elementwise_run_method)));

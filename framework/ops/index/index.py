@@ -195,7 +195,7 @@ index_op = Op("index", "x index", onnx="indexed(x, index, dims)", real_indices=T
               runtime="indexed(x, index, dims)",
               masks=True, kernel=_index_kernel, infer=_index_infer, jvp="linear",
               batch=batch_index,
-              native="index", device=cuda.take_at,
+              native="index", rounds="index", device=cuda.take_at,
               vjp={"x": lambda g, index, x_shape, dims: unindex(g, index, dims=dims, shape=x_shape)})
 unindex = Op("unindex", "x index", onnx="placed(zeros(shape, x), x, index, dims, 'add')",
              kernel=_unindex_kernel, jvp="linear", native="unindex",
@@ -214,7 +214,7 @@ index_put_op = Op("index_put", "x value index", onnx="placed(x, value, index, di
                   real_indices=True,
                   kernel=_index_put_kernel, jvp="linear",
                   batch=batch_index_put,
-                  native="index_put", device=cuda.put_at,
+                  native="index_put", rounds="index_put", device=cuda.put_at,
                   infer=lambda x, value, index, *, dims: x,
                   vjp={"x": lambda g, index, dims: index_put_op(g, 0.0, index, dims=dims),
                        "value": lambda g, index, dims: index_op(g, index, dims=dims)})
@@ -237,15 +237,17 @@ def _mask_put_kernel(xp: Any, x: Any, value: Any, mask: Any, *, count: int) -> A
 
 # count: how many elements the mask chooses, so that shapes are known without looking at values
 mask_op = Op("masked_select", "x mask", onnx="selected(x, mask)",
-             batch=batch_mask, masks=True, jvp="linear", native="masked_select", real_indices=True,
+             batch=batch_mask, masks=True, jvp="linear", native="masked_select",
+             rounds="masked_select", real_indices=True,
               kernel=lambda xp, x, mask, *, count: x[mask],
              infer=lambda x, mask, *, count: Meta((count, *x.shape[mask.ndim:]), x.dtype),
              vjp={"x": lambda g, mask, x_shape: unmask(g, mask, shape=x_shape)})
 unmask = Op("unmask", "x mask", batch=batch_mask, kernel=_unmask_kernel, jvp="linear", native="unmask",
+            rounds="unmask",
             infer=lambda x, mask, *, shape: Meta(shape, x.dtype),
             vjp={"x": lambda g, mask, x_shape: mask_op(g, mask, count=x_shape[0])})
 mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_kernel, jvp="linear",
-              native="mask_put",
+              native="mask_put", rounds="mask_put",
               infer=lambda x, value, mask, *, count: x,
               vjp={"x": lambda g, mask, count: mask_put(g, 0.0, mask, count=count),
                    "value": lambda g, mask, count: mask_op(g, mask, count=count)})

@@ -52,7 +52,7 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
 
 gather_op = Op("gather", "x index", onnx="GatherElements(x, index, axis=dim)",
                runtime="gathered(x, index, dim)",
-               batch=along("dim"), masks=True, jvp="linear", native="gather",
+               batch=along("dim"), masks=True, jvp="linear", native="gather", rounds="gather",
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
                vjp={"x": lambda g, index, x_shape, dim: ungather(g, index, dim=dim, shape=x_shape)})
@@ -66,7 +66,7 @@ scatter_op = Op("scatter", "x src index", onnx="scattered(x, index, src, dim)",
                 runtime="scattered(x, src, index, dim)",
                 masks=True, kernel=_scatter_kernel, jvp="linear",
                 batch=along("dim"),
-                native="scatter",
+                native="scatter", rounds="scatter",
                 infer=lambda x, src, index, *, dim: x,
                 vjp={"x": lambda g, index, dim: scatter_op(g, 0.0, index, dim=dim),
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})

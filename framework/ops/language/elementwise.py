@@ -345,7 +345,7 @@ class Elementwise(Op):
 
 
 if hasattr(_native.module, "set_up_elementwise"):  # ``run`` in C++, which calls this one for what is unusual
-    _native.module.set_up_elementwise(Elementwise)
+    _native.module.set_up_elementwise(Elementwise, dtypes)
 if hasattr(_native.module, "set_up_nodes"):  # and nodes
     _native.module.set_up_nodes(next_seq, Op, Elementwise)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..record.rounded import widened
 from . import erf as erf_
 
 
@@ -66,6 +67,7 @@ def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
 
 def all_finite(x: Any) -> bool:
     """Whether no element is inf or nan; False also where a sum of large elements overflows."""
+    x = widened(x)
     if x.dtype.char in "fd":
         return math.isfinite(np.vdot(x, x))
     return bool(np.isfinite(np.add.reduce(x, axis=None)))

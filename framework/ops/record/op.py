@@ -90,8 +90,8 @@ class Op(GraphOp):
         into which it is brought then. Default: 2, since NumPy's reductions lie as their inputs do, and NEVER
         for records that move elements; to be given where the order is meant (images, say).
     bare: whether the kernel's result is the call's as it comes: no view, and not to be made row-major.
-    rounds: the name of a native function that takes bfloat16, sums up in float32 and rounds once. The rules
-        must end in such records, too; then the CPU needs no float32 to compute in.
+    rounds: the name of a native function that takes bfloat16, and sums up in float32 and rounds once, or only
+        moves elements. The rules must end in such records, too; then the CPU needs no float32 to compute in.
     cpu, rounded: the CPU's functions, in general and for bfloat16, where these are not made from ``native``,
         ``rounds`` and ``kernel``. ``narrow`` is what runs on bfloat16: ``rounded``, else ``cpu`` by float32.
     batch: the rule for batches of examples (``batched.py``); without one vmap calls it once per example.

@@ -70,6 +70,12 @@ def widen(value: Any, half: bool = False) -> Any:
     return _converted(value, _WIDE) if (is_half if half else is_rounded)(value) else value
 
 
+def widened(array: Any) -> Any:
+    """The array as float32 if it is float16 or bfloat16, whose sums take NumPy a while."""
+    narrow = array.dtype.itemsize == 2 and array.dtype.kind in dtypes.FLOATING
+    return _converted(array, _WIDE) if narrow else array
+
+
 def in_bfloat16(value: Any) -> Any:
     """``value`` with its float32 arrays rounded to bfloat16."""
     return _rounded(value, dtypes.rounded)
@@ -81,8 +87,40 @@ def _rounded(value: Any, dtype: Any) -> Any:
     return _converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
 
 
+_SIMPLE = frozenset((int, float, bool, type(None), str))  # settings in which no dtype can be
+
+
+def _of_one_kind(arrays: tuple, settings: dict) -> np.dtype | None:
+    """The dtype to round to where all is usual: arrays of bfloat16, or of float16, beside whole numbers and
+    truth values, and settings that are numbers; None where that takes more asking."""
+    found = None
+    for a in arrays:
+        if type(a) is np.ndarray:
+            dtype = a.dtype
+            if dtype.kind in "iub":
+                continue
+            if dtype is not _HALF and dtype is not dtypes.rounded or found is not None and dtype is not found:
+                return None
+            found = dtype
+        elif type(a) not in _SIMPLE:
+            return None
+    for value in settings.values():
+        if type(value) is tuple:
+            for one in value:
+                if type(one) not in _SIMPLE:
+                    return None
+        elif type(value) not in _SIMPLE:
+            return None
+    return found
+
+
 def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
     """Run a kernel on bfloat16 (or float16) as on float32; beside a wider array the result stays as it is."""
+    dtype = _of_one_kind(arrays, settings)
+    if dtype is not None:
+        result = kernel(*[_converted(a, _WIDE) if getattr(a, "dtype", None) is dtype else a for a in arrays],
+                        **settings)
+        return _rounded(result, dtype)
     half = any(map(is_half, (*arrays, *settings.values())))
     out = settings.pop("out") if hasattr(settings.get("out"), "dtype") else None  # a ufunc's, to write into
     result = kernel(*[widen(a, half) for a in arrays], **widen(settings, half))

@@ -18,7 +18,7 @@ from .view import reshape_op, take_order
 flip_op = Op("flip", "x", onnx="flipped(x, dims)", runtime="flipped(x, dims)",
              kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
              batch=along("dims"),
-             native="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+             native="flip", rounds="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
 @on_tensors()
 def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches; without dims the elements are rolled in one row."""
@@ -33,7 +33,7 @@ def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shifts, dims)",
              kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
              batch=batch_roll,
-             jvp="linear", native="roll", vjp={"x": lambda g, shifts, dims: roll_op(
+             jvp="linear", native="roll", rounds="roll", vjp={"x": lambda g, shifts, dims: roll_op(
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
 

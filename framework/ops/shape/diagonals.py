@@ -86,11 +86,11 @@ def _same(x: Meta, **settings: Any) -> Meta:
 tril_op = Op("tril", "x", onnx="triangle(x, k, 0)", runtime="triangle(x, k, 0)",
              masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
              batch=leading,
-             native="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
+             native="tril", rounds="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
 triu_op = Op("triu", "x", onnx="triangle(x, k, 1)", runtime="triangle(x, k, 1)",
              masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
              batch=leading,
-             native="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
+             native="triu", rounds="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
 
 
 def _matrix(x: Any, op: str) -> Tensor:

@@ -42,7 +42,7 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
 cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)", runtime="joined(xs, dim)",
             kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
             batch=along("dim"),
-            vjp=_cat_vjp, jvp="linear", native="cat")
+            vjp=_cat_vjp, jvp="linear", native="cat", rounds="cat")
 
 
 def _stack_infer(*xs: Meta, dim: int) -> Meta:
@@ -69,7 +69,7 @@ def batch_stack(op: Op, size: int, arrays: list, batched: tuple, settings: dict)
 stack_op = Op("stack", "*xs", onnx="stacked(xs, dim)", runtime="stacked(xs, dim)",
               kernel=lambda xp, *xs, dim: xp.stack(xs, axis=dim), infer=_stack_infer,
               batch=batch_stack,
-              vjp=_stack_vjp, jvp="linear", native="stack")
+              vjp=_stack_vjp, jvp="linear", native="stack", rounds="stack")
 
 
 def _list_of(tensors: Any, op: str) -> list[Tensor]:
