@@ -122,6 +122,16 @@ class Deferral:
         self.seen: set = set()  # doors of calls that were recorded
         self.reasons: dict[str, int] = {}
         self.plans: list[Any] = []
+        self.told: dict[tuple, dict] = {}
+
+    def told_of(self, x: Tensor) -> dict:
+        """What is said of a result without its numbers: the same of all that lie alike."""
+        key = x._array.shape, x._array.strides, x._array.dtype, x._node is None
+        found = self.told.get(key)
+        if found is None:
+            found = self.told[key] = {name: getattr(x, name) for name in doors.TOLD}
+            found.update({name: getattr(x, name)() for name in doors.TOLD_CALLS})
+        return found
 
     def session(self) -> "Session | None":
         """What puts calls off in this thread, or None where nothing is to be put off."""
@@ -296,7 +306,7 @@ class Session:
             self.owner.seen.add(door)
             call.data = data
             single = isinstance(result, Tensor)
-            call.metas = tuple([_told(x) for x in ([result] if single else result)])
+            call.metas = tuple([self.owner.told_of(x) for x in ([result] if single else result)])
             if data.positions is not None:
                 kind, number = call.specs[data.positions.argument]
                 assert kind == "e"
@@ -582,12 +592,6 @@ def _places(path: list, alive: list) -> Any:
 def _words(path: list) -> str:
     names = [call.door.name for call in path]
     return f"{len(names)} operations, from {names[0]} to {names[-1]}"
-
-
-def _told(x: Tensor) -> dict:
-    found = {name: getattr(x, name) for name in doors.TOLD}
-    found.update({name: getattr(x, name)() for name in doors.TOLD_CALLS})
-    return found
 
 
 def _hand_over_views(made: Tensor, promised: Tensor) -> None:
