@@ -263,3 +263,5 @@ def test_ctc_gradient_is_that_of_the_definition() -> None:
     for first in (lambda x: x, lambda x: x.log_softmax(-1)):
         assert fw.autograd.gradcheck(lambda x, f=first: F.ctc_loss(f(x), *settings, reduction="sum"),
                                      (scores.log_softmax(-1).detach().requires_grad_(),))
+        assert fw.autograd.gradgradcheck(lambda x, f=first: F.ctc_loss(f(x), *settings, reduction="sum"),
+                                         (scores.log_softmax(-1).detach().requires_grad_(),))

@@ -11,6 +11,7 @@ import framework as fw
 from framework import _native
 from framework.autograd import gradcheck, gradgradcheck
 from framework.ops.losses import classes as class_losses
+from framework.ops.losses.ctc import ctc_grad, ctc_op
 from framework.ops.normalization import moments as norm
 from framework.ops.normalization.channels import fixed_norm
 from framework.ops.reduce import softmax
@@ -360,3 +361,31 @@ def test_rows_that_do_not_lie_together(order):
     for name, options in calls:
         kernel = getattr(module, name)
         np.testing.assert_array_equal(kernel(laid, **options), kernel(rows, **options))
+
+
+@needs_native
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("longest", [0, 1, 4, 20])
+def test_alignments_are_those_of_the_formula(dtype: type, longest: int) -> None:
+    """Losses, what is on the way, and gradients; with repeated labels, lengths of 0, and too many labels."""
+    rng = np.random.default_rng(longest)
+    steps, n, classes, blank = 17, 9, 5, int(rng.integers(5))
+    x = rng.standard_normal((steps, n, classes)).astype(dtype)
+    sizes, times = rng.integers(0, longest + 1, n), rng.integers(0, steps + 1, n)
+    sizes[0], times[:2] = longest, steps
+    labels = np.full((n, 2 * longest + 1), blank)
+    for i, size in enumerate(sizes):
+        labels[i, 1:2 * size:2] = rng.integers(0, classes, size)
+    places, settings = (labels, times, sizes), {"blank": blank}
+    found = _native.module.ctc(x, *places, **settings)
+    with np.errstate(all="ignore"):
+        want = ctc_op.plain(x, *places, **settings)
+        g = rng.standard_normal(n).astype(dtype)
+        slope = ctc_grad.plain(g, x, want[1], want[0], *places, **settings)
+    most = 1e-10 if dtype is np.float64 else 2e-4
+    gradient = _native.module.ctc_grad(g, x, *found[::-1], *places, **settings)
+    for a, b in zip((*found, gradient), (*want, slope)):
+        np.testing.assert_allclose(a, b, most, most)
+    for bad in ((labels + classes, times, sizes), (labels, times + steps + 1, sizes),
+                (labels, times, sizes - 99), (labels[:, :0], times, sizes), (labels, times[1:], sizes)):
+        assert _native.module.ctc(x, *bad, **settings) is NotImplemented

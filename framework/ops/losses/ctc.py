@@ -1,19 +1,24 @@
-"""Connectionist temporal classification (A. Graves et al., ICML 2006), as a composite over time."""
+"""Connectionist temporal classification (A. Graves et al., ICML 2006): one record forward, one back.
+
+The second derivative goes by the composite over time.
+"""
 
 from typing import Any
 
 import numpy as np
 
 from ...errors import ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, as_tensor
 from ..convert.cast import from_array
 from ..index.scatter import gather
 from ..pointwise.choose import where
 from ..pointwise.elementary import exp, log
 from ..record.args import floating, tensor_arg
+from ..record.op import Meta, Op
 from ..record.public import public
 from ..reduce.extremes import amax
 from ..shape.join import cat
+from ..write.twice import twice
 
 _NONE = -1e30  # the logarithm of "impossible": far below any real one, and harmless in differences
 
@@ -49,6 +54,128 @@ def _sum(a: Any, b: Any, c: Any) -> Any:
     return top + log(exp(a - top) + exp(b - top) + exp(c - top))
 
 
+def _losses(x: Any, labels: Any, times: Any, sizes: Any, blank: int) -> Any:
+    """The composite: alpha[s], the log probability of being at label s, one step after the other."""
+    labels, times, sizes = [as_tensor(a).detach().cpu().numpy() for a in (labels, times, sizes)]
+    n, width = labels.shape
+    index = from_array(labels, x)
+    skips = np.zeros(labels.shape, bool)  # to another label, past the blank between
+    skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    skip, place = from_array(skips, x), np.arange(width)
+    first = from_array(np.broadcast_to(place < 2, labels.shape).copy(), x)
+    alpha = where(from_array(place[None] + np.zeros((n, 1)) == 0, x), 0.0, x.new_full((n, width), _NONE))
+    none = x.new_full((n, 2), _NONE)
+    for t in range(x.shape[0]):
+        emitted = gather(x[t], 1, index)
+        if t == 0:
+            moved = where(first, emitted, _NONE)
+        else:
+            padded = cat([none, alpha], 1)
+            two = where(skip, padded[:, :width], _NONE)
+            moved = _sum(alpha, padded[:, 1:width + 1], two) + emitted
+        alpha = where(from_array((times > t)[:, None], x), moved, alpha)
+    ends = from_array((place == 2 * sizes[:, None]) | (place == 2 * sizes[:, None] - 1), x)
+    last = where(ends, alpha, _NONE)
+    top: Any = amax(last.detach(), 1, keepdim=True)
+    losses: Any = -(top + log(exp(last - top).sum(1, keepdim=True))).squeeze(1)  # type: ignore[attr-defined]
+    lost: Any = losses > -0.5 * _NONE
+    return where(lost, float("inf"), losses)
+
+
+# -- one record each way --------------------------------------------------------------------------
+
+
+def _log_sum(xp: Any, *parts: Any) -> Any:
+    """log of the sum of exp of arrays, where -inf stands for nothing at all."""
+    top = parts[0]
+    for part in parts[1:]:
+        top = xp.maximum(top, part)
+    top = xp.where(xp.isneginf(top), xp.zeros_like(top), top)
+    return top + xp.log(sum(xp.exp(part - top) for part in parts))
+
+
+def _ways(xp: Any, x: Any, labels: Any, sizes: Any, blank: int) -> tuple[Any, Any, Any]:
+    """What each place emits (t, n, width); from where one may go to it past the blank; where a way ends."""
+    width, none = labels.shape[1], xp.asarray(-np.inf, x.dtype)
+    place = xp.arange(width)
+    index = xp.broadcast_to(labels, (x.shape[0], *labels.shape))
+    emitted = xp.where(place <= 2 * sizes[:, None], xp.take_along_axis(x, index, -1), none)
+    skip = xp.zeros(labels.shape, bool)
+    skip[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
+    ends = (place == 2 * sizes[:, None]) | (place == 2 * sizes[:, None] - 1)
+    return emitted, skip, xp.where(ends, xp.zeros_like(none), none)
+
+
+def _shifted(xp: Any, row: Any, by: int) -> Any:
+    """The numbers of each row ``by`` places to the right (left, if negative), -inf where there are none."""
+    out = xp.full_like(row, -np.inf)
+    if by > 0:
+        out[:, by:] = row[:, :-by]
+    else:
+        out[:, :by] = row[:, -by:]
+    return out
+
+
+def _forward_kernel(xp: Any, x: Any, labels: Any, times: Any, sizes: Any, *, blank: int) -> tuple[Any, Any]:
+    """alpha (n, t, width): the log probability of all ways that are at a label after a step."""
+    emitted, skip, ends = _ways(xp, x, labels, sizes, blank)
+    none, place = xp.asarray(-np.inf, x.dtype), xp.arange(labels.shape[1])
+    alpha = xp.full((labels.shape[0], x.shape[0], labels.shape[1]), -np.inf, x.dtype)
+    row = xp.where(place == 0, xp.zeros_like(ends), none)  # before the first step
+    for t in range(x.shape[0]):
+        if t == 0:
+            moved = xp.where(place < 2, emitted[0], none)
+        else:
+            moved = emitted[t] + _log_sum(xp, row, _shifted(xp, row, 1),
+                                          xp.where(skip, _shifted(xp, row, 2), none))
+        live = times[:, None] > t
+        alpha[:, t] = xp.where(live, moved, none)
+        row = xp.where(live, moved, row)
+    last = row + ends
+    top = xp.max(last, axis=1)
+    top = xp.where(xp.isneginf(top), xp.zeros_like(top), top)
+    return -(top + xp.log(xp.exp(last - top[:, None]).sum(axis=1))), alpha
+
+
+def _grad_kernel(xp: Any, g: Any, x: Any, alpha: Any, losses: Any, labels: Any, times: Any, sizes: Any, *,
+                 blank: int) -> Any:
+    """The other way: the ways from a label to an end, times those to it, are its share; 0 without any."""
+    emitted, skip, ends = _ways(xp, x, labels, sizes, blank)
+    none, out = xp.asarray(-np.inf, x.dtype), xp.zeros_like(x)
+    skip = xp.concatenate([skip[:, 2:], xp.zeros_like(skip[:, :2])], 1)[:, :skip.shape[1]]
+    lost = xp.isinf(losses)
+    scale, whole = (xp.where(lost, xp.zeros_like(g), part)[:, None] for part in (g, losses))
+    after = ends
+    for t in range(x.shape[0] - 1, -1, -1):
+        if t + 1 < x.shape[0]:
+            row = after + emitted[t + 1]
+            moved = _log_sum(xp, row, _shifted(xp, row, -1), xp.where(skip, _shifted(xp, row, -2), none))
+            after = xp.where(times[:, None] > t + 1, moved, ends)
+        share = xp.where(times[:, None] > t, xp.exp(alpha[:, t] + after + whole), 0)
+        for s in range(labels.shape[1]):  # a label may come more than once
+            at = xp.arange(labels.shape[0])
+            out[t, at, labels[:, s]] -= (scale * share)[:, s]
+    return out
+
+
+def _grad_vjp(k: Any, g: Any, x: Any, labels: Any, times: Any, sizes: Any, blank: int, needs: tuple) -> list:
+    def steps(x: Any) -> tuple:
+        losses = _losses(x, labels, times, sizes, blank)
+        return (where(losses == float("inf"), 0.0, losses),)
+    return [*twice(steps, [k], (g,), (x,), (True,), needs[:2]), *[None] * (len(needs) - 2)]
+
+
+ctc_grad = Op("ctc_grad", "g x alpha losses labels times sizes", kernel=_grad_kernel, native="ctc_grad",
+              infer=lambda g, x, *_, **__: x, vjp=_grad_vjp)
+ctc_op = Op("ctc", "x labels times sizes", kernel=_forward_kernel, native="ctc", outputs="losses alpha",
+            differentiable=1,
+            infer=lambda x, labels, times, sizes, *, blank: (
+                Meta(labels.shape[:1], x.dtype),
+                Meta((labels.shape[0], x.shape[0], labels.shape[1]), x.dtype)),
+            vjp={"x": lambda g, x, alpha, losses, labels, times, sizes, blank: ctc_grad(
+                g, x, alpha, losses, labels, times, sizes, blank=blank)})
+
+
 @public("nn.functional", autocast="float32")
 def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0,
              reduction: str = "mean", zero_infinity: bool = False) -> Tensor:
@@ -81,36 +208,12 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     labels = _labels(targets, sizes, blank)
     if labels.size and not 0 <= labels.min() <= labels.max() < classes:
         raise ValueError(f"ctc_loss: targets must lie in [0, {classes - 1}]")
-    losses = _losses(x, labels, times, sizes, blank)
-    lost: Any = losses > -0.5 * _NONE
-    losses = where(lost, 0.0 if zero_infinity else float("inf"), losses)
+    places = [from_array(a, x) for a in (labels, times, sizes)]
+    losses: Any = ctc_op.run(x, *places, blank=blank)[0]
+    if zero_infinity:
+        losses = where(losses == float("inf"), 0.0, losses)
     if reduction == "mean":
         return (losses / from_array(np.maximum(sizes, 1), x)).mean()  # type: ignore[attr-defined, operator]
     if reduction == "sum":
         return losses.sum()  # type: ignore[attr-defined]
     return losses[0] if single else losses
-
-
-def _losses(x: Any, labels: np.ndarray, times: np.ndarray, sizes: np.ndarray, blank: int) -> Any:
-    """The forward algorithm: alpha[s], the log probability of being at label s, one step after the other."""
-    n, width = labels.shape
-    index = from_array(labels, x)
-    skips = np.zeros(labels.shape, bool)  # to another label, past the blank between
-    skips[:, 2:] = (labels[:, 2:] != blank) & (labels[:, 2:] != labels[:, :-2])
-    skip, place = from_array(skips, x), np.arange(width)
-    first = from_array(np.broadcast_to(place < 2, labels.shape).copy(), x)
-    alpha = where(from_array(place[None] + np.zeros((n, 1)) == 0, x), 0.0, x.new_full((n, width), _NONE))
-    none = x.new_full((n, 2), _NONE)
-    for t in range(x.shape[0]):
-        emitted = gather(x[t], 1, index)
-        if t == 0:
-            moved = where(first, emitted, _NONE)
-        else:
-            padded = cat([none, alpha], 1)
-            two = where(skip, padded[:, :width], _NONE)
-            moved = _sum(alpha, padded[:, 1:width + 1], two) + emitted
-        alpha = where(from_array((times > t)[:, None], x), moved, alpha)
-    ends = from_array((place == 2 * sizes[:, None]) | (place == 2 * sizes[:, None] - 1), x)
-    last = where(ends, alpha, _NONE)
-    top: Any = amax(last.detach(), 1, keepdim=True)
-    return -(top + log(exp(last - top).sum(1, keepdim=True))).squeeze(1)  # type: ignore[attr-defined]
