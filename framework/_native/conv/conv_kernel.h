@@ -86,7 +86,7 @@ constexpr int channel_rows = 4, pixel_vectors = 2;
 template <class T> constexpr int pixel_cols = pixel_vectors * lanes<T>;
 
 // c[j][i * row[j] + lane] = start[i] + sum over p < k of a[p, i] * b[j][offset[p] + lane]; a[p, i] lies at
-// a + p * a_step + i, or in place at a + p + i * a_row
+// a + p * a_step + i * a_row
 template <class T> struct PixelTile {
     const T* a;
     int64_t a_step, a_row, k;
@@ -115,15 +115,19 @@ constexpr bool has_pairs = false;  // nowhere else is a load under a mask quick
 template <class T> Vec<T> load_pair(const T* a, int64_t, const T*, int64_t) { return load(a); }
 #endif
 
-template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const PixelTile<T>& t) {
+template <class T, int R, int V, bool Pairs> void pixel_tile(const PixelTile<T>& t) {
     Vec<T> sum[R][V];
 #pragma GCC unroll 8
-    for (int i = 0; i < R; ++i) {
+    for (int i = 0; i < R; ++i)
 #pragma GCC unroll 3
-        for (int j = 0; j < V; ++j)
-            sum[i][j] = t.add ? load(t.c[j] + i * t.row[j]) : splat(t.start ? t.start[i] : T(0));
+        for (int j = 0; j < V; ++j) sum[i][j] = splat(t.start ? t.start[i] : T(0));
+    if (t.add) {
+#pragma GCC unroll 8
+        for (int i = 0; i < R; ++i)
+#pragma GCC unroll 3
+            for (int j = 0; j < V; ++j) sum[i][j] = load(t.c[j] + i * t.row[j]);
     }
-    const T *a = t.a, *b[V], *rows[(R + 2) / 3];  // in place: one pointer for three rows
+    const T *b[V], *rows[(R + 2) / 3];  // one pointer for three rows
     for (int i = 0; i < (R + 2) / 3; ++i) rows[i] = t.a + 3 * i * t.a_row;
 #pragma GCC unroll 3
     for (int j = 0; j < V; ++j) b[j] = t.b[j];
@@ -144,16 +148,12 @@ template <class T, int R, int V, bool Pairs, bool Packed> void pixel_tile(const 
         }
 #pragma GCC unroll 8
         for (int i = 0; i < R; ++i) {
-            Vec<T> va = splat(Packed ? a[i] : rows[i / 3][i % 3 * a_row]);
+            Vec<T> va = splat(rows[i / 3][i % 3 * a_row]);
 #pragma GCC unroll 3
             for (int j = 0; j < V; ++j) sum[i][j] = fma<T>(va, vb[j], sum[i][j]);
         }
-        if constexpr (Packed) {
-            a += step;
-        } else {
 #pragma GCC unroll 3
-            for (int i = 0; i < (R + 2) / 3; ++i) ++rows[i];
-        }
+        for (int i = 0; i < (R + 2) / 3; ++i) rows[i] += step;
     }
     if (t.end) {
 #pragma GCC unroll 8
@@ -412,16 +412,16 @@ template <class T, int Rows, int Vectors, class Tile> struct TileTable {
     void (*at[Rows][Vectors])(const Tile&);
 };
 
-template <class T, bool Pairs, bool Packed, int... I>
+template <class T, bool Pairs, int... I>
 constexpr auto pixel_tile_table(std::integer_sequence<int, I...>) {
     TileTable<T, channel_rows, pixel_vectors, PixelTile<T>> table{};
     ((table.at[I / pixel_vectors][I % pixel_vectors] =
-          pixel_tile<T, I / pixel_vectors + 1, I % pixel_vectors + 1, Pairs, Packed>),
+          pixel_tile<T, I / pixel_vectors + 1, I % pixel_vectors + 1, Pairs>),
      ...);
     return table;
 }
-template <class T, bool Pairs, bool Packed>
-constexpr auto pixel_tiles = pixel_tile_table<T, Pairs && has_pairs, Packed>(
+template <class T, bool Pairs>
+constexpr auto pixel_tiles = pixel_tile_table<T, Pairs && has_pairs>(
     std::make_integer_sequence<int, channel_rows * pixel_vectors>{});
 
 template <class T> struct ChannelTiles {

@@ -334,9 +334,7 @@ void PixelProduct<T>::one_panel(const T* from, T* to, int64_t group, int64_t fir
         for (int j = 0; j < panel.vectors; ++j) tile.b[j] = packed + j * n;
     tile.offset = packs ? even.data() : offset.data();
     const bool pairs = panels == Panels::pairs;
-    const auto run_tile = (packed_a ? pairs ? pixel_tiles<T, true, true> : pixel_tiles<T, false, true>
-                           : pairs  ? pixel_tiles<T, true, false>
-                                    : pixel_tiles<T, false, false>).at;
+    const auto run_tile = (pairs ? pixel_tiles<T, true> : pixel_tiles<T, false>).at;
     T* start[pixel_vectors];
     std::copy(tile.c, tile.c + panel.vectors, start);
     for (int64_t done = 0; done < k; done += steps) {
@@ -346,9 +344,9 @@ void PixelProduct<T>::one_panel(const T* from, T* to, int64_t group, int64_t fir
         if (packs) pack(packed, panel, from, offset.data() + done, tile.k);
         for (int64_t i = row; i < row_end; i += tile_rows) {
             const int64_t height = std::min(tile_rows, row_end - i);
-            tile.a_step = height;
-            tile.a_row = k;
-            tile.a = a + group * rows * k + i * k + done * (packed_a ? height : 1);
+            tile.a_step = packed_a ? height : 1;
+            tile.a_row = packed_a ? 1 : k;
+            tile.a = a + group * rows * k + i * k + done * tile.a_step;
             tile.start = epilogue.bias ? epilogue.bias + group * rows + i : nullptr;
             tile.end_row = group * rows + i;
             for (int j = 0; j < panel.vectors; ++j) tile.c[j] = start[j] + i * tile.row[j];

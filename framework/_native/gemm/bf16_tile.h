@@ -53,74 +53,8 @@ struct Tile {
     const Bf16 *row_bias = nullptr, *col_bias = nullptr;
 };
 
-template <int R, int V> FW_WITH_BF16 void finish(const Tile& t, __m512 (&sum)[R][V]) {
-    __m512 shift[V];
-    for (int j = 0; j < V; ++j) shift[j] = _mm512_setzero_ps();
-    if (t.col_bias)
-        for (int j = 0; j < V; ++j) {
-            const int left = t.cols - j * lanes<float>, n = left < lanes<float> ? left : lanes<float>;
-            Bf16 part[lanes<float>] = {};
-            std::memcpy(part, t.col_bias + j * lanes<float>, size_t(n) * sizeof(Bf16));
-            shift[j] = (__m512)load_wide(part);
-        }
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i) {
-        const __m512 own = _mm512_set1_ps(t.row_bias ? widen(t.row_bias[i]) : 0);
-        for (int j = 0; j < V; ++j) {
-            __m512 v = sum[i][j];
-            if (t.row_bias) v = _mm512_add_ps(v, own);
-            if (t.col_bias) v = _mm512_add_ps(v, shift[j]);
-            const __m256i h = (__m256i)narrow((Vec<float>)v);
-            const int left = t.cols - j * lanes<float>;
-            const __mmask16 mask = left >= lanes<float> ? 0xffff : __mmask16((1u << left) - 1);
-            _mm256_mask_storeu_epi16(t.c + i * t.c_row + j * lanes<float>, mask, h);
-        }
-    }
-}
-
-template <int R, int V> FW_WITH_BF16 void tile(const Tile& t) {
-    __m512 sum[R][V];
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i)
-#pragma GCC unroll 2
-        for (int j = 0; j < V; ++j)
-            sum[i][j] = t.add ? _mm512_loadu_ps(t.sums + i * t.sums_row + j * lanes<float>) : _mm512_setzero_ps();
-    const int64_t row = t.a_row, step = t.a_step;
-    const Bf16* a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
-    for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
-    const uint32_t* b = t.b;
-    for (int64_t p = t.pairs; p > 0; --p) {
-        __m512bh vb[V];
-#pragma GCC unroll 2
-        for (int j = 0; j < V; ++j) vb[j] = (__m512bh)_mm512_loadu_si512(b + j * lanes<float>);
-#pragma GCC unroll 16
-        for (int i = 0; i < R; ++i) {
-            const __m512bh va = (__m512bh)_mm512_set1_epi32(int(word(a[i / 3] + i % 3 * row)));
-#pragma GCC unroll 2
-            for (int j = 0; j < V; ++j) sum[i][j] = _mm512_dpbf16_ps(sum[i][j], va, vb[j]);
-        }
-        b += width;
-#pragma GCC unroll 8
-        for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
-    }
-    if (t.c) return finish<R, V>(t, sum);
-#pragma GCC unroll 16
-    for (int i = 0; i < R; ++i)
-#pragma GCC unroll 2
-        for (int j = 0; j < V; ++j) _mm512_storeu_ps(t.sums + i * t.sums_row + j * lanes<float>, sum[i][j]);
-}
-
-using Function = void (*)(const Tile&);
-struct Table {
-    Function at[rows][2];
-    template <int... I> constexpr explicit Table(std::integer_sequence<int, I...>) : at{} {
-        ((at[I / 2][I % 2] = tile<I / 2 + 1, I % 2 + 1>), ...);
-    }
-};
-inline constexpr Table table{std::make_integer_sequence<int, 2 * rows>{}};
-
 // Any tile of 1 to `rows` rows and 1 to `width` columns; `sums` has room for whole vectors.
-FW_INLINE void run(int height, const Tile& t) { table.at[height - 1][t.cols > lanes<float>](t); }
+void run(int height, const Tile& t);  // in gemm_bf16.cpp: all of them take seconds to compile
 
 // -- packing --------------------------------------------------------------------------------------
 

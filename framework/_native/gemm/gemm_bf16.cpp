@@ -7,6 +7,79 @@
 #include "base/scratch.h"
 
 namespace fw {
+#if FW_DOT_BF16
+namespace pairs {
+namespace {
+
+// Complete sums, `width` apart, rounded with their biases to where they go.
+void finish(const Tile& t, const float* sums, int height) {
+    constexpr int n = lanes<float>;
+    for (int j = 0; j < t.cols; j += n) {
+        const int left = t.cols - j;
+        const __mmask16 mask = left >= n ? 0xffff : __mmask16((1u << left) - 1);
+        Bf16 part[n] = {};
+        if (t.col_bias) std::memcpy(part, t.col_bias + j, size_t(std::min(left, n)) * sizeof(Bf16));
+        const Vec<float> shift = load_wide(part);
+        for (int i = 0; i < height; ++i) {
+            Vec<float> v = load(sums + i * width + j);
+            if (t.row_bias) v += splat(widen(t.row_bias[i]));
+            if (t.col_bias) v += shift;
+            _mm256_mask_storeu_epi16(t.c + i * t.c_row + j, mask, (__m256i)narrow(v));
+        }
+    }
+}
+
+template <int R, int V> FW_WITH_BF16 void tile(const Tile& t) {
+    __m512 sum[R][V];
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j)
+            sum[i][j] = t.add ? _mm512_loadu_ps(t.sums + i * t.sums_row + j * lanes<float>) : _mm512_setzero_ps();
+    const int64_t row = t.a_row, step = t.a_step;
+    const Bf16* a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
+    for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
+    const uint32_t* b = t.b;
+    for (int64_t p = t.pairs; p > 0; --p) {
+        __m512bh vb[V];
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j) vb[j] = (__m512bh)_mm512_loadu_si512(b + j * lanes<float>);
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) {
+            const __m512bh va = (__m512bh)_mm512_set1_epi32(int(word(a[i / 3] + i % 3 * row)));
+#pragma GCC unroll 2
+            for (int j = 0; j < V; ++j) sum[i][j] = _mm512_dpbf16_ps(sum[i][j], va, vb[j]);
+        }
+        b += width;
+#pragma GCC unroll 8
+        for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
+    }
+    alignas(64) float whole[R][width];
+    float* to = t.c ? whole[0] : t.sums;
+    const int64_t to_row = t.c ? width : t.sums_row;
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i)
+#pragma GCC unroll 2
+        for (int j = 0; j < V; ++j) _mm512_storeu_ps(to + i * to_row + j * lanes<float>, sum[i][j]);
+    if (t.c) finish(t, whole[0], R);
+}
+
+using Function = void (*)(const Tile&);
+struct Table {
+    Function at[rows][2];
+    template <int... I> constexpr explicit Table(std::integer_sequence<int, I...>) : at{} {
+        ((at[I / 2][I % 2] = tile<I / 2 + 1, I % 2 + 1>), ...);
+    }
+};
+inline constexpr Table table{std::make_integer_sequence<int, 2 * rows>{}};
+
+}  // namespace
+
+void run(int height, const Tile& t) { table.at[height - 1][t.cols > lanes<float>](t); }
+
+}  // namespace pairs
+#endif
+
 namespace {
 
 #if FW_DOT_BF16

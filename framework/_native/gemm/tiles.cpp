@@ -4,24 +4,29 @@
 namespace fw {
 
 template <class T, int R, int V> FW_INLINE void store_tile(const Tile<T>& t, Vec<T> (&sum)[R][V]) {
-    bool whole = t.cols == V * lanes<T>;
+    constexpr int n = lanes<T>, rest = (V - 1) * n;  // the last vector may be a part
+    const int last = t.cols - rest;
+    if (t.add) {
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) {
+            const T* c = t.c + i * t.c_row;
+#pragma GCC unroll 8
+            for (int j = 0; j < V - 1; ++j) sum[i][j] += load(c + j * n);
+            sum[i][V - 1] += last == n ? load(c + rest) : load_first(c + rest, last);
+        }
+    }
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i) {
         T* c = t.c + i * t.c_row;
 #pragma GCC unroll 8
-        for (int j = 0; j < V; ++j, c += lanes<T>) {
-            if (whole || j < V - 1) {
-                store(c, t.add ? sum[i][j] + load(c) : sum[i][j]);
-            } else {
-                int n = t.cols - j * lanes<T>;
-                store_first(c, t.add ? sum[i][j] + load_first(c, n) : sum[i][j], n);
-            }
-        }
+        for (int j = 0; j < V - 1; ++j) store(c + j * n, sum[i][j]);
+        if (last == n) store(c + rest, sum[i][V - 1]);
+        else store_first(c + rest, sum[i][V - 1], last);
     }
 }
 
-// R rows by V vectors; Side: the rows of A lie side by side (a_row is 1).
-template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
+// R rows by V vectors.
+template <class T, int R, int V> void tile(const Tile<T>& t) {
     Vec<T> sum[R][V];
 #pragma GCC unroll 16
     for (int i = 0; i < R; ++i)
@@ -30,7 +35,6 @@ template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
     int64_t row = t.a_row, step = t.a_step, b_step = t.b_step;
     const T *b = t.b, *a[(R + 2) / 3];  // one pointer for three rows: base, base + row, base + 2 * row
     for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
-    const T* panel = t.a;
     for (int64_t p = t.k; p > 0; --p) {
         Vec<T> vb[V];
 #pragma GCC unroll 8
@@ -40,17 +44,13 @@ template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
         }
 #pragma GCC unroll 16
         for (int i = 0; i < R; ++i) {
-            Vec<T> va = splat(Side ? panel[i] : a[i / 3][i % 3 * row]);
+            Vec<T> va = splat(a[i / 3][i % 3 * row]);
 #pragma GCC unroll 8
             for (int j = 0; j < V; ++j) sum[i][j] = fma<T>(va, vb[j], sum[i][j]);
         }
         b += b_step;
-        if (Side) {
-            panel += step;
-        } else {
 #pragma GCC unroll 8
-            for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
-        }
+        for (int i = 0; i < (R + 2) / 3; ++i) a[i] += step;
     }
     store_tile<T, R, V>(t, sum);
 }
@@ -58,22 +58,17 @@ template <class T, int R, int V, bool Side> void tile(const Tile<T>& t) {
 template <class T> using TileFunction = void (*)(const Tile<T>&);
 
 template <class T> struct Tiles {
-    TileFunction<T> at[2][tile_rows][tile_vectors];
+    TileFunction<T> at[tile_rows][tile_vectors];
 
     template <int... I> constexpr explicit Tiles(std::integer_sequence<int, I...>) : at{} {
-        (set<I / tile_vectors, I % tile_vectors>(), ...);
-    }
-
-    template <int Row, int Vector> constexpr void set() {
-        at[0][Row][Vector] = tile<T, Row + 1, Vector + 1, false>;
-        at[1][Row][Vector] = tile<T, Row + 1, Vector + 1, true>;
+        ((at[I / tile_vectors][I % tile_vectors] = tile<T, I / tile_vectors + 1, I % tile_vectors + 1>), ...);
     }
 };
 
 template <class T> constexpr Tiles<T> tiles{std::make_integer_sequence<int, tile_rows * tile_vectors>{}};
 
 template <class T> void run_tile(int rows, const Tile<T>& t) {
-    tiles<T>.at[t.a_row == 1][rows - 1][(t.cols - 1) / lanes<T>](t);
+    tiles<T>.at[rows - 1][(t.cols - 1) / lanes<T>](t);
 }
 
 template <class T, int N> void row_of_each(const Tile<T>* t) {

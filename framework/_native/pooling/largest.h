@@ -18,6 +18,11 @@ template <class T, class P> FW_INLINE void store_places(P* to, Mask<T> place, in
     else std::memcpy(to, &p, size_t(n) * sizeof(P));
 }
 
+template <class T> FW_INLINE void store_places(WindowPlaces to, Mask<T> place, int64_t n) {
+    if (to.bytes == 1) store_places<T>(static_cast<uint8_t*>(to.to), place, n);
+    else store_places<T>(static_cast<int32_t*>(to.to), place, n);
+}
+
 template <class T, bool Places> struct Best {
     Vec<T> value;
     Mask<T> place;
@@ -34,7 +39,7 @@ template <class T, bool Places> struct Best {
         if (Places) place = better ? o.place + k : place;
     }
     // The first n; `largest` may be missing.
-    template <class P> FW_INLINE void give(T* largest, P* where, int64_t n) const {
+    FW_INLINE void give(T* largest, WindowPlaces where, int64_t n) const {
         if (largest) n == lanes<T> ? store(largest, value) : store_first(largest, value, n);
         if constexpr (Places) store_places<T>(where, place, n);
     }

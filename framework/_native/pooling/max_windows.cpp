@@ -52,8 +52,8 @@ template <class T> FW_INLINE Vec<T> spaced(const T* p, int64_t stride, int64_t n
 }
 
 // One line of windows; `at` is its first window's first element. K: the kernel's positions on a line, or 0.
-template <class T, class P, int K, bool Places>
-FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at, T* largest, P* where) {
+template <class T, int K, bool Places>
+FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at, T* largest, WindowPlaces where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     const int64_t kernel = K ? K : z.kernel;
     const int64_t last = (x.kernel - 1) * x.dilation * from.slice + (y.kernel - 1) * y.dilation * from.line +
@@ -72,18 +72,18 @@ FW_INLINE void max_line(const PoolShape& s, const ReadPlane<T>& from, int64_t at
                     best.look(spaced(line + l * z.dilation, z.stride, n, whole), k++);
             }
         }
-        best.give(largest ? largest + p : nullptr, Places ? where + p : nullptr, n);
+        best.give(largest ? largest + p : nullptr, where + p, n);
     }
 }
 
-template <class T, class P, int K, bool Places>
-void max_plane(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* where) {
+template <class T, int K, bool Places>
+void max_plane(const PoolShape& s, const ReadPlane<T>& from, T* largest, WindowPlaces where) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     int64_t out = 0;
     for (int64_t i = 0; i < x.out; ++i)
         for (int64_t j = 0; j < y.out; ++j, out += z.out)
-            max_line<T, P, K, Places>(s, from, i * x.stride * from.slice + j * y.stride * from.line,
-                                      largest ? largest + out : nullptr, where ? where + out : nullptr);
+            max_line<T, K, Places>(s, from, i * x.stride * from.slice + j * y.stride * from.line,
+                                      largest ? largest + out : nullptr, where + out);
 }
 
 // Every second number of a and b, those of each 16 bytes together: processors do that in one step.
@@ -98,8 +98,8 @@ template <class T, class V, size_t... I> FW_INLINE V in_order(V v, std::index_se
 }
 
 // Windows of 2 x 2 side by side on lines.
-template <class T, class P, bool Places>
-void max_squares(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* where) {
+template <class T, bool Places>
+void max_squares(const PoolShape& s, const ReadPlane<T>& from, T* largest, WindowPlaces where) {
     constexpr int64_t wide = lanes<T>;
     constexpr auto each = std::make_index_sequence<lanes<T>>{};
     const PoolAxis &y = s.axis[1], &z = s.axis[2];
@@ -109,7 +109,7 @@ void max_squares(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* wh
         for (int64_t next = 0; next < length; next += wide) {
             const int64_t p = std::min(next, length - n), begin = j * step + 2 * p;  // the last may overlap the one before
             if (n < wide && begin > readable) {
-                max_line<T, P, 2, Places>(s, from, begin, largest, where);
+                max_line<T, 2, Places>(s, from, begin, largest, where);
                 continue;
             }
             const T *one = from.data + begin, *two = one + below;
@@ -129,39 +129,37 @@ void max_squares(const PoolShape& s, const ReadPlane<T>& from, T* largest, P* wh
             best.value = in_order<T>(best.value, each);
             // numbers behind a short line are those of the next lines, which come after
             const int64_t kept = (end - 1 - j) * length >= wide - n ? wide : n;
-            best.give(largest ? largest + p : nullptr, Places ? where + p : nullptr, kept);
+            best.give(largest ? largest + p : nullptr, where + p, kept);
         }
         if (largest) largest += length;
-        if (Places) where += length;
+        where = where + length;
     }
 }
 
-template <class T, class P, bool Places> auto plane_of(const PoolShape& s) {
+template <class T, bool Places> auto plane_of(const PoolShape& s) {
     const PoolAxis &x = s.axis[0], &y = s.axis[1], &z = s.axis[2];
     if (z.kernel == 2 && z.stride == 2 && z.dilation == 1 && y.kernel == 2 && x.kernel == 1 && x.out == 1)
-        return max_squares<T, P, Places>;
-    return z.kernel == 2 ? max_plane<T, P, 2, Places> : z.kernel == 3 ? max_plane<T, P, 3, Places> : max_plane<T, P, 0, Places>;
+        return max_squares<T, Places>;
+    return z.kernel == 2 ? max_plane<T, 2, Places> : z.kernel == 3 ? max_plane<T, 3, Places> : max_plane<T, 0, Places>;
 }
 
 }  // namespace
 
-template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where) {
+template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where) {
     const bool copies = s.overhangs();
-    auto run = where ? plane_of<T, P, true>(s) : plane_of<T, P, false>(s);
+    const auto run = where ? plane_of<T, true>(s) : plane_of<T, false>(s);
     parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
         for (int64_t plane = begin; plane < end; ++plane) {
             const T* in = x + plane * s.in_size();
             ReadPlane<T> from{in, s.axis[2].in, s.axis[2].in * s.axis[1].in, (s.planes - plane) * s.in_size()};
             if (copies) from = padded(s, in);
             const int64_t out = plane * s.out_size();
-            run(s, from, largest ? largest + out : nullptr, where ? where + out : nullptr);
+            run(s, from, largest ? largest + out : nullptr, where + out);
         }
     });
 }
 
-template void max_windows(const PoolShape&, const float*, float*, uint8_t*);
-template void max_windows(const PoolShape&, const float*, float*, int32_t*);
-template void max_windows(const PoolShape&, const double*, double*, uint8_t*);
-template void max_windows(const PoolShape&, const double*, double*, int32_t*);
+template void max_windows(const PoolShape&, const float*, float*, WindowPlaces);
+template void max_windows(const PoolShape&, const double*, double*, WindowPlaces);
 
 }  // namespace fw::windows

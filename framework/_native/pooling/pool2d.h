@@ -57,9 +57,24 @@ inline Sizes pooled(const Sizes& x, const Sizes& out) {
     return shape;
 }
 
-// The largest element of every window, and its number in the window; `largest` or `where` may be missing.
-// T: float or double; P: uint8_t for windows of fewer than 256 elements, or int32_t.
-template <class T, class P> void max_windows(const PoolShape& s, const T* x, T* largest, P* where);
+// Where numbers of elements in their windows go: bytes for windows of fewer than 256 elements, or int32_t.
+struct WindowPlaces {
+    void* to = nullptr;
+    int bytes = 1;
+
+    WindowPlaces() = default;
+    WindowPlaces(uint8_t* to) : to(to) {}
+    WindowPlaces(int32_t* to) : to(to), bytes(4) {}
+    explicit operator bool() const { return to; }
+    WindowPlaces operator+(int64_t n) const {
+        WindowPlaces behind = *this;
+        if (to) behind.to = static_cast<char*>(to) + n * bytes;
+        return behind;
+    }
+};
+
+// The largest element of every window, and its number in the window; `largest` or `where` may be missing. T: float or double.
+template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where);
 
 // The same of images whose channels, `channels` of them, lie side by side (n, sizes, c), and the way back: x gets y at its
 // place in each window, y what x has there. False where a place is in no window. Windows of fewer than 256 elements.

@@ -30,6 +30,10 @@ template <class F> void by_places(const Array& where, F&& body) {
     where.is<uint8_t>() ? body(uint8_t{}) : body(int32_t{});
 }
 
+WindowPlaces places(NewArray& where) {
+    return where.is<uint8_t>() ? WindowPlaces(where.data<uint8_t>()) : WindowPlaces(where.data<int32_t>());
+}
+
 nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
                     const Sizes& dilation, const Sizes& out) {
     const Windows w(x, sizes(x), kernel, stride, padding, dilation, out);
@@ -51,7 +55,7 @@ nb::object max_pool(Array x, const Sizes& kernel, const Sizes& stride, const Siz
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            max_windows<T, uint8_t>(w.shape, rows.a.data<T>(), y.data<T>(), nullptr);
+            max_windows(w.shape, rows.a.data<T>(), y.data<T>(), {});
         });
     }
     return give_images(y, channels_last(x));
@@ -78,9 +82,7 @@ nb::object max_position(Array x, const Sizes& kernel, const Sizes& stride, const
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            by_places(where, [&](auto p) {
-                max_windows(w.shape, rows.a.data<T>(), static_cast<T*>(nullptr), where.data<decltype(p)>());
-            });
+            max_windows(w.shape, rows.a.data<T>(), static_cast<T*>(nullptr), places(where));
         });
     }
     return give(where);
@@ -97,9 +99,7 @@ nb::object max_with_position(Array x, const Sizes& kernel, const Sizes& stride, 
         Release release(x.size() * 4);
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            by_places(where, [&](auto p) {
-                max_windows(w.shape, rows.a.data<T>(), y.data<T>(), where.data<decltype(p)>());
-            });
+            max_windows(w.shape, rows.a.data<T>(), y.data<T>(), places(where));
         });
     }
     nb::object largest = give_images(y, channels_last(x));

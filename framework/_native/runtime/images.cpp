@@ -198,7 +198,7 @@ void max_pool(Call& c) {
         part.planes = planes;
         by_float(x, [&](auto t) {
             using T = decltype(t);
-            windows::max_windows<T, uint8_t>(part, static_cast<const T*>(numbers), y.at<T>() + first * shape.out_size(), nullptr);
+            windows::max_windows(part, static_cast<const T*>(numbers), y.at<T>() + first * shape.out_size(), {});
         });
     };
     c.then([=, &x]() -> Run {
