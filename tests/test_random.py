@@ -234,3 +234,30 @@ def test_generators_belong_to_a_device():
     assert repr(Generator().manual_seed(1)) == "<framework.Generator device=cpu seed=1>"
     with pytest.raises(Exception, match="cuda|cupy"):
         Generator(Device("cuda", 99))
+
+
+def test_multinomial_takes_the_smallest_keys_in_order():
+    """Only some of many keys are sorted; they are those, in the order, of a sort of all."""
+    from framework.ops.random.draws import _without_replacement
+    from framework.random import default_generator, uniform_array
+    weights = np.random.default_rng(0).integers(0, 4, (5, 300)).astype(np.float64)
+    for k in (2, 7, 60, 75, 120):
+        fw.manual_seed(k)
+        draw = uniform_array(weights.shape, np.dtype("f8"), fw.device("cpu"), default_generator, host=True)
+        with np.errstate(all="ignore"):
+            keys = np.where(weights == 0, np.inf, -np.log1p(-draw) / weights)
+        fw.manual_seed(k)
+        found = _without_replacement(weights, k, fw.device("cpu"), None)
+        assert np.array_equal(found, keys.argsort(axis=1, kind="stable")[:, :k])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-320, 1e305])
+@pytest.mark.parametrize("k", [1, 400])
+def test_multinomial_of_any_scale_follows_the_weights(scale, k):
+    weights = fw.tensor([[0.0, 1.0, 3.0, 0.0], [5.0, 0.0, 0.0, 5.0]], dtype=fw.float64) * scale
+    draws = fw.multinomial(weights.repeat(400 // k, 1), k, replacement=k > 1).reshape(-1, 2, k) if k == 1 \
+        else fw.multinomial(weights, k, replacement=True).reshape(1, 2, k)
+    for row, want in enumerate(([0.0, 0.25, 0.75, 0.0], [0.5, 0.0, 0.0, 0.5])):
+        part = np.bincount(draws[:, row].reshape(-1).numpy(), minlength=4) / 400
+        assert len(part) == 4 and np.abs(part - want).max() < 0.12
+        assert all(p == 0 for p, w in zip(part, want) if w == 0)

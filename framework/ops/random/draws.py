@@ -10,6 +10,7 @@ from ...dtypes import as_dtype, finfo, promote_types
 from ...errors import ShapeError
 from ...random import Generator, drawn, normal_array, uniform_array
 from ...tensor import Tensor, made, wrap
+from ..language.program import native_kernel
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
@@ -121,7 +122,7 @@ def multinomial(input: Tensor, num_samples: int, replacement: bool = False, *,
     Without replacement no index comes twice. Raises ValueError for weights that are negative, not
     finite or all 0, and where fewer than ``num_samples`` are above 0 without replacement.
 
-    Without replacement, the k smallest of Exp(1) / input are taken: P. Efraimidis and P. Spirakis,
+    Several without replacement are the k smallest of Exp(1) / input: P. Efraimidis and P. Spirakis,
     "Weighted random sampling with a reservoir", 2006.
 
     >>> fw.multinomial(fw.tensor([0.0, 3.0]), 4, replacement=True)
@@ -141,13 +142,10 @@ def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: G
     target = backend_of(x).device_of(x)
     weights = np.atleast_2d(move(x, CPU)).astype(np.float64)
     _check_weights(weights, num_samples, replacement)
-    if replacement:
+    if replacement or num_samples == 1:
         picked = _with_replacement(weights, num_samples, target, generator)
     else:
-        draw = uniform_array(weights.shape, np.dtype("f8"), target, generator, host=True)
-        keys = -np.log1p(-draw) / weights
-        keys[weights == 0] = np.inf
-        picked = np.argsort(keys, axis=1, kind="stable")[:, :num_samples]
+        picked = _without_replacement(weights, num_samples, target, generator)
     return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), target)
 
 
@@ -173,13 +171,32 @@ def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:
 
 def _with_replacement(weights: np.ndarray, k: int, device: Device,
                       generator: Generator | None) -> np.ndarray:
-    heights = (weights / weights.max(axis=1, keepdims=True)).cumsum(axis=1)
-    heights /= heights[:, -1:]
-    draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True)
+    most = weights.max(axis=1, keepdims=True, initial=0.0)
+    if not (_SUMMED[0] < most.min(initial=1.0) and most.max(initial=1.0) < _SUMMED[1]):
+        weights = weights / most
+    heights = weights.cumsum(axis=1)
+    whole = heights[:, -1:]
+    draw = uniform_array((len(weights), k), np.dtype("f8"), device, generator, host=True) * whole
+    draw = np.minimum(draw, np.nextafter(whole, 0.0))  # which rounding may reach
     if len(heights) == 1:
         return heights[0].searchsorted(draw[0], side="right")[None]
-    rows = [np.searchsorted(h, u, side="right") for h, u in zip(heights, draw)]
+    rows = [h.searchsorted(u, side="right") for h, u in zip(heights, draw)]
     return np.stack(rows) if rows else np.zeros((0, k), np.int64)
+
+
+_SUMMED = (1e-290, 1e290)  # weights whose sums neither vanish nor overflow
+_key = native_kernel("where(weight == 0, 1e999, (0 - log1p(0 - draw)) / weight)", ("draw", "weight"),
+                     lambda draw, weight: np.where(weight == 0, np.inf, -np.log1p(-draw) / weight))
+
+
+def _without_replacement(weights: np.ndarray, k: int, device: Device,
+                         generator: Generator | None) -> np.ndarray:
+    keys = _key(uniform_array(weights.shape, np.dtype("f8"), device, generator, host=True), weights)
+    if 4 * k > weights.shape[1]:
+        return keys.argsort(axis=1, kind="stable")[:, :k]
+    some = np.sort(keys.argpartition(k - 1, axis=1)[:, :k], axis=1)  # of equal keys the first one comes first
+    order = np.take_along_axis(keys, some, 1).argsort(axis=1, kind="stable")
+    return np.take_along_axis(some, order, 1)
 
 
 def _same(x: Meta, *others: Meta, **_: Any) -> Meta:
