@@ -21,6 +21,7 @@ import numpy as np
 from . import _native
 from .autograd.mode import state
 from .backends import backend_for, cuda, device_random, meta, move
+from .backends.native import converted
 from .backends.replayed import graph_key
 from .config.listing import own as _shown
 from .device import CPU, Device, as_device
@@ -34,6 +35,7 @@ _FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", 
            "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
 _STATE_BYTES = 8 * len(_FIELDS)
 _WORD = 1 << 64
+_SINGLE = np.dtype(np.float32)
 _LARGE = 2048  # numbers that are worth carrying a state over from NumPy
 
 
@@ -391,7 +393,8 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
             real = np.dtype(f"f{dtype.itemsize // 2}")
             array = _uniform(source, (*shape, 2), real).view(dtype)[..., 0]
         elif dtype.itemsize == 2:  # 11 bits: rounding a float32 draw could give 1
-            array = _integers(source, 0, 2048, shape).astype(dtype) * dtype.type(2.0 ** -11)
+            whole = converted(_integers(source, 0, 2048, shape), _SINGLE)
+            array = converted(whole * _SINGLE.type(2.0 ** -11), dtype)
         else:
             array = _uniform(source, shape, dtype)
     return np.asarray(array) if host else move(np.asarray(array), device)
@@ -456,7 +459,7 @@ def normal_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
             real = np.dtype(f"f{dtype.itemsize // 2}")
             array = (_normal(source, (*shape, 2), real) * real.type(0.5 ** 0.5)).view(dtype)[..., 0]
         elif dtype.itemsize == 2:
-            array = _normal(source, shape, np.dtype("f4")).astype(dtype)
+            array = converted(_normal(source, shape, _SINGLE), dtype)
         else:
             array = _normal(source, shape, dtype)
     return array if host else move(array, device)
@@ -499,7 +502,7 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
     source = _source(device, generator)
     with source._lock:
         array = _integers(source, low, high, shape)
-    return move(array.astype(numpy_dtype, copy=False), device)
+    return move(array if array.dtype == numpy_dtype else converted(array, np.dtype(numpy_dtype)), device)
 
 
 def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:

@@ -46,3 +46,4 @@ def _sum_of_two() -> Callable:
 
 add: Callable = _sum_of_two()  # of gradients that meet in backward
 copied: Callable = native_or("clone", lambda x: x.copy())  # of a gradient, for a leaf of its own
+converted: Callable = native_or("cast", lambda array, dtype: array.astype(dtype))  # of another dtype

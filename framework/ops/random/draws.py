@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import backend_of, move
+from ...backends.native import converted
 from ...device import CPU, Device
 from ...dtypes import as_dtype, finfo, promote_types
 from ...errors import ShapeError
@@ -15,6 +16,7 @@ from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
+from ..record.rounded import widened
 from .draw_kernels import dirichlet_slope, gamma_slope
 from .numbers import RAND, _float_kind, _kind_and_target, _sizes
 
@@ -62,7 +64,7 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
     draw = normal_array(shape, kind, target, generator, host=True)
-    return move(np.asarray(draw * s + m).astype(kind), target)
+    return move(converted(np.asarray(draw * s + m), kind), target)
 
 
 normal_op = Op("normal", "mean std", kernel=_normals,
@@ -94,7 +96,7 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
-    chance = np.asarray(p if isinstance(p, (int, float)) else move(p, CPU))
+    chance = widened(np.asarray(p if isinstance(p, (int, float)) else move(p, CPU)))
     if isinstance(p, (int, float)):
         sound = 0 <= p <= 1
     else:
@@ -106,7 +108,7 @@ def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
     kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
     target = backend_of(x).device_of(x)
     draw = uniform_array(x.shape, kind, target, generator, host=True)
-    return move(np.asarray(draw < chance).astype(x.dtype), target)
+    return move(converted(np.asarray(draw < chance), x.dtype), target)
 
 
 bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(

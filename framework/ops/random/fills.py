@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...backends import move
+from ...backends.native import converted
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
@@ -149,7 +150,8 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
         raise ValueError(f"normal_: std must not be negative, got {std}")
 
     def draw() -> Any:
-        standard = normal_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        kind = input.dtype.numpy if input.is_complex() else _wide(input)
+        standard = normal_array(input.shape, kind, input.device, generator, host=True)
         return _moved(standard * float(std) + float(mean), input)
     return _fill(input, "normal_", draw)
 
@@ -158,7 +160,8 @@ def _moved(array: Any, x: Tensor) -> Any:
     """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
     if type(array) is np.ndarray is type(x._array) and array.dtype is x._array.dtype:
         return array
-    return move(np.asarray(array).astype(x.dtype.numpy, copy=False), x.device)
+    array = np.asarray(array)
+    return move(array if array.dtype == x.dtype.numpy else converted(array, x.dtype.numpy), x.device)
 
 
 @public("", method=True)

@@ -15,24 +15,10 @@ from typing import Any
 import numpy as np
 
 from ... import _native, dtypes
-from ...backends.native import native_or
+from ...backends.native import converted, native_or
 
 _WIDE = np.dtype(np.float32)
 _HALF = np.dtype(np.float16)
-
-
-def _convert() -> Callable:
-    native = getattr(_native.module, "cast", None)
-    if native is None:
-        return lambda array, dtype: array.astype(dtype)
-
-    def convert(array: Any, dtype: Any) -> Any:
-        out = native(array, dtype)
-        return array.astype(dtype) if out is NotImplemented else out
-    return convert
-
-
-_converted = _convert()
 
 
 def is_rounded(a: Any) -> bool:
@@ -67,13 +53,13 @@ def widen(value: Any, half: bool = False) -> Any:
         return _WIDE if value == (_HALF if half else dtypes.rounded) else value
     if value is (dtypes.float16 if half else dtypes.bfloat16):
         return dtypes.float32
-    return _converted(value, _WIDE) if (is_half if half else is_rounded)(value) else value
+    return converted(value, _WIDE) if (is_half if half else is_rounded)(value) else value
 
 
 def widened(array: Any) -> Any:
     """The array as float32 if it is float16 or bfloat16, whose sums take NumPy a while."""
     narrow = array.dtype.itemsize == 2 and array.dtype.kind in dtypes.FLOATING
-    return _converted(array, _WIDE) if narrow else array
+    return converted(array, _WIDE) if narrow else array
 
 
 def in_bfloat16(value: Any) -> Any:
@@ -84,7 +70,7 @@ def in_bfloat16(value: Any) -> Any:
 def _rounded(value: Any, dtype: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_rounded(v, dtype) for v in value]
-    return _converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
+    return converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
 
 
 _SIMPLE = frozenset((int, float, bool, type(None), str))  # settings in which no dtype can be
@@ -118,7 +104,7 @@ def in_float32(kernel: Callable, /, *arrays: Any, **settings: Any) -> Any:
     """Run a kernel on bfloat16 (or float16) as on float32; beside a wider array the result stays as it is."""
     dtype = _of_one_kind(arrays, settings)
     if dtype is not None:
-        result = kernel(*[_converted(a, _WIDE) if getattr(a, "dtype", None) is dtype else a for a in arrays],
+        result = kernel(*[converted(a, _WIDE) if getattr(a, "dtype", None) is dtype else a for a in arrays],
                         **settings)
         return _rounded(result, dtype)
     half = any(map(is_half, (*arrays, *settings.values())))
