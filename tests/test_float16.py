@@ -98,3 +98,19 @@ def test_training_runs_in_float16():
         assert p.grad.dtype == fw.float16
         got = p.grad.numpy().astype(np.float32)
         np.testing.assert_allclose(got, want, atol=0.02 * np.abs(want).max() + 1e-3)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("other", [np.bool_, np.uint8, np.int32, np.int64, np.float64])
+def test_conversions_from_and_to_other_dtypes_are_numpys(other, step):
+    """By way of float32, some hundred at a time: lengths that do not fit, and numbers that are too large."""
+    wide = np.arange(-500, 800, dtype=np.float32)
+    wide[-3:] = [65504, 40000, 2049]
+    x = wide.astype(other)[::step]
+    with np.errstate(all="ignore"):
+        want = x.astype(np.float32).astype(np.float16)
+        assert np.array_equal(fw.from_numpy(x).half().numpy(), want)
+        back = want[np.isfinite(want)]
+        if np.dtype(other).itemsize >= 4 or other is np.bool_:
+            dtype = getattr(fw, np.dtype(other).name)
+            assert np.array_equal(fw.from_numpy(back).to(dtype).numpy(), back.astype(other))

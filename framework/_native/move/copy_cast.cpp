@@ -50,10 +50,21 @@ template <class From, class To> FW_INLINE To converted(From x) {
         return static_cast<To>(x);
 }
 
+constexpr int64_t SOME = 256;  // numbers that are converted in two steps
+
 template <class From, class To> void convert_line(const From* x, To* y, int64_t n) {
     if constexpr (narrowed<From> && std::is_same<To, float>::value) widen(y, x, n);
     else if constexpr (std::is_same<From, float>::value && narrowed<To>) narrow(y, x, n);
-    else
+    else if constexpr (narrowed<From> || narrowed<To>) {  // by float32, for which there are instructions
+        float some[SOME];
+        for (int64_t j = 0, m; j < n; j += m) {
+            m = std::min(SOME, n - j);
+            if constexpr (narrowed<From>) widen(some, x + j, m);
+            else for (int64_t k = 0; k < m; ++k) some[k] = converted<From, float>(x[j + k]);
+            if constexpr (narrowed<To>) narrow(y + j, some, m);
+            else for (int64_t k = 0; k < m; ++k) y[j + k] = converted<float, To>(some[k]);
+        }
+    } else
         for (int64_t j = 0; j < n; ++j) y[j] = converted<From, To>(x[j]);
 }
 
@@ -71,8 +82,7 @@ void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t 
         if (step == sizeof(From)) {
             convert_line(reinterpret_cast<const From*>(p), q, n);
         } else if constexpr (std::is_same<From, Half>::value || std::is_same<To, Half>::value) {
-            constexpr int64_t SOME = 256;  // brought together first, for there are instructions for whole vectors
-            From some[SOME];
+            From some[SOME];  // brought together first, for there are instructions for whole vectors
             for (int64_t j = 0, m; j < n; j += m) {
                 m = std::min(SOME, n - j);
                 for (int64_t k = 0; k < m; ++k) some[k] = *reinterpret_cast<const From*>(p + (j + k) * step);
