@@ -109,3 +109,24 @@ def test_values_alone_and_with_vectors_are_the_same() -> None:
         _, slope = fw.func.jvp(values, (A,), (fw.ones_like(A),))
         g = fw.func.vjp(values, A)[1](fw.ones_like(tracked.detach()))[0]
         assert fw.allclose(slope.sum(), g.sum())
+
+
+@pytest.mark.parametrize("dtype", [fw.float64, fw.complex128])
+def test_least_squares_by_qr_and_by_the_pseudo_inverse(dtype: fw.dtype) -> None:
+    """The rank decides which; rcond may say that a matrix has less of it than bounds can tell."""
+    rng = fw.Generator().manual_seed(3)
+    A, B = (fw.randn(2, 6, n, dtype=dtype, generator=rng).requires_grad_() for n in (4, 3))
+    want = fw.linalg.pinv(A.detach()) @ B.detach()
+    found = fw.linalg.lstsq(A, B)
+    assert fw.allclose(found.solution.detach(), want) and found.rank.tolist() == [4, 4]
+    assert fw.autograd.gradcheck(lambda A, B: fw.linalg.lstsq(A, B).solution, (A, B))
+    low = A.detach().clone()
+    low[0, :, 3] = low[0, :, 0] * 2
+    low[1, :, 3] = 0
+    assert fw.linalg.lstsq(low, B).rank.tolist() == [3, 3]
+    assert fw.allclose(fw.linalg.lstsq(low, B).solution, fw.linalg.pinv(low) @ B)
+    cut = fw.linalg.lstsq(A.detach(), B.detach(), rcond=0.5)
+    assert fw.allclose(cut.solution, fw.linalg.pinv(A.detach(), rtol=0.5) @ B.detach())
+    assert (cut.rank == fw.linalg.matrix_rank(A.detach(), rtol=0.5)).all()
+    wide = fw.linalg.lstsq(A.detach().mT, fw.ones(2, 4, 1, dtype=dtype)).solution
+    assert fw.allclose(wide, fw.linalg.pinv(A.detach().mT) @ fw.ones(2, 4, 1, dtype=dtype))

@@ -4,14 +4,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...errors import ShapeError
+from ...dtypes import int64
+from ...errors import LinAlgError, ShapeError
 from ...tensor import Tensor
 from ..record.args import tensor_arg
 from ..record.op import Meta
 from ..record.public import public
 from ..shape.view import take_order, take_shape
 from .decompositions import svdvals
-from .factor import column, eye, inv_op, matrix, row, solve_infer, solve_op, triangular_op, turned
+from .factor import column, eye, inv_op, matrix, qr_op, row, solve_infer, solve_op, triangular_op, turned
 from .matmul import promoted, swap_last
 from .rank import matrix_rank, pinv
 
@@ -110,17 +111,33 @@ def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor
     return triangular_op.run(turned(L), X, upper=True, unit=False)
 
 
+def _reduced(A: Any, rcond: float | None) -> Any:
+    """Q and R of matrices that have full rank for certain, by bounds of their singular values; else None."""
+    m, n = A.shape[-2:]
+    if type(A._array) is not np.ndarray or not 0 < n <= m:
+        return None
+    Q, R = qr_op.run(A, mode="reduced")
+    known = R.detach()
+    try:
+        inverse = triangular_op.run(known, eye(known, n).expand(known.shape), upper=True, unit=False)
+    except LinAlgError:  # a 0 on the diagonal
+        return None
+    size: Any = [np.sqrt((abs(x._array) ** 2).sum((-2, -1))) for x in (known, inverse)]
+    rtol = max(m, n) * float(np.finfo(A._array.dtype).eps) if rcond is None else rcond
+    return (Q, R) if (size[0] * size[1] * rtol < 1).all() else None
+
+
 @public("linalg", out=True, autocast="float32")
 def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Lstsq:
     """The X that makes ``|A @ X - B|`` smallest, the least of several: A = input (*, m, n), B = b (*, m, k).
 
-    Computed and differentiated as ``pinv(A, rtol=rcond) @ B``; ``driver`` says what comes with it, as in
-    PyTorch on the CPU, where it is "gelsy" by default. residuals (*, k): the squared errors, empty for
-    "gelsy" and unless m > n and every rank is n; rank (*): empty for "gels"; singular_values: those of A for
-    "gelsd" and "gelss", else empty.
+    It is ``pinv(A, rtol=rcond) @ B``, by QR where the rank is certainly n. ``driver`` says what comes with
+    it, as in PyTorch on the CPU, where it is "gelsy" by default. residuals (*, k): the squared errors, empty
+    for "gelsy" and unless m > n and every rank is n; rank (*): empty for "gels"; singular_values: those of A
+    for "gelsd" and "gelss", else empty.
 
     >>> fw.linalg.lstsq(fw.tensor([[1.0], [1.0]]), fw.tensor([[1.0], [3.0]])).solution
-    tensor([[2.0000]])
+    tensor([[2.]])
     """
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise ValueError(f"lstsq: driver must be gels, gelsy, gelsd or gelss, got {driver!r}")
@@ -134,8 +151,13 @@ def lstsq(input: Tensor, b: Tensor, rcond: float | None = None, *, driver: str |
     if B.shape[-2] != m:
         raise ShapeError(f"lstsq: input of shape {list(A.shape)} and b of shape {list(B.shape)} must have as "
                          f"many rows")
-    X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
-    rank: Any = matrix_rank(A, rtol=rcond)
+    parts = _reduced(A, rcond)
+    if parts is None:
+        X: Any = pinv(A, rtol=rcond) @ B  # type: ignore[operator]
+        rank: Any = matrix_rank(A, rtol=rcond)
+    else:
+        X = triangular_op.run(parts[1], turned(parts[0]) @ B, upper=True, unit=False)
+        rank = A.new_full(A.shape[:-2], n, dtype=int64)  # type: ignore[attr-defined]
     known = driver in ("gels", "gelsd", "gelss") and m > n and bool((rank == n).all())
     residuals = (abs(A @ X - B) ** 2).sum(-2) if known else A.new_empty((0,))
     rank = rank.new_empty((0,)) if driver == "gels" else rank
