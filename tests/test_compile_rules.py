@@ -10,6 +10,7 @@ from test_compile import told
 import framework as fw
 from framework.jit import doors
 from framework.jit import plans as plans_module
+from framework.jit.lifetimes import Life, within_peak
 
 nn, F = fw.nn, fw.nn.functional
 
@@ -434,3 +435,43 @@ def test_other_shapes_of_turned_memory(seed):
         wanted = (x.numpy() + np.float32(1)).transpose(axes)
         for found, shape in zip(run(x), shapes):
             assert np.array_equal(found.numpy(), wanted.reshape(shape) * np.float32(2))
+
+
+def test_what_goes_on_beside_takes_no_more_memory_than_plain_calls(four_threads):
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(128, 128), nn.GELU()) for _ in range(4)])
+    x = fw.randn(128, 128)
+
+    def step():
+        model.zero_grad()
+        model(x).square().mean().backward()
+
+    def peak(f):
+        before = fw.cpu.memory_allocated()
+        fw.cpu.reset_peak_memory_stats()
+        f()
+        return fw.cpu.max_memory_allocated() - before
+    compiled = fw.compile(step)
+    for _ in range(5):
+        step()
+        compiled()
+    assert max(peak(compiled) for _ in range(40)) <= peak(step)
+
+
+def test_operands_are_kept_within_the_peak():
+    sizes = {"z": 10, "a": 8, "b": 8, "c": 4, "d": 2, "w": 2, "v": 2}
+    steps = [Life(["e0"], ["z"], False, False), Life(["z"], ["a"], False, False),
+             Life(["z", "a"], ["b"], False, False),  # z, a and b are there at a time
+             Life(["b", "a"], ["w"], False, True), Life(["b"], ["c"], False, False),
+             Life(["c"], ["v"], False, True), Life(["c"], ["d"], False, False)]
+
+    def found(steps, outputs, **more):
+        shapes = {name: ((size,), np.dtype(np.float32)) for name, size in {**sizes, **more}.items() if size}
+        return within_peak(steps, outputs, shapes)
+    assert found(steps, ["w", "v", "d"]) == {3, 5}
+    grown = [*steps, Life(["d"], ["f"], False, False)]
+    assert found(grown, ["w", "v", "f"], f=4) == {3}
+    assert found(grown, ["w", "v", "f"], f=14) == {5}
+    assert found(grown, ["w", "v", "f"], f=20) == set()
+    assert found(steps, ["w", "v", "d"], c=0) == {3}  # of an unknown size
+    turned = [*steps[:4], Life(["b"], ["c"], True, False), *steps[5:]]
+    assert found(turned, ["w", "v", "d"]) == {3, 5}

@@ -17,6 +17,7 @@ from ..ops.language.program import Step as Instruction
 from ..ops.shape.view import permute_op, reshape_op
 from . import fusion
 from .kernels import Array, Step, names_in, part
+from .lifetimes import Life, within_peak
 from .pairs import paired
 
 fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
@@ -161,14 +162,12 @@ class Segment:
         def place(name: str | None) -> int:
             return -1 if name is None or name not in self.readers else places.setdefault(name, len(places))
         rows: list[tuple] = []
-        read = {n for row in self.rows if row[0] is not own for n in names_in(row[2])}
-        for kernel, other, operands, names, results, expected, scalar in self.rows:
+        beside = self._beside(outputs)
+        for at, (kernel, other, operands, names, results, expected, scalar) in enumerate(self.rows):
             reads = [operand(x) for x in operands]
             made = place(results) if isinstance(results, str) else [place(r) for r in results]
-            alone = other is None and asked(kernel) is not None and isinstance(results, str)
-            late = alone and results not in read
             rows.append((*_done(kernel, other), reads, names, made, [], expected, scalar,
-                         _words(kernel, operands, names), late))
+                         _words(kernel, operands, names), at in beside))
         wanted = [places.setdefault(n, len(places)) for n in outputs]
         kept = set(wanted)
         for row, (_, _, operands, *_rest) in zip(reversed(rows), reversed(self.rows)):
@@ -178,6 +177,17 @@ class Segment:
         externals = [(int(n[1:]), i) for n, i in places.items() if n[0] == "e"]
         made = _native.module.make_segment(len(places), externals, rows, wanted, Missing, np.asarray)
         return made, list(places)
+
+    def _beside(self, outputs: list[str]) -> set[int]:
+        """The rows that may go on beside what follows: nobody reads their results but who hands them out."""
+        read = {n for row in self.rows if row[0] is not own for n in names_in(row[2])}
+        steps = []
+        for kernel, other, operands, names, results, *_ in self.rows:
+            alone = other is None and asked(kernel) is not None and isinstance(results, str)
+            late = alone and results not in read
+            steps.append(Life(names_in(operands), [results] if isinstance(results, str) else [
+                r for r in results if r], bool(_words(kernel, operands, names)), late))
+        return within_peak(steps, outputs, self.shapes)
 
     def _in_rounds(self, steps: list[Step]) -> None:
         """Add all steps. A kernel that reads what is being fused waits for the end of a round, so that

@@ -1,0 +1,59 @@
+"""How long the arrays of a segment live, and which of its kernels may keep theirs to the end without a higher
+peak of memory: only those go on beside what follows.
+"""
+
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Life(NamedTuple):
+    """What a step reads and makes; a view lives in the memory of what it reads first."""
+
+    reads: list[str]
+    results: list[str]
+    view: bool
+    late: bool  # whether it might go on beside
+
+
+def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]:
+    """The late steps whose operands may live to the end."""
+    end = len(steps)
+    owner: dict[str, str] = {}
+    begin: dict[str, int] = {}
+    last: dict[str, int] = {}
+
+    def owner_of(name: str) -> str:
+        return owner.get(name, name)
+
+    def size(name: str) -> int:
+        known = shapes.get(name)
+        return prod(known[0]) * known[1].itemsize if known is not None else 0
+    for at, step in enumerate(steps):
+        for name in step.reads:
+            last[owner_of(name)] = at
+        for name in step.results:
+            owner[name] = owner_of(step.reads[0]) if step.view and step.reads else name
+            begin.setdefault(owner[name], at)
+            last[owner[name]] = at
+    for name in outputs:
+        last[owner_of(name)] = end
+    live = np.zeros(end + 1, np.int64)
+    handed = {name for name in last if name[0] == "e"}  # which the caller keeps
+    for name, first in begin.items():
+        if name not in handed:
+            live[first:last[name] + 1] += size(name)
+    peak, found = live.max(), set[int]()
+    for at, step in enumerate(steps):
+        if not step.late or any(n not in shapes for n in (*step.reads, *step.results)):
+            continue
+        held = {n for n in map(owner_of, step.reads) if n not in handed and last[n] < end}
+        more = np.zeros(end + 1, np.int64)
+        for name in held:
+            more[last[name] + 1:] += size(name)
+        if (live + more).max() <= peak:
+            live += more
+            last.update(dict.fromkeys(held, end))
+            found.add(at)
+    return found
