@@ -10,9 +10,9 @@ import framework as fw
 from framework import _native
 from framework.ops.image import conv, windows
 
-ml_dtypes = pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
+pytest.importorskip("ml_dtypes", reason="bfloat16 needs the lowprecision extra")
 pytestmark = pytest.mark.skipif(not hasattr(native, "matmul"), reason=f"no native matmul: {_native.isa}")
-BF16 = np.dtype(ml_dtypes.bfloat16)
+BF16 = fw.bfloat16.numpy  # from here on the records look for it
 TINY = 2.0**-126  # below it a product may count as 0
 seeds = st.integers(0, 2**16)
 slow = settings(deadline=None, max_examples=150)
