@@ -261,3 +261,19 @@ def test_multinomial_of_any_scale_follows_the_weights(scale, k):
         part = np.bincount(draws[:, row].reshape(-1).numpy(), minlength=4) / 400
         assert len(part) == 4 and np.abs(part - want).max() < 0.12
         assert all(p == 0 for p, w in zip(part, want) if w == 0)
+
+
+@pytest.mark.parametrize("dtype", [fw.float16, fw.bfloat16])
+def test_narrow_numbers_are_computed_in_float32_and_stay_below_their_bound(dtype):
+    fw.manual_seed(3)
+    u = fw.zeros(5000, dtype=dtype).uniform_(2.0, 3.0)
+    assert u.dtype is dtype and (u >= 2).all() and (u < 3).all() and u.float().var().item() > 0.07
+    mean, std = fw.full((5000,), 300.0, dtype=dtype), fw.full((5000,), 0.5, dtype=dtype)
+    fw.manual_seed(4)
+    drawn = fw.normal(mean, std)
+    fw.manual_seed(4)
+    assert drawn.dtype is dtype
+    assert drawn.tolist() == (fw.randn(5000) * std.float() + mean.float()).to(dtype).tolist()
+    fw.manual_seed(4)
+    filled = fw.zeros(5000, dtype=dtype).normal_(300.0, 0.5)
+    assert filled.tolist() == drawn.tolist()

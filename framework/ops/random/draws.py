@@ -63,7 +63,8 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
         return normal_array(shape, kind, target)
     if np.any(np.real(s) < 0):
         raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
-    draw = normal_array(shape, kind, target, generator, host=True)
+    draw = normal_array(shape, np.dtype("f4") if kind.itemsize == 2 else kind, target, generator, host=True)
+    m, s = (widened(np.asarray(v)) if hasattr(v, "dtype") else v for v in (m, s))
     return move(converted(np.asarray(draw * s + m), kind), target)
 
 

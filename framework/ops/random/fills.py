@@ -18,6 +18,7 @@ from ..pointwise.complex_numbers import view_as_real
 from ..record.args import floating, number_arg, tensor_arg
 from ..record.into import guard, native_into
 from ..record.public import public
+from ..record.rounded import widened
 from ..write.inplace import store, write
 from .draws import _coin
 from .numbers import _range
@@ -116,10 +117,10 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
         u = uniform_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
         if u.dtype.kind == "f" and (low, high) == (0, 1):  # bfloat16 might round up
             return _moved(u, input)
-        array = u * (high - low) + low
+        array = widened(u) * (high - low) + low
         if low < high:  # rounding may reach the upper end, which is excluded
             kind = input.dtype.numpy.type
-            array = np.minimum(array, np.nextafter(kind(high), kind(low)))
+            array = np.minimum(array, array.dtype.type(np.nextafter(kind(high), kind(low))))
         return _moved(array, input)
     return _fill(input, "uniform_", draw)
 
