@@ -345,6 +345,7 @@ LONG = """
 import os, signal, sys, threading
 import framework as fw
 import framework.nn.functional as F
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests beside it ignores it
 fw.set_num_threads(int(sys.argv[1]))
 x = fw.rand(1, 1 << 16, 64)  # half a minute to the end, without AVX many; it stops after a 64th
 if sys.argv[2] == "product":

@@ -59,9 +59,10 @@ def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     >>> fw.linalg.eigvalsh(fw.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.])
     """
-    if input.requires_grad:  # the vectors are wanted, too
-        return eigh(input, UPLO)[0]
-    return eigvalsh_op.run(matrix(input, "eigvalsh"), uplo=_triangle(UPLO, "eigvalsh"))
+    uplo = _triangle(UPLO, "eigvalsh")
+    if matrix(input, "eigvalsh").requires_grad:  # the vectors are wanted, too
+        return eigh_op.run(input, uplo=uplo)[0]
+    return eigvalsh_op.run(input, uplo=uplo)
 
 
 class Eig(NamedTuple):
