@@ -320,6 +320,20 @@ def test_a_number_beside_an_empty_array_is_refused():
 
 
 @needs_native
+def test_gradients_of_another_byte_order_are_refused_by_ctc():
+    """Their type was asked for before it was known whether kernels read them at all."""
+    x, labels = np.zeros((4, 2, 3), np.float32), np.array([[0, 1, 0], [0, 2, 0]])
+    losses, alpha = native.ctc(x, labels, np.array([4, 4]), np.array([1, 1]), 0)
+    given = {"g": losses, "alpha": alpha, "losses": losses}
+    rest = (labels, np.array([4, 4]), np.array([1, 1]))
+    call = lambda g, alpha, losses: native.ctc_grad(g, x, alpha, losses, *rest, blank=0)
+    assert call(**given).shape == x.shape
+    for name, a in given.items():
+        for wrong in (a.astype(a.dtype.newbyteorder()), a[:0], a.astype("f8"), np.float32(1) + a[0]):
+            assert call(**{**given, name: np.asarray(wrong)}) is NotImplemented
+
+
+@needs_native
 def test_steps_that_are_done_once_cannot_write_past_the_result():
     """They fill buffers of 64 numbers: into an array of two, that was a heap overflow, seen long after."""
     with pytest.raises(ValueError, match="once"):

@@ -141,9 +141,9 @@ nb::object ctc(Array x, Array labels, Array times, Array sizes, int64_t blank) {
 nb::object ctc_grad(Array g, Array x, Array alpha, Array losses, Array labels, Array times, Array sizes, int64_t blank) {
     Ways w;
     if (!w.fit(x, labels, times, sizes, blank)) return not_implemented();
-    const auto row = [&](const Array& a) { return a.type() == x.type() && a.ndim() == 1 && a.shape(0) == w.samples; };
-    if (!row(g) || !row(losses) || alpha.type() != x.type() || alpha.ndim() != 3 || alpha.shape(0) != w.samples ||
-        alpha.shape(1) != w.steps || alpha.shape(2) != w.width)
+    const auto is_of = [&](const Array& a, int ndim) { return a.usable() && a.type() == x.type() && a.ndim() == ndim; };
+    if (!is_of(g, 1) || !is_of(losses, 1) || !is_of(alpha, 3) || g.shape(0) != w.samples || losses.shape(0) != w.samples ||
+        alpha.shape(0) != w.samples || alpha.shape(1) != w.steps || alpha.shape(2) != w.width)
         return not_implemented();
     InRows scores(x), ways(alpha), loss(losses), seed(g);
     NewArray out = new_array(3, x.shape(), x.type());
