@@ -541,3 +541,21 @@ def test_framework_run_reads_and_writes_npy(tmp_path):
             assert (np.load(tmp_path / f"y{i}.npy") == wanted.numpy()).all()
     failed = subprocess.run([program, tmp_path / "x.npy"], capture_output=True, text=True)
     assert failed.returncode == 1 and "not a model file" in failed.stderr
+
+
+def test_models_run_where_the_extra_of_bfloat16_is_missing(tmp_path):
+    """The base install has NumPy and tqdm alone; the import of ``runtime`` asked for ml_dtypes."""
+    import subprocess
+    import sys
+
+    program = f"""
+import sys
+sys.modules["ml_dtypes"] = None
+import framework as fw
+from framework import runtime
+model, x = fw.nn.Linear(3, 2), fw.ones(1, 3)
+runtime.export(model, (x,), {str(tmp_path / "it.fwk")!r})
+assert runtime.load({str(tmp_path / "it.fwk")!r})(x).equal(model(x)) and fw.dtypes.plain
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not done.returncode, done.stderr

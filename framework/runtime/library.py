@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from ..dtypes import BY_NAME
+from ..dtypes import BY_NAME, BY_NUMPY
 from ..errors import CheckpointError, FrameworkError, kind_of
 from ..tensor import Tensor, wrap
 from .format import TYPES
 
 _NAMES = {number: name for name, number in TYPES.items()}
-_DTYPES = {number: np.dtype(BY_NAME[name].numpy) for name, number in TYPES.items()}
-_TYPES = {dtype: number for number, dtype in _DTYPES.items()}
 _MOST_AXES = 12
 _FILE = {"darwin": "libframework.dylib", "win32": "framework.dll"}.get(sys.platform, "libframework.so")
 
@@ -199,9 +197,14 @@ def set_threads(n: int) -> None:
     _library().fw_set_threads(n)
 
 
+def _type_of(dtype: np.dtype) -> int:
+    known = BY_NUMPY.get(dtype)  # bfloat16 is there once its package is in use
+    return -1 if known is None else TYPES.get(known.name, -1)
+
+
 def _show(view: _View, sizes: tuple, a: np.ndarray) -> None:
     ndim = a.ndim
-    view.data, view.type, view.ndim = a.ctypes.data, _TYPES.get(a.dtype, -1), ndim
+    view.data, view.type, view.ndim = a.ctypes.data, _type_of(a.dtype), ndim
     if ndim <= _MOST_AXES:  # the library refuses more before it looks at them
         shape, strides = sizes
         shape[:ndim], strides[:ndim] = a.shape, a.strides
@@ -209,7 +212,7 @@ def _show(view: _View, sizes: tuple, a: np.ndarray) -> None:
 
 def _array(v: _View) -> np.ndarray:
     shape, strides = tuple(v.shape[: v.ndim]), tuple(v.strides[: v.ndim])
-    dtype = _DTYPES[v.type]
+    dtype = np.dtype(BY_NAME[_NAMES[v.type]].numpy)  # bfloat16 is an extra, asked for where it is met
     size = dtype.itemsize * math.prod(shape)
     rows, step = True, size
     for n, s in zip(shape, strides):
