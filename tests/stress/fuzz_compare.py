@@ -205,6 +205,29 @@ def wrong_solution(A, B, X):
     return f"the rest is {off:.2g} of what is added up" if off > 8 * np.finfo(X.dtype).eps else None
 
 
+def wrong_substitution(A, B, X, upper):
+    """A triangle's solution holds row by row up to the first number that is too large for its dtype; what
+    comes behind that is anything."""
+    if B.shape != X.shape:
+        return NotImplemented
+    for at in np.ndindex(*X.shape[:-2]):
+        turn = slice(None, None, -1 if upper else 1)  # rows in the order in which they are solved
+        a, b, x = A[at][turn, turn].astype(np.float64), B[at][turn].astype(np.float64), X[at][turn]
+        held = int(np.argmin(np.append(np.isfinite(x).all(axis=1), False)))
+        y = x[:held].astype(np.float64)
+        rest = np.abs(a[:held, :held] @ y - b[:held])
+        added = np.abs(a[:held, :held]) @ np.abs(y) + np.abs(b[:held])
+        off = (rest / np.maximum(added, np.finfo(x.dtype).tiny)).max(initial=0)
+        if off > len(x) * np.finfo(x.dtype).eps:
+            return f"the rest of a row is {off:.2g} of what is added up in it"
+        if held < len(x):
+            row = (b[held] - a[held, :held] @ y) / a[held, held]
+            parts = np.abs(a[held, :held, None] * y).max(initial=0)
+            if max(np.abs(row).max(), parts) < np.finfo(x.dtype).max / 16:
+                return f"row {held} of {len(x)} is {x[held].tolist()}, wanted {row.tolist()}"
+    return None
+
+
 def wrong_answer(name, args, kwargs, out):
     """What is wrong with the answer for matrices, whatever the formula makes of them; NotImplemented where
     the formula has to be asked."""
@@ -234,7 +257,7 @@ def wrong_answer(name, args, kwargs, out):
         triangle, unit = (np.triu if kwargs.get("upper") else np.tril)(A), kwargs.get("unit")
         diagonal = np.einsum("...ii->...i", triangle)
         diagonal[...] = 1 if unit else diagonal
-        return wrong_solution(triangle, args[1], out)
+        return wrong_substitution(triangle, args[1], out, kwargs.get("upper"))
     if name == "small_solve" and isinstance(args[1], np.ndarray) and args[1].ndim >= 2 and args[1].size:
         return wrong_solution(A, args[1], out)
     return NotImplemented
