@@ -1,8 +1,8 @@
 """Products of matrices by cuBLASLt: how it does one of given sizes, steps and types is asked once and kept.
 
-What follows a product, the addition of a bias, is part of it. A small native module calls the library, which
-CuPy has loaded for cuBLAS; without either, and for what cuBLASLt does not take, callers use cuBLAS by CuPy's
-bindings.
+What follows a product (its epilogue: a bias, relu, the approximate gelu, their slopes, and the sums that are
+the gradient of a bias) is part of it. A small native module calls the library, which CuPy has loaded for
+cuBLAS; without either, and for what cuBLASLt does not take, callers use cuBLAS by CuPy's bindings.
 """
 
 import importlib
@@ -14,6 +14,10 @@ import numpy as np
 from .. import _native
 from . import cuda
 
+# cublasLtEpilogue_t: bits of what follows a product. BIAS and gradients of biases take a vector; KEPT takes a
+# matrix besides: bits where relu let through, or what gelu was of, which slopes read.
+NOTHING, RELU, BIAS, RELU_SLOPE, SLOPE_SUM, GELU, GELU_SLOPE, KEPT = 1, 2, 4, 8 | 128, 16, 32, 64 | 128, 128
+SUM_OF_FIRST, SUM_OF_SECOND = 256, 512  # of a factor, over what a product sums over
 ROOM = 32 << 20  # bytes that a plan may work in, as NVIDIA advises for its largest devices
 _MOST = 4096
 _started: tuple[Any, Any] = (None, None)  # (the cupy module, the native module or None)
@@ -32,7 +36,8 @@ class Product(NamedTuple):
     b: tuple[int, int, int, int]
     out: tuple[int, int, int, int]
     batch: int
-    biased: bool
+    epilogue: int = NOTHING
+    aux_step: int = 0  # of the matrix besides
 
 
 def library() -> str:
@@ -61,13 +66,18 @@ def _alignment(address: int) -> int:
     return min(address & -address, 256)
 
 
-def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, bias: Any = None) -> bool:
-    """Write a product, and a bias added to each column, into ``out``; False where that is left to cuBLAS."""
+def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, vector: Any = None,
+             aux: Any = None) -> bool:
+    """Write a product with its epilogue into ``out``; False where that is left to others.
+
+    vector, aux: what the epilogue takes besides.
+    """
     native = _native_module()
     if native is None or product in _refused:
         return False
     at = [int(x.data.ptr) for x in (a, b, out)]
-    key = (out.device.id, product, *map(_alignment, at))
+    ends = [0 if x is None else int(x.data.ptr) for x in (vector, aux)]
+    key = (out.device.id, product, *map(_alignment, at), *map(_alignment, ends))
     plan = _plans.get(key, native)
     if plan is native:
         if len(_plans) >= _MOST:
@@ -77,8 +87,8 @@ def multiply(handle: int, product: Product, a: Any, b: Any, out: Any, bias: Any 
         return False
     module = cuda.cupy()
     space = module.empty(plan.workspace, np.uint8) if plan.workspace else None
-    more = [0 if x is None else int(x.data.ptr) for x in (bias, space)]
-    status = plan.run(handle, *at, *more, int(module.cuda.get_current_stream().ptr))
+    room = 0 if space is None else int(space.data.ptr)
+    status = plan.run(handle, *at, *ends, room, int(module.cuda.get_current_stream().ptr))
     if status:
         _refused.add(product)
         warnings.warn(f"cuBLASLt refused a product that it had planned ({product}: status {status}); cuBLAS "

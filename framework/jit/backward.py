@@ -22,6 +22,7 @@ from ..backends import cuda
 from ..backends.native import add, copied
 from ..node import Leaf, Node, Pick, PlainNode
 from ..ops.language.elementwise import Elementwise
+from ..ops.linalg.matmul import LinearOp
 from ..ops.record.op import Op
 from ..ops.record.placing import PlacingOp
 from ..ops.shape.split import Cut
@@ -30,7 +31,8 @@ from ..quiet import quiet
 ndarray = np.ndarray
 MOST = 8  # structures that are kept for one compiled function
 AT_ONCE = False  # whether derivatives are made together with a plan; else one each time that it runs
-BY_RULES = (Op.pull, Elementwise.pull, PlacingOp.pull)  # these run a record's rules and nobody else's code
+# these run a record's rules and nobody else's code
+BY_RULES = (Op.pull, Elementwise.pull, PlacingOp.pull, LinearOp.pull)
 
 
 class Refused(Exception):

@@ -1,4 +1,4 @@
-"""What a Sequential hands to one native call: a layer with the norm and the activation right behind it.
+"""What a Sequential hands to one call: a layer with the norm and the activation right behind it.
 
 Only modules of exactly these classes are joined, without hooks, and only while the methods and functions
 that they would call are this package's own: whoever replaces one (``nn.Linear.forward``, ``F.relu``,
@@ -10,11 +10,12 @@ bits differ.
 from collections.abc import Callable
 from typing import Any
 
-from ..ops.image.joined import conv_then, linear_relu
+from .. import dtypes
+from ..ops.image.joined import conv_then, linear_gelu, linear_relu
 from ..ops.record.torch_function import modes_open
 from ..tensor import Tensor
 from . import functional as F
-from .activation import ReLU
+from .activation import GELU, ReLU
 from .conv import Conv1d, Conv2d, Conv3d
 from .linear import Linear
 from .module import Module
@@ -26,7 +27,7 @@ def _methods(kind: Any) -> tuple:
 
 
 _FUNCTIONS: dict[Any, str] = {
-    Linear: "linear", ReLU: "relu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
+    Linear: "linear", ReLU: "relu", GELU: "gelu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
     **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
 _WITHIN = ("forward", "_conv_forward", "_function")  # methods that a call of a layer goes through
 _OWN: dict[Any, tuple] = {kind: (_methods(kind), name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
@@ -56,12 +57,12 @@ def _linear_code() -> tuple:
     return Linear.forward, ReLU.forward, Linear.__call__, ReLU.__call__, F.linear, F.relu
 
 
-_LINEAR_CODE = _linear_code()
+_LINEAR_CODE, _RELU = _linear_code(), F.relu
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
-    if at + 1 == len(items) or type(items[at + 1]) is not ReLU:
-        return None  # the common case
+    if at + 1 == len(items) or type(items[at + 1]) is not ReLU:  # the common case
+        return None if dtypes.plain or not _follows(items, at + 1, GELU) else _gelu(items, at, input)
     layer = items[at]
     own, next_own = layer.__dict__, items[at + 1].__dict__
     # ``_runs_as_written`` of both, written out: that is half of what joining two small layers costs
@@ -70,6 +71,30 @@ def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
         return None
     out = linear_relu(input, layer.weight, layer.bias)
     return None if out is None else (out, 1)
+
+
+def _gelu(items: list, at: int, input: Any) -> tuple[Any, int] | None:
+    """A Linear with GELU behind it, which GPUs join."""
+    layer = items[at]
+    if items[at + 1].approximate != "tanh" or not _is_plain(input) or not _runs_as_written(layer, Linear):
+        return None
+    out = linear_gelu(input, layer.weight, layer.bias)
+    return None if out is None else (out, 1)
+
+
+def linear_then(layer: Any, active: Any, input: Any) -> Any:
+    """``active(layer(input))``, a function or module behind a layer; in one call where it can be."""
+    if type(layer) is Linear and _is_plain(input) and _runs_as_written(layer, Linear):
+        joined = None
+        if active is _RELU or type(active) is ReLU and _runs_as_written(active, ReLU):
+            joined = linear_relu
+        elif not dtypes.plain and type(active) is GELU and active.approximate == "tanh" \
+                and _runs_as_written(active, GELU):
+            joined = linear_gelu
+        out = None if joined is None else joined(input, layer.weight, layer.bias)
+        if out is not None:
+            return out
+    return active(layer(input))
 
 
 def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:

@@ -11,6 +11,7 @@ from . import functional as F
 from . import init
 from .container import ModuleList
 from .dropout import Dropout
+from .joins import linear_then
 from .linear import Linear
 from .module import Module
 from .multihead import MultiheadAttention
@@ -72,7 +73,7 @@ class _Layer(Module):
         return norm(x + drop(block(x)))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+        return self.linear2(self.dropout(linear_then(self.linear1, self.activation, x)))
 
     def _attend_self(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool) -> Tensor:
         return self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False,

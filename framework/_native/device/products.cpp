@@ -2,8 +2,8 @@
 // header or library of CUDA's is needed to build this).
 //
 // `Plan` is a product of given sizes, steps and types, for which cuBLASLt was asked once how it would do it; a call of it
-// hands over addresses. What is added at the end, a bias say, is part of the plan. Numbers and structures are those of
-// cublasLt.h, which have not changed since CUDA 11.
+// hands over addresses. What follows the product (its epilogue: a bias, relu, gelu and their slopes) is part of the plan.
+// Numbers and structures are those of cublasLt.h, which have not changed since CUDA 11.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
@@ -19,10 +19,11 @@
 
 namespace {
 
-enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS_POINTER = 8 };
+enum { DESC_TRANSA = 3, DESC_TRANSB = 4, DESC_EPILOGUE = 7, DESC_BIAS_POINTER = 8, DESC_AUX_POINTER = 11, DESC_AUX_STEP = 12 };
 enum { LAYOUT_BATCH_COUNT = 5, LAYOUT_BATCH_OFFSET = 6 };
 enum { PREFERENCE_WORKSPACE = 1, PREFERENCE_ALIGNMENT_A = 5 };
-enum { EPILOGUE_NONE = 1, EPILOGUE_BIAS = 4 };
+// bits of an epilogue: what takes a vector (a bias, or the gradient of one), and what takes a matrix besides
+constexpr uint32_t EPILOGUE_VECTOR = 4 | 16 | 256 | 512, EPILOGUE_AUX = 128;
 enum { FLOAT32 = 0, FLOAT64 = 1 };
 
 struct Algorithm {
@@ -70,8 +71,9 @@ struct Planned {
     void *desc = nullptr, *layouts[3] = {};
     Algorithm algorithm{};
     size_t workspace = 0;
-    bool wide = false, biased = false;
-    std::mutex lock;  // of the address of the bias, which the descriptor holds
+    uint32_t epilogue = 0;
+    bool wide = false;
+    std::mutex lock;  // of the addresses that the descriptor holds
 
     Planned() = default;
     Planned(const Planned&) = delete;
@@ -84,13 +86,18 @@ struct Planned {
 
     // 0, or the status of what cuBLASLt does not take.
     int plan(void* handle, int type, int computed, const int32_t (&turned)[2], const Matrix (&matrices)[3], int32_t batch,
-             bool bias, const uint32_t (&alignments)[3], uint64_t room) {
-        wide = type == FLOAT64, biased = bias;
+             uint32_t end, int64_t aux_step, const uint32_t (&alignments)[5], uint64_t room) {
+        wide = type == FLOAT64, epilogue = end;
         if (int status = lt.desc_create(&desc, computed, wide ? FLOAT64 : FLOAT32)) return status;
-        const uint32_t end = bias ? EPILOGUE_BIAS : EPILOGUE_NONE;
         for (int i = 0; i < 2; ++i)
             if (int status = lt.desc_set(desc, i ? DESC_TRANSB : DESC_TRANSA, &turned[i], sizeof turned[i])) return status;
         if (int status = lt.desc_set(desc, DESC_EPILOGUE, &end, sizeof end)) return status;
+        if (end & EPILOGUE_AUX)
+            if (int status = lt.desc_set(desc, DESC_AUX_STEP, &aux_step, sizeof aux_step)) return status;
+        // only how these addresses are aligned counts while it is planned
+        if (int status = lead(reinterpret_cast<void*>(uintptr_t(alignments[3])),
+                              reinterpret_cast<void*>(uintptr_t(alignments[4]))))
+            return status;
         for (int i = 0; i < 3; ++i)
             if (int status = matrices[i].made(&layouts[i], type, batch)) return status;
         void* preference = nullptr;
@@ -110,14 +117,21 @@ struct Planned {
         return 0;
     }
 
-    int run(void* handle, const void* a, const void* b, void* out, const void* bias, void* space, void* stream) {
+    // Tell where the vector and the matrix of the epilogue lie.
+    int lead(const void* vector, const void* aux) {
+        if (epilogue & EPILOGUE_VECTOR)
+            if (int status = lt.desc_set(desc, DESC_BIAS_POINTER, &vector, sizeof vector)) return status;
+        return epilogue & EPILOGUE_AUX ? lt.desc_set(desc, DESC_AUX_POINTER, &aux, sizeof aux) : 0;
+    }
+
+    int run(void* handle, const void* a, const void* b, void* out, const void* vector, const void* aux, void* space,
+            void* stream) {
         const float one = 1, zero = 0;
         const double one_wide = 1, zero_wide = 0;
         const void *alpha = wide ? static_cast<const void*>(&one_wide) : &one;
         const void *beta = wide ? static_cast<const void*>(&zero_wide) : &zero;
         std::lock_guard<std::mutex> guard(lock);
-        if (biased)
-            if (int status = lt.desc_set(desc, DESC_BIAS_POINTER, &bias, sizeof bias)) return status;
+        if (int status = lead(vector, aux)) return status;
         return lt.matmul(handle, desc, alpha, a, layouts[0], b, layouts[1], beta, out, layouts[2], out, layouts[2], &algorithm,
                          space, workspace, stream);
     }
@@ -147,27 +161,29 @@ bool addresses(PyObject* const* given, void** to, int count) {
 }
 
 PyObject* plan_run(PyObject* self, PyObject* const* given, Py_ssize_t count) {
-    void* at[7];  // the handle, both factors, the result, the bias, room to work in, the stream
-    if (count != 7) {
-        PyErr_Format(PyExc_TypeError, "a plan takes 7 addresses, got %zd", count);
+    void* at[8];  // the handle, both factors, the result, the epilogue's vector and matrix, room to work in, the stream
+    if (count != 8) {
+        PyErr_Format(PyExc_TypeError, "a plan takes 8 addresses, got %zd", count);
         return nullptr;
     }
-    if (!addresses(given, at, 7)) return nullptr;
+    if (!addresses(given, at, 8)) return nullptr;
     Planned& planned = *reinterpret_cast<Plan*>(self)->planned;
-    if (!at[0] || !at[1] || !at[2] || !at[3] || (planned.biased && !at[4]) || (planned.workspace && !at[5])) {
+    const uint32_t end = planned.epilogue;
+    if (!at[0] || !at[1] || !at[2] || !at[3] || (end & EPILOGUE_VECTOR && !at[4]) || (end & EPILOGUE_AUX && !at[5]) ||
+        (planned.workspace && !at[6])) {
         PyErr_SetString(PyExc_ValueError, "a plan cannot work at address 0");
         return nullptr;
     }
     int status;
     Py_BEGIN_ALLOW_THREADS  // the queue may be full, and what empties it may want to run Python
-    status = planned.run(at[0], at[1], at[2], at[3], at[4], at[5], at[6]);
+    status = planned.run(at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7]);
     Py_END_ALLOW_THREADS
     return PyLong_FromLong(status);
 }
 
 PyMethodDef plan_methods[] = {
     {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(plan_run)), METH_FASTCALL,
-     "run(handle, a, b, out, bias, workspace, stream): start the product of what lies at these addresses; the status."},
+     "run(handle, a, b, out, vector, aux, workspace, stream): start the product of what lies at these addresses; the status."},
     {nullptr, nullptr, 0, nullptr}};
 PyMemberDef plan_members[] = {
     {"workspace", T_PYSSIZET, offsetof(Plan, workspace), READONLY, "Bytes that a run works in."},
@@ -208,14 +224,15 @@ PyObject* start(PyObject*, PyObject* arguments) {
 
 PyObject* plan(PyObject*, PyObject* arguments) {
     PyObject* address;
-    int type, computed, turned_a, turned_b, batch, bias;
+    int type, computed, turned_a, turned_b, batch;
     Matrix m[3];
-    unsigned aligned[3];
+    unsigned epilogue, aligned[5];
+    long long aux_step;
     unsigned long long room;
-    if (!PyArg_ParseTuple(arguments, "Oii(pp)(KKLL)(KKLL)(KKLL)ip(III)K:plan", &address, &type, &computed, &turned_a, &turned_b,
+    if (!PyArg_ParseTuple(arguments, "Oii(pp)(KKLL)(KKLL)(KKLL)iIL(IIIII)K:plan", &address, &type, &computed, &turned_a, &turned_b,
                           &m[0].rows, &m[0].columns, &m[0].step, &m[0].batch_step, &m[1].rows, &m[1].columns, &m[1].step,
-                          &m[1].batch_step, &m[2].rows, &m[2].columns, &m[2].step, &m[2].batch_step, &batch, &bias,
-                          &aligned[0], &aligned[1], &aligned[2], &room))
+                          &m[1].batch_step, &m[2].rows, &m[2].columns, &m[2].step, &m[2].batch_step, &batch, &epilogue,
+                          &aux_step, &aligned[0], &aligned[1], &aligned[2], &aligned[3], &aligned[4], &room))
         return nullptr;
     void* handle = PyLong_AsVoidPtr(address);
     if (!handle && PyErr_Occurred()) return nullptr;
@@ -231,8 +248,8 @@ PyObject* plan(PyObject*, PyObject* arguments) {
         return PyErr_NoMemory();
     }
     const int32_t turned[2] = {turned_a, turned_b};
-    const uint32_t alignments[3] = {aligned[0], aligned[1], aligned[2]};
-    if (self->planned->plan(handle, type, computed, turned, m, batch, bias, alignments, room)) {
+    const uint32_t alignments[5] = {aligned[0], aligned[1], aligned[2], aligned[3], aligned[4]};
+    if (self->planned->plan(handle, type, computed, turned, m, batch, epilogue, aux_step, alignments, room)) {
         Py_DECREF(self);
         Py_RETURN_NONE;
     }
@@ -243,8 +260,8 @@ PyObject* plan(PyObject*, PyObject* arguments) {
 PyMethodDef functions[] = {
     {"start", start, METH_VARARGS, "start(library): load cuBLASLt; whether it is there with all that is used."},
     {"plan", plan, METH_VARARGS,
-     "plan(handle, type, computed, turned, a, b, out, batch, bias, alignments, room): how cuBLASLt does such a product in at "
-     "most so many bytes, or None; a matrix is (rows, columns, step, step of the batch)."},
+     "plan(handle, type, computed, turned, a, b, out, batch, epilogue, aux_step, alignments, room): how cuBLASLt does such a "
+     "product in at most so many bytes, or None; a matrix is (rows, columns, step, step of the batch)."},
     {nullptr, nullptr, 0, nullptr}};
 PyModuleDef definition = {PyModuleDef_HEAD_INIT, "products", "Products of matrices by cuBLASLt.", -1, functions,
                           nullptr, nullptr, nullptr, nullptr};

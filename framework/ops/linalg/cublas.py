@@ -50,40 +50,92 @@ def product(x: Any, y: Any, bias: Any = None) -> Any:
 
 def _first_product(x: Any, y: Any, bias: Any, key: tuple) -> Any:
     """A product of operands that lie as none did before."""
-    char = device_code.char_of(x, y)
-    if char not in _TYPES or not (x.size and y.size and x.ndim and y.ndim):
+    found = _placed(x, y)
+    if found is None:
         return NotImplemented
+    shape, how, a, b = found
+    planned = _planned(device_code.char_of(x, y), how, bias)
+    if a.data.ptr == x.data.ptr and b.data.ptr == y.data.ptr:  # no copies
+        _remember(key, _Known(shape, planned))
+    out = cuda.cupy().empty(shape, x.dtype)
+    _write(planned, out, a, b, bias)
+    return out
+
+
+def _remember(key: tuple, known: _Known) -> None:
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[key] = known
+
+
+def _placed(x: Any, y: Any) -> tuple[tuple[int, ...], "_Arranged", Any, Any] | None:
+    """The shape of a product, how libraries take it, and the operands, copied where they have to be; or
+    None."""
+    if device_code.char_of(x, y) not in _TYPES or not (x.size and y.size and x.ndim and y.ndim):
+        return None
     a, b = x[None] if x.ndim == 1 else x, y[:, None] if y.ndim == 1 else y
     if a.shape[-1] != b.shape[-2]:
-        return NotImplemented
+        return None
     try:
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
-        return NotImplemented
-    how, taken_a, taken_b = _reached(a, b, lead)
+        return None
+    how, a, b = _reached(a, b, lead)
     if how is None:
-        return NotImplemented
-    planned = _planned(char, how, bias)
-    shape = lead + (x.shape[-2:-1] if x.ndim > 1 else ()) + (y.shape[-1:] if y.ndim > 1 else ())
-    if taken_a is a and taken_b is b:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[key] = _Known(shape, planned)
-    out = cuda.cupy().empty(shape, x.dtype)
-    _write(planned, out, taken_a, taken_b, bias)
-    return out
+        return None
+    return lead + (x.shape[-2:-1] if x.ndim > 1 else ()) + (y.shape[-1:] if y.ndim > 1 else ()), how, a, b
 
 
 def _write(planned: Product, out: Any, a: Any, b: Any, bias: Any) -> None:
     """Compute a product, and add a bias where cuBLASLt has not."""
-    handle = cuda.cupy().cuda.device.get_cublas_handle()
+    handle, biased = cuda.cupy().cuda.device.get_cublas_handle(), planned.epilogue == device_products.BIAS
     # libraries take columns that lie together for the plain case: there the operands change places
-    if not device_products.multiply(handle, planned, b, a, out, bias if planned.biased else None):
+    if not device_products.multiply(handle, planned, b, a, out, bias if biased else None):
         _by_cublas(handle, planned, b, a, out)
         if bias is not None:
             _plus(out, bias, out=out)
-    elif bias is not None and not planned.biased:
+    elif bias is not None and not biased:
         _plus(out, bias, out=out)
+
+
+class Kept(NamedTuple):
+    """What a slope reads of an activation in a product: bits, or what gelu was of, as cuBLASLt lays it."""
+
+    array: Any
+    step: int  # between rows, in elements (of bits: in bits)
+
+
+def kept_of(active: int, rows: int, columns: int, dtype: Any) -> Kept:
+    """Memory for what an activation keeps of a product of so many rows and columns."""
+    if active == device_products.RELU:
+        step = -(-columns // 128) * 128
+        return Kept(cuda.cupy().empty((rows, step // 8), np.uint8), step)
+    step = -(-columns // 8) * 8
+    return Kept(cuda.cupy().empty((rows, step), dtype)[:, :columns], step)
+
+
+def followed(x: Any, y: Any, epilogue: int, vector: Any = None, kept: Kept | None = None) -> Any:
+    """``x @ y`` with an epilogue, where cuBLASLt has a plan for it; else NotImplemented, and nothing done.
+
+    epilogue: of ``device_products``; vector, kept: what it reads or writes besides. The rows of ``x`` are
+    those of one matrix.
+    """
+    step = 0 if kept is None else kept.step
+    key = (x.shape, x.strides, x.dtype.char, y.shape, y.strides, y.dtype.char, epilogue, step,
+           precision.get_float32_matmul_precision())
+    known, a, b = _known.get(key), x, y
+    if known is None:
+        found = _placed(x, y)
+        if found is None or found[1].sizes:
+            return NotImplemented
+        shape, how, a, b = found
+        planned = _planned(device_code.char_of(x, y), how, None)
+        known = _Known(shape, planned._replace(epilogue=epilogue, aux_step=step))
+        if a is x and b is y:
+            _remember(key, known)
+    out = cuda.cupy().empty(known.shape, x.dtype)
+    handle, aux = cuda.cupy().cuda.device.get_cublas_handle(), None if kept is None else kept.array
+    return out if device_products.multiply(handle, known.planned, b, a, out, vector, aux) else NotImplemented
 
 
 def _lying(rows: int, columns: int, row: int, column: int) -> tuple[int, int] | None:
@@ -154,7 +206,8 @@ def _planned(char: str, how: _Arranged, bias: Any) -> Product:
     biased = bias is not None and bias.shape == (how.n,) and batch == 1 and not how.sizes \
         and device_code.char_of(bias) == char and bool(bias.flags.c_contiguous)
     return Product(_TYPES[char], computed, (bool(turned_b), bool(turned_a)), (*first, step_b, steps[1]),
-                   (*second, step_a, steps[0]), (how.n, how.rows, how.n, steps[2]), batch, biased)
+                   (*second, step_a, steps[0]), (how.n, how.rows, how.n, steps[2]), batch,
+                   device_products.BIAS if biased else device_products.NOTHING)
 
 
 def _by_cublas(handle: int, how: Product, a: Any, b: Any, out: Any) -> None:

@@ -1,7 +1,9 @@
 """Products of matrices on GPUs (``cublas.py``), and linear layers."""
 
+import math
 from typing import Any
 
+from ...backends import cuda, device_code, device_products
 from . import cublas
 
 
@@ -15,3 +17,40 @@ def linear(x: Any, w: Any, b: Any) -> Any:
     if w.ndim != 2 or b is not None and (b.dtype != w.dtype or b.shape not in (w.shape[:1], (1,), ())):
         return NotImplemented
     return cublas.product(x, w.T, b)
+
+
+def _linear_active(x: Any, w: Any, b: Any, active: int, kept: Any = None) -> Any:
+    """A linear layer and what follows it as one product; NotImplemented where cuBLASLt has no plan for it."""
+    fits = b is None or b.dtype == w.dtype and b.shape == w.shape[:1] and b.flags.c_contiguous
+    if w.ndim != 2 or not fits:
+        return NotImplemented
+    end = active | (0 if b is None else device_products.BIAS) | (0 if kept is None else device_products.KEPT)
+    return cublas.followed(x, w.T, end, b, kept)
+
+
+def linear_relu(x: Any, w: Any, b: Any) -> Any:
+    """``relu(linear(x, w, b))``"""
+    return _linear_active(x, w, b, device_products.RELU)
+
+
+def linear_gelu(x: Any, w: Any, b: Any) -> Any:
+    """``gelu(linear(x, w, b), "tanh")``"""
+    return _linear_active(x, w, b, device_products.GELU)
+
+
+def linear_gelu_kept(x: Any, w: Any, b: Any) -> Any:
+    """The same, and what gelu was of, which its derivative reads."""
+    before = cublas.kept_of(device_products.GELU, math.prod(x.shape[:-1]), w.shape[0], x.dtype)
+    out = _linear_active(x, w, b, device_products.GELU, before)
+    return out if out is NotImplemented else (out, before.array.reshape(out.shape))
+
+
+def linear_gradients(g: Any, x: Any) -> Any:
+    """The gradients of a linear layer's weight and bias by one product; NotImplemented where cuBLASLt has no
+    plan for it."""
+    if g.ndim < 2 or device_code.char_of(g, x) not in device_code.FLOATS:
+        return NotImplemented
+    rows, columns = [a.reshape(-1, a.shape[-1]) for a in (g, x)]
+    total = cuda.cupy().empty(rows.shape[1:], g.dtype)
+    out = cublas.followed(rows.T, columns, device_products.SUM_OF_SECOND, total)
+    return out if out is NotImplemented else (out, total)

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from ... import dtypes
+from ...backends.device_code import is_device_array
 from ...dtypes import promote_types
 from ...errors import DTypeError, LayoutError, ShapeError
 from ...tensor import Tensor
@@ -282,12 +284,29 @@ def batch_linear(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return out.reshape((size, *lead, out.shape[-1]))
 
 
-linear_op = PlacingOp("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
-                      native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
-                      infer=_linear_infer, batch=batch_linear,
-                      vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
-                           "b": lambda g, b_shape: sum_to(g, size=b_shape)},
-                      loose_from=3, flops=product_flops)
+class LinearOp(PlacingOp):
+    """On GPUs the gradients of weight and bias are one product, where cuBLASLt takes it."""
+
+    __slots__ = ()
+
+    def pull(self, node: Any, g: Any, edges: tuple, live: bool) -> Any:
+        if dtypes.plain or edges[1] is None or edges[2] is None or not is_device_array(g) \
+                or node.kept is None or node.kept["b_shape"] != g.shape[-1:]:
+            return PlacingOp.pull(self, node, g, edges, live)
+        x = node.kept["x"]
+        grads = list(PlacingOp.pull(self, node, g, (edges[0], None, None), live))
+        both = cuda.linear_gradients(g, x)
+        if both is NotImplemented:
+            both = PlacingOp.pull(self, node, g, (None, *edges[1:]), live)[1:]
+        return [grads[0], *both]
+
+
+linear_op = LinearOp("linear", "x w b", onnx="linear(x, w, b)", runtime="linear(x, w, b)",
+                     native="linear", rounds="linear", kernel=_linear_kernel, device=cuda.linear,
+                     infer=_linear_infer, batch=batch_linear,
+                     vjp={"x": lambda g, w: matmul_op(g, w), "w": _linear_w,
+                          "b": lambda g, b_shape: sum_to(g, size=b_shape)},
+                     loose_from=3, flops=product_flops)
 
 
 @public("nn.functional", op=linear_op, autocast="lower", asks=False, deferred=True)

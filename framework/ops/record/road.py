@@ -73,6 +73,8 @@ def road(op: Any, inputs: tuple, arrays: Any, settings: dict, recorded: bool,
 
 def _finish_many(op: Any, inputs: tuple, arrays: Any, outs: Iterable, settings: dict,
                  recorded: bool) -> tuple:
+    if outs is NotImplemented:
+        raise Declined
     brought = row_major if op.loose_from < NEVER else as_array
     results = tuple([wrap(brought(as_array(out))) for out in outs])
     mode = recorded and op.has_vjp and state.enabled
