@@ -1,6 +1,8 @@
 """Kernels of GPUs run on the CPU: their own source, compiled by a C++ compiler (standin/cupy/device)."""
 
+import tomllib
 from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -238,3 +240,76 @@ def test_faults_of_kernels_are_found(raw, cupy):  # noqa: F811
         kernel((1,), (64,), (cupy.asarray(np.zeros(64, "f")), np.float32(1)))
     with pytest.raises(RuntimeError, match="does not compile"):
         device_code.module(FAULTY.replace("kept[t]", "missing[t]"))
+
+
+SPECIAL_CALLS = {
+    "lgamma": (-8, 60), "digamma": (-8, 60), "erfinv": (-1, 1), "special.erfcx": (-20, 60),
+    "special.ndtri": (0, 1), "special.log_ndtr": (-50, 10), "i0": (-60, 60), "special.i0e": (-90, 90),
+    "special.i1": (-60, 60),
+    "special.i1e": (-90, 90), "special.bessel_j0": (-90, 90), "special.bessel_j1": (-90, 90),
+    "special.bessel_y0": (0, 90), "special.bessel_y1": (0, 90), "special.modified_bessel_k0": (0, 60),
+    "special.modified_bessel_k1": (0, 60), "special.scaled_modified_bessel_k0": (0, 90),
+    "special.scaled_modified_bessel_k1": (0, 90), "sinc": (-9, 9), "special.spherical_bessel_j0": (-30, 30),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_special_functions_are_a_launch_each_way(dtype, raw, cupy):  # noqa: F811
+    """Far out, near 0 and at the ends; the first two derivatives."""
+    from cupy import counts
+
+    near = 10.0 ** -np.arange(2, 9)
+    for name, (low, high) in SPECIAL_CALLS.items():
+        function, found = fw, []
+        for part in name.split("."):
+            function = getattr(function, part)
+        points = np.concatenate([np.linspace(low, high, 97)[1:-1] + 1e-3 * (high - low), near, low + near])
+        for device in ("cpu", "cuda"):
+            x = fw.tensor(points, dtype=getattr(fw, dtype), device=device, requires_grad=True)
+            counts.clear()
+            y = function(x)
+            allowed = 1 + ("spherical" in name)  # which is scaled before
+            assert device == "cpu" or counts.launches.total() <= allowed, (name, counts.launches)
+            slope, = fw.autograd.grad(y, x, fw.ones_like(y), create_graph=True)
+            curve, = fw.autograd.grad(slope, x, fw.ones_like(y))
+            assert device == "cpu" or counts.launches.total() < 40, (name, counts.launches)
+            found.append([a.detach().cpu().double().numpy() for a in (y, slope, curve)])
+        for want, got in zip(*found):
+            close = 1e-11 if dtype == "float64" else 3e-5
+            np.testing.assert_allclose(got, want, close, close, err_msg=name)
+
+
+def test_polynomials_are_a_launch_each_way(raw, cupy):  # noqa: F811
+    """Every family, of several degrees at once, and its derivatives; 0 of a negative degree, nan of nan."""
+    from cupy import counts
+
+    rng, names = np.random.default_rng(0), [n for n in dir(fw.special) if "_polynomial_" in n]
+    assert len(names) == 12
+    degrees = np.array([[0.0], [1.0], [2.7], [5.0], [12.0], [-2.0], [np.nan]])
+    raw.settings.update(guarded=True)
+    for name in names:
+        function, found = getattr(fw.special, name), []
+        for device in ("cpu", "cuda"):
+            x = fw.tensor(found[0][0] if found else rng.uniform(-1, 1, 9), device=device)
+            x.requires_grad_()
+            n = fw.tensor(degrees, device=device)
+            counts.clear()
+            y = function(x, n)
+            single = function(x, 3), function(0.3, n)
+            assert device == "cpu" or counts.launches["polynomial"] == 3 and not counts.waits
+            slope, = fw.autograd.grad(y[:-1].sum(), x, create_graph=True)
+            curve, = fw.autograd.grad(slope.sum(), x)
+            found.append([a.detach().cpu().numpy() for a in (x, y, *single, slope, curve)])
+        for want, got in zip(*found):
+            np.testing.assert_allclose(got, want, 1e-11, 1e-11, err_msg=name)
+
+
+def test_headers_that_gpus_compile_are_in_the_wheel():
+    """Headers of the extension are left out of the wheel but for those that are read when a GPU computes."""
+    root = Path(fw.__file__).parents[1]
+    if not (root / "pyproject.toml").exists():
+        pytest.skip("the package is installed")
+    kept = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["scikit-build"]["wheel"]["exclude"]
+    for name in ("special_tables", "special_numbers"):
+        path = f"framework/_native/program/{name}.h"
+        assert (root / path).exists() and f"!{path}" in kept

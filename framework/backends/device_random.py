@@ -18,21 +18,23 @@ _STATE = np.dtype([("key", "u8", 2), ("counter", "u8", 4), ("ready", "u8", 4), (
 _WORD = 1 << 64
 
 
-def _tables(wide: bool) -> str:
-    """The coefficients of ``philox.py`` in C++, and what is computed far out."""
+def normal_tables(kind: str, wide: bool) -> str:
+    """The coefficients of AS 241 in ``philox.py`` as tables NORMAL_0, ... of a type of C++."""
     middle, outer, *far = philox._WIDE if wide else philox._NARROW
     rows = [*middle, *outer, *[c for pair in far for c in pair]]
-    text = "".join(f"__device__ const W NORMAL_{i}[] = {{{', '.join(f'W({v!r})' for v in row)}}};\n"
+    return "".join(f"__device__ const {kind} NORMAL_{i}[] = {{{', '.join(f'{kind}({v!r})' for v in row)}}};\n"
                    for i, row in enumerate(rows))
+
+
+def _begins(char: str) -> str:
+    """The tables, and what is computed far out."""
     near = "polynomial(NORMAL_2, r - W(1.6)) / polynomial(NORMAL_3, r - W(1.6))"
-    if not far:
-        return f"{text}#define FAR_NORMAL(r) ({near})\n"
-    return (f"{text}#define FAR_NORMAL(r) "
-            f"(r > 5 ? polynomial(NORMAL_4, r - 5) / polynomial(NORMAL_5, r - 5) : {near})\n")
+    far = near if char != "d" else (
+        f"(r > 5 ? polynomial(NORMAL_4, r - 5) / polynomial(NORMAL_5, r - 5) : {near})")
+    return f"{normal_tables('W', char == 'd')}#define FAR_NORMAL(r) ({far})\n"
 
 
-_SOURCE = device_code.source(Path(__file__).with_name("random.cu"), "philox.cuh",
-                             begins=lambda char: _tables(char == "d"))
+_SOURCE = device_code.source(Path(__file__).with_name("random.cu"), "philox.cuh", begins=_begins)
 
 
 def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: bool) -> Any:

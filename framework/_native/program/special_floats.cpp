@@ -1,6 +1,6 @@
-// Special functions of float32 (special.h): the formulas of special.cpp with several numbers in a vector.
-#include "program/bessel_tables.h"
+// Special functions of float32 (special.h): the formulas of special_numbers.h with several numbers in a vector.
 #include "program/special.h"
+#include "program/special_tables.h"
 
 #include <limits>
 
@@ -91,7 +91,7 @@ V digamma(V x) {
     return x != x ? x : y;
 }
 
-// (-1)^(n+1) n! zeta(n + 1, x) for x > 0: terms of the sum, then the Euler-Maclaurin formula, as in special.cpp
+// (-1)^(n+1) n! zeta(n + 1, x) for x > 0: terms of the sum, then the Euler-Maclaurin formula, as in special_numbers.h
 constexpr double TURNING[] = {1.0 / 6, -1.0 / 30, 1.0 / 42, -1.0 / 30, 5.0 / 66};
 
 V polygamma(V z, int n) {

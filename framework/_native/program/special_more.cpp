@@ -1,6 +1,5 @@
-// Further special functions, in double precision one number at a time: Bessel functions of the first and second kind,
-// scaled normal tails, incomplete gamma, Hurwitz' zeta, sinc and its derivatives, orthogonal polynomials. The formulas
-// without the extension are in framework/ops/special.
+// Further special functions over arrays: Bessel functions of the first and second kind, scaled normal tails, incomplete
+// gamma, Hurwitz' zeta, sinc and its derivatives, orthogonal polynomials.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,171 +7,14 @@
 #include "base/pool.h"
 #include "base/vecmath.h"
 #include "bind/array.h"
-#include "program/bessel_tables.h"
 #include "program/special.h"
+#include "program/special_numbers.h"
 
 namespace fw::special {
 namespace {
 
-constexpr double INF = std::numeric_limits<double>::infinity(), NAN_ = std::numeric_limits<double>::quiet_NaN();
-constexpr double PI = 3.14159265358979323846, EULER = 0.57721566490153286061;
+constexpr double INF = std::numeric_limits<double>::infinity();
 constexpr int ORDER = 8;  // of Bessel functions and derivatives of sinc
-
-int sign_of(int n) { return n < 0 && n % 2 ? -1 : 1; }  // J, Y of order -n are those of n times (-1)^n
-
-double bessel_j(double x, int n) { return std::isinf(x) ? 0 : sign_of(n) * ::jn(std::abs(n), x); }
-
-double bessel_y(double x, int n) {
-    if (!(x >= 0)) return NAN_;
-    return std::isinf(x) ? 0 : sign_of(n) * (x == 0 ? -INF : ::yn(std::abs(n), x));
-}
-
-template <size_t N> double series(double t, const double (&c)[N]) {  // Clenshaw's recurrence
-    double b = 0, before = 0;
-    for (size_t k = N - 1; k > 0; --k) {
-        const double next = 2 * t * b - before + c[k];
-        before = b;
-        b = next;
-    }
-    return t * b - before + c[0];
-}
-
-// exp(x) K0 and exp(x) K1: the series at 0 (NIST DLMF 10.31) up to 2
-void bessel_ke_first(double x, double& k0, double& k1) {
-    if (x > 2) {
-        const double root = std::sqrt(x);
-        k0 = series(4 / x - 1, K0_FAR) / root;
-        k1 = series(4 / x - 1, K1_FAR) / root;
-        return;
-    }
-    const double square = 0.25 * x * x, log = std::log(0.5 * x);
-    double term = 1, harmonic = 0, i0 = 0, i1 = 0, s0 = 0, s1 = 0;  // term: square^k / k!^2
-    for (int k = 0; k < 16; ++k) {
-        i0 += term;
-        i1 += term / (k + 1);
-        s0 += term * harmonic;
-        s1 += term / (k + 1) * (2 * (harmonic - EULER) + 1.0 / (k + 1));
-        harmonic += 1.0 / (k + 1);
-        term *= square / ((k + 1.0) * (k + 1));
-    }
-    const double scale = std::exp(x);
-    k0 = scale * (s0 - (log + EULER) * i0);
-    k1 = scale * (1 / x + 0.5 * x * (log * i1 - 0.5 * s1));
-}
-
-double bessel_ke(double x, int n) {
-    if (!(x >= 0)) return NAN_;
-    if (x == 0) return INF;
-    if (std::isinf(x)) return 0;
-    double before, now;
-    bessel_ke_first(x, before, now);
-    n = std::abs(n);
-    if (n == 0) return before;
-    for (int k = 1; k < n; ++k) {
-        const double after = before + 2 * k / x * now;
-        before = now;
-        now = after;
-    }
-    return now;
-}
-
-double bessel_k(double x, int n) { return x > 2000 ? 0 : std::exp(-x) * bessel_ke(x, n); }
-
-// exp(x * x) erfc(x), the square in two parts; far out its asymptotic series
-double erfcx(double x, int) {
-    if (x >= 25) {
-        const double t = 0.5 / (x * x);
-        return (1 - t * (1 - 3 * t * (1 - 5 * t * (1 - 7 * t * (1 - 9 * t * (1 - 11 * t)))))) / (x * 1.77245385090551602730);
-    }
-    const double square = x * x, rest = std::fma(x, x, -square), e = std::exp(square);
-    return std::isinf(e) ? e : (e + e * rest) * std::erfc(x);
-}
-
-double log_ndtr(double x, int) {
-    if (x < -1) return std::log(0.5 * erfcx(x * -0.70710678118654752440, 0)) - 0.5 * x * x;
-    return std::log1p(-0.5 * std::erfc(x * 0.70710678118654752440));
-}
-
-// The n-th derivative of sin(pi x) / (pi x): a series near 0, the recurrence farther out.
-double sinc(double x, int n) {
-    const double t = PI * x, scale = std::pow(PI, n);
-    if (std::fabs(t) <= (n ? 1.5 + 0.5 * n : 0.1)) {
-        const int first = (n + 1) / 2;
-        double factorial = 1, power = n % 2 ? t : 1, total = 0;  // (2k - n)! and t^(2k - n)
-        for (int k = first; k < 16 + 2 * n; ++k) {
-            const int m = 2 * k - n;
-            if (k > first) factorial *= m * (m - 1.0), power *= t * t;
-            total += (k % 2 ? -power : power) / (factorial * (2 * k + 1));
-        }
-        return total * scale;
-    }
-    const double turn = PI * (x - 2 * std::rint(0.5 * x)), sine = std::sin(turn), cosine = n ? std::cos(turn) : 0;
-    const double waves[4] = {sine, cosine, -sine, -cosine};
-    double slope = sine / t;
-    for (int k = 1; k <= n; ++k) slope = (waves[k % 4] - k * slope) / t;
-    return slope * scale;
-}
-
-// -- of two numbers --------------------------------------------------------------------------------
-
-double log_gamma(double x) {
-    int sign;
-    return ::lgamma_r(x, &sign);
-}
-
-// The lower (part 0) or upper (1) regularized incomplete gamma function: the series where it converges fast, else the
-// continued fraction (W. Gautschi, 1979).
-double incomplete(double a, double x, int part) {
-    constexpr int MOST = 10000;
-    const bool finite = std::isfinite(a) && std::isfinite(x);
-    if (!(a > 0 && x > 0 && finite)) {
-        if ((a > 0 && x == 0) || (std::isinf(a) && x >= 0 && std::isfinite(x))) return part;
-        if ((a == 0 && x > 0) || (std::isinf(x) && x > 0 && a >= 0 && std::isfinite(a))) return 1 - part;
-        return NAN_;
-    }
-    const double lead = std::exp(a * std::log(x) - x - log_gamma(a));
-    if (x < a + 1) {
-        double term = 1 / a, total = term;
-        for (int k = 1; k < MOST && term > 1e-17 * total; ++k) total += term *= x / (a + k);
-        return part ? 1 - lead * total : lead * total;
-    }
-    double b = x + 1 - a, c = 1e300, d = 1 / b, fraction = d, step = 2;
-    for (int k = 1; k < MOST && std::fabs(step - 1) > 1e-16; ++k) {
-        const double factor = k * (a - k);
-        b += 2;
-        d = 1 / (factor * d + b);
-        c = b + factor / c;
-        step = c * d;
-        fraction *= step;
-    }
-    return part ? lead * fraction : 1 - lead * fraction;
-}
-
-constexpr double BERNOULLI[] = {1.0 / 6,  -1.0 / 30,       1.0 / 42, -1.0 / 30,        5.0 / 66,
-                                -691.0 / 2730, 7.0 / 6, -3617.0 / 510, 43867.0 / 798, -174611.0 / 330};
-
-// Hurwitz' zeta by the Euler-Maclaurin formula.
-double zeta(double s, double q) {
-    constexpr double MOST = 1e5;  // terms left of 0
-    const bool whole = q == std::rint(q);
-    if (s == 1 || (s > 1 && q <= 0 && whole)) return INF;
-    if (!(s > 1 && (q > 0 || s == std::rint(s))) || std::isnan(q) || q < -MOST) return NAN_;
-    double total = 0;
-    for (int k = 0; k < 9 || q < 9; ++k, ++q) {
-        const double term = std::pow(q, -s);
-        total += term;
-        if (q > 0 && term <= 1e-18 * total) return total;
-    }
-    const double first = std::pow(q, -s), square = 1 / (q * q);
-    total += first * q / (s - 1) + 0.5 * first;
-    double factor = s, power = first / q, factorial = 2;
-    for (int j = 1; j <= 10; ++j, power *= square) {
-        total += BERNOULLI[j - 1] / factorial * factor * power;
-        factor *= (s + 2 * j - 1) * (s + 2 * j);
-        factorial *= (2 * j + 1) * (2 * j + 2);
-    }
-    return total;
-}
 
 // -- orthogonal polynomials ------------------------------------------------------------------------
 
@@ -247,6 +89,8 @@ template <class F> nb::object over(const Array& x, F f) {
     if (x.is<double>()) return each<double>(x, f);
     return x.is<float>() ? each<float>(x, f) : not_implemented();
 }
+
+template <double (*F)(double)> double alone(double x, int) { return F(x); }
 
 template <double (*F)(double, int), int least, int most> nb::object one(Array x, int n) {
     if (n < least || n > most) return not_implemented();
@@ -394,8 +238,8 @@ FW_BIND(m) {
     define("special_bessel_y", &one<bessel_y, -ORDER, ORDER>);
     define("special_bessel_k", &fast<bessel_k, bessel_k_of_floats, -ORDER, ORDER, 1>);
     define("special_bessel_ke", &fast<bessel_ke, bessel_ke_of_floats, -ORDER, ORDER, 1>);
-    define("special_erfcx", &one<erfcx, 0, 0>);
-    define("special_log_ndtr", &one<log_ndtr, 0, 0>);
+    define("special_erfcx", &one<alone<erfcx>, 0, 0>);
+    define("special_log_ndtr", &one<alone<log_ndtr>, 0, 0>);
     define("special_sinc", &fast<sinc, sinc_of_floats, 0, ORDER, 1>);
     m.def("special_gammainc", &gammas<0>);
     m.def("special_gammaincc", &gammas<1>);

@@ -18,7 +18,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import cuda, device_code, device_launcher
-from .words import CUDA_FILES, NUMBERS, OPERATORS, WORDS, Word
+from .words import CUDA_TEXTS, NUMBERS, OPERATORS, WORDS, Word
 
 DIMS, OPERANDS = 8, 8  # of ``Layout``, which kernels take by value
 _LAYOUT = np.dtype([("dims", "i8"), ("size", "i8", (DIMS,)), ("stride", "i8", (OPERANDS, DIMS))])
@@ -147,7 +147,7 @@ def write(text: str, names: tuple[str, ...], chars: tuple[str, ...], mend: bool 
         value = f"mended({names[0]}, {value})"
     takes = ", ".join(f"bool {n}" if given.get(n) == "?" else f"C {n}" for n in names)
     helpers = HELPERS if floating else ""
-    helpers += "".join(device_code.text_of(str(file)) for start, file in CUDA_FILES.items() if start in value)
+    helpers += "".join(text() for start, text in CUDA_TEXTS.items() if start in value)
     if mend:
         helpers += (
             "__device__ __forceinline__ C mended(C g, C r) { return g == 0 && !isfinite(r) ? C(0) : r; }\n"

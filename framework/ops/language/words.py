@@ -10,7 +10,6 @@ these (``add_words``); what a word is on tensors, the records themselves say as 
 import ast
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -255,7 +254,8 @@ WORDS: dict[str, Word] = {
 OPS_BY_NAME: dict[str, Any] = {}  # what a word is on tensors: the record of its name
 
 
-CUDA_FILES: dict[str, Path] = {}  # what functions of CUDA's C++ that begin so are defined in
+# the text in which functions of CUDA's C++ that begin so are defined
+CUDA_TEXTS: dict[str, Callable[[], str]] = {}
 
 
 def add_words(**words: Callable | Word) -> None:

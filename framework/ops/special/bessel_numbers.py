@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..language.words import add_words
-from .numbers import bessel_series, wide
+from ..language.words import Word, add_words
+from .numbers import bessel_series, in_cuda, wide
 
 _FAR = 25.0  # from here on Hankel's expansion is exact to double precision
 _NEAR = 1e-8  # up to here the first terms at 0 are
@@ -95,5 +95,6 @@ def _bessel_k(xp: Any, x: Any, n: int) -> Any:
     return xp.exp(-x) * _bessel_ke(xp, x, n)
 
 
-add_words(bessel_j=wide(_bessel_j, "special_bessel_j"), bessel_y=wide(_bessel_y, "special_bessel_y"),
-          bessel_k=wide(_bessel_k, "special_bessel_k"), bessel_ke=wide(_bessel_ke, "special_bessel_ke"))
+add_words(**{name: Word(wide(formula, f"special_{name}"), cuda=in_cuda(name, "{}", "int({})"))
+             for name, formula in (("bessel_j", _bessel_j), ("bessel_y", _bessel_y),
+                                   ("bessel_k", _bessel_k), ("bessel_ke", _bessel_ke))})

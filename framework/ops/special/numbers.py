@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from ... import _native
+from ...backends import device_code
+from ...backends.device_random import normal_tables
 from ..language import erf as erf_
-from ..language.words import CUDA_FILES, Word, add_words
+from ..language.words import CUDA_TEXTS, Word, add_words
 
 # Lanczos' coefficients for g = 607 / 128 (P. Godfrey, "A note on the computation of the convergent
 # Lanczos complex Gamma approximation", 2001)
@@ -352,18 +354,33 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     return xp.where(xp.abs(t) <= reach, series, slope) * math.pi ** n
 
 
-CUDA_FILES["special_"] = Path(__file__).with_name("functions.cuh")
+def _cuda_text() -> str:
+    """The formulas in C++ that the extension is compiled from, with their tables."""
+    folder = Path(_native.__file__).parent / "program"
+    tables, numbers = (device_code.text_of(str(folder / f"special_{n}.h")) for n in ("tables", "numbers"))
+    return f"{tables}namespace fw::special {{\n{normal_tables('double', True)}}}\n{numbers}"
+
+
+CUDA_TEXTS["fw::special::"] = _cuda_text
+
+
+def in_cuda(name: str, *operands: str) -> str:
+    """The call of one of those formulas."""
+    return f"C(fw::special::{name}({', '.join(operands or ['{}'])}))"
+
+
+_OF_ORDER = "{}", "int({})"
 add_words(
     lgamma=Word(wide(_lgamma, "special_lgamma"), cuda="C(lgamma(double({})))"),
-    polygamma=Word(wide(_polygamma, "special_polygamma"), cuda="C(special_polygamma({}, int({})))"),
-    erfcx=Word(wide(_erfcx, "special_erfcx"), cuda="C(special_erfcx({}))"),
-    erfinv=wide(_erfinv, "special_erfinv"),
-    ndtri=wide(_ndtri, "special_ndtri"),
-    log_ndtr=Word(wide(_log_ndtr, "special_log_ndtr"), cuda="C(special_log_ndtr({}))"),
-    zeta=Word(of_two(_zeta_maker, "special_zeta"), cuda="C(special_zeta({}, {}))"),
-    gammainc=Word(of_two(_incomplete(0), "special_gammainc"), cuda="C(special_incomplete({}, {}, 0))"),
-    gammaincc=Word(of_two(_incomplete(1), "special_gammaincc"), cuda="C(special_incomplete({}, {}, 1))"),
-    bessel_i=wide(_bessel_i, "special_bessel_i"),
-    bessel_ie=wide(_bessel_ie, "special_bessel_ie"),
-    sinc_slope=wide(_sinc_slope, "special_sinc"),
-    sinc=wide(_sinc_slope, "special_sinc"))
+    polygamma=Word(wide(_polygamma, "special_polygamma"), cuda=in_cuda("polygamma", *_OF_ORDER)),
+    erfcx=Word(wide(_erfcx, "special_erfcx"), cuda=in_cuda("erfcx")),
+    erfinv=Word(wide(_erfinv, "special_erfinv"), cuda=in_cuda("erfinv")),
+    ndtri=Word(wide(_ndtri, "special_ndtri"), cuda=in_cuda("ndtri")),
+    log_ndtr=Word(wide(_log_ndtr, "special_log_ndtr"), cuda=in_cuda("log_ndtr")),
+    zeta=Word(of_two(_zeta_maker, "special_zeta"), cuda=in_cuda("zeta", "{}", "{}")),
+    gammainc=Word(of_two(_incomplete(0), "special_gammainc"), cuda=in_cuda("incomplete", "{}", "{}", "0")),
+    gammaincc=Word(of_two(_incomplete(1), "special_gammaincc"), cuda=in_cuda("incomplete", "{}", "{}", "1")),
+    bessel_i=Word(wide(_bessel_i, "special_bessel_i"), cuda=in_cuda("bessel_i", *_OF_ORDER)),
+    bessel_ie=Word(wide(_bessel_ie, "special_bessel_ie"), cuda=in_cuda("bessel_ie", *_OF_ORDER)),
+    sinc_slope=Word(wide(_sinc_slope, "special_sinc"), cuda=in_cuda("sinc", *_OF_ORDER)),
+    sinc=Word(wide(_sinc_slope, "special_sinc"), cuda=in_cuda("sinc", *_OF_ORDER)))

@@ -6,11 +6,12 @@ are the derivatives before. So one record has derivatives of every order in x. W
 Polynomials: Computation and Approximation", 2004.
 """
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...backends import cuda, device_code
 from ...dtypes import FLOAT, get_default_dtype
 from ...errors import DTypeError, kind_of
 from ...tensor import Tensor
@@ -22,48 +23,58 @@ from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
 
+_SOURCE = device_code.source(Path(__file__).with_name("polynomials.cu"))
+_FAMILY = np.dtype([(name, "d") for name in ("p", "q", "a", "b", "c", "kind")])
+_MOST_DERIVED = 8  # as the source has it
+
 
 class Family(NamedTuple):
-    """first: p and q; step: k -> a_k, b_k, c_k."""
+    """P_1 = p x + q, and a_k, b_k, c_k: a, b, c alike for all k, or as ``kind`` says."""
 
-    first: tuple[float, float]
-    step: Callable[[int], tuple[float, float, float]]
+    p: float
+    q: float
+    a: float = 0.0
+    b: float = 0.0
+    c: float = 1.0
+    kind: int = 0  # as polynomials.cu has them
+
+    def step(self, k: int) -> tuple[float, float, float]:
+        """a_k, b_k, c_k."""
+        if self.kind == LAGUERRE:
+            return -1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1)
+        if self.kind == LEGENDRE:
+            return (2 * k + 1) / (k + 1), 0, k / (k + 1)
+        return self.a, self.b, self.c * k if self.kind == HERMITE else self.c
 
 
-def _chebyshev(p: float, q: float) -> Family:
-    return Family((p, q), lambda k: (2, 0, 1))
-
-
-def _shifted(p: float, q: float) -> Family:
-    return Family((p, q), lambda k: (4, -2, 1))
-
-
+HERMITE, LAGUERRE, LEGENDRE = 1, 2, 3
 FAMILIES = {
-    "chebyshev_polynomial_t": _chebyshev(1, 0), "chebyshev_polynomial_u": _chebyshev(2, 0),
-    "chebyshev_polynomial_v": _chebyshev(2, -1), "chebyshev_polynomial_w": _chebyshev(2, 1),
-    "shifted_chebyshev_polynomial_t": _shifted(2, -1), "shifted_chebyshev_polynomial_u": _shifted(4, -2),
-    "shifted_chebyshev_polynomial_v": _shifted(4, -3), "shifted_chebyshev_polynomial_w": _shifted(4, -1),
-    "hermite_polynomial_h": Family((2, 0), lambda k: (2, 0, 2 * k)),
-    "hermite_polynomial_he": Family((1, 0), lambda k: (1, 0, k)),
-    "laguerre_polynomial_l": Family(
-        (-1, 1), lambda k: (-1 / (k + 1), (2 * k + 1) / (k + 1), k / (k + 1))),
-    "legendre_polynomial_p": Family((1, 0), lambda k: ((2 * k + 1) / (k + 1), 0, k / (k + 1))),
+    "chebyshev_polynomial_t": Family(1, 0, 2), "chebyshev_polynomial_u": Family(2, 0, 2),
+    "chebyshev_polynomial_v": Family(2, -1, 2), "chebyshev_polynomial_w": Family(2, 1, 2),
+    "shifted_chebyshev_polynomial_t": Family(2, -1, 4, -2),
+    "shifted_chebyshev_polynomial_u": Family(4, -2, 4, -2),
+    "shifted_chebyshev_polynomial_v": Family(4, -3, 4, -2),
+    "shifted_chebyshev_polynomial_w": Family(4, -1, 4, -2),
+    "hermite_polynomial_h": Family(2, 0, 2, 0, 2, HERMITE),
+    "hermite_polynomial_he": Family(1, 0, 1, 0, 1, HERMITE),
+    "laguerre_polynomial_l": Family(-1, 1, kind=LAGUERRE),
+    "legendre_polynomial_p": Family(1, 0, kind=LEGENDRE),
 }
 
 
 def _kernel(xp: Any, x: Any, n: Any, *, family: str, order: int) -> Any:
     """The derivative of that order; 0 for a negative n, of which the whole part counts."""
-    (p, q), step = FAMILIES[family]
+    made = FAMILIES[family]
     dtype = x.dtype
     x, n = xp.broadcast_arrays(x, xp.trunc(n))
     x = x.astype("float64", copy=False)
     zero = xp.zeros_like(x)
     before = [zero + 1, *[zero] * order]  # P_0 and its derivatives
-    now = [p * x + q, zero + p, *[zero] * (order - 1)][:order + 1]
+    now = [made.p * x + made.q, zero + made.p, *[zero] * (order - 1)][:order + 1]
     out = xp.where(n == 0, before[order], xp.where(n == 1, now[order], zero))
     last = int(xp.where(n == n, n, 0).max()) if n.size else 1
     for k in range(1, last):
-        a, b, c = step(k)
+        a, b, c = made.step(k)
         after = [(a * x + b) * now[m] - c * before[m] + (m * a * now[m - 1] if m else 0)
                  for m in range(order + 1)]
         before, now = now, after
@@ -75,7 +86,25 @@ def _infer(x: Meta, n: Meta, *, family: str, order: int) -> Meta:
     return Meta(broadcast_shape((x.shape, n.shape), family), x.dtype)
 
 
-polynomial_op = Op("polynomial", "x n", kernel=_kernel, native="polynomial", infer=_infer,
+def _on_device(x: Any, n: Any, *, family: str, order: int) -> Any:
+    """The device function: a thread for each number."""
+    char = device_code.char_of(x, n)
+    if char not in device_code.FLOATS or order > _MOST_DERIVED:
+        return NotImplemented
+    module = cuda.cupy()
+    if 1 not in (x.size, n.size) or max(x.ndim, n.ndim) != (x if n.size == 1 else n).ndim:
+        x, n = module.broadcast_arrays(x, n)
+    x, n = module.ascontiguousarray(x), module.ascontiguousarray(n)
+    out = module.empty(x.shape if n.size == 1 else n.shape, x.dtype)
+    settings = np.array([FAMILIES[family]], "d").view(_FAMILY)[0]
+    if out.size:
+        _SOURCE.kernel("polynomial", char)(
+            (device_code.blocks(out.size),), (device_code.THREADS,),
+            (out, x, n, int(x.size == 1), int(n.size == 1), out.size, settings, order))
+    return out
+
+
+polynomial_op = Op("polynomial", "x n", kernel=_kernel, native="polynomial", infer=_infer, device=_on_device,
                    batch=by_element, vjp={
     "x": lambda g, x, n, x_shape, family, order: sum_to(
         g * polynomial_op(x, n, family=family, order=order + 1), size=x_shape)})

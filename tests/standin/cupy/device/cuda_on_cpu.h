@@ -55,6 +55,7 @@ CUDA_ON_CPU_FLOAT_1(erf) CUDA_ON_CPU_FLOAT_1(erfc) CUDA_ON_CPU_FLOAT_1(floor) CU
 CUDA_ON_CPU_FLOAT_1(trunc) CUDA_ON_CPU_FLOAT_1(rint) CUDA_ON_CPU_FLOAT_1(fabs) CUDA_ON_CPU_FLOAT_1(lgamma)
 CUDA_ON_CPU_FLOAT_2(pow) CUDA_ON_CPU_FLOAT_2(atan2) CUDA_ON_CPU_FLOAT_2(fmod) CUDA_ON_CPU_FLOAT_2(fmax)
 CUDA_ON_CPU_FLOAT_2(fmin) CUDA_ON_CPU_FLOAT_2(hypot) CUDA_ON_CPU_FLOAT_2(copysign) CUDA_ON_CPU_FLOAT_2(nextafter)
+extern "C" { double jn(int, double); double yn(int, double); }
 inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 inline bool isnan(float x) { return __builtin_isnan(x); }
