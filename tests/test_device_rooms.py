@@ -90,6 +90,12 @@ def channel_norms(at, x, w, b, y):
     ]
 
 
+@case((4, 6, 3), (6,), (6,), (6,), kernels="norm_fixed", dtypes="float32 float64 bfloat16 float16")
+def norm_by_given_averages(at, x, w, b, m):
+    with fw.no_grad():
+        return [F.batch_norm(x, m, w.abs() + 0.5, w, b), F.batch_norm(x, m, w.abs() + 0.5)]
+
+
 @case((4, 5), (3, 5), (3,), (2, 3, 5), kernels="elementwise_strided fold", dtypes="float32 float64")
 def linear(at, x, w, b, y):
     return [F.linear(x, w, b), F.linear(y, w, b), F.linear(y, w), F.linear(x[:, :5], w, b).relu()]
@@ -256,6 +262,43 @@ def rnn(at, x, h, w, v, b, d):
             found += op.run(x, h, w, v, b, d, sizes=(4, 3, 2), reverse=reverse, relu=relu)
             found += op.run(x, h[:3], w, v, None, None, sizes=(3, 3, 3), reverse=reverse, relu=relu)
     return found
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_norms_read_and_write_16_bits(dtype, raw, cupy):  # noqa: F811
+    """One kernel forward and no copy of the elements in float32; weights of 16 or of 32 bits; second
+    derivatives in float32, as on the CPU."""
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    rng, narrow = np.random.default_rng(0), getattr(fw, dtype)
+    calls = {
+        "layer": lambda x, w, b: F.layer_norm(x, (6,), w, b), "rms": lambda x, w, b: F.rms_norm(x, (6,), w),
+        "group": lambda x, w, b: F.group_norm(x, 2, w, b), "instance": lambda x, w, b: F.instance_norm(
+            x, weight=w, bias=b), "batch": lambda x, w, b: F.batch_norm(x, None, None, w, b, True)}
+    start, seed, factors = (rng.standard_normal(s) for s in ((4, 6, 6), (4, 6, 6), (2, 6)))
+    for name, call in calls.items():
+        for weights in (narrow, fw.float32):
+            found = []
+            for device in ("cpu", "cuda"):
+                x = fw.tensor(start, dtype=narrow, device=device, requires_grad=True)
+                w, b = (fw.tensor(a, dtype=weights, device=device, requires_grad=True) for a in factors)
+                g = fw.tensor(seed, dtype=narrow, device=device)
+                inputs = [x, w] if name == "rms" else [x, w, b]
+                counts.clear()
+                y = call(x, w, b)
+                assert device == "cpu" or dict(counts.launches) == {"norm": 1}, (name, counts.launches)
+                counts.clear()
+                grads = fw.autograd.grad(y, inputs, g, retain_graph=True)
+                ours = {"norm_grad", "fold", *(["copy"] if name == "group" else [])}  # of a view's gradient
+                assert device == "cpu" or set(counts.launches) <= ours, (name, counts.launches)
+                live = fw.autograd.grad(y, inputs, g, create_graph=True)
+                again = fw.autograd.grad(live, inputs[:2], grads)
+                found.append([(a.dtype, a.detach().cpu().double().numpy()) for a in (y, *grads, *again)])
+            for (want_dtype, want), (got_dtype, got) in zip(*found):
+                assert want_dtype is got_dtype
+                close = 1e-2 if dtype == "bfloat16" else 2e-3
+                np.testing.assert_allclose(got, want, close, close * max(1, abs(want).max()), err_msg=name)
 
 
 class At:

@@ -131,6 +131,8 @@ def write(text: str, names: tuple[str, ...], chars: tuple[str, ...], mend: bool 
     names = tuple([f"v_{n}" for n in names])  # no name of a kernel's own
     given = {n: c for n, c in zip(names, chars) if c not in ("number", "integer")}
     kinds = {c for c in given.values() if c != "?"}
+    if kinds in ({"e", "f"}, {"E", "f"}):  # computed in float32 as each of them is
+        kinds = {"f"}
     if len(kinds) > 1 or "" in given.values():
         raise NoKernel("operands of several dtypes")
     kind = kinds.pop() if kinds else "?"

@@ -155,18 +155,20 @@ class DeviceFold:
         self.text, self.names, self.mend = text, names, mend
         self._made: dict[tuple, Any] = {}
 
-    def __call__(self, name: str, dims: tuple[int, ...], shape: tuple[int, ...], *arguments: Any) -> Any:
-        """The fold "amax", say, over ``dims`` of what the operands broadcast to, of ``shape``."""
+    def __call__(self, name: str, dims: tuple[int, ...], shape: tuple[int, ...], *arguments: Any,
+                 to: str = "") -> Any:
+        """The fold "amax", say, over ``dims`` of what the operands broadcast to, of ``shape``; to: the letter
+        of the dtype that the result is rounded to, if it is not the operands'."""
         if not device_code.enabled or name not in _BY_NAME:
             return NotImplemented
         how = _BY_NAME[name]
         chars, key = operands(arguments)
         if chars is None:
             return NotImplemented
-        made_for = (how, *chars, cuda._cupy)
+        made_for = (how, to, *chars, cuda._cupy)
         made = self._made.get(made_for)
         if made is None:
-            made = self._made[made_for] = self._make(how, chars)
+            made = self._made[made_for] = self._make(how, chars, to)
         if made is NotImplemented:
             return NotImplemented
         kernel, dtype, wide = made
@@ -189,15 +191,16 @@ class DeviceFold:
         )
         return out
 
-    def _make(self, how: str, chars: tuple[str, ...]) -> Any:
+    def _make(self, how: str, chars: tuple[str, ...], to: str) -> Any:
         try:
             written = write(self.text, self.names, chars, self.mend)
         except NoKernel:
             return NotImplemented
         if written.result not in FLOATS:
             return NotImplemented
-        dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
         wide = np.dtype("d" if written.result == "d" else "f")
+        written = written._replace(result=to or written.result)
+        dtype = dtypes.rounded if written.result == "E" else np.dtype(written.result)
         return device_code.function(fold_source(how, written), "fold"), dtype, wide
 
 

@@ -80,6 +80,7 @@ fixed_norm = Op("batch_norm_eval", "x mean var weight bias",
                 runtime="batch_norm(x, mean, var, weight, bias, eps)",
                 batch=batch_fixed,
                 kernel=_fixed_kernel, native="batch_norm_eval",
+                device=cuda.fixed_norm, rules_round=False,
                 infer=lambda x, *_, **__: x, vjp=_fixed_vjp)
 
 

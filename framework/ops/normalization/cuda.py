@@ -6,7 +6,7 @@ sums up a channel, whose numbers should lie together.
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -65,17 +65,52 @@ def _plan(shape: tuple[int, ...], dims: tuple[int, ...], per: tuple[int, ...]) -
     return plan
 
 
-def _ready(arrays: list[Any], dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
-    """(letter, plan, arrays in rows), or None."""
-    given = [a for a in arrays if a is not None]
-    char, shape = device_code.char_of(*given), given[0].shape
-    if char not in device_code.FLOATS or not given[0].size:
+class _Ready(NamedTuple):
+    """What a kernel is called with."""
+
+    char: str  # the letter of the elements' dtype
+    plan: Any
+    given: list  # elements, and weights or None, in rows
+    weights: np.dtype  # of weights, or of the elements where there are none
+    moments: np.dtype
+
+    @property
+    def wide(self) -> int:
+        """Whether weights are of the dtype that is computed in."""
+        return int(self.weights == self.moments)
+
+
+def _kinds(x: Any, weights: list) -> Any:
+    """(letter, dtype of weights, dtype of moments): elements of 16 bits may have weights of 32; or None."""
+    char = device_code.char_of(x)
+    if char not in device_code.FLOATS:
         return None
-    plan = _plan(shape, tuple(d % len(shape) for d in dims), per)
+    moments = np.dtype("d" if char == "d" else "f")
+    kinds = {a.dtype for a in weights if a is not None} or {x.dtype}
+    own = kinds.pop()
+    return (char, own, moments) if not kinds and own in (x.dtype, moments) else None
+
+
+def _ready(elements: list, weights: list, dims: tuple[int, ...], per: tuple[int, ...]) -> Any:
+    """How the kernel goes over the elements, all of one dtype; None where it does not."""
+    x = elements[0]
+    kinds = _kinds(x, weights)
+    if kinds is None or not x.size or any(a.dtype != x.dtype for a in elements):
+        return None
+    plan = _plan(x.shape, tuple(d % x.ndim for d in dims), per)
     if plan is None:
         return None
     rows = cuda.cupy().ascontiguousarray
-    return char, plan, [None if a is None else rows(a) for a in arrays]
+    return _Ready(kinds[0], plan, [None if a is None else rows(a) for a in (*elements, *weights)], *kinds[1:])
+
+
+def takes_narrow(
+    x: Any, weights: list, *, dims: tuple[int, ...] = (), per: tuple[int, ...], **_: Any
+) -> bool:
+    """Whether the kernels take elements of 16 bits as they are, with these weights; moments are float32."""
+    if not device_code.is_device_array(x) or _kinds(x, weights) is None or not x.size:
+        return False
+    return not dims or _plan(x.shape, tuple(d % x.ndim for d in dims), per) is not None
 
 
 def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
@@ -122,27 +157,44 @@ def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[in
         found = _by_cudnn(x, weight, bias, eps)
         if found is not NotImplemented:
             return found
-    ready = _ready([x, weight, bias], dims, per)
+    ready = _ready([x], [weight, bias], dims, per)
     if ready is None:
         return NotImplemented
-    char, plan, (x, weight, bias) = ready
     empty = cuda.cupy().empty
     small = tuple([1 if d in {e % x.ndim for e in dims} else s for d, s in enumerate(x.shape)])
-    y, mean, var = empty(x.shape, x.dtype), empty(small, x.dtype), empty(small, x.dtype)
-    _SOURCE.kernel("norm", char)(*_launch(plan), (y, mean, var, x, weight, bias, plan, float(eps), 1))
+    y, mean, var = empty(x.shape, x.dtype), empty(small, ready.moments), empty(small, ready.moments)
+    _SOURCE.kernel("norm", ready.char)(
+        *_launch(ready.plan), (y, mean, var, *ready.given, ready.wide, ready.plan, float(eps), 1))
     return laid_as(cuda.cupy(), y, images), mean, var
 
 
 def rms_norm(x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
     """That of rms_norm."""
-    ready = _ready([x, weight], dims, per)
+    ready = _ready([x], [weight], dims, per)
     if ready is None:
         return NotImplemented
-    char, plan, (x, weight) = ready
-    empty = cuda.cupy().empty
-    y, var = empty(x.shape, x.dtype), empty((*x.shape[: x.ndim - len(dims)], *(1,) * len(dims)), x.dtype)
-    _SOURCE.kernel("norm", char)(*_launch(plan), (y, None, var, x, weight, None, plan, float(eps), 0))
+    empty, small = cuda.cupy().empty, (*x.shape[: x.ndim - len(dims)], *(1,) * len(dims))
+    y, var = empty(x.shape, x.dtype), empty(small, ready.moments)
+    _SOURCE.kernel("norm", ready.char)(
+        *_launch(ready.plan), (y, None, var, *ready.given, None, ready.wide, ready.plan, float(eps), 0))
     return y, var
+
+
+def fixed_norm(
+    x: Any, mean: Any, var: Any, weight: Any, bias: Any, *, per: tuple[int, ...], eps: float
+) -> Any:
+    """That of batch norm by given averages."""
+    numbers = [mean, var, weight, bias]
+    kinds = _kinds(x, numbers)
+    if kinds is None or not x.size:
+        return NotImplemented
+    rows, channels = cuda.cupy().ascontiguousarray, math.prod(per)
+    y, area = cuda.cupy().empty(x.shape, x.dtype), math.prod(x.shape[2:])
+    _SOURCE.kernel("norm_fixed", kinds[0])(
+        (device_code.blocks(x.size),), (device_code.THREADS,),
+        (y, rows(x), *[None if a is None else rows(a) for a in numbers], int(kinds[1] == kinds[2]), channels,
+         area, x.size, float(eps)))
+    return y
 
 
 def norm_grad(
@@ -163,47 +215,31 @@ def norm_grad(
         found = _grad_by_cudnn(g, x, weight, mean, var, eps)
         if found is not NotImplemented:
             return found
-    ready = _ready([x, g, weight, mean, var], dims, per)
-    if ready is None:
+    ready = _ready([g, x], [weight], dims, per)
+    if ready is None or var.dtype != ready.moments:
         return NotImplemented
-    char, plan, (x, g, weight, mean, var) = ready
-    empty = cuda.cupy().empty
+    empty, plan = cuda.cupy().empty, ready.plan
     nothing = empty(0, x.dtype)
-    channels = per if len(per) == x.ndim else (1,) * (x.ndim - len(per)) + per
-    one = (
-        wanted[1] and int(plan["weight_rows"][0]) == int(plan["rows"][0]) and int(plan["weight_step"][0]) == 1
-    )
+    rows, step = int(plan["weight_rows"][0]), int(plan["weight_step"][0])
+    one = wanted[1] and rows == int(plan["rows"][0]) and step == 1
     shape = per if len(per) == len(dims) else (math.prod(per),)
     gx = empty(x.shape, x.dtype) if wanted[0] else None
-    gw = empty(shape, x.dtype) if wanted[1] else nothing
-    gb = empty(shape, x.dtype) if wanted[1] and mean is not None else nothing
+    gw = empty(shape, ready.weights) if wanted[1] else nothing
+    gb = empty(shape, ready.weights) if wanted[1] and mean is not None else nothing
     if wanted[0] or one:
-        _SOURCE.kernel("norm_grad", char)(
-            *_launch(plan),
-            (
-                gx,
-                gw if one else None,
-                gb if one and mean is not None else None,
-                g,
-                x,
-                weight,
-                mean,
-                var,
-                plan,
-                float(eps),
-            ),
-        )
+        weights = gw if one else None, gb if one and mean is not None else None
+        moments = [None if a is None else cuda.cupy().ascontiguousarray(a) for a in (mean, var)]
+        _SOURCE.kernel("norm_grad", ready.char)(
+            *_launch(plan), (gx, *weights, *ready.given, ready.wide, *moments, plan, float(eps)))
     if wanted[1] and not one:
+        channels = per if len(per) == x.ndim else (1,) * (x.ndim - len(per)) + per
         others = tuple([d for d in range(x.ndim) if channels[d] == 1])
         if not others:
             return NotImplemented
-        eps = float(eps)
-        gw = (
-            _of_weight("sum", others, shape, g, x, mean, var, eps)
-            if mean is not None
-            else _of_rms_weight("sum", others, shape, g, x, var, eps)
-        )
-        gb = _of_bias("sum", others, shape, g) if mean is not None else nothing
+        over, to, (g, x) = ("sum", others, shape), device_code.letter(ready.weights), ready.given[:2]
+        gw = (_of_rms_weight(*over, g, x, var, float(eps), to=to) if mean is None
+              else _of_weight(*over, g, x, mean, var, float(eps), to=to))
+        gb = _of_bias(*over, g, to=to) if mean is not None else nothing
     return nothing if gx is None else laid_as(cuda.cupy(), gx, images), gw, gb
 
 

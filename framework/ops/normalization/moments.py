@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from ...autograd.mode import FORWARD, state
+from ...backends import device_code
 from ...dtypes import DType, combine, finfo, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -131,6 +133,11 @@ def _of_backward(h: list, g: Any, x: Any, weight: Any, dims: tuple[int, ...], pe
     With a = g * weight, the sum of hx * gx over n elements is ``n * rstd * s``, where
     ``s = mean(hx * a) - mean(hx) * mean(a) - mean(hx * y) * mean(a * y)``.
     """
+    if np.dtype(getattr(x.dtype, "numpy", x.dtype)).itemsize == 2:  # a GPU's kernels took it so
+        h, given = [None if part is None else cast(part, dtype=float32) for part in h], (g, x, weight)
+        wide = [None if a is None else cast(a, dtype=float32) for a in given]
+        found = _of_backward(h, wide[0], wide[1], wide[2], dims, per, eps, wanted, needs, centred)
+        return [None if part is None else cast(part, dtype=a.dtype) for part, a in zip(found, given)]
     hx, hw, hb = [part if want else None for part, want in zip(h, (wanted[0], wanted[1], wanted[1]))]
     w = 1.0 if weight is None else reshape_op(weight, shape=per)
     hw = None if hw is None else reshape_op(hw, shape=per)
@@ -295,11 +302,22 @@ def in_one_dtype(op: Op, x: Tensor, *others: Any, **settings: Any) -> Any:
                 break
         else:
             return op.run(x, *others, **settings)
+    elif _narrow_on_a_device(op, x, others, settings):
+        return op.run(x, *others, **settings)
     wide = wanted = combine(([t.dtype for t in (x, *others) if t is not None], [], []))
     if dtype.itemsize == 2:
         wanted, wide = x.dtype, float32 if wide.numpy.itemsize == 2 else wide
     out = op.run(*[None if t is None else _as(t, wide) for t in (x, *others)], **settings)
     return (_as(out[0], wanted), *out[1:]) if isinstance(out, tuple) else _as(out, wanted)
+
+
+def _narrow_on_a_device(op: Op, x: Tensor, weights: tuple, settings: dict) -> bool:
+    """Whether a kernel of a GPU reads 16 bits and computes in float32, derivatives included."""
+    if op.device is None or not device_code.is_device_array(x._array):
+        return False
+    if state.enabled is FORWARD or state.recording and not op.rules_round:
+        return False
+    return cuda.takes_narrow(x._array, [None if t is None else t._array for t in weights], **settings)
 
 
 def _as(t: Tensor, dtype: DType) -> Tensor:
