@@ -65,6 +65,48 @@ def test_running_sums_and_extremes(dtype, backward, raw, cupy):  # noqa: F811
             equal(b.grad, a.grad, close)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64"])
+def test_long_rows_in_order(dtype, raw, cupy):  # noqa: F811
+    """Tiles that are merged, or of which few elements are kept, in rounds; equal ones in their order."""
+    from cupy import counts
+
+    pytest.importorskip("ml_dtypes")
+    for shape, dim in (((2, 4099), 1), ((6145, 2), 0), ((20000,), 0)):
+        x, there = tensors(shape, dtype, True)
+        n = shape[dim]
+        for largest in (False, True):
+            want, got = (fw.sort(t, dim, largest, stable=True) for t in (x, there))
+            assert got[1].tolist() == want[1].tolist()
+            equal(got[0], want[0])
+            for k in (1, 700, 1024, 1025, n):
+                counts.clear()
+                got = fw.topk(there, k, dim, largest)
+                assert bool(counts.launches["merge_runs"]) is (k > 1024)
+                first = fw.narrow(want[1], dim, 0, k)
+                assert got[1].tolist() == first.tolist()
+        assert fw.median(there, dim)[1].tolist() == fw.median(x, dim)[1].tolist()
+        equal(fw.median(there), fw.median(x))
+
+
+@pytest.mark.parametrize("dtype", (*DTYPES, "bool"))
+def test_places_in_sorted_sequences(dtype, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    pytest.importorskip("ml_dtypes")
+    raw.settings.update(guarded=True)
+    for shape in ((9,), (2, 30), (3, 1)):
+        x, there = (fw.sort(t, -1).values for t in tensors(shape, dtype, True))
+        keys, there_too = tensors((*shape[:-1], 7), dtype, True)
+        for right in (False, True):
+            counts.clear()
+            got = fw.searchsorted(there, there_too, right=right)
+            assert counts.launches == {"search_sorted": 1}
+            assert got.tolist() == fw.searchsorted(x, keys, right=right).tolist()
+    if dtype == "float32":
+        assert fw.bucketize(fw.tensor([[0.5], [3.0]], device="cuda"), fw.tensor([1.0, 2.0], device="cuda")
+                            ).tolist() == [[0], [2]]
+
+
 @pytest.mark.parametrize("dtype", (*DTYPES, "bool"))
 @pytest.mark.parametrize("backward", [False, True])
 def test_rows_in_order(dtype, backward, raw, cupy):  # noqa: F811
@@ -76,20 +118,21 @@ def test_rows_in_order(dtype, backward, raw, cupy):  # noqa: F811
         x, there = tensors(shape, dtype, True)
         if dtype == "int64":
             x.reshape(-1)[0], there.reshape(-1)[0] = np.iinfo("i8").min, np.iinfo("i8").min
-        n, counted = shape[dim], shape[dim] <= 2048
+        n, ours = shape[dim], {"order_rows", "order_tiles", "merge_runs", "take_ordered"}
         for largest in (False, True):
             calls = [lambda t: fw.sort(t, dim, largest, stable=True)]
             calls += [lambda t, k=k: fw.topk(t, k, dim, largest) for k in {1, n // 2 + 1, n}]
             calls += [lambda t: fw.kthvalue(t, n // 2 + 1, dim), lambda t: fw.kthvalue(t, 1, dim, True)]
-            for call in calls if counted else calls[:1]:
+            calls += [lambda t: fw.median(t, dim), lambda t: (fw.median(t), fw.median(t, dim, True)[1])]
+            for call in calls:
                 want = call(x)
                 counts.clear()
                 got = call(there)
-                assert not counted or counts.launches == {"order_rows": 1}
+                assert set(counts.launches) <= ours and counts.launches.total() <= 8
                 equal(got[0], want[0])
                 if call is calls[0]:
                     assert got[1].tolist() == want[1].tolist()
-                else:  # of equal ones any: the element that is there
+                elif got[0].ndim:  # of equal ones any: the element that is there
                     at = got[1].cpu().numpy()
                     at = at if at.ndim == len(shape) else np.expand_dims(at, dim)
                     there_is = np.take_along_axis(x.double().numpy(), at, dim).reshape(want[0].shape)

@@ -16,7 +16,7 @@ from .along import kept_shape
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
 _SCAN = device_code.source(Path(__file__).with_name("scan.cu"), dtypes="fdeEil")
 _ORDER = device_code.source(Path(__file__).with_name("order.cu"), dtypes="fdeEbil")
-_SCAN_THREADS, _MOST_ORDERED = 128, 2048  # as the sources have them
+_SCAN_THREADS, _TILE = 128, 2048  # as the sources have them
 
 
 def folded(name: str) -> Any:
@@ -108,25 +108,53 @@ def running(name: str, places: bool = False) -> Any:
     return scan
 
 
-def _in_order(x: Any, dim: int, first: int, take: int, descending: bool) -> Any:
-    """(values, places) from ``first`` on of rows of few elements; NotImplemented for others."""
+def _in_order(x: Any, dim: int, first: int, take: int, descending: bool, nan_wins: bool = False) -> Any:
+    """(values, places) of ``take`` elements from ``first`` on; nan_wins: the first nan, if there is one."""
     char = device_code.char_of(x)
-    if not char or not x.ndim or not x.size or not take or x.shape[dim] > _MOST_ORDERED:
+    if not char or not x.ndim or not x.size or not take or x.shape[dim] >= 1 << 31:
         return NotImplemented
     module = cuda.cupy()
     x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
     shape, rows = (*x.shape[:dim], take, *x.shape[dim + 1 :]), x.size // n
     values, places = module.empty(shape, x.dtype), module.empty(shape, np.int64)
-    _ORDER.kernel("order_rows", char)(
-        (min(rows, 1 << 30),),
-        (min(device_code.THREADS, max(32, 1 << (n - 1).bit_length() >> 1)),),
-        (values, places, x, n, inner, rows, first, take, int(descending)),
-    )
+    wins, threads = int(nan_wins and char in device_code.FLOATS), (device_code.THREADS,)
+    if n <= _TILE:
+        _ORDER.kernel("order_rows", char)(
+            (min(rows, 1 << 30),), (min(device_code.THREADS, max(32, 1 << (n - 1).bit_length() >> 1)),),
+            (values, places, x, n, inner, rows, first, take, int(descending), wins))
+        return values, places
+    keys, where, m = _long_rows(char, x, n, inner, rows, _TILE if wins else first + take, int(descending))
+    _ORDER.kernel("take_ordered", char)(
+        (device_code.blocks(rows * take),), threads,
+        (values, places, x, keys, where, m, n, inner, rows, first, take, wins))
     return values, places
 
 
+def _long_rows(char: str, x: Any, n: int, inner: int, rows: int, most: int, descending: int) -> tuple:
+    """(keys, places, how many a row has): rows in order, or at least the first ``most`` of them."""
+    empty, threads = cuda.cupy().empty, (device_code.THREADS,)
+    few = most <= _TILE // 2  # of each tile only these, and again, until one tile has them all
+    keys = where = None
+    m = n
+    while keys is None or few and m > most:
+        tiles = -(-m // _TILE)
+        keep = min(most, _TILE) if few else _TILE
+        made = empty((rows, tiles * keep), np.uint64), empty((rows, tiles * keep), np.uint32)
+        _ORDER.kernel("order_tiles", char)(
+            (min(rows * tiles, 1 << 30),), threads,
+            (*made, keys, where, x, m, inner, rows, tiles, keep, descending))
+        (keys, where), m = made, tiles * keep
+    run = m if few else _TILE
+    while run < m:
+        made = empty((rows, m), np.uint64), empty((rows, m), np.uint32)
+        _ORDER.kernel("merge_runs", char)(
+            (device_code.blocks(rows * m // 8),), threads, (*made, keys, where, m, rows, run))
+        (keys, where), run = made, 2 * run
+    return keys, where, m
+
+
 def sort(x: Any, *, dim: int, descending: bool) -> Any:
-    """The device function of sort: short rows by a block each."""
+    """The device function of sort."""
     return _in_order(x, dim, 0, x.shape[dim] if x.ndim else 0, descending)
 
 
@@ -136,11 +164,31 @@ def topk(x: Any, *, k: int, dim: int, largest: bool) -> Any:
 
 
 def kthvalue(x: Any, *, dim: int, keepdim: bool, k: int, nan_wins: bool) -> Any:
-    """That of kthvalue, and of the median of whole numbers: of others a nan would have to win."""
-    if nan_wins and x.dtype.kind not in "iub":
-        return NotImplemented
-    found = _in_order(x, dim, k, 1, False)
+    """That of kthvalue, and of the median along a dimension."""
+    found = _in_order(x, dim, k, 1, False, nan_wins)
     if found is NotImplemented or keepdim:
         return found
     shape = x.shape[:dim] + x.shape[dim + 1 :]
     return tuple([a.reshape(shape) for a in found])
+
+
+def median(x: Any) -> Any:
+    """That of the median of all elements."""
+    if not x.ndim:
+        return NotImplemented
+    found = kthvalue(x.reshape(-1), dim=0, keepdim=False, k=(x.size - 1) // 2, nan_wins=True)
+    return found if found is NotImplemented else found[0]
+
+
+def searchsorted(sequence: Any, keys: Any, *, right: bool) -> Any:
+    """That of searchsorted: a thread for each key."""
+    char = device_code.char_of(sequence, keys)
+    if not char or not keys.size:
+        return NotImplemented
+    module = cuda.cupy()
+    out = module.empty(keys.shape, np.int64)
+    _ORDER.kernel("search_sorted", char)(
+        (device_code.blocks(keys.size),), (device_code.THREADS,),
+        (out, module.ascontiguousarray(sequence), module.ascontiguousarray(keys), sequence.shape[-1],
+         keys.shape[-1] if keys.ndim else 1, int(sequence.ndim == 1), keys.size, int(right)))
+    return out

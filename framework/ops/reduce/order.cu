@@ -1,7 +1,7 @@
-// Rows of up to MOST elements in order, each by a block in shared memory (K. Batcher's bitonic network, 1968), with the
-// places they come from. Equal elements keep their order, so the result is one; nan is the largest.
+// Rows in order with the places that elements come from: short ones by a block in shared memory (K. Batcher's bitonic
+// network, 1968), longer ones in tiles that are merged, or of which only the first elements are kept. Equal elements keep
+// their order, so the result is one; nan is the largest.
 #define MOST 2048
-#define ORDER_THREADS 256
 
 template <class U> __device__ __forceinline__ u64 ordered_whole(U x) { return u64(i64(x)) ^ (U(-1) < U(0) ? 1ull << 63 : 0); }
 __device__ __forceinline__ u64 ordered(double x) {  // as numbers without a sign, in the same order
@@ -14,41 +14,143 @@ __device__ __forceinline__ u64 ordered(double x) {  // as numbers without a sign
 __device__ __forceinline__ u64 ordered(float x) { return ordered(double(x)); }
 template <class U> __device__ __forceinline__ u64 ordered(U x) { return ordered_whole(x); }
 
-// values and places (rows, take) of x (outer, n, inner): from place ``from`` of the order on
+
+// element i of row r of x (outer, n, inner)
+__device__ __forceinline__ i64 row_of(i64 r, i64 n, i64 inner) { return r / inner * n * inner + r % inner; }
+__device__ __forceinline__ u64 key_of(T x, i64 descending) {
+  const u64 key = ordered(up(x));
+  return descending ? ~key : key;
+}
+
+// keys with their places in order, by a block; behind the end they are the largest
+__device__ __forceinline__ void order_tile(u64* keys, u32* where, int size) {
+  __syncthreads();
+  for (int length = 2; length <= size; length *= 2)
+    for (int step = length / 2; step; step /= 2) {
+      for (int pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
+        const int i = pair / step * 2 * step + pair % step, j = i + step;
+        const bool rises = (i & length) == 0, later = keys[i] > keys[j] || (keys[i] == keys[j] && where[i] > where[j]);
+        if (later == rises) {
+          const u64 key = keys[i];
+          const u32 place = where[i];
+          keys[i] = keys[j], where[i] = where[j];
+          keys[j] = key, where[j] = place;
+        }
+      }
+      __syncthreads();
+    }
+}
+
+// from which place of the order on elements are wanted: where a nan has to win the first one's, if there is one
+__device__ __forceinline__ i64 wanted_from(const u64* keys, i64 n, i64 from, i64 nan_wins) {
+  if (!nan_wins || keys[n - 1] != ~0ull) return from;
+  i64 low = 0, high = n - 1;
+  while (low < high) {
+    const i64 middle = (low + high) / 2;
+    if (keys[middle] == ~0ull) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+// values and places (rows, take) of x (outer, n, inner): from place ``from`` of the order on; nan_wins: of floats, rising
 extern "C" __global__ void order_rows(T* values, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 from, i64 take,
-                                      i64 descending) {
+                                      i64 descending, i64 nan_wins) {
   __shared__ u64 keys[MOST];
-  __shared__ unsigned short where[MOST];
+  __shared__ u32 where[MOST];
   int size = 1;
   while (size < n) size *= 2;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    const i64 start = row / inner * n * inner + row % inner;
+    const i64 start = row_of(row, n, inner);
     for (int i = threadIdx.x; i < size; i += blockDim.x) {
-      u64 key = ~0ull;  // what is behind the end comes last, as its place says
-      if (i < n) key = ordered(up(x[start + i * inner]));
-      keys[i] = i < n && descending ? ~key : key;
-      where[i] = (unsigned short)i;
+      keys[i] = i < n ? key_of(x[start + i * inner], descending) : ~0ull;
+      where[i] = i;
     }
-    __syncthreads();
-    for (int length = 2; length <= size; length *= 2)
-      for (int step = length / 2; step; step /= 2) {
-        for (int pair = threadIdx.x; pair < size / 2; pair += blockDim.x) {
-          const int i = pair / step * 2 * step + pair % step, j = i + step;
-          const bool rises = (i & length) == 0, later = keys[i] > keys[j] || (keys[i] == keys[j] && where[i] > where[j]);
-          if (later == rises) {
-            const u64 key = keys[i];
-            const unsigned short place = where[i];
-            keys[i] = keys[j], where[i] = where[j];
-            keys[j] = key, where[j] = place;
-          }
-        }
-        __syncthreads();
-      }
+    order_tile(keys, where, size);
+    const i64 first = wanted_from(keys, n, from, nan_wins);
     for (i64 k = threadIdx.x; k < take; k += blockDim.x) {
-      const i64 at = row / inner * take * inner + k * inner + row % inner, place = where[from + k];
+      const i64 at = row_of(row, take, inner) + k * inner, place = where[first + k];
       values[at] = x[start + place * inner];
       places[at] = place;
     }
     __syncthreads();
+  }
+}
+
+// Of each tile of MOST elements the first ``keep`` in order: of x, or of candidates (rows, m) from an earlier round, into
+// rows of tiles * keep. Where fewer are there, the largest key and place stand behind.
+extern "C" __global__ void order_tiles(u64* to_keys, u32* to_where, const u64* from_keys, const u32* from_where, const T* x,
+                                       i64 m, i64 inner, i64 rows, i64 tiles, i64 keep, i64 descending) {
+  __shared__ u64 keys[MOST];
+  __shared__ u32 where[MOST];
+  for (i64 tile = blockIdx.x; tile < rows * tiles; tile += gridDim.x) {
+    const i64 row = tile / tiles, first = tile % tiles * MOST, start = row_of(row, m, inner);
+    for (int k = threadIdx.x; k < MOST; k += blockDim.x) {
+      const i64 i = first + k;
+      const bool there = i < m;
+      keys[k] = !there ? ~0ull : from_keys ? from_keys[row * m + i] : key_of(x[start + i * inner], descending);
+      where[k] = !there ? ~0u : from_keys ? from_where[row * m + i] : u32(i);
+    }
+    order_tile(keys, where, MOST);
+    for (i64 k = threadIdx.x; k < keep; k += blockDim.x) {
+      to_keys[tile * keep + k] = keys[k];
+      to_where[tile * keep + k] = where[k];
+    }
+    __syncthreads();
+  }
+}
+
+// Neighbouring runs of rows of n (a multiple of MOST) merged, EACH elements by a thread: where they begin in the two runs
+// is found by halving (O. Green et al., "GPU merge path", 2012); of equal ones the earlier run's come first.
+#define EACH 8
+extern "C" __global__ void merge_runs(u64* to_keys, u32* to_where, const u64* keys, const u32* where, i64 n, i64 rows,
+                                      i64 run) {
+  const i64 all = rows * n / EACH;
+  for (i64 t = i64(blockIdx.x) * blockDim.x + threadIdx.x; t < all; t += i64(gridDim.x) * blockDim.x) {
+    const i64 row = t * EACH / n * n, o = t * EACH - row, pair = o / (2 * run) * (2 * run), along = o - pair;
+    const i64 left = row + pair, lefts = n - pair < run ? n - pair : run;
+    const i64 right = left + lefts, rights = n - pair - lefts < run ? n - pair - lefts : run;
+    i64 low = along > rights ? along - rights : 0, high = along < lefts ? along : lefts;
+    while (low < high) {
+      const i64 middle = (low + high) / 2;
+      if (keys[left + middle] <= keys[right + along - 1 - middle]) low = middle + 1;
+      else high = middle;
+    }
+    i64 i = low, j = along - low;
+    for (int k = 0; k < EACH; ++k) {
+      const bool first = j >= rights || (i < lefts && keys[left + i] <= keys[right + j]);
+      const i64 at = first ? left + i++ : right + j++;
+      to_keys[row + o + k] = keys[at];
+      to_where[row + o + k] = where[at];
+    }
+  }
+}
+
+// values and places (rows, take) of x (outer, n, inner) by rows of m keys and places in order
+extern "C" __global__ void take_ordered(T* values, i64* places, const T* x, const u64* keys, const u32* where, i64 m, i64 n,
+                                        i64 inner, i64 rows, i64 from, i64 take, i64 nan_wins) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < rows * take; i += i64(gridDim.x) * blockDim.x) {
+    const i64 row = i / take, k = i % take;
+    const i64 place = where[row * m + wanted_from(keys + row * m, n < m ? n : m, from, nan_wins) + k];
+    const i64 at = row_of(row, take, inner) + k * inner;
+    values[at] = x[row_of(row, n, inner) + place * inner];
+    places[at] = place;
+  }
+}
+
+// how many of the sequence's elements (of each of the rows of keys, or of one for all) are before a key
+extern "C" __global__ void search_sorted(i64* out, const T* sequence, const T* keys, i64 n, i64 per_row, i64 shared, i64 size,
+                                         i64 right) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += i64(gridDim.x) * blockDim.x) {
+    const T* row = sequence + (shared ? 0 : i / per_row * n);
+    const u64 key = ordered(up(keys[i]));
+    i64 low = 0, high = n;
+    while (low < high) {
+      const i64 middle = (low + high) / 2;
+      const u64 there = ordered(up(row[middle]));
+      if (there < key || (right && there == key)) low = middle + 1;
+      else high = middle;
+    }
+    out[i] = low;
   }
 }

@@ -13,6 +13,7 @@ from ..record.args import real_arg, tensor_arg
 from ..record.batched import call, everywhere
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .along import take_along
 
 
@@ -42,6 +43,7 @@ def batch_searchsorted(op: Op, size: int, arrays: list, batched: tuple, settings
 
 
 searchsorted_op = Op("searchsorted", "sorted_sequence input", batch=batch_searchsorted, native="searchsorted",
+                     device=cuda.searchsorted,
                      kernel=_searchsorted_kernel, infer=lambda a, x, *, right: Meta(x.shape, dtypes.int64))
 
 

@@ -160,8 +160,8 @@ def batch_median(op: Op, size: int, arrays: list, batched: tuple, settings: dict
     return call(kthvalue_op, row, dim=1, keepdim=False, k=(row.shape[1] - 1) // 2, nan_wins=True)[0]
 
 
-median_all = Op("median", "x", masks=True, native="median", infer=lambda x: Meta((), x.dtype),
-                batch=batch_median,
+median_all = Op("median", "x", masks=True, native="median", device=cuda.median,
+                infer=lambda x: Meta((), x.dtype), batch=batch_median,
                 kernel=lambda xp, x: _kth_kernel(xp, x.reshape(-1), dim=0, keepdim=False,
                                                  k=(x.size - 1) // 2, nan_wins=True)[0],
                 vjp={"x": lambda g, x, out: evenly(g, x, out, tuple(range(len(x.shape))))})
