@@ -146,7 +146,7 @@ def _walk(roots: Sequence, seeds: Sequence, retain: bool, create_graph: bool,
     run = _run if cuda._cupy is None else cuda.current_device_kept()(_run)
     if state.compiled is not None and not state.compiled.plain_backward:  # known graphs go by a plan
         run = partial(state.compiled.backward, run)
-    walk = state.walk = Walk(starts, needed)
+    walk = state.walk = Walk(starts, needed, retain)
     before = hush()
     try:
         if recording is not create_graph:
@@ -423,9 +423,10 @@ def _sum(old: Tensor, new: Tensor, live: bool) -> Tensor:
 class Walk:
     """One backward under way: where it started, which nodes it is limited to, what to call at its end."""
 
-    __slots__ = ("starts", "needed", "ends")
+    __slots__ = ("starts", "needed", "retains", "ends")
 
-    def __init__(self, starts: list, needed: set | None) -> None:
+    def __init__(self, starts: list, needed: set | None, retains: bool) -> None:
+        self.retains = retains  # whether what nodes keep may be wanted again
         self.starts = starts
         self.needed = needed
         self.ends: list[Callable] | None = None

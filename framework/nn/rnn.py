@@ -5,9 +5,11 @@ import warnings
 from itertools import product
 from typing import Any
 
+from .. import dtypes
 from ..creation import empty, zeros
 from ..errors import DTypeError, ShapeError, kind_of
 from ..ops.record.autocast import recurrent, run_lowered
+from ..ops.sequence import stacked
 from ..ops.sequence.rnn import gru_op, lstm_op, rnn_op
 from ..ops.sequence.rnn_steps import lstm_steps
 from ..ops.shape.join import cat, stack
@@ -125,7 +127,7 @@ class RNNBase(Module):
             raise ShapeError(f"{self._get_name()}: input of shape {list(input.shape)} has length 0; wanted "
                              f"at least one step")
         states = self._states(hx, n, x, batched)
-        y, ends = self._layers(x.reshape(steps * n, width), states, (n,) * steps)
+        y, ends = self._layers(x.reshape(steps * n, width), states, (n,) * steps, hx is not None)
         y = y.reshape(steps, n, y.shape[1])
         if turned:
             y = y.transpose(0, 1)
@@ -138,7 +140,7 @@ class RNNBase(Module):
         self._check_input(data, (2,))
         counts = tuple(sizes.tolist())  # type: ignore[attr-defined]
         states = self._states(hx, counts[0], data, True, order)
-        y, ends = self._layers(data, states, counts)
+        y, ends = self._layers(data, states, counts, hx is not None)
         if back is not None:
             ends = [s.index_select(1, back) for s in ends]
         return PackedSequence(y, sizes, order, back), self._given_out(ends)
@@ -190,19 +192,44 @@ class RNNBase(Module):
             found.append(list(s.reshape(count, n, size).unbind()))  # type: ignore[attr-defined]
         return found
 
-    def _layers(self, x: Any, states: list[list[Tensor]], sizes: tuple[int, ...]) -> tuple[Any, list]:
-        """The rows of the last layer's outputs, and the final states (layers * directions, n, size)."""
-        ends, directions = [], len(self._directions())
-        for k, names in enumerate(self._all_weights):
-            if k % directions == 0:
-                if k and self.dropout:
-                    x = F.dropout(x, self.dropout, self.training)
-                entered, found = x, []
-            y, *last = self._sequence(entered, [s[k] for s in states], names, sizes, k % directions == 1)
-            found.append(y)
-            ends.append(last)
-            x = y if directions == 1 else cat(found, 1)
+    def _layers(self, x: Any, states: list[list[Tensor]], sizes: tuple[int, ...],
+                given: bool) -> tuple[Any, list]:
+        """The rows of the last layer's outputs, and the final states (layers * directions, n, size); given:
+        whether the first states are the caller's, not zeros."""
+        ends: list = []
+        directions, on_gpu = len(self._directions()), not dtypes.plain and x.is_cuda
+        drops = bool(self.dropout) and self.training and self.num_layers > 1
+        if on_gpu and not drops:
+            found = self._at_once(x, states, sizes, given, range(len(self._all_weights)))
+            if found is not None:
+                return found
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = F.dropout(x, self.dropout, self.training)
+            places = range(layer * directions, (layer + 1) * directions)
+            if on_gpu and drops and (found := self._at_once(x, states, sizes, given, places)) is not None:
+                x, kinds = found
+                ends += zip(*[kind.unbind() for kind in kinds])
+                continue
+            outs = []
+            for k in places:
+                y, *last = self._sequence(x, [s[k] for s in states], self._all_weights[k], sizes,
+                                          k % directions == 1)
+                outs.append(y)
+                ends.append(last)
+            x = y if directions == 1 else cat(outs, 1)
         return x, [stack(kind) for kind in zip(*ends)]
+
+    def _at_once(self, x: Any, states: list[list[Tensor]], sizes: tuple[int, ...], given: bool,
+                 places: range) -> tuple[Any, list] | None:
+        """The same of some layers' directions, by cuDNN; None where it is not there or declines."""
+        own = self.__dict__
+        weights = [own[name] for k in places for name in self._all_weights[k]]
+        starts: list = [stack([s[k] for k in places]) for s in states] if given else []
+        return run_lowered(stacked, x, *starts, *[None] * (2 - len(starts)), *weights, mode=self.mode,
+                           layers=len(places) // len(self._directions()),
+                           directions=len(self._directions()), hidden=self.hidden_size,
+                           outputs=self.proj_size or self.hidden_size, sizes=sizes)
 
     def _sequence(self, x: Any, states: list, names: list[str], sizes: tuple[int, ...],
                   reverse: bool) -> tuple:

@@ -21,7 +21,8 @@ from ..linalg.matmul import linear_op
 from ..pointwise.activations import _gelu_tanh as gelu_op
 from ..pointwise.activations import _relu as relu_function
 from ..record import autocast
-from ..record.op import Op, _common_device
+from ..record.declining import Declining
+from ..record.op import Op
 from ..record.road import NEVER, Declined, road
 from .conv import conv
 
@@ -30,7 +31,7 @@ _conv_then: Any = getattr(_native.module, "conv_then", None)
 _relu_op = relu_function.op
 
 
-class _Joined(Op):
+class _Joined(Declining):
     """A layer and what follows it as one function of the CPU's kernels or of a GPU's, which may decline."""
 
     def __init__(self, name: str, inputs: str, native: Callable | None, layer: Op, **record: Any) -> None:
@@ -38,10 +39,6 @@ class _Joined(Op):
         super().__init__(name, inputs, kernel=lambda xp, *arrays, **settings: NotImplemented, cpu=native,
                           bare=True, **record)  # kernels write in rows
 
-
-    def cuda(self, *arrays: Any, **settings: Any) -> Any:
-        with _common_device(self, arrays):
-            return NotImplemented if self.device is None else self.device(*arrays, **settings)
 
 
 class _WithRelu(_Joined):

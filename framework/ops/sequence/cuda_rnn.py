@@ -1,4 +1,5 @@
-"""Recurrent layers on GPUs: all steps in one launch (``recurrent.cu``), products of matrices around it."""
+"""Recurrent layers on GPUs: all steps in one launch (``recurrent.cu``), products of matrices around it; or
+several layers at once by cuDNN, where it is installed (``backends/cudnn_recurrent.py``)."""
 
 from itertools import accumulate
 from pathlib import Path
@@ -6,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
+from ...autograd.mode import state
+from ...backends import cuda, cudnn_recurrent, device_code
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import fold_of_elements
 
@@ -155,3 +157,23 @@ def gru_grad(gy: Any, gh: Any, x: Any, h0: Any, w_ih: Any, w_hh: Any, b_ih: Any,
     layer.launch("gru_grad", d, slopes, before, dh, *_rows(gy, gh, w_hh, h0, y, gates))
     gx, *weights = layer.gradients(d, slopes, before, w_ih, (wanted[0], *wanted[2:]))
     return gx, dh, *weights
+
+
+def stack(x: Any, h0: Any, c0: Any, weights: Any, *, stack: Any, lying: Any, sizes: tuple[int, ...],
+          training: bool) -> Any:
+    """The device function of recurrent_stack."""
+    x, h0, c0, weights = _rows(x, h0, c0, weights)
+    found = cudnn_recurrent.forward(stack, sizes, x, h0, c0, weights, training)
+    return NotImplemented if found is None else found
+
+
+def stack_grad(gy: Any, gh: Any, gc: Any, x: Any, h0: Any, c0: Any, weights: Any, y: Any, kept: Any, *,
+               stack: Any, lying: Any, sizes: tuple[int, ...], wanted: tuple) -> tuple:
+    """That of its backward."""
+    module = cuda.cupy()
+    gy = module.zeros_like(y) if gy is None else gy
+    if state.walk is None or state.walk.retains:  # cuDNN writes into what it kept
+        kept = kept.copy()
+    gy, gh, gc, x, h0, c0, weights, y = _rows(gy, gh, gc, x, h0, c0, weights, y)
+    found = cudnn_recurrent.backward(stack, sizes, gy, gh, gc, x, h0, c0, weights, y, kept, wanted)
+    return tuple([module.empty(0, x.dtype) if a is None else a for a in found])
