@@ -324,6 +324,11 @@ def test_without_the_library_nothing_changes(rnn, cupy, monkeypatch):  # noqa: F
         monkeypatch.setattr(cudnn_recurrent, "_started", (None, None))
         assert cudnn_recurrent.library() is None
         nn.LSTM(3, 4).to("cuda")(fw.randn(5, 2, 3, device="cuda"))
+    monkeypatch.setattr(cudnn_recurrent, "paths", lambda: [rnn._library._name])
+    monkeypatch.setattr(cudnn_recurrent, "_started", (None, None))
+    rnn.set(fails=1001)
+    with pytest.warns(UserWarning, match="cuDNN is installed but cannot be used .cudnnCreate .*1001"):
+        nn.LSTM(3, 4).to("cuda")(fw.randn(5, 2, 3, device="cuda"))
     assert not rnn.done
 
 

@@ -147,15 +147,22 @@ def library() -> Library | None:
         return None
     if _started[0] is not cuda._cupy:
         _plans.clear()
-        found = None
-        for path in paths():
-            try:
-                found = Library(path)
-                break
-            except (OSError, AttributeError):  # not there, or of before cuDNN 9
-                pass
-        _started = cuda._cupy, found
+        _started = cuda._cupy, _loaded()
     return _started[1]
+
+
+def _loaded() -> Library | None:
+    for path in paths():
+        try:
+            found = Library(path)
+            found.handle(int(cuda.cupy().cuda.runtime.getDevice()))
+            return found
+        except (OSError, AttributeError):  # not there, or of before cuDNN 9
+            pass
+        except Failed as error:
+            warnings.warn(f"cuDNN is installed but cannot be used ({error})", stacklevel=2)
+            break
+    return None
 
 
 # -- plans -------------------------------------------------------------------------------------------

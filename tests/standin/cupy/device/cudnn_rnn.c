@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, BAD = 2000, NOT_SUPPORTED = 3000, MOST = 64, LSTM = 2, GRU = 3 };
+enum { OK = 0, NO_DEVICE = 1001, BAD = 2000, NOT_SUPPORTED = 3000, MOST = 64, LSTM = 2, GRU = 3 };
 enum { NEW = 1, PULLED = 2 };
 
 struct rnn { int algo, mode, bias, dir, entering, type, computed, math, input, hidden, proj, layers; unsigned flags; };
@@ -47,7 +47,7 @@ static int64_t starts_of(const struct rnn* r, int64_t* starts) {
 }
 
 const char* cudnnGetErrorString(int status) { return status == BAD ? "CUDNN_STATUS_BAD_PARAM" : "CUDNN_STATUS_OTHER"; }
-int cudnnCreate(void** h) { return *h = &handle_made, handle_made = 1, OK; }
+int cudnnCreate(void** h) { return rnn_fails == NO_DEVICE ? NO_DEVICE : (*h = &handle_made, OK); }
 int cudnnSetStream(void* h, void* stream) { return h == &handle_made ? (current_stream = stream, OK) : BAD; }
 
 #define KIND(name, type)                                                                               \
