@@ -115,11 +115,13 @@ def graphs(graph_module, module, place):
             for lie in (channels_last, rows) if name == "3x3" else (channels_last,):
                 a, b, c = (laid(shape, lie(shape)) for shape in (x, w, y))
                 for kind, how in (("fprop", (a, b, c)), ("dgrad", (c, b, a)), ("wgrad", (a, c, b))):
-                    make = partial(graph_module.conv_graph, module, char, kind, *how, kind == "fprop",
-                                   tuple(windows), place)
-                    for asked in ASKED if name == "3x3" else ASKED[:1]:
-                        said = " same bits" * asked[0] + " no TF32" * (not asked[1])
-                        yield f"conv {name} {kind} {char} {lie.__name__}{said}", make, asked
+                    forward = kind == "fprop"
+                    for relu in (False, True) if forward else (False,):
+                        make = partial(graph_module.conv_graph, module, char, kind, *how, forward, relu,
+                                       tuple(windows), place)
+                        for asked in ASKED if name == "3x3" else ASKED[:1]:
+                            said = " relu" * relu + " same bits" * asked[0] + " no TF32" * (not asked[1])
+                            yield f"conv {name} {kind} {char} {lie.__name__}{said}", make, asked
     for shape in ((64, 64, 56, 56), (200704, 64, 1, 1), (64, 128, 1, 1), (4, 32, 16, 28, 28)):
         for way in ("forward", "backward"):
             how = laid(shape, channels_last(shape))

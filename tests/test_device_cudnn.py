@@ -69,7 +69,7 @@ class Graph:
 
     def __init__(self, **settings):
         assert settings["handle"] is Frontend.handle
-        self.barred, self.what = [], None
+        self.barred, self.what, self.active = [], None, False
         Graph.made.append(self)
 
     def tensor(self, name, dim, stride, data_type, is_pass_by_value=False):
@@ -92,6 +92,10 @@ class Graph:
     def bias(self, name, input, bias):
         self.added = bias
         self.what, self.out = (*self.what, bias), Operand()
+        return self.out
+
+    def relu(self, name, input):
+        self.active, self.out = True, Operand()
         return self.out
 
     def batchnorm(self, name, **given):
@@ -171,7 +175,8 @@ class Graph:
             y = convolve(x, w, None, windows["stride"], windows["padding"], windows["dilation"],
                          groups=x.shape[1] // w.shape[1])
             if kind == "fprop":
-                found = [y + value[bias[0]] if bias else y]
+                y = y + value[bias[0]] if bias else y
+                found = [y.relu() if self.active else y]
             else:
                 slope, wanted = (value[first], x) if kind == "dgrad" else (value[second], w)
                 found = fw.autograd.grad(y, [wanted], [slope])
@@ -218,6 +223,40 @@ def gradients(call, arrays, device, dtype, last=False):
     found = [y, *fw.autograd.grad(y, xs, g)]
     assert found[0].is_contiguous(memory_format=fw.channels_last) or not last
     return [a.detach().double().cpu().numpy() for a in found]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_relu_is_part_of_the_convolution(dtype, frontend, raw, cupy):  # noqa: F811
+    """Values, gradients and second ones of convolutions with relu behind them; under autocast, too."""
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    nn, close = fw.nn, {"float32": 1e-4}.get(dtype, 6e-2)
+    for layer, shape in ((nn.Conv1d(3, 4, 3, bias=False), (2, 3, 8)),
+                         (nn.Conv2d(4, 6, 3, groups=2), (2, 4, 5, 6)),
+                         (nn.Conv3d(2, 3, 2, stride=2, padding=1), (1, 2, 4, 5, 3))):
+        net, x, ends = nn.Sequential(layer, nn.ReLU()), fw.randn(shape), []
+        for device in ("cuda", "cpu"):
+            net.to(device, getattr(fw, dtype)).zero_grad()
+            at = x.to(device, getattr(fw, dtype)).requires_grad_()
+            counts.clear()
+            y = net(at)
+            launches = dict(counts.launches)
+            y.sin().sum().backward()
+            ends.append([a.detach().double().cpu().numpy()
+                         for a in (y, at.grad, *[p.grad for p in net.parameters()])])
+            if device == "cuda":
+                assert Graph.made[-3].active and not launches
+        for a, b in zip(*ends, strict=True):
+            np.testing.assert_allclose(a, b, close, close * 10)
+    net.to("cuda", fw.float32)
+    cudnn_graphs._plans.clear()
+    with fw.autocast("cuda", dtype=fw.float16):
+        y = net(x.to("cuda"))
+    assert y.dtype is fw.float16 and Graph.made[-1].active
+    Graph.refuse = True
+    y = fw.nn.Sequential(fw.nn.Conv2d(3, 4, 3), fw.nn.ReLU()).to("cuda")(fw.randn(1, 3, 4, 4, device="cuda"))
+    assert y.min().item() >= 0
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])

@@ -85,8 +85,11 @@ def _made(output: Any, how: Laid, kind: Any) -> Any:
 
 
 def conv_graph(module: Any, char: str, kind: str, first: Laid, second: Laid, out: Laid, bias: bool,
-               windows: tuple, place: dict) -> tuple[Any, tuple]:
-    """A convolution "fprop" of (image, weight), "dgrad" of (slope, weight), "wgrad" of (image, slope)."""
+               relu: bool, windows: tuple, place: dict) -> tuple[Any, tuple]:
+    """A convolution "fprop" of (image, weight), "dgrad" of (slope, weight), "wgrad" of (image, slope).
+
+    bias, relu: what follows the first one.
+    """
     graph, io = _graph(module, char, place)
     a, b = (graph.tensor(name=name, dim=how.shape, stride=how.strides, data_type=io)
             for name, how in (("first", first), ("second", second)))
@@ -102,6 +105,7 @@ def conv_graph(module: Any, char: str, kind: str, first: Laid, second: Laid, out
             operands.append(graph.tensor(name="bias", dim=(1, channels, *ones),
                                          stride=(channels, 1, *(channels,) * len(ones)), data_type=io))
             y = graph.bias(name="plus", input=y, bias=operands[-1])
+        y = graph.relu(name="active", input=y) if relu else y
     elif kind == "dgrad":
         y = graph.conv_dgrad(loss=a, filter=b, **given)
     else:
@@ -213,18 +217,19 @@ def _run(key: tuple, make: Any, arrays: tuple) -> bool:
     return True
 
 
-def convolve(char: str, kind: str, first: Any, second: Any, out: Any, bias: Any, windows: tuple) -> bool:
+def convolve(char: str, kind: str, first: Any, second: Any, out: Any, bias: Any, windows: tuple,
+             relu: bool = False) -> bool:
     """Write a convolution into ``out``; False where cuDNN has no plan, or is not there.
 
-    windows: padding, stride and dilation.
+    windows: padding, stride and dilation. bias, relu: what follows a convolution forward.
     """
     if char not in _IO or frontend() is None:
         return False
     how = laid(first), laid(second), laid(out)
-    key = (exactness(char), kind, char, how, bias is not None, windows)
+    key = (exactness(char), kind, char, how, bias is not None, relu, windows)
 
     def make(module: Any, place: dict) -> tuple[Any, tuple]:
-        return conv_graph(module, char, kind, *how, bias is not None, windows, place)
+        return conv_graph(module, char, kind, *how, bias is not None, relu, windows, place)
 
     return _run(key, make, (first, second, *([] if bias is None else [bias]), out))
 

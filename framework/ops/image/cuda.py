@@ -102,6 +102,17 @@ def conv(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tup
     return laid_as(module, y, x, w)
 
 
+def conv_relu(x: Any, w: Any, b: Any, *, stride: tuple, padding: tuple, dilation: tuple, groups: int) -> Any:
+    """``relu(conv(...))`` by cuDNN; NotImplemented where it has no plan, or is not there."""
+    char = device_code.char_of(*[a for a in (x, w, b) if a is not None])
+    found = _windows(x.shape, w.shape, stride, padding, dilation, groups)
+    if char not in device_code.FLOATS or found is None or cudnn_graphs.frontend() is None:
+        return NotImplemented
+    y, windows = _new((x.shape[0], w.shape[0], *found[0]), x, w), (padding, stride, dilation)
+    done = cudnn_graphs.convolve(char, "fprop", _plain(x), _plain(w), y, b, windows, relu=True)
+    return y if done else NotImplemented
+
+
 def conv_input_grad(
     y: Any, w: Any, *, x_shape: tuple, stride: tuple, padding: tuple, dilation: tuple, groups: int
 ) -> Any:

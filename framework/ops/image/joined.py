@@ -24,6 +24,7 @@ from ..record import autocast
 from ..record.declining import Declining
 from ..record.op import Op
 from ..record.road import NEVER, Declined, road
+from . import cuda as image_cuda
 from .conv import conv
 
 _linear_relu: Any = getattr(_native.module, "linear_relu", None)
@@ -66,11 +67,11 @@ class _WithGelu(_Joined):
 
 
 def _conv_and_relu(x: Any, w: Any, b: Any, **settings: Any) -> Any:
-    return _conv_then(x, w, b, **settings, norm=None, relu=True)
+    return NotImplemented if _conv_then is None else _conv_then(x, w, b, **settings, norm=None, relu=True)
 
 
 def _conv_and_norm(x: Any, w: Any, b: Any, *norm: Any, **settings: Any) -> Any:
-    return _conv_then(x, w, b, **settings, norm=norm)
+    return NotImplemented if _conv_then is None else _conv_then(x, w, b, **settings, norm=norm)
 
 
 _linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_relu, linear_op,
@@ -78,8 +79,9 @@ _linear_relu_op = _WithRelu("linear_relu", "x w b", _linear_relu, linear_op,
 _linear_gelu_op = _Joined("linear_gelu", "x w b", None, linear_op, infer=linear_op.infer,
                           device=cuda.linear_gelu)
 _linear_gelu_kept = _WithGelu("linear_gelu_kept", "x w b", linear_op, device=cuda.linear_gelu_kept)
-_conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv, runtime=(
-    "conv(x, w, b, stride, padding, dilation, groups, relu=True)"))
+_conv_relu_op = _WithRelu("conv_relu", "x w b", _conv_and_relu, conv,
+                          device=image_cuda.conv_relu,
+                          runtime="conv(x, w, b, stride, padding, dilation, groups, relu=True)")
 _conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and_norm, conv, runtime=(
     "conv(x, w, b, stride, padding, dilation, groups, (mean, var, weight, bias), eps, relu)"))
 
@@ -133,8 +135,12 @@ def conv_then(x: Tensor, w: Tensor, b: Tensor | None, stride: tuple, padding: tu
               groups: int, norm: tuple | None, active: bool) -> Tensor | None:
     """A convolution, then the norm (mean, var, weight, bias, eps) in evaluation if there is one, then relu if
     ``active``. With a norm, only where nothing is recorded."""
-    if _conv_then is None or not 1 <= len(stride) <= 3:
+    if _conv_then is None and dtypes.plain or not 1 <= len(stride) <= 3:
         return None
+    if autocast.used and (choose := autocast.thread.choose) is not None:
+        if norm is not None or not is_device_array(x._array):
+            return None
+        return choose("lower", conv_then, (x, w, b, stride, padding, dilation, groups, norm, active), {})
     inputs = (x, w, b, *(norm or ()))
     arrays = tuple([i._array if isinstance(i, Tensor) else i for i in inputs])
     recorded = any(isinstance(i, Tensor) and i._node is not None for i in inputs)
