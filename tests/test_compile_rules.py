@@ -384,6 +384,51 @@ def test_what_goes_on_beside_a_plan_has_the_bits_of_plain_calls(four_threads):
     assert _wide_steps(True, _wide(3)) == plain
 
 
+class _Small(nn.Module):
+    """Whose kernels are worth a thread only while it is awake."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm, self.qkv = nn.LayerNorm(32), nn.Linear(32, 96)
+        self.up, self.down = nn.Linear(32, 128), nn.Linear(128, 39)
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm(x)).view(4, 32, 3, 4, 8).permute(2, 0, 3, 1, 4).unbind()
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return self.down(F.gelu(self.up(x + y.transpose(1, 2).reshape(4, 32, 32))))
+
+
+@pytest.mark.parametrize("near", [0, 200, 10**9])
+@pytest.mark.parametrize("count", [2, 3, 4])
+def test_small_kernels_shared_by_threads_that_are_awake_have_the_bits_of_plain_calls(count, near):
+    fw.manual_seed(4)
+    model = _Small()
+    module = fw._native.module
+    before = fw.get_num_threads()
+    generator = fw.Generator().manual_seed(5)
+    batches = [fw.randn(4, 32, 32, generator=generator) for _ in range(30)]
+    labels = fw.randint(0, 39, (128,), generator=generator)
+
+    def step(x):
+        model.zero_grad()
+        loss = F.cross_entropy(model(x).view(128, 39), labels)
+        loss.backward()
+        return loss
+
+    def seen(step):
+        return [x.detach().numpy().tobytes() for batch in batches
+                for x in (step(batch), *(p.grad for p in model.parameters()))]
+    fw.set_num_threads(1)
+    plain = seen(step)
+    fw.set_num_threads(count)
+    module.set_near(near)
+    try:
+        assert seen(fw.compile(step, strict=True)) == plain
+    finally:
+        module.set_near(200)
+        fw.set_num_threads(before)
+
+
 def test_two_threads_run_plans_at_a_time_with_one_place_beside(four_threads):
     plain = [_wide_steps(False, _wide(seed), 30) for seed in (1, 2)]
     models, found = [_wide(1), _wide(2)], [None, None]

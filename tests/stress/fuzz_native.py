@@ -34,6 +34,7 @@ STATE = {
     "use_memory",
     "set_cache_limit",
     "simulate_threads",
+    "set_near",
     "set_flush_denormals",
     "use_winograd",
 }

@@ -132,7 +132,7 @@ template <class T> void attend(const Problem<T>& a, const Operand<T>& out, T* ls
     const int64_t blocks = ceil_div(a.queries, QUERIES);
     const int64_t work = std::min(QUERIES, a.queries) * a.keys * (a.width + a.out_width);
     const Coins coins(a.key, a.p);
-    parallel(a.heads.count * blocks, std::max<int64_t>(1, GRAIN / work), [&](int64_t begin, int64_t end) {
+    parallel(a.heads.count * blocks, std::max<int64_t>(1, worth(GRAIN) / work), [&](int64_t begin, int64_t end) {
         ScoreBlock<T> block(a, coins);
         int64_t known = -1;
         bool skips = false;  // closed weights are 0, but 0 times inf is nan

@@ -202,7 +202,7 @@ template <class T> Matrix<const T> as_left(Matrix<const T> m, int64_t rows, int6
 }
 
 // Whether a product can read it as its right operand, in whole vectors.
-template <class T> bool readable(Matrix<const T> m, int64_t cols) { return m.col == 1 && cols % lanes<T> == 0; }
+template <class T> bool readable(Matrix<const T> m, int64_t cols) { return m.col == 1 && fills<T>(cols); }
 
 template <class T> Matrix<const T> as_right(Matrix<const T> m, int64_t rows, int64_t cols, T* room) {
     if (readable(m, cols)) return as_left(m, rows, cols, room);

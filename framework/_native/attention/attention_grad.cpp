@@ -170,7 +170,7 @@ template <class T> void all(const Backward<T>& a, const KeySplit& split) {
     const int64_t blocks = ceil_div(a.keys, KEYS), groups = int64_t(split.groups.size());
     const Coins coins(a.key, a.p);
     const int64_t work = a.queries * ceil_div(a.keys, a.parts) * (a.width + a.out_width) * 2;
-    parallel(groups * a.parts, std::max<int64_t>(1, GRAIN / work), [&](int64_t first, int64_t last) {
+    parallel(groups * a.parts, std::max<int64_t>(1, worth(GRAIN) / work), [&](int64_t first, int64_t last) {
         GradBlock<T> block(a, coins);
         for (int64_t t = first; t < last; ++t) {
             const int64_t group = split.groups[size_t(t / a.parts)], part = t % a.parts;

@@ -42,10 +42,11 @@ void relax() {
 namespace {
 
 constexpr auto SPIN = std::chrono::microseconds(100);  // a step's next kernel usually comes within that
+std::atomic<int64_t> near{200};                        // nanoseconds; there and back between neighbouring cores: some 60
 constexpr auto RETRY = std::chrono::seconds(1);        // after a thread could not be started
 constexpr auto LISTEN = std::chrono::milliseconds(50); // how often a long kernel asks whether to go on
 constexpr int64_t GRAINS_PER_PIECE = 64, MOST_PIECES = 64;  // of long jobs, which can be interrupted between pieces
-constexpr int64_t PIECES_PER_THREAD = 4;               // so that a thread which wakes late leaves little to wait for
+constexpr int64_t PIECES_AWAKE = 1, PIECES_PER_THREAD = 4;  // so that a thread which wakes late leaves little to wait for
 
 // Linux wakes a worker on the caller's own processor if the others look busy, or if it worked there last, and the
 // worker waits there until the scheduler's next tick; meanwhile two threads are as slow as one. So the caller keeps
@@ -103,6 +104,7 @@ struct alignas(64) Share {
 
 struct Worker {
     std::thread thread;
+    std::atomic<uint64_t> heard{0};  // the last call that it answered
     std::atomic<int> id{0};  // the thread's number in the system, once it runs
     int kept_off = -1;       // a processor; for the caller only
 
@@ -119,7 +121,7 @@ struct Pool {
     Job job;
     std::atomic<bool> open{false}, ending{false};
     std::atomic<int> inside{0}, sleepers{0};
-    std::atomic<uint64_t> generation{0};
+    std::atomic<uint64_t> generation{0}, calls{0};
     std::mutex busy, lock;
     std::condition_variable wake;
     std::vector<std::unique_ptr<Worker>> workers;
@@ -154,11 +156,12 @@ struct Pool {
         }
     }
 
-    void wait_for_news(uint64_t seen) {
+    void wait_for_news(Worker& self, uint64_t seen) {
         auto until = std::chrono::steady_clock::now() + SPIN;
         while (std::chrono::steady_clock::now() < until) {
             for (int i = 0; i < 64; ++i) {
                 if (generation.load() != seen || work_is_beside()) return;
+                if (const uint64_t call = calls.load(); call != self.heard.load(std::memory_order_relaxed)) self.heard = call;
                 relax();
             }
         }
@@ -181,9 +184,23 @@ struct Pool {
             }
             --inside;
             while (work_beside()) ThreadScratch::drop_large();
-            wait_for_news(seen);
+            wait_for_news(self, seen);
             seen = generation.load();
         }
+    }
+
+    // Whether all workers wait, and answer at once: some are on another processor, which takes several times as
+    // long to hand over memory, and some wait for a processor themselves. With `busy` held.
+    bool all_answer() {
+        if (workers.size() != asked_for || sleepers.load() > 0) return false;
+        const uint64_t call = ++calls;
+        const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(near.load());
+        for (auto& w : workers)
+            while (w->heard.load() != call) {
+                if (std::chrono::steady_clock::now() > until) return false;
+                relax();
+            }
+        return true;
     }
 
     void announce() {
@@ -279,6 +296,8 @@ double simulate_threads(int n) {
 
 int threads() { return simulated ? simulated : wanted; }
 
+void set_near(int64_t nanoseconds) { near = nanoseconds; }
+
 void set_threads(int n) { wanted = n < 1 ? 1 : n; }
 
 void set_flush_denormals(bool on) {
@@ -331,11 +350,50 @@ void call_pool() {
     if (pool->sleepers.load() > 0) pool->announce();
 }
 
+namespace {
+
+// Of the thread that calls: whether it is brisk and all workers answered, and what it knows of the times before.
+struct Pace {
+    bool brisk = false;
+    std::chrono::steady_clock::time_point last{};
+    uint64_t woken = 0;           // the pool's generation after it was woken
+    int patience = 0, left = 0;   // times that it is not woken: it did nothing after the last ones
+
+    void wake() {
+        if (std::chrono::steady_clock::now() - last > SPIN || left-- > 0) return;
+        patience = pool->generation.load() == woken ? std::min(2 * patience + 1, 1000) : 0;
+        left = patience;
+        pool->announce();
+        woken = pool->generation.load();
+    }
+};
+thread_local Pace pace;
+
+}  // namespace
+
+bool all_awake() { return pace.brisk && !in_task && pool->sleepers.load(std::memory_order_relaxed) == 0; }
+
+Brisk::Brisk() : first(!pace.brisk && !in_task && !simulated && threads() > 1) {
+    if (!first) return;
+    const std::unique_lock<std::mutex> busy(pool->busy, std::try_to_lock);
+    if (!busy.owns_lock() || pool->workers.size() + 1 != size_t(threads())) return;
+    pace.brisk = pool->all_answer() || pool->all_answer();
+    if (pool->sleepers.load() > 0) pace.wake();
+}
+
+Brisk::~Brisk() {
+    if (!first) return;
+    pace.brisk = false;
+    pace.last = std::chrono::steady_clock::now();
+}
+
 void run_parallel(int64_t n, int64_t grain, Task task, void* context) {
     const int64_t most = grain > 0 ? (n + grain - 1) / grain : n, count = threads();
     if (most <= 1 || in_task) return task(context, 0, n);
     const int64_t short_ones = std::min(MOST_PIECES, most / GRAINS_PER_PIECE);
-    const int64_t pieces = std::min(most, std::max(count * PIECES_PER_THREAD, short_ones));
+    const bool small = most < AWAKE * count * PIECES_PER_THREAD && all_awake();
+    const int64_t each = small ? PIECES_AWAKE : PIECES_PER_THREAD;
+    const int64_t pieces = std::min(most, std::max(count * each, short_ones));
     const int64_t grains = (most + pieces - 1) / pieces;
     const int64_t step = grains * (grain > 0 ? grain : 1);
     const Job job{task, context, n, step, (n + step - 1) / step};

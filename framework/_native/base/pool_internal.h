@@ -1,6 +1,8 @@
 // What the bindings, and long loops, need of the pool beyond `pool.h`.
 #pragma once
 
+#include <cstdint>
+
 namespace fw {
 
 // What the calling thread does between pieces: asks whether to go on, and throws `Interrupted` if not. Others pass.
@@ -14,6 +16,9 @@ void flush_denormals_here();  // brings the calling thread in line
 // From now on one thread does what n would share (0: real threads again); the seconds that they would have
 // saved since the last call.
 double simulate_threads(int n);
+
+// How soon the pool's threads have to answer to count as near.
+void set_near(int64_t nanoseconds);
 
 void relax();  // for one who waits and asks again and again
 

@@ -147,6 +147,6 @@ struct Around {
     }
 };
 
-inline int64_t grain_of(int64_t numbers) { return std::max<int64_t>(1, PIECE / std::max<int64_t>(numbers, 1)); }
+inline int64_t grain_of(int64_t numbers) { return std::max<int64_t>(1, worth(PIECE) / std::max<int64_t>(numbers, 1)); }
 
 }  // namespace fw

@@ -62,6 +62,7 @@ NB_MODULE(FW_MODULE, m) {
     m.def("threads", &fw::threads);
     static constexpr int MOST_THREADS = 1024;
     m.def("set_threads", [](int n) { fw::set_threads(std::min(n, MOST_THREADS)); });
+    m.def("set_near", &fw::set_near);
     m.def("simulate_threads", [](int n) { return fw::simulate_threads(std::clamp(n, 0, MOST_THREADS)); });
     m.def("flush_denormals", &fw::flush_denormals);
     m.def("set_flush_denormals", &fw::set_flush_denormals);

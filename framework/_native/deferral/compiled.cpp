@@ -3,6 +3,7 @@
 #include <memory>
 #include <structmember.h>
 
+#include "base/pool.h"
 #include "deferral/tape.h"
 
 namespace fw::deferral {
@@ -136,6 +137,7 @@ void finish_after_error(Tape* t) {
 
 PyObject* put_off(const Parts& p, PyObject* fn, PyObject* args, PyObject* keywords) {
     Deferring on(p);
+    const Brisk brisk;
     PyObject* result = PyObject_Call(fn, args, keywords);
     if (result && finish(p.tape) < 0) Py_CLEAR(result);
     if (!result) finish_after_error(p.tape);

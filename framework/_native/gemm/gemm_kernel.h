@@ -25,6 +25,15 @@ constexpr int tile_rows = 4, tile_vectors = 2;
 #endif
 template <class T> constexpr int tile_cols = tile_vectors * lanes<T>;
 
+// Whether tiles of so few columns as half a vector has stand in half vectors, of which twice as many are added up at a time.
+#if defined(FW_AVX512)
+template <class T> constexpr bool half_tiles = sizeof(T) == 4;
+#else
+template <class T> constexpr bool half_tiles = false;
+#endif
+// Whether a tile of so many columns reads nothing behind them.
+template <class T> bool fills(int64_t cols) { return cols % lanes<T> == 0 || (half_tiles<T> && cols == lanes<T> / 2); }
+
 constexpr int AHEAD = 8;  // steps by which B is fetched into the cache beforehand
 
 // -- tiles ----------------------------------------------------------------------------------------
@@ -34,7 +43,7 @@ template <class T> struct Tile {
     const T* a;
     int64_t a_row, a_step;  // a[i, p] lies at a + i * a_row + p * a_step
     const T* b;
-    int64_t b_step;         // b[p, j] lies at b + p * b_step + j; whole vectors are read
+    int64_t b_step;         // b[p, j] lies at b + p * b_step + j; vectors are read, see `fills`
     T* c;
     int64_t c_row;
     int64_t k;

@@ -8,7 +8,7 @@
 
 namespace fw {
 
-constexpr double WORTH_A_THREAD = 4e5;  // multiplications
+constexpr int64_t WORTH_A_THREAD = 400 * 1000;  // multiplications
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -55,7 +55,7 @@ template <class T> Grid best_grid(const Gemm<T>& g, int64_t workers, int64_t til
 template <class T, class F>
 void share(const Gemm<T>& g, int64_t tile_rows, int64_t tile_cols, F&& multiply) {
     double work = multiplications(g);
-    if (work < WORTH_A_THREAD || threads() == 1) return multiply(g);
+    if (work < double(worth(WORTH_A_THREAD)) || threads() == 1) return multiply(g);
     // more parts than threads, so that a thread which comes late leaves little to wait for
     int64_t each = work > 250 * WORTH_A_THREAD ? 4 : work > 25 * WORTH_A_THREAD ? 2 : 1;
     Grid grid = best_grid(g, each * threads(), tile_rows, tile_cols);
@@ -92,7 +92,7 @@ template <class T, class F> void share_batch(const Gemm<T>& g, const Batch& batc
         for (int64_t i = 0; i < count; ++i) one(item(g, batch, i));
         return;
     }
-    int64_t grain = std::max<int64_t>(1, int64_t(WORTH_A_THREAD / 2 / work));
+    int64_t grain = std::max<int64_t>(1, int64_t(double(worth(WORTH_A_THREAD)) / 2 / work));
     parallel(count, grain, [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) one(item(g, batch, i));
     });

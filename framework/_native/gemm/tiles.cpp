@@ -55,6 +55,32 @@ template <class T, int R, int V> void tile(const Tile<T>& t) {
     store_tile<T, R, V>(t, sum);
 }
 
+#if defined(FW_AVX512)
+// R rows of half a vector, which rounds as a whole one does.
+template <int R> void half_tile(const Tile<float>& t) {
+    const __mmask8 in = __mmask8(_bzhi_u32(0xff, unsigned(t.cols)));
+    __m256 sum[R];
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i) sum[i] = _mm256_setzero_ps();
+    const int64_t row = t.a_row;
+    const float *b = t.b, *a[(R + 2) / 3];
+    for (int i = 0; i < (R + 2) / 3; ++i) a[i] = t.a + 3 * i * row;
+    for (int64_t p = t.k; p > 0; --p, b += t.b_step) {
+        const __m256 vb = _mm256_loadu_ps(b);
+#pragma GCC unroll 16
+        for (int i = 0; i < R; ++i) sum[i] = _mm256_fmadd_ps(_mm256_set1_ps(a[i / 3][i % 3 * row]), vb, sum[i]);
+#pragma GCC unroll 8
+        for (int i = 0; i < (R + 2) / 3; ++i) a[i] += t.a_step;
+    }
+    float* c = t.c;
+#pragma GCC unroll 16
+    for (int i = 0; i < R; ++i, c += t.c_row) {
+        if (t.add) sum[i] = _mm256_add_ps(sum[i], _mm256_maskz_loadu_ps(in, c));
+        _mm256_mask_storeu_ps(c, in, sum[i]);
+    }
+}
+#endif
+
 template <class T> using TileFunction = void (*)(const Tile<T>&);
 
 template <class T> struct Tiles {
@@ -65,9 +91,23 @@ template <class T> struct Tiles {
     }
 };
 
+#if defined(FW_AVX512)
+struct HalfTiles {
+    TileFunction<float> at[tile_rows];
+
+    template <int... I> constexpr explicit HalfTiles(std::integer_sequence<int, I...>) : at{half_tile<I + 1>...} {}
+};
+
+constexpr HalfTiles halves{std::make_integer_sequence<int, tile_rows>{}};
+#endif
+
 template <class T> constexpr Tiles<T> tiles{std::make_integer_sequence<int, tile_rows * tile_vectors>{}};
 
 template <class T> void run_tile(int rows, const Tile<T>& t) {
+#if defined(FW_AVX512)
+    if constexpr (half_tiles<T>)
+        if (t.cols <= lanes<T> / 2) return halves.at[rows - 1](t);
+#endif
     tiles<T>.at[rows - 1][(t.cols - 1) / lanes<T>](t);
 }
 

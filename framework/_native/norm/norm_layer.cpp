@@ -101,7 +101,7 @@ template <bool Centred, class T> struct LayerBackward {
         }
         std::unique_ptr<T[]> room(new T[size_t(2 * n * many)]);  // gw and gb of each chunk
         T* partial = room.get();
-        parallel(many, grain_of(n * chunk()), [&](int64_t begin, int64_t end) {
+        parallel(many, 1 + PIECE / (n * chunk()), [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 T* own = partial + 2 * n * i;
                 std::fill(own, own + 2 * n, T(0));

@@ -21,7 +21,7 @@ constexpr int64_t STEPS_BLOCK = 512;      // of several steps: the stores of the
 constexpr int64_t SCRATCH_BYTES = std::max<int64_t>(L1_BYTES, (MOST_SLOTS + 2) * LEAST_BLOCK * 8);
 constexpr int64_t PIECE_COST = 1 << 16;   // additions that are worth a thread's attention
 
-inline int64_t grain(int cost) { return std::max<int64_t>(PIECE_COST / cost, 4096) / 64 * 64; }
+inline int64_t grain(int cost) { return worth(std::max<int64_t>(PIECE_COST / cost, 4096)) / 64 * 64; }
 
 struct Step {
     std::string name;
