@@ -1,8 +1,8 @@
 """What kernels of GPUs found wrong: an index out of range, say. It is told at the next wait for the device.
 
 A kernel that checks gets the flag of its stream (``memory``) and the number of its message (``site``). The
-first fault since the last look stays in the flag; ``look``, called wherever the host waits, raises it as an
-IndexError: that of the current stream where a value is read, those of all where the device is waited for.
+first fault since the last look stays in the flag; ``look``, called wherever the host waits, raises it: that
+of the current stream where a value is read, those of all where the device is waited for.
 """
 
 from pathlib import Path
@@ -13,17 +13,18 @@ import numpy as np
 from . import cuda, device_code
 
 _FLAG = np.dtype([("code", "i4"), ("where", "i4"), ("value", "i8"), ("size", "i8")])
-_SOURCE = device_code.source(Path(__file__).with_name("flags.cu"), dtypes="l")
-_messages: list[str] = []
+_SOURCE = device_code.source(Path(__file__).with_name("flags.cu"), dtypes="lfdeE")
+_messages: list[tuple[str, type[Exception]]] = []
 _flags: dict[tuple[Any, int, int], Any] = {}  # of each device and stream
 _used: set[tuple[int, int]] = set()  # those whose flag a kernel has been given since the last look
 
 
-def site(message: str) -> int:
-    """The number of a message, in which {value}, {size} and {last} (size - 1) stand for what was found."""
-    if message not in _messages:
-        _messages.append(message)
-    return _messages.index(message) + 1
+def site(message: str, error: type[Exception] = IndexError) -> int:
+    """The number of a message, in which {value} or, of a fraction, {real}, {size} and {last} (size - 1) stand
+    for what was found."""
+    if (message, error) not in _messages:
+        _messages.append((message, error))
+    return _messages.index((message, error)) + 1
 
 
 def memory() -> Any:
@@ -41,7 +42,8 @@ def _here(module: Any) -> tuple[int, int]:
     return int(module.cuda.runtime.getDevice()), int(module.cuda.get_current_stream().ptr)
 
 
-def check(array: Any, low: int, high: int, message: str, ignore: int | None = None) -> bool:
+def check(array: Any, low: int, high: int, message: str, ignore: int | None = None,
+          error: type[Exception] = IndexError) -> bool:
     """Have a kernel check that integers are within ``low`` to ``high`` - 1, or ``ignore``; False without
     kernels.
 
@@ -65,9 +67,23 @@ def check(array: Any, low: int, high: int, message: str, ignore: int | None = No
                     ignore or 0,
                     high,
                     memory(),
-                    site(message),
+                    site(message, error),
                 ),
             )
+    return True
+
+
+def check_reals(array: Any, low: float, high: float, message: str) -> bool:
+    """The same for floating numbers from ``low`` to ``high``, or nan; what is wrong is a ValueError."""
+    char = device_code.char_of(array) if device_code.is_device_array(array) else ""
+    if char not in device_code.FLOATS:
+        return False
+    with array.device:
+        array = cuda.cupy().ascontiguousarray(array)
+        if array.size:
+            _SOURCE.kernel("check_reals", char)(
+                (device_code.blocks(array.size),), (device_code.THREADS,),
+                (array, array.size, float(low), float(high), memory(), site(message, ValueError)))
     return True
 
 
@@ -93,8 +109,10 @@ def look(stream: int | None = None, everywhere: bool = False) -> None:
             flag.fill(0)
             module.cuda.get_current_stream().synchronize()  # before other streams use it again
         value, size = int(found["value"]), int(found["size"])
-        text = _messages[int(found["code"]) - 1].format(value=value, size=size, last=size - 1)
-        raise IndexError(f"{text} (found on cuda:{place[0]}, told when the host waited for it)")
+        message, error = _messages[int(found["code"]) - 1]
+        real = f"{found['value'].view(np.float64):g}"
+        text = message.format(value=value, real=real, size=size, last=size - 1)
+        raise error(f"{text} (found on cuda:{place[0]}, told when the host waited for it)")
 
 
 cuda.at_waits.append(look)

@@ -2,7 +2,15 @@
 extern "C" __global__ void check_range(const T* x, i64 n, i64 low, i64 high, i64 ignores, i64 ignore, i64 size, Flag* flag,
                                        i64 where) {
   for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x) {
-    T value = x[i];
+    const auto value = up(x[i]);
     if ((value < low || value >= high) && !(ignores && value == ignore)) raise_flag(flag, int(where), value, size);
+  }
+}
+
+// Whether numbers are within low ... high; nan is.
+extern "C" __global__ void check_reals(const T* x, i64 n, double low, double high, Flag* flag, i64 where) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x) {
+    const double value = up(x[i]);
+    if (value < low || value > high) raise_flag(flag, int(where), __double_as_longlong(value), 0);
   }
 }

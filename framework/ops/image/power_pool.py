@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from ...backends import device_flags
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..index.scatter import scatter
@@ -88,7 +89,9 @@ def _unpool(d: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: An
     flat: Any = take_shape(x, (*x.shape[:2], math.prod(x.shape[2:])))
     index: Any = take_shape(indices, flat.shape)
     found = index._array
-    if found.size and not 0 <= int(found.min()) <= int(found.max()) < total:
+    told = device_flags.check(found, 0, total, f"{op}: indices must lie in [0, {{last}}], the places of an "
+                              f"image of size {list(size)}; found {{value}}")
+    if not told and found.size and not 0 <= int(found.min()) <= int(found.max()) < total:
         raise IndexError(f"{op}: indices must lie in [0, {total - 1}], the places of an image of size "
                          f"{list(size)}; they go from {int(found.min())} to {int(found.max())}")
     y = scatter(flat.new_zeros((*x.shape[:2], total)), 2, index.long(), flat)

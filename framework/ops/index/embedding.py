@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ...autograd.mode import no_grad, state
-from ...backends import array_module
+from ...backends import array_module, device_flags
 from ...dtypes import INTEGER, as_dtype, int64
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...node import Leaf
@@ -102,7 +102,8 @@ add_rows = Op(
 
 
 def _check_indices(indices: Any, size: int, op: str, what: str) -> None:
-    if not indices.size:
+    if not indices.size or device_flags.check(
+            indices, 0, size, f"{op}: input is {{value}}, but {what} (0 to {{last}})"):
         return
     low, high = extremes(indices)
     if low < 0 or high >= size:

@@ -8,6 +8,7 @@ import math
 import warnings
 from typing import Any
 
+from ...backends import device_flags
 from ...config import names
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
@@ -209,13 +210,15 @@ def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = 
     op = "binary_cross_entropy"
     _alike(op, input=input, target=target)
     _check_weight(weight, input, op)
-    array = innermost(input._array)
-    if _outside(array):
+    array, remedy = innermost(input._array), "apply sigmoid first, or use binary_cross_entropy_with_logits"
+    told = device_flags.check_reals(
+        array, 0, 1, f"{op}: input must hold probabilities in [0, 1], found {{real}}; {remedy}")
+    if not told and _outside(array):
         raise ValueError(f"{op}: input must hold probabilities in [0, 1], found values from "
-                         f"{array.min().item()} to {array.max().item()}; apply sigmoid first, or use "
-                         f"binary_cross_entropy_with_logits")
+                         f"{array.min().item()} to {array.max().item()}; {remedy}")
     wanted = target._array
-    if _outside(wanted):
+    told = device_flags.check_reals(wanted, 0, 1, f"{op}: target must lie in [0, 1], found {{real}}")
+    if not told and _outside(wanted):
         raise ValueError(f"{op}: target must lie in [0, 1], found values from {wanted.min().item()} to "
                          f"{wanted.max().item()}")
     losses = _bce.run(input, target)
@@ -333,7 +336,9 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
     if var.ndim != input.ndim or any(v not in (1, n) for v, n in zip(var.shape, input.shape)):
         raise ShapeError(f"{op}: var of shape {list(var.shape)} does not fit an input of shape "
                          f"{list(input.shape)}; each of its sizes must be the input's or 1")
-    if bool((innermost(var._array) < 0).any()):
+    told = device_flags.check_reals(
+        innermost(var._array), 0, math.inf, f"{op}: var must not be negative, found {{real}}")
+    if not told and bool((innermost(var._array) < 0).any()):
         raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
     lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))
     v = var + lifted

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...backends import cuda, device_code
-from ..language.cuda_fold import fold_of_elements
+from ..language.cuda import DeviceKernel
+from ..language.cuda_fold import DeviceFold, fold_of_elements
 from ..shape.broadcast import sum_to
 from .along import kept_shape
 
@@ -40,6 +41,24 @@ def summed_to(x: Any, *, size: tuple[int, ...]) -> Any:
     lead = x.ndim - len(size)
     dims = (*range(lead), *[i + lead for i, s in enumerate(size) if s == 1 != x.shape[i + lead]])
     return fold_of_elements("sum", dims, size, x) if dims else NotImplemented
+
+
+_sum_of_exp = DeviceFold("exp(x - where(abs(top) < inf, top, 0.0))", ("x", "top"))
+_log_of_sum = DeviceKernel(
+    "log(s) + where(abs(top) < inf, top, 0.0)", ("s", "top"), lambda *_: NotImplemented)
+
+
+def logsumexp(x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """That of logsumexp: a fold for the greatest, one for the sum."""
+    if not dims:
+        return NotImplemented
+    shape = kept_shape(x.shape, dims)
+    top = fold_of_elements("amax", dims, shape, x)
+    total = NotImplemented if top is NotImplemented else _sum_of_exp("sum", dims, shape, x, top)
+    out = NotImplemented if total is NotImplemented else _log_of_sum(total, top)
+    if out is NotImplemented or keepdim:
+        return out
+    return out.reshape([s for d, s in enumerate(x.shape) if d not in dims])
 
 
 sum_to.device = summed_to  # a record of a lower family
@@ -178,6 +197,22 @@ def median(x: Any) -> Any:
         return NotImplemented
     found = kthvalue(x.reshape(-1), dim=0, keepdim=False, k=(x.size - 1) // 2, nan_wins=True)
     return found if found is NotImplemented else found[0]
+
+
+def mode(x: Any, *, dim: int, keepdim: bool) -> Any:
+    """That of mode."""
+    char = device_code.char_of(x)
+    if not char or not x.ndim or not x.size or x.shape[dim] >= 1 << 31:
+        return NotImplemented
+    module = cuda.cupy()
+    x, n, inner = module.ascontiguousarray(x), x.shape[dim], math.prod(x.shape[dim + 1 :])
+    shape, rows = kept_shape(x.shape, (dim,)) if keepdim else x.shape[:dim] + x.shape[dim + 1 :], x.size // n
+    values, places = module.empty(shape, x.dtype), module.empty(shape, np.int64)
+    keys, where, m = _long_rows(char, x, n, inner, rows, n + _TILE, 0)
+    _ORDER.kernel("mode_rows", char)(
+        (min(rows, 1 << 30),), (device_code.THREADS,),
+        (values, places, x, keys, where, m, n, inner, rows, int(char in device_code.FLOATS)))
+    return values, places
 
 
 def searchsorted(sequence: Any, keys: Any, *, right: bool) -> Any:

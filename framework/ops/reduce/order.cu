@@ -138,6 +138,35 @@ extern "C" __global__ void take_ordered(T* values, i64* places, const T* x, cons
   }
 }
 
+// values and places (rows) of the most frequent element of rows of m keys and places in order, of which n are there: of
+// several the smallest, at its last place; a block makes a row. floats: there each nan stands alone.
+extern "C" __global__ void mode_rows(T* values, i64* places, const T* x, const u64* keys, const u32* where, i64 m, i64 n,
+                                     i64 inner, i64 rows, i64 floats) {
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    const u64* own = keys + row * m;
+    u64 best = 0;  // the length of a run, and before it how far its start is from the end
+    for (i64 i = threadIdx.x; i < n; i += blockDim.x) {
+      if (i + 1 < n && own[i] == own[i + 1] && !(floats && own[i] == ~0ull)) continue;
+      i64 low = 0, high = i;  // where the run begins that ends here
+      while (low < high) {
+        const i64 middle = (low + high) / 2;
+        if (own[middle] < own[i]) low = middle + 1;
+        else high = middle;
+      }
+      if (floats && own[i] == ~0ull) low = i;
+      best = maximum(best, u64(i + 1 - low) << 32 | u64(0xffffffffu - u32(low)));
+    }
+    best = block_total<Max>(best);
+    if (threadIdx.x == 0) {
+      const i64 first = 0xffffffffu - u32(best), last = first + i64(best >> 32) - 1;
+      const bool missing = floats && own[first] == ~0ull;
+      values[row] = x[row_of(row, n, inner) + where[row * m + first] * inner];
+      places[row] = where[row * m + (missing ? n - 1 : last)];
+    }
+    __syncthreads();
+  }
+}
+
 // how many of the sequence's elements (of each of the rows of keys, or of one for all) are before a key
 extern "C" __global__ void search_sorted(i64* out, const T* sequence, const T* keys, i64 n, i64 per_row, i64 shared, i64 size,
                                          i64 right) {

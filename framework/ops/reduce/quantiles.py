@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import device_flags
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import from_array
@@ -14,6 +15,7 @@ from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along, innermost
 from ..record.op import Op
 from ..record.public import public
+from . import cuda
 from .along import kept_shape
 from .extremes import chosen_infer, chosen_vjp, need_elements
 from .sort import median, sort
@@ -35,10 +37,11 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
         raise ShapeError(f"{name}: q must be a number or have 1 dimension, got shape {list(q.shape)}")
     if q.dtype is not x.dtype:
         raise TypeError(f"{name}: q must be {x.dtype} like input, got {q.dtype}; convert it")
-    asked = innermost(q._array)
-    outside = asked[(asked < 0) | (asked > 1)]
-    if outside.size:
-        raise ValueError(f"{name}: every q must lie in [0, 1], got {float(outside[0]):g}")
+    asked, wrong = innermost(q._array), f"{name}: every q must lie in [0, 1], got "
+    if not device_flags.check_reals(asked, 0, 1, wrong + "{real}"):
+        outside = asked[(asked < 0) | (asked > 1)]
+        if outside.size:
+            raise ValueError(f"{wrong}{float(outside[0]):g}")
     if not x.numel():
         raise ShapeError(f"{name}: input of shape {list(x.shape)} has no elements")
     ndim, at = x.ndim, 0 if dim is None else one_dim(dim, x.ndim, name)
@@ -139,6 +142,7 @@ def _mode_kernel(xp: Any, x: Any, *, dim: int, keepdim: bool) -> tuple:
 
 
 mode_op = Op("mode", "x", batch=along("dim"), masks=True, kernel=_mode_kernel, infer=chosen_infer("mode"),
+             device=cuda.mode,
              outputs="values indices",
              differentiable=1, vjp={"x": chosen_vjp})
 

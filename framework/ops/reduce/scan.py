@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
-from ...backends import array_module
+from ...backends import array_module, device_code
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.compare import ne
+from ..pointwise.elementary import log
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
@@ -81,7 +82,20 @@ def _from_last(x: Any, dim: int) -> Any:
     return x if dim == end else permute_op(x, dims=(*range(dim), end, *range(dim, end)))
 
 
+def _cumprod_grad_without_waiting(g: Any, x: Any, out: Any, dim: int) -> Any:
+    """In linear time whether or not there are zeros: up to the first one as without any; it gets the sum of
+    the products without it; those behind it get nothing."""
+    zeros = cumsum_op((x == 0).astype(np.int64), dim=dim, reverse=False)
+    before, first = zeros == 0, (zeros == 1) & (x == 0)
+    usual = cumsum_op(gate(g, out), dim=dim, reverse=True) / where_op(before, x, 1.0)
+    without = gate(g, cumprod_op(where_op(first, 1.0, x), dim=dim))
+    at_first = cumsum_op(where_op(zeros > 0, without, 0.0), dim=dim, reverse=True)
+    return where_op(before, usual, where_op(first, at_first, 0.0))
+
+
 def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
+    if device_code.is_device_array(g) and g.dtype.kind in "fV":
+        return _cumprod_grad_without_waiting(g, x, out, dim)
     if not (raw(x) == 0).any():
         return cumsum_op(gate(g, out), dim=dim, reverse=True) / x
     x, g, at = _to_last(x, dim), _to_last(g, dim), len(x.shape) - 1
@@ -200,6 +214,11 @@ def _logcumsumexp_kernel(xp: Any, x: Any, *, dim: int) -> Any:
 
 def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
     out = where_op(out == -np.inf, 0.0, out)  # there x is -inf as well, and its weight 0, not nan
+    if device_code.is_device_array(g) and device_code.char_of(g, x, out):  # nobody waits to see them
+        total = cuda.running("logcumsumexp")
+        parts = [exp_op(x + total(log.op(where_op(part > 0, part, 0.0)) - out, dim=dim, reverse=True))
+                 for part in (g, -g)]  # as logarithms of what is positive
+        return parts[0] - parts[1]
     values = raw(out)
     if not values.size:
         return g

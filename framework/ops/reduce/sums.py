@@ -298,6 +298,7 @@ def _logsumexp_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...]) -> Any:
 
 logsumexp_op = Op("logsumexp", "x", onnx="reduced('ReduceLogSumExp', x, dims, keepdim)",
                   native="logsumexp", kernel=_logsumexp_kernel, infer=_same,
+                  device=cuda.logsumexp, rules_round=False,
                   batch=along("dims"),
                   vjp={"x": _logsumexp_vjp})
 

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ... import random
-from ...backends import array_module, sdp
+from ...backends import array_module, device_code, sdp
 from ...dtypes import COMPLEX, FLOAT, INTEGER, float32, promote_types
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, as_tensor, wrap
@@ -44,7 +44,7 @@ def weights_of(scores: Any, mask: Any) -> Tensor:
     boolean = array.dtype.kind == "b"
     closed = ~array if boolean else array == below
     empty = closed.all(axis=-1, keepdims=True)
-    some_empty = bool(empty.any())
+    some_empty = device_code.is_device_array(array) or bool(empty.any())  # a device is not waited for
     if boolean:
         scores = where_op.run(wrap(array | empty) if some_empty else mask, scores, below)
     else:

@@ -1,0 +1,85 @@
+"""Calls of training that look at values on the CPU and must not wait for a device: they give the CPU's
+numbers, and what is wrong is told when somebody waits.
+"""
+
+import numpy as np
+import pytest
+from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+
+F = fw.nn.functional
+CALLS = {
+    "binary_cross_entropy": lambda t: F.binary_cross_entropy(t["x"].sigmoid(), t["p"]),
+    "gaussian_nll_loss": lambda t: F.gaussian_nll_loss(t["x"], t["p"], t["p"] + 0.1),
+    "multi_margin_loss": lambda t: F.multi_margin_loss(t["x"], t["i"]),
+    "max_unpool2d": lambda t: F.max_unpool2d(
+        *F.max_pool2d(t["x"].reshape(1, 1, 4, 6), 2, return_indices=True), 2),
+    "embedding_bag of offsets": lambda t: F.embedding_bag(t["i"], t["x"], t["offsets"]),
+    "embedding_bag, padded": lambda t: F.embedding_bag(
+        t["i"], t["x"], t["offsets"], mode="sum", padding_idx=2),
+    "embedding_bag, greatest": lambda t: F.embedding_bag(
+        t["i"], t["x"], t["offsets"], mode="max", padding_idx=1),
+    "attention that is masked": lambda t: F.multi_head_attention_forward(
+        t["q"], t["q"], t["q"], 6, 2, t["w"], None, None, None, False, 0.0, t["v"], None, True,
+        t["mask"])[0],
+    "products without zeros": lambda t: t["x"].cumprod(1),
+    "products": lambda t: t["zeros"].cumprod(1),
+    "products, downwards": lambda t: t["zeros"].cumprod(0),
+    "logcumsumexp": lambda t: (t["x"] * 40).logcumsumexp(1),
+    "logsumexp": lambda t: t["x"].logsumexp((0, 1)) + t["x"].logsumexp(1),
+    "quantile": lambda t: t["x"].quantile(t["q25"], 1),
+    "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
+}
+
+
+def tensors(device):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((4, 6))
+    given = {"x": x, "p": rng.uniform(0, 1, (4, 6)), "zeros": x * (rng.random((4, 6)) < 0.7),
+             "q": rng.standard_normal((5, 2, 6)), "w": rng.standard_normal((18, 6)), "v": np.eye(6),
+             "q25": np.array([0.25, 0.7])}
+    found = {k: fw.tensor(a, device=device, requires_grad=k != "q25") for k, a in given.items()}
+    found["i"], found["offsets"] = (fw.tensor(a, device=device) for a in ([1, 0, 2, 3], [0, 1, 1, 3]))
+    found["mask"] = fw.tensor([[False] * 4 + [True], [True] * 5], device=device)
+    return found
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_nobody_waits(name, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    found = []
+    for device in ("cpu", "cuda"):
+        given = tensors(device)
+        counts.clear()
+        out = CALLS[name](given)
+        leaves = [t for t in given.values() if t.requires_grad]
+        grads = fw.autograd.grad((out * out).sum(), leaves, allow_unused=True)
+        assert not counts.waits, dict(counts.waits)
+        found.append([out, *[g for g in grads if g is not None]])
+    assert len(found[0]) == len(found[1]) > 1
+    for want, got in zip(*found):
+        np.testing.assert_allclose(got.detach().cpu().numpy(), want.detach().numpy(), 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda x, i: F.binary_cross_entropy(x * 3, x), ValueError, "input must hold .*, found 1.5; apply sig"),
+    (lambda x, i: F.binary_cross_entropy(x, -x), ValueError, "target must lie in .0, 1., found -0.5"),
+    (lambda x, i: F.gaussian_nll_loss(x, x, -x), ValueError, "var must not be negative, found -0.5"),
+    (lambda x, i: F.multi_margin_loss(x, i + 2), IndexError, "multi_margin_loss: .*3"),
+    (lambda x, i: F.embedding_bag(i, x, i), ValueError, "offsets must start with 0.*got 1 first"),
+    (lambda x, i: F.embedding_bag(i, x, i - 1, include_last_offset=True), ValueError, "got 0 last"),
+    (lambda x, i: x.quantile(x[0] * 4, 1), ValueError, "every q must lie in .0, 1., got 2"),
+])
+def test_what_is_wrong_is_told_at_the_next_wait(call, error, text, raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    x, i = fw.full((2, 3), 0.5, device="cuda"), fw.tensor([1, 1], device="cuda")
+    counts.clear()
+    call(x, i)
+    assert not counts.waits, dict(counts.waits)
+    with pytest.raises(error, match=text + ".*found on cuda:0"):
+        fw.cuda.synchronize()
+    fw.cuda.synchronize()  # told once
