@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 H100 = {
@@ -123,11 +124,11 @@ def graphs(graph_module, module, place):
                             said = " relu" * relu + " same bits" * asked[0] + " no TF32" * (not asked[1])
                             yield f"conv {name} {kind} {char} {lie.__name__}{said}", make, asked
     for shape in ((64, 64, 56, 56), (200704, 64, 1, 1), (64, 128, 1, 1), (4, 32, 16, 28, 28)):
-        for way in ("forward", "backward"):
+        for way, char in product(("forward", "backward"), "feE"):
             how = laid(shape, channels_last(shape))
-            make = partial(graph_module.norm_graph, module, how, way == "backward", place)
+            make = partial(graph_module.norm_graph, module, char, how, way == "backward", place)
             for asked in ASKED[:2]:
-                yield f"batch norm {way} {shape}{' same bits' * asked[0]}", make, asked
+                yield f"batch norm {way} {char} {shape}{' same bits' * asked[0]}", make, asked
     for char, length, features in (("E", 256, 64), ("e", 197, 64), ("E", 64, 20)):
         shape = (8, 6, length, features)
         heads = laid(shape, (6 * length * features, features, 6 * features, 1))

@@ -289,7 +289,10 @@ def test_convolutions_go_to_cudnn(dtype, frontend, raw, cupy):  # noqa: F811
 
 
 @pytest.mark.parametrize("shape", [(3, 8, 5, 4), (2, 8, 2, 3, 4)])
-def test_batch_norms_of_channels_last_go_to_cudnn(shape, frontend, raw, cupy):  # noqa: F811
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_batch_norms_of_channels_last_go_to_cudnn(dtype, shape, frontend, raw, cupy):  # noqa: F811
+    """Elements of 16 bits, too, as autocast has them, with weights and moments of float32."""
+    pytest.importorskip("ml_dtypes")
     from cupy import counts
 
     last = {4: fw.channels_last, 5: fw.channels_last_3d}[len(shape)]
@@ -297,17 +300,20 @@ def test_batch_norms_of_channels_last_go_to_cudnn(shape, frontend, raw, cupy):  
     start, ends = fw.randn(shape, generator=fw.Generator().manual_seed(0)) * 3 + 1, []
     for device in ("cuda", "cpu"):
         model = make(8, eps=1e-3).to(device)
-        x = start.to(device).contiguous(memory_format=last).requires_grad_()
+        x = start.to(device, getattr(fw, dtype)).contiguous(memory_format=last).requires_grad_()
         counts.clear()
         y = model(x)
+        assert y.dtype is x.dtype
         y.sin().sum().backward()
         assert y.is_contiguous(memory_format=last)
         if device == "cuda":
             assert not {"norm", "norm_grad"} & set(counts.launches) and len(Graph.made) == 2
-        ends.append([a.detach().cpu().numpy() for a in (y, x.grad, *[p.grad for p in model.parameters()],
-                                                        model.running_mean, model.running_var)])
+        ends.append([a.detach().double().cpu().numpy()
+                     for a in (y, x.grad, *[p.grad for p in model.parameters()], model.running_mean,
+                               model.running_var)])
+    close = 1e-4 if dtype == "float32" else 3e-2
     for a, b in zip(*ends, strict=True):
-        np.testing.assert_allclose(a, b, 1e-4, 1e-5)
+        np.testing.assert_allclose(a, b, close, close / 10 if dtype == "float32" else close)
     model.to("cuda")(fw.randn(shape, device="cuda"))
     assert len(Graph.made) == 2  # channels that lie apart are for our own kernel
     Graph.refuse = True

@@ -136,20 +136,20 @@ def attention_graph(module: Any, char: str, operands: tuple[Laid, ...], causal: 
     return graph, (q, k, v, out, lse, g, *made)
 
 
-def norm_graph(module: Any, x: Laid, backward: bool, place: dict) -> tuple[Any, tuple]:
-    """Batch norm in float32 of (x, scale, bias, eps, momentum, two running averages, y, mean, 1 / deviation,
-    the averages after it), or backward of (x, slope, scale, mean, 1 / deviation, slopes of x, scale and
-    bias)."""
-    graph, io = _graph(module, "f", place)
+def norm_graph(module: Any, char: str, x: Laid, backward: bool, place: dict) -> tuple[Any, tuple]:
+    """Batch norm of (x, scale, bias, eps, momentum, two running averages, y, mean, 1 / deviation, the
+    averages after it), or backward of (x, slope, scale, mean, 1 / deviation, slopes of x, scale and bias).
+    All but x, y and their slopes is float32."""
+    (graph, io), wide = _graph(module, char, place), module.data_type.FLOAT
     ones = (1,) * (len(x.shape) - 2)
     channel = Laid((1, x.shape[1], *ones), (x.shape[1], 1, *(x.shape[1],) * len(ones)))
 
-    def tensor(name: str, how: Laid, **more: Any) -> Any:
-        return graph.tensor(name=name, dim=how.shape, stride=how.strides, data_type=io, **more)
+    def tensor(name: str, how: Laid, kind: Any = wide, **more: Any) -> Any:
+        return graph.tensor(name=name, dim=how.shape, stride=how.strides, data_type=kind, **more)
 
-    image = tensor("x", x)
+    image = tensor("x", x, io)
     if backward:
-        slope = tensor("slope", x)
+        slope = tensor("slope", x, io)
         scale, mean, inverse = (tensor(name, channel) for name in ("scale", "mean", "inverse"))
         found = graph.batchnorm_backward(name="norm", grad=slope, input=image, scale=scale, mean=mean,
                                          inv_variance=inverse)
@@ -161,7 +161,7 @@ def norm_graph(module: Any, x: Laid, backward: bool, place: dict) -> tuple[Any, 
         found = graph.batchnorm(name="norm", input=image, scale=scale, bias=bias, in_running_mean=running[0],
                                 in_running_var=running[1], epsilon=eps, momentum=momentum)
         given = (image, scale, bias, eps, momentum, *running)
-    made = [_made(out, how, io) for out, how in zip(found, (x, *(channel,) * 4))]
+    made = [_made(out, x if i == 0 else channel, wide if i else io) for i, out in enumerate(found)]
     return graph, (*given, *made)
 
 
@@ -234,16 +234,18 @@ def convolve(char: str, kind: str, first: Any, second: Any, out: Any, bias: Any,
     return _run(key, make, (first, second, *([] if bias is None else [bias]), out))
 
 
-def normalize(arrays: tuple, backward: bool) -> bool:
-    """Write a batch norm, or its slopes, into the last arrays, all of float32; False where cuDNN has no plan,
-    or is not there. arrays: as ``norm_graph`` says."""
-    if frontend() is None:
+def normalize(char: str, arrays: tuple, backward: bool) -> bool:
+    """Write a batch norm, or its slopes, into the last arrays; False where cuDNN has no plan or is not there.
+
+    char: of x; arrays: as ``norm_graph`` says.
+    """
+    if char not in _IO or frontend() is None:
         return False
     how = laid(arrays[0])
-    key = (exactness("f"), "batch norm backward" if backward else "batch norm", "f", how)
+    key = (exactness(char), "batch norm backward" if backward else "batch norm", char, how)
 
     def make(module: Any, place: dict) -> tuple[Any, tuple]:
-        return norm_graph(module, how, backward, place)
+        return norm_graph(module, char, how, backward, place)
 
     return _run(key, make, arrays)
 

@@ -118,12 +118,13 @@ def _launch(plan: Any) -> tuple[tuple[int], tuple[int]]:
     return (min(rows, 1 << 30),), (min(1024, max(32, 1 << (n // 4).bit_length())),)
 
 
-def _for_cudnn(arrays: list[Any], dims: tuple[int, ...]) -> bool:
-    """Whether these are a batch norm of rows of channels, which images with channels last are, in float32."""
-    x = arrays[0]
+def _for_cudnn(elements: list[Any], weights: list[Any], dims: tuple[int, ...]) -> bool:
+    """Whether these are a batch norm of rows of channels, which images with channels last are, with weights
+    and moments of float32."""
+    x = elements[0]
     return (
         cudnn_graphs.frontend() is not None
-        and device_code.char_of(*arrays) == "f"
+        and device_code.char_of(*elements) in ("f", "e", "E") and device_code.char_of(*weights) == "f"
         and (x.flags.c_contiguous if x.ndim == 2 else format_of(x).ndim == x.ndim)
         and tuple([d % x.ndim for d in dims]) == (0, *range(2, x.ndim))
     )
@@ -134,9 +135,10 @@ def _by_cudnn(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     module, small = cuda.cupy(), (1, x.shape[1], *(1,) * (x.ndim - 2))
     rows = [module.ascontiguousarray(a) for a in (weight, bias)]
     numbers = [np.array([n], np.float32) for n in (eps, 0.0)]
-    y, (mean, inverse, *unused) = module.empty_like(x), module.empty((4, *small), x.dtype)
+    y, (mean, inverse, *unused) = module.empty_like(x), module.empty((4, *small), np.float32)
     # cuDNN wants running averages: it is shown numbers that are there, and what it makes of them is left
-    if not cudnn_graphs.normalize((x, *rows, *numbers, *rows, y, mean, inverse, *unused), backward=False):
+    arrays = x, *rows, *numbers, *rows, y, mean, inverse, *unused
+    if not cudnn_graphs.normalize(device_code.char_of(x), arrays, backward=False):
         return NotImplemented
     return y, mean, _variance(inverse, float(eps))
 
@@ -144,16 +146,17 @@ def _by_cudnn(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 def _grad_by_cudnn(g: Any, x: Any, weight: Any, mean: Any, var: Any, eps: float) -> Any:
     """(gx, gw, gb), or NotImplemented."""
     module = cuda.cupy()
-    gx, (gw, gb) = module.empty_like(x), module.empty((2, x.shape[1]), x.dtype)
+    gx, (gw, gb) = module.empty_like(x), module.empty((2, x.shape[1]), np.float32)
     rows = map(module.ascontiguousarray, (weight, mean, _inverse(var, float(eps))))
-    done = cudnn_graphs.normalize((x, laid_as(module, g, x), *rows, gx, gw, gb), backward=True)
+    arrays = x, laid_as(module, g, x), *rows, gx, gw, gb
+    done = cudnn_graphs.normalize(device_code.char_of(x), arrays, backward=True)
     return (gx, gw, gb) if done else NotImplemented
 
 
 def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[int, ...], eps: float) -> Any:
     """The device function of layer, group and batch norm."""
     images = x
-    if weight is not None and bias is not None and _for_cudnn([x, weight, bias], dims):
+    if weight is not None and bias is not None and _for_cudnn([x], [weight, bias], dims):
         found = _by_cudnn(x, weight, bias, eps)
         if found is not NotImplemented:
             return found
@@ -211,7 +214,7 @@ def norm_grad(
 ) -> Any:
     """That of their backward."""
     images = x
-    if mean is not None and weight is not None and _for_cudnn([x, g, weight, mean, var], dims):
+    if mean is not None and weight is not None and _for_cudnn([x, g], [weight, mean, var], dims):
         found = _grad_by_cudnn(g, x, weight, mean, var, eps)
         if found is not NotImplemented:
             return found
