@@ -369,6 +369,19 @@ def _wide_steps(compiled, model, steps=60):
     return [x.numpy().tobytes() for x in seen]
 
 
+def test_gradients_of_weights_may_go_on_beside_though_their_rules_turn_what_they_take(monkeypatch):
+    from framework.jit import segments
+    plain, kinds = segments.within_peak, []
+
+    def noted(steps, outputs, sizes):
+        found = plain(steps, outputs, sizes)
+        kinds.extend(len(sizes[steps[at].results[0]][0]) for at in found)
+        return found
+    monkeypatch.setattr(segments, "within_peak", noted)
+    _wide_steps(True, _wide(3), 8)
+    assert 2 in kinds  # of weights, and not only of biases
+
+
 @pytest.fixture()
 def four_threads():
     before = fw.get_num_threads()

@@ -132,6 +132,8 @@ class Segment:
         if fuse:
             steps = paired(steps)
             steps, outputs = unshared([known(step, shapes) for step in steps], outputs, shapes)
+        self.sizes = {step.results: step.shapes for step in steps
+                      if isinstance(step.results, str) and step.shapes is not None} | shapes
         readers: dict[str, int] = {}
         for step in steps:
             for name in step.reads:
@@ -146,7 +148,7 @@ class Segment:
             for step in steps:
                 self._plain(step)
         self.made, self.names = self._assembled(outputs)
-        del self.rows, self.open, self.shapes, self.readers
+        del self.rows, self.open, self.shapes, self.sizes, self.readers
 
     def _assembled(self, outputs: list[str]) -> tuple[Any, list[str]]:
         """The native call, and the names of its places."""
@@ -179,15 +181,17 @@ class Segment:
         return made, list(places)
 
     def _beside(self, outputs: list[str]) -> set[int]:
-        """The rows that may go on beside what follows: nobody reads their results but who hands them out."""
+        """The rows that may go on beside what follows: products (others do not ask, see ``compute`` in
+        ``_native/bind/compute.h``) whose results nobody reads but who hands them out.
+        """
         read = {n for row in self.rows if row[0] is not own for n in names_in(row[2])}
         steps = []
         for kernel, other, operands, names, results, *_ in self.rows:
-            alone = other is None and asked(kernel) is not None and isinstance(results, str)
-            late = alone and results not in read
+            product = other is None and asked(kernel) is _native.module.matmul
+            late = product and isinstance(results, str) and results not in read
             steps.append(Life(names_in(operands), [results] if isinstance(results, str) else [
                 r for r in results if r], bool(_words(kernel, operands, names)), late))
-        return within_peak(steps, outputs, self.shapes)
+        return within_peak(steps, outputs, self.sizes)
 
     def _in_rounds(self, steps: list[Step]) -> None:
         """Add all steps. A kernel that reads what is being fused waits for the end of a round, so that
