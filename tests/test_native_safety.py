@@ -357,6 +357,7 @@ def test_direct_calls_never_crash(tmp_path):
 
 LONG = """
 import os, signal, sys, threading
+import numpy as np
 import framework as fw
 import framework.nn.functional as F
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that runs tests beside it ignores it
@@ -364,16 +365,24 @@ fw.set_num_threads(int(sys.argv[1]))
 x = fw.rand(1, 1 << 16, 64)  # half a minute to the end, without AVX many; it stops after a 64th
 if sys.argv[2] == "product":
     x = fw.rand(1, 9000, 9000)  # half a minute of one thread
+rows = int(sys.argv[1])  # of one number that is multiplied for hours, each in a thread of its own
+places = fw.zeros(1, 1, dtype=fw.int64).expand(rows, 1 << 42)
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 try:
-    x @ x if sys.argv[2] == "product" else F.scaled_dot_product_attention(x, x, x)
+    if sys.argv[2] == "places":
+        fw._native.module.scatter_multiply(np.ones((rows, 1)), np.ones(()), places.numpy(), dim=1)
+    elif sys.argv[2] == "product":
+        x @ x
+    else:
+        F.scaled_dot_product_attention(x, x, x)
 except KeyboardInterrupt:
     print("interrupted", (x[0, :64] @ x[0, :64].mT).shape == (64, 64))  # all is as before
 """
 
 
 @needs_native
-@pytest.mark.parametrize("threads,kernel", [(1, "attention"), (2, "attention"), (1, "product")])
+@pytest.mark.parametrize("threads,kernel", [(1, "attention"), (2, "attention"), (1, "product"), (1, "places"),
+                                            (2, "places")])
 def test_a_long_kernel_can_be_interrupted(threads, kernel):
     done = subprocess.run([sys.executable, "-c", LONG, str(threads), kernel], capture_output=True, text=True,
                           timeout=100)

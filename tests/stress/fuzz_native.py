@@ -40,7 +40,7 @@ STATE = {
 }
 MOST_EACH = 24  # calls that are noted of a function
 MEMORY = 512 << 20  # bytes that a process may take more
-SOON = 5  # seconds after which a call is interrupted, as by Ctrl-C
+SOON = 5  # seconds after which a call that asks for too much is interrupted, as by Ctrl-C
 PATIENCE = 300  # seconds for one call: some formulas take seconds, on a busy machine minutes
 HUGE = (
     -(2**63),
@@ -512,10 +512,6 @@ def call_kernel(kernel, count, r):
 # -- running --------------------------------------------------------------------------------------
 
 
-def enough(number, frame):
-    raise TimeoutError("so much was asked for that it takes too long")
-
-
 def work(path, calls_file, now_file, seed, first, last, step):
     """Calls first, first + step, ... in this process."""
     module = load(path)
@@ -526,7 +522,7 @@ def work(path, calls_file, now_file, seed, first, last, step):
     module.set_threads(2)
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    signal.signal(signal.SIGALRM, enough)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # but for calls that may ask for too much
     if not os.environ.get("LD_PRELOAD"):
         used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
         resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, resource.RLIM_INFINITY))
@@ -539,14 +535,14 @@ def work(path, calls_file, now_file, seed, first, last, step):
                 print(f"MISMATCH call {i} of seed {seed}: {wrong}", file=sys.stderr, flush=True)
             continue
         name, args, kwargs, r = mutant(calls, names, seed, i)
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, KeyboardInterrupt):
             try:
-                signal.setitimer(signal.ITIMER_REAL, SOON)
+                signal.signal(signal.SIGINT, signal.default_int_handler)
                 out = getattr(module, name)(*args, **kwargs)
                 if name == "make_kernel":
                     call_kernel(out, len(args[0]) if args else 1, r)
             finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
     now[:8] = last.to_bytes(8, "little")
 
 
@@ -580,14 +576,17 @@ def watch(path, calls_file, seed, first, last, step, most):
                 str(step),
             ]
             process = subprocess.Popen(command, stderr=errors)
-            at, since = -1, time.monotonic()
+            at, since, interrupted = -1, time.monotonic(), False
             while process.poll() is None:
                 time.sleep(0.05)
                 seen = int.from_bytes(Path(now.name).read_bytes(), "little")
                 if seen != at:
-                    at, since = seen, time.monotonic()
+                    at, since, interrupted = seen, time.monotonic(), at < 0  # at first it still starts
                 elif time.monotonic() - since > PATIENCE:
                     process.kill()
+                elif time.monotonic() - since > SOON and not interrupted:
+                    process.send_signal(signal.SIGINT)
+                    interrupted = True
             at = int.from_bytes(Path(now.name).read_bytes(), "little")
             told = Path(errors.name).read_text(errors="replace").splitlines()
             failures += [line[:2000] for line in told if line.startswith("MISMATCH")]

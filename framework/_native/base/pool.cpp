@@ -68,6 +68,7 @@ void keep_off(int, int) {}
 #endif
 
 thread_local bool in_task = false;  // of the pool's threads always
+thread_local const std::atomic<bool>* job_stopped = nullptr;  // of the pool's threads: what their job has come to
 
 struct Job {
     Task task = nullptr;
@@ -83,6 +84,7 @@ struct Job {
 }  // namespace
 
 void listen() {
+    if (job_stopped && job_stopped->load(std::memory_order_relaxed)) throw Interrupted();
     Listener& l = listener();
     if (!l.goes_on) return;
     const auto now = std::chrono::steady_clock::now();
@@ -174,6 +176,7 @@ struct Pool {
     void serve(Worker& self, size_t me, uint64_t seen) {
         self.id = this_thread();
         in_task = true;
+        job_stopped = &stopped;
         flush_denormals_here();
         while (!ending.load()) {
             ++inside;
@@ -240,7 +243,6 @@ struct Pool {
 
     void run(const Job& given) {
         job = given;
-        stopped = false;
         share_out();
         const int here = processor();
         for (auto& w : workers) w->keep_off(here);
@@ -249,7 +251,7 @@ struct Pool {
         work(0);
         open = false;
         while (inside.load() > 0) relax();
-        if (!stopped) return;
+        if (!stopped.exchange(false)) return;
         std::rethrow_exception(std::exchange(thrown, nullptr));
     }
 };

@@ -5,7 +5,8 @@
 
 namespace fw {
 
-// What the calling thread does between pieces: asks whether to go on, and throws `Interrupted` if not. Others pass.
+// What the calling thread does between pieces, and any thread within a piece that may be long: asks whether to go on, and
+// throws `Interrupted` if not; threads of the pool go on until something was thrown elsewhere.
 void listen();
 
 // Whether numbers too small for the normal format become 0, in the threads of the pool and the calling one.

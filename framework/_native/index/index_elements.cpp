@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/pool_internal.h"
 #include "index/index.h"
 
 namespace fw::moving {
@@ -9,6 +10,7 @@ namespace {
 
 constexpr int64_t LINE = 64;
 constexpr int64_t CHUNK = 256;  // positions that are read and checked at once
+constexpr int64_t LONG = 4096 * CHUNK;  // pairs between two questions whether to go on: one line may be all that there is
 
 }  // namespace
 
@@ -108,6 +110,7 @@ bool each_pair(const Elements& p, const ElementLine& l, int64_t from_step, int64
             int64_t m = std::min(CHUNK, l.width - c), near = l.near + s * p.near_step + c * p.near_next;
             int64_t far = l.far + c * p.far_next;
             const char* index = p.index + l.index + s * p.index_step + c * p.index_next;
+            if (c % LONG == LONG - CHUNK) listen();
             if (!read_offsets<Last>(p, index, m, offsets)) return false;
             if (p.near_next == B)
                 for (int64_t j = 0; j < m; ++j) f(near + j * B, far + offsets[j] * (Last ? B : 1));
