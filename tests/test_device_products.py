@@ -230,6 +230,38 @@ def test_activations_are_part_of_the_product(kind, dtype, lt, cupy):  # noqa: F8
         np.testing.assert_allclose(a, b, close, close)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("kind", ["relu", "gelu"])
+def test_slopes_of_activations_are_part_of_the_product(kind, dtype, lt, cupy):  # noqa: F811
+    """Two layers with an activation between them: backward is four products, and nothing besides."""
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    close, bias = 1e-5 if dtype == "float32" else 5e-2, {"relu": True, "gelu": False}[kind]
+    active = fw.nn.ReLU() if kind == "relu" else fw.nn.GELU("tanh")
+    for first, second in ((True, True), (bias, not bias)):
+        net = fw.nn.Sequential(fw.nn.Linear(6, 13, bias=first), active, fw.nn.Linear(13, 5, bias=second))
+        x, g, ends = fw.randn(2, 7, 6), fw.randn(2, 7, 5), []
+        for device in ("cuda", "cpu"):
+            model = net.to(device, getattr(fw, dtype)).requires_grad_()
+            at = x.to(device, getattr(fw, dtype)).requires_grad_()
+            y, slope = model(at), g.to(device, getattr(fw, dtype))
+            done = len(lt.done)
+            counts.clear()
+            found = fw.autograd.grad(y, [at, *model.parameters()], slope, retain_graph=True)
+            if device == "cuda":
+                assert set(counts.launches) <= {"matmul", "fold"} and counts.launches["matmul"] == 4
+                ended = {d[-1] for d in lt.done[done:]} - {1, 512}
+                assert ended == {(136 if kind == "relu" else 192) | (16 if first else 0)}
+            (one,) = fw.autograd.grad(y, [at], slope, retain_graph=True)  # what is asked for alone
+            for p in net[0].parameters():
+                p.requires_grad_(False)
+            rest = fw.autograd.grad(model(at.detach()), [*net[2].parameters()], slope)
+            ends.append([a.detach().double().cpu().numpy() for a in (y, one, *found, *rest)])
+        for a, b in zip(*ends, strict=True):
+            np.testing.assert_allclose(a, b, close, close * 4)
+
+
 def test_activations_join_under_autocast_and_in_transformers(lt, cupy):  # noqa: F811
     from cupy import counts
 
@@ -244,8 +276,15 @@ def test_activations_join_under_autocast_and_in_transformers(lt, cupy):  # noqa:
             layer.to(device)
             counts.clear()
             ends.append(layer(x.to(device)).detach().cpu().numpy())
-        assert [d[-1] for d in lt.done if d[-1] & 34][-1] == (6 if active == "relu" else 164)
+        ended = [134, 6] if active == "relu" else [164, 36]
+        assert [d[-1] for d in lt.done if d[-1] & 34][-1] == ended[0]
         np.testing.assert_allclose(*ends, 1e-4, 1e-5)
+        with fw.no_grad():
+            np.testing.assert_allclose(layer(x.to("cuda")).cpu().numpy(), ends[0], 1e-4, 1e-5)
+        assert [d[-1] for d in lt.done if d[-1] & 34][-1] == ended[1]  # nothing is kept
+        layer.dropout.p = 0.5
+        layer(x.to("cuda"))
+        assert [d[-1] for d in lt.done if d[-1] & 34][-1] == (6 if active == "relu" else 164)
     before = len(lt.done)
     handle = layer.linear1.register_forward_hook(lambda *_: None)  # then modules are called one by one
     layer(x.to("cuda"))
@@ -254,16 +293,19 @@ def test_activations_join_under_autocast_and_in_transformers(lt, cupy):  # noqa:
 
 
 def test_derivatives_of_joined_layers_to_second_order(lt, cupy):  # noqa: F811
-    net = fw.nn.Sequential(fw.nn.Linear(3, 4), fw.nn.GELU("tanh"), fw.nn.Linear(4, 2))
-    x, ends = fw.randn(5, 3), []
-    for device in ("cpu", "cuda"):
-        net.to(device)
-        at = x.to(device).requires_grad_()
-        (g,) = fw.autograd.grad(net(at).sin().sum(), at, create_graph=True)
-        found = fw.autograd.grad(g.square().sum(), [at, *net.parameters()][:-1])
-        ends.append([a.cpu().numpy() for a in found])
-    for a, b in zip(*ends, strict=True):
-        np.testing.assert_allclose(a, b, 1e-4, 1e-5)
+    for kind in (fw.nn.ReLU(), fw.nn.GELU("tanh")):
+        for last in ((), (kind,)):  # two layers as one call, and each with what follows it
+            net = fw.nn.Sequential(fw.nn.Linear(3, 4), kind, fw.nn.Linear(4, 2), *last)
+            x, ends = fw.randn(5, 3), []
+            for device in ("cpu", "cuda"):
+                net.to(device)
+                at = x.to(device).requires_grad_()
+                (g,) = fw.autograd.grad(net(at).sin().sum(), at, create_graph=True)
+                found = fw.autograd.grad(g.square().sum(), [at, *net.parameters()][:-1], allow_unused=True,
+                                         materialize_grads=True)
+                ends.append([a.cpu().numpy() for a in found])
+            for a, b in zip(*ends, strict=True):
+                np.testing.assert_allclose(a, b, 1e-4, 1e-5)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
@@ -289,7 +331,7 @@ def test_slopes_of_activations_in_products(dtype, lt, cupy):  # noqa: F811
         np.testing.assert_allclose(total.get().astype("d"), wanted.sum(0), close, close * 5)
 
 
-@pytest.mark.parametrize("name, most", [("mlp", 18), ("gpt", 210), ("vit", 400)])
+@pytest.mark.parametrize("name, most", [("mlp", 16), ("cnn", 30), ("gpt", 210), ("vit", 400)])
 def test_launches_of_a_step_whose_products_do_more(name, most, lt, cupy):  # noqa: F811
     launches, waits, _ = counted(name)
     assert launches.total() <= most and not waits, (launches.total(), launches)

@@ -1,4 +1,5 @@
-"""What a Sequential hands to one call: a layer with the norm and the activation right behind it.
+"""What a Sequential hands to one call: a layer with the norm and the activation right behind it; on GPUs, in
+training, two linear layers with an activation between them.
 
 Only modules of exactly these classes are joined, without hooks, and only while the methods and functions
 that they would call are this package's own: whoever replaces one (``nn.Linear.forward``, ``F.relu``,
@@ -12,11 +13,13 @@ from typing import Any
 
 from .. import dtypes
 from ..ops.image.joined import conv_then, linear_gelu, linear_relu
+from ..ops.linalg.feed_forward import feed_forward
 from ..ops.record.torch_function import modes_open
 from ..tensor import Tensor
 from . import functional as F
 from .activation import GELU, ReLU
 from .conv import Conv1d, Conv2d, Conv3d
+from .dropout import Dropout
 from .linear import Linear
 from .module import Module
 from .normalization import BatchNorm1d, BatchNorm2d, BatchNorm3d
@@ -27,7 +30,8 @@ def _methods(kind: Any) -> tuple:
 
 
 _FUNCTIONS: dict[Any, str] = {
-    Linear: "linear", ReLU: "relu", GELU: "gelu", Conv1d: "conv1d", Conv2d: "conv2d", Conv3d: "conv3d",
+    Linear: "linear", ReLU: "relu", GELU: "gelu", Dropout: "dropout", Conv1d: "conv1d", Conv2d: "conv2d",
+    Conv3d: "conv3d",
     **dict.fromkeys((BatchNorm1d, BatchNorm2d, BatchNorm3d), "batch_norm")}
 _WITHIN = ("forward", "_conv_forward", "_function")  # methods that a call of a layer goes through
 _OWN: dict[Any, tuple] = {kind: (_methods(kind), name, getattr(F, name)) for kind, name in _FUNCTIONS.items()}
@@ -61,6 +65,12 @@ _LINEAR_CODE, _RELU = _linear_code(), F.relu
 
 
 def _linear(items: list, at: int, input: Any) -> tuple[Any, int] | None:
+    if not dtypes.plain and at + 2 < len(items) and type(items[at + 2]) is Linear \
+            and type(input) is Tensor and input.is_cuda \
+            and not (at + 3 < len(items) and _activation(items[at + 3])):  # which joins the second layer
+        both = two_layers(items[at], items[at + 1], items[at + 2], input)
+        if both is not None:
+            return both, 2
     if at + 1 == len(items) or type(items[at + 1]) is not ReLU:  # the common case
         return None if dtypes.plain or not _follows(items, at + 1, GELU) else _gelu(items, at, input)
     layer = items[at]
@@ -82,19 +92,37 @@ def _gelu(items: list, at: int, input: Any) -> tuple[Any, int] | None:
     return None if out is None else (out, 1)
 
 
+def _activation(active: Any) -> str:
+    """What is joined with a layer before it: "relu", "gelu" (the approximate one, on GPUs), "" for others."""
+    if active is _RELU or type(active) is ReLU and _runs_as_written(active, ReLU):
+        return "relu"
+    approximate = not dtypes.plain and type(active) is GELU and active.approximate == "tanh"
+    return "gelu" if approximate and _runs_as_written(active, GELU) else ""
+
+
 def linear_then(layer: Any, active: Any, input: Any) -> Any:
     """``active(layer(input))``, a function or module behind a layer; in one call where it can be."""
     if type(layer) is Linear and _is_plain(input) and _runs_as_written(layer, Linear):
-        joined = None
-        if active is _RELU or type(active) is ReLU and _runs_as_written(active, ReLU):
-            joined = linear_relu
-        elif not dtypes.plain and type(active) is GELU and active.approximate == "tanh" \
-                and _runs_as_written(active, GELU):
-            joined = linear_gelu
+        joined = {"relu": linear_relu, "gelu": linear_gelu}.get(_activation(active))
         out = None if joined is None else joined(input, layer.weight, layer.bias)
         if out is not None:
             return out
     return active(layer(input))
+
+
+def two_layers(first: Any, active: Any, second: Any, input: Any) -> Tensor | None:
+    """``second(active(first(input)))`` of linear layers in one call; None where it cannot be."""
+    layers = first, second
+    if dtypes.plain or not _is_plain(input) \
+            or not all(type(layer) is Linear and _runs_as_written(layer, Linear) for layer in layers):
+        return None
+    name = _activation(active)
+    return feed_forward(input, first.weight, first.bias, second.weight, second.bias, name) if name else None
+
+
+def drops_nothing(drop: Any) -> bool:
+    """Whether a call of this dropout does nothing."""
+    return type(drop) is Dropout and not (drop.training and drop.p) and _runs_as_written(drop, Dropout)
 
 
 def _conv(items: list, at: int, input: Any) -> tuple[Any, int] | None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any
 
+from .. import dtypes
 from ..creation import full
 from ..errors import ShapeError
 from ..tensor import Tensor
@@ -11,7 +12,7 @@ from . import functional as F
 from . import init
 from .container import ModuleList
 from .dropout import Dropout
-from .joins import linear_then
+from .joins import drops_nothing, linear_then, two_layers
 from .linear import Linear
 from .module import Module
 from .multihead import MultiheadAttention
@@ -73,6 +74,10 @@ class _Layer(Module):
         return norm(x + drop(block(x)))
 
     def _feed_forward(self, x: Tensor) -> Tensor:
+        if not dtypes.plain and drops_nothing(self.dropout):
+            both = two_layers(self.linear1, self.activation, self.linear2, x)
+            if both is not None:
+                return both
         return self.linear2(self.dropout(linear_then(self.linear1, self.activation, x)))
 
     def _attend_self(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, causal: bool) -> Tensor:

@@ -98,29 +98,28 @@ def _write(planned: Product, out: Any, a: Any, b: Any, bias: Any) -> None:
         _plus(out, bias, out=out)
 
 
-class Kept(NamedTuple):
-    """What a slope reads of an activation in a product: bits, or what gelu was of, as cuBLASLt lays it."""
-
-    array: Any
-    step: int  # between rows, in elements (of bits: in bits)
-
-
-def kept_of(active: int, rows: int, columns: int, dtype: Any) -> Kept:
-    """Memory for what an activation keeps of a product of so many rows and columns."""
+def kept_of(active: int, rows: int, columns: int, dtype: Any) -> Any:
+    """Memory for what the slope of an activation reads, of so many rows and columns: bits where relu let
+    through, or what gelu was of, in rows as cuBLASLt lays them."""
     if active == device_products.RELU:
-        step = -(-columns // 128) * 128
-        return Kept(cuda.cupy().empty((rows, step // 8), np.uint8), step)
-    step = -(-columns // 8) * 8
-    return Kept(cuda.cupy().empty((rows, step), dtype)[:, :columns], step)
+        return cuda.cupy().empty((rows, -(-columns // 128) * 16), np.uint8)
+    return cuda.cupy().empty((rows, -(-columns // 8) * 8), dtype)[:, :columns]
 
 
-def followed(x: Any, y: Any, epilogue: int, vector: Any = None, kept: Kept | None = None) -> Any:
+def _step_of(kept: Any) -> int:
+    """The step between rows of what is kept, in elements, which may be bits."""
+    if kept is None:
+        return 0
+    return int(kept.strides[0]) * 8 if kept.dtype == np.uint8 else int(kept.strides[0]) // kept.itemsize
+
+
+def followed(x: Any, y: Any, epilogue: int, vector: Any = None, kept: Any = None) -> Any:
     """``x @ y`` with an epilogue, where cuBLASLt has a plan for it; else NotImplemented, and nothing done.
 
     epilogue: of ``device_products``; vector, kept: what it reads or writes besides. The rows of ``x`` are
     those of one matrix.
     """
-    step = 0 if kept is None else kept.step
+    step = _step_of(kept)
     key = (x.shape, x.strides, x.dtype.char, y.shape, y.strides, y.dtype.char, epilogue, step,
            precision.get_float32_matmul_precision())
     known, a, b = _known.get(key), x, y
@@ -134,8 +133,8 @@ def followed(x: Any, y: Any, epilogue: int, vector: Any = None, kept: Kept | Non
         if a is x and b is y:
             _remember(key, known)
     out = cuda.cupy().empty(known.shape, x.dtype)
-    handle, aux = cuda.cupy().cuda.device.get_cublas_handle(), None if kept is None else kept.array
-    return out if device_products.multiply(handle, known.planned, b, a, out, vector, aux) else NotImplemented
+    handle = cuda.cupy().cuda.device.get_cublas_handle()
+    return out if device_products.multiply(handle, known.planned, b, a, out, vector, kept) else NotImplemented
 
 
 def _lying(rows: int, columns: int, row: int, column: int) -> tuple[int, int] | None:

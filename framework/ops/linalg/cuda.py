@@ -42,7 +42,11 @@ def linear_gelu_kept(x: Any, w: Any, b: Any) -> Any:
     """The same, and what gelu was of, which its derivative reads."""
     before = cublas.kept_of(device_products.GELU, math.prod(x.shape[:-1]), w.shape[0], x.dtype)
     out = _linear_active(x, w, b, device_products.GELU, before)
-    return out if out is NotImplemented else (out, before.array.reshape(out.shape))
+    return out if out is NotImplemented else (out, before.reshape(out.shape))
+
+
+def _as_rows(*arrays: Any) -> list:
+    return [a.reshape(-1, a.shape[-1]) for a in arrays]
 
 
 def linear_gradients(g: Any, x: Any) -> Any:
@@ -50,7 +54,31 @@ def linear_gradients(g: Any, x: Any) -> Any:
     plan for it."""
     if g.ndim < 2 or device_code.char_of(g, x) not in device_code.FLOATS:
         return NotImplemented
-    rows, columns = [a.reshape(-1, a.shape[-1]) for a in (g, x)]
+    rows, columns = _as_rows(g, x)
     total = cuda.cupy().empty(rows.shape[1:], g.dtype)
     out = cublas.followed(rows.T, columns, device_products.SUM_OF_SECOND, total)
     return out if out is NotImplemented else (out, total)
+
+
+_ACTIVE = {"relu": (device_products.RELU, device_products.RELU_SLOPE),
+           "gelu": (device_products.GELU, device_products.GELU_SLOPE)}
+
+
+def feed_forward(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, *, active: str) -> Any:
+    """The device function of feed_forward."""
+    code = _ACTIVE[active][0]
+    kept = cublas.kept_of(code, math.prod(x.shape[:-1]), w1.shape[0], x.dtype)
+    hidden = _linear_active(x, w1, b1, code, kept)
+    if hidden is NotImplemented:
+        return hidden
+    y = linear(hidden, w2, b2)
+    return y if y is NotImplemented else (y, hidden, kept)
+
+
+def hidden_gradients(g: Any, w: Any, kept: Any, *, active: str, biased: bool) -> Any:
+    """The slope of what an activation was of, from that of the layer behind it whose weight is ``w``, and its
+    sum, the gradient of a bias, or None; NotImplemented where cuBLASLt has no plan for it."""
+    rows, end = _as_rows(g)[0], _ACTIVE[active][1]
+    total = cuda.cupy().empty(w.shape[1], g.dtype) if biased else None
+    d = cublas.followed(rows, w, end | device_products.SLOPE_SUM if biased else end, total, kept)
+    return d if d is NotImplemented else (d.reshape(*g.shape[:-1], w.shape[1]), total)
