@@ -13,6 +13,7 @@ from framework.jit import plans as plans_module
 from framework.jit.lifetimes import Life, within_peak
 
 nn, F = fw.nn, fw.nn.functional
+native = pytest.mark.skipif(not plans_module.possible(), reason="nothing is put off without the kernels")
 
 
 @pytest.fixture(autouse=True)
@@ -369,6 +370,7 @@ def _wide_steps(compiled, model, steps=60):
     return [x.numpy().tobytes() for x in seen]
 
 
+@native
 def test_gradients_of_weights_may_go_on_beside_though_their_rules_turn_what_they_take(monkeypatch):
     from framework.jit import segments
     plain, kinds = segments.within_peak, []
@@ -411,6 +413,7 @@ class _Small(nn.Module):
         return self.down(F.gelu(self.up(x + y.transpose(1, 2).reshape(4, 32, 32))))
 
 
+@native
 @pytest.mark.parametrize("near", [0, 200, 10**9])
 @pytest.mark.parametrize("count", [2, 3, 4])
 def test_small_kernels_shared_by_threads_that_are_awake_have_the_bits_of_plain_calls(count, near):
@@ -456,6 +459,7 @@ def test_two_threads_run_plans_at_a_time_with_one_place_beside(four_threads):
     assert found == plain
 
 
+@native
 def test_memory_of_what_goes_on_beside_is_kept_and_let_go(four_threads):
     """Gradients that a caller keeps are not written again, and those that nobody keeps go."""
     w = fw.randn(128, 128, requires_grad=True)
@@ -495,6 +499,7 @@ def test_other_shapes_of_turned_memory(seed):
             assert np.array_equal(found.numpy(), wanted.reshape(shape) * np.float32(2))
 
 
+@native
 def test_what_goes_on_beside_takes_no_more_memory_than_plain_calls(four_threads):
     model = nn.Sequential(*[nn.Sequential(nn.Linear(128, 128), nn.GELU()) for _ in range(4)])
     x = fw.randn(128, 128)
