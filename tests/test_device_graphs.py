@@ -32,6 +32,22 @@ def graphs(raw, cupy, monkeypatch):  # noqa: F811
     device_flags._flags.clear()
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_recurrent_layers_in_a_stream_that_they_never_saw(warm, graphs):
+    """The steps of sequences are sent with the graph: nothing is copied from memory that may move."""
+    model, x = nn.LSTM(3, 4).to("cuda"), fw.randn(5, 2, 3, device="cuda")
+    want = model(fw.ones(5, 2, 3, device="cuda"))[0].detach().cpu() if warm else None
+    graph = fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph), fw.no_grad():
+        y = model(x)[0]
+    if want is None:
+        want = model(fw.ones(5, 2, 3, device="cuda"))[0].detach().cpu()
+    x.fill_(1.0)
+    graph.replay()
+    fw.cuda.synchronize()
+    assert bool((y.cpu() == want).all())
+
+
 @pytest.mark.parametrize("name", ["mlp", "cnn", "lstm"])
 def test_a_training_step_as_a_graph(name, graphs):
     """Forward, backward and a step replayed: the losses and parameters of eager steps, with the masks of its

@@ -69,9 +69,18 @@ class Library:
             ctypes.c_int.in_dll(self._library, f"rnn_{name}").value = value
 
     def _compute(self, at):
+        from cupy import graphs
+
         try:
-            with fw.enable_grad():
-                self._of(at.contents)
+            call = Call.from_buffer_copy(at.contents)
+            if graphs.recording is not None:  # done at each launch; these stand in memory of the library
+                places = call.layers * call.dirs
+                kept = [(kind * n).from_buffer_copy((kind * n).from_address(where)) for kind, n, where in (
+                    (ctypes.c_int, call.batch, call.lengths), (ctypes.c_int64, 5 * places, call.starts))]
+                call.lengths, call.starts = map(ctypes.addressof, kept)
+                graphs.recording.append(lambda kept=kept: self._of(call))
+            else:
+                self._of(call)
         except Exception as error:  # which ctypes would print and forget
             self.wrong.append(error)
             return 13
@@ -84,6 +93,7 @@ class Library:
         strides = np.cumprod((1, *shape[:0:-1]))[::-1].tolist()
         return _memory(int(at), shape, strides, kind)
 
+    @fw.enable_grad()
     def _of(self, p):
         kind = np.dtype({0: "f4", 1: "f8", 2: "f2"}.get(p.type) or "bfloat16")
         lengths = list((ctypes.c_int * p.batch).from_address(p.lengths))
@@ -339,6 +349,35 @@ def test_autocast_lowers_layers(rnn, cupy):  # noqa: F811
     y.sum().backward()
     assert y.dtype is fw.float16 and {d[2] for d in rnn.done} == {2}
     assert model.weight_ih_l0.grad.dtype is fw.float32
+
+
+def test_training_and_inference_in_a_graph(rnn, cupy, monkeypatch):  # noqa: F811
+    """What cuDNN is handed is captured, on a stream that it has not seen before."""
+    from cupy import streams
+
+    monkeypatch.setattr(streams.Uses, "use", lambda *given: None)
+    monkeypatch.setattr(streams.Uses, "free", lambda *given: None)
+    model, x = nn.LSTM(3, 4, 2).to("cuda"), fw.randn(5, 2, 3, device="cuda")
+    x.requires_grad_()
+    values, graph = fw.randn(5, 2, 3, device="cuda"), fw.cuda.CUDAGraph()
+    model(x)[0].sum().backward()  # descriptors are made before
+    rnn.done.clear()
+    with fw.cuda.graph(graph):
+        y = model(x)[0]
+        (g,) = fw.autograd.grad(y.square().sum(), x)
+    assert not rnn.done
+    with fw.no_grad():
+        x.copy_(values)
+    graph.replay()
+    fw.cuda.synchronize()
+    assert [d[0] for d in rnn.done] == ["forward", "data"]
+    found = [y.detach().cpu().numpy(), g.cpu().numpy()]
+    z = model(x)[0]
+    want = [z.detach().cpu().numpy(), fw.autograd.grad(z.square().sum(), x)[0].cpu().numpy()]
+    alike(found, want, 1e-6)
+    gc.collect()
+    fw.cuda.graph.default_capture_stream = None
+    streams.clear()
 
 
 def test_launches_and_losses_of_training_steps(rnn, cupy):  # noqa: F811

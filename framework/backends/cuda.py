@@ -226,6 +226,20 @@ def to_numpy(array: Any) -> np.ndarray:
     return cupy().asnumpy(array)
 
 
+def sent(array: np.ndarray) -> tuple[Any, bool]:
+    """Numbers of the host on the device, and whether later calls may have them, too.
+
+    While a graph is recorded they go with it: it sends them each time, from memory that does not move.
+    """
+    capture = capture_here()
+    if capture is None:
+        return cupy().asarray(array), True
+    pinned = need("cupyx", "cuda12", "pinned memory").empty_pinned(array.shape, array.dtype)
+    pinned[...] = array
+    capture.kept.append(pinned)
+    return cupy().asarray(pinned, blocking=False), False
+
+
 def read_later(array: Any) -> Callable[[], np.ndarray]:
     """Send a copy of a small array to the host; who calls the result waits for what was queued before it."""
     module = cupy()

@@ -274,11 +274,12 @@ def _laid(library: Library, handle: Any, stack: Stack, plan: Plan, sizes: tuple[
         library.call("cudnnGetRNNTempSpaceSizes", handle, plan.descriptor.at, training, x.at,
                      ctypes.byref(space), ctypes.byref(reserve))
         work.append(space.value)
-    if len(plan.laid) >= _MOST:
-        plan.laid.clear()
-    made = Laid(x, y, h, c, cuda.cupy().asarray(np.array(lengths, np.int32)), (work[0], work[1]),
-                reserve.value)
-    plan.laid[sizes, stream] = made
+    there, lasts = cuda.sent(np.array(lengths, np.int32))
+    made = Laid(x, y, h, c, there, (work[0], work[1]), reserve.value)
+    if lasts:
+        if len(plan.laid) >= _MOST:
+            plan.laid.clear()
+        plan.laid[sizes, stream] = made
     return made
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from ..config import need
 from ..memory_formats import dense_axes
 from . import cuda, device_code
 
@@ -31,17 +30,15 @@ def table(rows: list[list[Any]], purpose: str) -> tuple[Any, int]:
         lines.append([*[a.data.ptr for a in tensors], size, block])
         block += math.ceil(size / _CHUNK)
     made = np.array(lines, np.int64)
-    if (capture := cuda.capture_here()) is not None:  # a table of its own, which the graph sends each time
-        pinned = need("cupyx", "cuda12", "pinned memory").empty_pinned(made.shape, made.dtype)
-        pinned[...] = made
-        capture.kept.append(pinned)
-        return cuda.cupy().asarray(pinned, blocking=False), block
     text = made.tobytes()
     found = _tables.get(key)
-    if found is None or found[0] != text:
+    if found is None or found[0] != text or cuda.capture_here() is not None:  # a graph has one of its own
+        there, lasts = cuda.sent(made)
+        if not lasts:
+            return there, block
         if len(_tables) > 64:
             _tables.clear()
-        found = _tables[key] = text, cuda.cupy().asarray(made), block
+        found = _tables[key] = text, there, block
     return found[1], found[2]
 
 
