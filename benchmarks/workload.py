@@ -93,13 +93,13 @@ def has(M: ModuleType, path: str) -> bool:
 def normal(M: ModuleType, *shape: int, seed: int = 0, requires_grad: bool = False) -> Any:
     """Normal numbers of the default dtype, from NumPy's generator (float32 numbers in every case)."""
     numbers = np.asarray(np.random.default_rng(seed).standard_normal(shape, dtype=np.float32))
-    x = M.from_numpy(numbers).to(M.get_default_dtype())
+    x = M.from_numpy(numbers).to(M.get_default_device(), M.get_default_dtype())
     return x.requires_grad_() if requires_grad else x
 
 
 def integers(M: ModuleType, high: int, *shape: int, seed: int = 0) -> Any:
     """int64 numbers below ``high``, from NumPy's generator."""
-    return M.from_numpy(np.random.default_rng(seed).integers(0, high, shape))
+    return M.from_numpy(np.random.default_rng(seed).integers(0, high, shape)).to(M.get_default_device())
 
 
 def fill(M: ModuleType, model: Any) -> Any:

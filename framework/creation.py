@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
-from .backends import backend_for, move
+from .backends import backend_for, cuda, move
 from .backends.precision import are_deterministic_algorithms_enabled
-from .device import as_device
+from .device import Device, as_device
 from .errors import DTypeError, ShapeError
 from .from_data import tensor
 from .memory_formats import MemoryFormat, axes_of, back, checked, inverse, need_dims, order, turned
@@ -266,6 +266,21 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
     return _made_like(full, _source(input), dtype, device, requires_grad, memory_format, fill_value)
 
 
+def _evenly(start: Any, step: Any, count: int, kind: dtypes.DType, device: Device, whole: bool) -> Any:
+    """``start + i * step`` as NumPy computes them, on a GPU, to which nothing is copied; None for other
+    devices and numbers."""
+    usual = all(isinstance(v, int | float) and abs(v) < 1 << 53 for v in (start, step))
+    if device.type != "cuda" or not usual:
+        return None
+    module = cuda.cupy()
+    with module.cuda.Device(cuda.index_of(device)):
+        if whole:
+            array = module.arange(start, start + count * step, step, dtype=np.int64)
+        else:
+            array = module.arange(count, dtype=np.float64) * ((start + step) - start) + start
+        return array.astype(kind.numpy, copy=False)
+
+
 def _number(value: Any) -> Any:
     return value.item() if isinstance(value, (Tensor, np.generic)) else value
 
@@ -297,8 +312,10 @@ def arange(start: Any = None, end: Any = None, step: Any = 1, *, dtype: Any = No
     whole = all(isinstance(v, int) for v in (start, end, step))
     kind = dtypes.as_dtype(dtype) if dtype is not None else (
         dtypes.int64 if whole else dtypes.get_default_dtype())
-    array = quietly(np.arange(start, end, step).astype, kind.numpy)
-    return made(ARANGE, move(array, as_device(device)), start, end, step).requires_grad_(requires_grad)
+    array = _evenly(start, step, max(math.ceil((end - start) / step), 0), kind, as_device(device), whole)
+    if array is None:
+        array = move(quietly(np.arange(start, end, step).astype, kind.numpy), as_device(device))
+    return made(ARANGE, array, start, end, step).requires_grad_(requires_grad)
 
 
 def _kind_of(*numbers: Any) -> dtypes.DType:
@@ -381,8 +398,13 @@ def eye(n: int, m: int | None = None, *, dtype: Any = None, device: Any = None,
         if size is not None and size < 0:
             raise ValueError(f"eye: {name} must not be negative, got {size}")
     kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
-    array = np.eye(n, m, dtype=kind.numpy)
-    return made(EYE, move(array, as_device(device)), n, m).requires_grad_(requires_grad)
+    target = as_device(device)
+    if target.type == "cuda" and kind.numpy.kind in "fiub":
+        with cuda.cupy().cuda.Device(cuda.index_of(target)):
+            array = cuda.cupy().eye(n, m, dtype=kind.numpy)
+    else:
+        array = move(np.eye(n, m, dtype=kind.numpy), target)
+    return made(EYE, array, n, m).requires_grad_(requires_grad)
 
 
 @by_keyword

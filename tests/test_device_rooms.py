@@ -233,6 +233,19 @@ def pools(at, x, y, z):
     ]
 
 
+@case((2, 3, 5, 6), (1, 2, 7), (1, 2, 3, 4, 3), kernels="resample", dtypes="float32 float64 bfloat16")
+def interpolations(at, x, y, z):
+    return [
+        *[F.interpolate(x, scale_factor=s, mode=m) for s in (2, 0.5) for m in ("nearest", "area", "bicubic")],
+        F.interpolate(x, (7, 3), mode="bilinear", align_corners=True, antialias=False),
+        F.interpolate(y, 11, mode="linear"),
+        F.interpolate(z, (2, 5, 3), mode="trilinear"),
+        F.adaptive_avg_pool2d(x, (3, 4)),
+        F.pad(x, (2, 1, 0, 3), mode="reflect"),
+        F.pad(y, (2, 1), mode="circular"),
+    ]
+
+
 @case(
     (9, 3), (4, 5), (4, 5), (20, 3), (20, 5), (20,), (20,), kernels="lstm lstm_grad", dtypes="float32 float64"
 )

@@ -2,6 +2,8 @@
 numbers, and what is wrong is told when somebody waits.
 """
 
+import os
+
 import numpy as np
 import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
@@ -83,3 +85,51 @@ def test_what_is_wrong_is_told_at_the_next_wait(call, error, text, raw, cupy):  
     with pytest.raises(error, match=text + ".*found on cuda:0"):
         fw.cuda.synchronize()
     fw.cuda.synchronize()  # told once
+
+
+def test_ranges_are_made_on_the_device(raw, cupy):  # noqa: F811
+    """The CPU's bits, and no copy of them: a step that asks for positions can be recorded as a graph."""
+    from cupy import counts
+
+    for given in ((7,), (2, 9), (9, 2, -3), (0.0, 1.0, 0.1), (1, 2, 0.25), (3, 3), (-1.5, 4), (0, 10, 7)):
+        for dtype in (None, fw.float32, fw.int32, fw.float16):
+            counts.clear()
+            got = fw.arange(*given, dtype=dtype, device="cuda")
+            assert not counts.copies and not counts.waits
+            want = fw.arange(*given, dtype=dtype)
+            assert got.dtype is want.dtype and got.tolist() == want.tolist(), (given, dtype)
+    counts.clear()
+    got = fw.eye(3, 4, device="cuda"), fw.eye(2, dtype=fw.int64, device="cuda")
+    assert not counts.copies and [t.tolist() for t in got] == [fw.eye(3, 4).tolist(), [[1, 0], [0, 1]]]
+
+
+def test_a_graph_replays_in_another_stream_than_it_was_recorded_in(raw, cupy):  # noqa: F811
+    """The flag that its kernels may raise has been cleared by then."""
+    table, index = fw.ones(4, 2, device="cuda"), fw.tensor([1, 2], device="cuda")
+    stream, graph = fw.cuda.Stream(), fw.cuda.CUDAGraph()
+    F.embedding(index, table)
+    with fw.cuda.graph(graph, stream=stream):
+        out = F.embedding(index, table)
+    graph.replay()
+    assert out.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_says_that_the_gpu_is_its_parents(raw, cupy):  # noqa: F811
+    fw.ones(2, device="cuda")
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            assert (fw.ones(2) + 1).tolist() == [2.0, 2.0]
+            fw.ones(2, device="cuda")
+            text = "nothing was raised"
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+        os.write(write, text.encode())
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as said:
+        assert "DeviceError: cuda: this process was forked" in said.read()
+    os.waitpid(child, 0)
+    assert fw.ones(2, device="cuda").tolist() == [1.0, 1.0]

@@ -1,5 +1,6 @@
 """CuPy: the array module and memory of NVIDIA GPUs. Imported from CuPy only when a GPU is named."""
 
+import os
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -20,6 +21,7 @@ from .gpu_memory import Allocator, install
 _cupy: Any = None
 array_type: Any = None  # of CuPy's arrays, once it is imported
 _allocator: Allocator | None = None
+_forked = False  # whether the parent of this process, which was forked, uses a GPU
 owners: Callable[[int], list[str]] = lambda device: []  # who has a device's memory; framework.cuda says it
 
 
@@ -27,11 +29,25 @@ def cupy() -> Any:
     """The cupy module, imported at first use."""
     global _cupy, _allocator, array_type
     if _cupy is None:
+        if _forked:
+            raise DeviceError("cuda: this process was forked from one that uses a GPU, which only that one "
+                              "can; start workers by multiprocessing_context='spawn', or leave the GPU to "
+                              "the parent")
         _cupy = need("cupy", "cuda12", "device 'cuda'")
         array_type = _cupy.ndarray
         _allocator = install(_cupy, lambda device: owners(device))
         dtypes.plain = False
     return _cupy
+
+
+def _after_fork() -> None:
+    global _cupy, _forked
+    if _cupy is not None:
+        _cupy, _forked = None, True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def is_loaded() -> bool:

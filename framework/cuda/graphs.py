@@ -124,6 +124,7 @@ class CUDAGraph:
                             f"got {pool!r}")
         module = _backend.cupy()
         device_flags.memory()  # of this stream: made now, so that a replay does not clear it
+        stream.own.synchronize()  # replays may be in other streams, which would not wait for that
         if device_launcher.launcher() is None:
             capture_error_mode = "relaxed"  # nobody could take memory otherwise
         self._pool = _Pool.new() if pool is None else pool

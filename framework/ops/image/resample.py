@@ -4,13 +4,16 @@ A ``Plan`` says which; run backward it is the record's own derivative. Reflectin
 and every kind of interpolation are this one record.
 """
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ... import _native
+from ...backends import cuda, device_code
 from ..record.batched import merged
 from ..record.op import Meta, Op
 
@@ -181,6 +184,34 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
     return Meta(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
 
 
+_SOURCE = device_code.source(Path(__file__).with_name("resample.cu"))
+
+
+@lru_cache(maxsize=512)
+def _on_device(module: Any, device: int, plan: Plan, back: bool) -> tuple:
+    """The lists in the memory of a device. They are waited for once: any stream may read them later."""
+    cuda.refuse_in_capture("a copy of the positions to interpolate at", "run it once before the capture")
+    found = tuple([module.asarray(a) for a in lists(plan, back)])
+    module.cuda.get_current_stream().synchronize()
+    return found
+
+
+def _resample_device(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
+    """The device function: a thread for each result."""
+    char, outs = device_code.char_of(x), plan.size if back else plan.out
+    if char not in device_code.FLOATS or not x.size or not outs:
+        return NotImplemented
+    module = cuda.cupy()
+    tables = _on_device(module, int(x.device.id), plan, back)
+    out = module.empty((*x.shape[:dim], outs, *x.shape[dim + 1:]), x.dtype)
+    _SOURCE.kernel("resample", char)(
+        (device_code.blocks(out.size),), (device_code.THREADS,),
+        (out, module.ascontiguousarray(x), *tables, x.shape[dim], outs, math.prod(x.shape[dim + 1:]),
+         out.size))
+    return out
+
+
 resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)", runtime="resampled(x, dim, plan, back)",
+              device=_resample_device,
               batch=merged(), kernel=_resample_kernel, cpu=_resample_cpu, infer=_resample_infer, jvp="linear",
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})
