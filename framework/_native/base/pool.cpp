@@ -176,13 +176,14 @@ struct Pool {
     void serve(Worker& self, size_t me, uint64_t seen) {
         self.id = this_thread();
         in_task = true;
-        job_stopped = &stopped;
         flush_denormals_here();
         while (!ending.load()) {
             ++inside;
             if (open.load()) {
                 flush_denormals_here();
+                job_stopped = &stopped;
                 work(me);
+                job_stopped = nullptr;  // what goes on beside is another's
                 ThreadScratch::drop_large();
             }
             --inside;
