@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ..errors import AutogradError, kind_of
 from ..node import Dual, Leaf
 from ..quiet import quiet
@@ -95,5 +97,10 @@ def seeds_of(roots: list, grads: Any, live: bool, op: str) -> list:
             raise TypeError(f"{op}: a gradient must be a Tensor or None, got {kind_of(g)}")
         else:
             check_fits(g, root, f"{op}: a gradient")
-        seeds.append(g if live else g._array if type(node) is not Leaf else g._array.copy())
+        seeds.append(g if live else g._array if type(node) is not Leaf else _own(g._array))
     return seeds
+
+
+def _own(array: Any) -> Any:
+    """A copy that lies in memory as the array does."""
+    return array.copy("K") if type(array) is np.ndarray else array.copy()

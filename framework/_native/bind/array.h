@@ -90,7 +90,13 @@ inline nb::object give(NewArray&& a) { return std::move(a.owner); }
 // Raises MemoryError, and ValueError for sizes that are negative or whose product is too large.
 NewArray new_array(int ndim, const npy_intp* shape, int type);
 NewArray new_like(Array prototype, int type);  // of its shape, its dimensions in the same order in memory
+// One whose dimensions lie in memory in the order of `axes`, the last of them finest.
+NewArray new_in_order(int ndim, const npy_intp* shape, int type, const int* axes);
 inline NewArray like(const Array& a) { return new_array(a.ndim(), a.shape(), a.type()); }
+
+// The dimensions from the one with the largest steps in memory to the one with the smallest.
+void axes_in_memory(const Array& a, int* axes);
+bool dense_in_order(const Array& a, const int* axes);  // whether it has no gaps and repeats nothing
 
 // An array in row-major order: itself, or a copy (made by all threads, while others run Python) that goes with this.
 struct InRows {

@@ -290,6 +290,31 @@ NewArray new_like(Array prototype, int type) {
     });
 }
 
+NewArray new_in_order(int ndim, const npy_intp* shape, int type, const int* axes) {
+    npy_intp inside[NPY_MAXDIMS], back[NPY_MAXDIMS];
+    for (int i = 0; i < ndim; ++i) inside[i] = shape[axes[i]], back[axes[i]] = i;
+    NewArray made = new_array(ndim, inside, type);
+    PyArray_Dims order{back, ndim};
+    PyObject* turned = PyArray_Transpose(made.p, &order);
+    if (!turned) throw nb::python_error();
+    return NewArray(turned);
+}
+
+void axes_in_memory(const Array& a, int* axes) {
+    for (int i = 0; i < a.ndim(); ++i) {
+        int at = i;
+        for (; at > 0 && a.stride(axes[at - 1]) < a.stride(i); --at) axes[at] = axes[at - 1];
+        axes[at] = i;
+    }
+}
+
+bool dense_in_order(const Array& a, const int* axes) {
+    int64_t step = PyArray_ITEMSIZE(a.p);
+    for (int i = a.ndim(); i-- > 0; step *= a.shape(axes[i]))
+        if (a.shape(axes[i]) != 1 && a.stride(axes[i]) != step) return false;
+    return true;
+}
+
 FW_BIND(m) {
     numpys = static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(PyDataMem_DefaultHandler, "mem_handler"));
     capsule = PyCapsule_New(&handler, "mem_handler", nullptr);

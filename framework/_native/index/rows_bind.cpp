@@ -154,12 +154,6 @@ nb::object index_put(Array x, nb::handle value, Array index, nb::handle dims) {
     return result;
 }
 
-bool may_overlap(const Array& a, const Array& b) {
-    auto low = [](const Array& x) { return x.data<char>(); };
-    auto high = [](const Array& x) { return x.data<char>() + x.size() * PyArray_ITEMSIZE(x.p); };
-    return low(a) < high(b) && low(b) < high(a);
-}
-
 // x[index] = value in the memory of x
 nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims) {
     int bytes = item_bytes(x);
@@ -167,7 +161,7 @@ nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims)
     Choice c(x.ndim(), x.shape(), index, Ints(dims), 1);
     if (!c.good) return not_implemented();
     Values values(value, x, c.ndim, c.shape);
-    if (!values.good || (values.rows && may_overlap(values.own, x))) return not_implemented();
+    if (!values.good || (values.rows && share_memory(values.own, x))) return not_implemented();
     Release release(c.size() * bytes, Writes::memory);
     put_rows(c.l, c.places, bytes, values.rows, values.bits, x.data<char>());
     return nb::none();
@@ -177,13 +171,24 @@ nb::object index_assign(Array x, nb::handle value, Array index, nb::handle dims)
 
 // (smallest, largest)
 nb::object index_range(Array index) {
-    if (!index.is<int64_t>() || !index.contiguous() || !index.size()) return not_implemented();
+    if (!index.is<int64_t>() || !index.size()) return not_implemented();
+    const InRows rows(index);
     int64_t low, high;
     {
         Release release(index.size() * 8);
-        range_of(index.data<int64_t>(), index.size(), low, high);
+        range_of(rows.data<int64_t>(), index.size(), low, high);
     }
     return nb::make_tuple(low, high);
+}
+
+// Whether an array is of int64 and none of its elements lies outside of low ... high - 1.
+bool all_within(Array index, int64_t low, int64_t high) {
+    if (!index.is<int64_t>() || !index.size()) return false;
+    const InRows rows(index);
+    int64_t least, most;
+    Release release(index.size() * 8);
+    range_of(rows.data<int64_t>(), index.size(), least, most);
+    return least >= low && most < high;
 }
 
 }  // namespace
@@ -197,6 +202,7 @@ FW_BIND(m) {
     m.def("index_put", &index_put, nb::arg("x"), nb::arg("value").none(), nb::arg("index"), nb::arg("dims"));
     m.def("index_assign", &index_assign, nb::arg("x"), nb::arg("value").none(), nb::arg("index"), nb::arg("dims"));
     m.def("index_range", &index_range, nb::arg("index"));
+    m.def("all_within", &all_within, nb::arg("index"), nb::arg("low"), nb::arg("high"));
 }
 
 }  // namespace fw::moving

@@ -2,11 +2,16 @@
 #include "move/block.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <type_traits>
 #include <utility>
 
 namespace fw::moving {
 
 bool Block::simplify() {
+    for (int i = 1; i < ndim; ++i)  // the order that is written to without leaps
+        for (int d = i; d > 0 && std::abs(to[d - 1]) < std::abs(to[d]); --d)
+            std::swap(shape[d - 1], shape[d]), std::swap(from[d - 1], from[d]), std::swap(to[d - 1], to[d]);
     int n = 0;
     for (int d = 0; d < ndim; ++d) {
         if (shape[d] == 0) return false;
@@ -42,6 +47,20 @@ template <class T> FW_INLINE T get(const char* p) {
 }
 template <class T> FW_INLINE void put(char* p, T x) { memcpy(p, &x, sizeof x); }
 
+// A line from its end, 16 bytes at a time.
+template <class T> void copy_backwards(const char* from, char* to, int64_t n) {
+    constexpr int64_t S = sizeof(T);
+    int64_t i = 0;
+    if constexpr (std::is_integral_v<T>) {
+        typedef T Some __attribute__((vector_size(16)));
+        constexpr int64_t L = 16 / S;
+        Some order;
+        for (int64_t k = 0; k < L; ++k) order[k] = T(L - 1 - k);
+        for (; i + L <= n; i += L) put(to + i * S, __builtin_shuffle(get<Some>(from - (i + L - 1) * S), order));
+    }
+    for (; i < n; ++i) put(to + i * S, get<T>(from - i * S));
+}
+
 template <class T> void copy_line(const char* from, int64_t step, char* to, int64_t to_step, int64_t n) {
     constexpr int64_t S = sizeof(T);
     if (to_step != S) {
@@ -52,7 +71,7 @@ template <class T> void copy_line(const char* from, int64_t step, char* to, int6
         T x = get<T>(from);
         for (int64_t i = 0; i < n; ++i) put(to + i * S, x);
     } else if (step == -S) {
-        for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from - i * S));
+        copy_backwards<T>(from, to, n);
     } else {
         for (int64_t i = 0; i < n; ++i) put(to + i * S, get<T>(from + i * step));
     }

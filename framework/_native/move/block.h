@@ -38,7 +38,8 @@ struct Block {
     void add(int64_t size, int64_t from_stride, int64_t to_stride) {
         shape[ndim] = size, from[ndim] = from_stride, to[ndim++] = to_stride;
     }
-    // Without dimensions of size 1, and with those merged that are one in both places; false if it is empty.
+    // The dimensions in the order in which they lie in `to`, those merged that are one in both places, without those of
+    // size 1; false if it is empty.
     bool simplify();
     int64_t rows() const;  // the product of all sizes but the last
 };

@@ -2,6 +2,9 @@
 #include "move/copy.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <utility>
 
 namespace fw::moving {
 
@@ -12,6 +15,49 @@ void copy_array(const Array& x, char* to) {
     int64_t stride = x.size() * bytes;
     for (int d = 0; d < x.ndim() && stride; ++d) b.add(x.shape(d), x.stride(d), stride /= x.shape(d));
     if (stride) copy_block(b, bytes, x.data<char>(), to);
+}
+
+namespace {
+
+// Where the elements of an array begin and end in memory.
+std::pair<const char*, const char*> ends(const Array& x) {
+    const char *low = x.data<char>(), *high = low + item_bytes(x);
+    for (int d = 0; d < x.ndim(); ++d) (x.stride(d) < 0 ? low : high) += (x.shape(d) - 1) * x.stride(d);
+    return {low, high};
+}
+
+// Whether no two elements share a byte, as far as strides tell at once: each dimension steps over all that are finer.
+bool elements_apart(const Array& x) {
+    std::pair<int64_t, int64_t> steps[NPY_MAXDIMS];
+    int n = 0;
+    for (int d = 0; d < x.ndim(); ++d)
+        if (x.shape(d) != 1) steps[n++] = {std::abs(x.stride(d)), x.shape(d)};
+    std::sort(steps, steps + n);
+    int64_t width = item_bytes(x);
+    for (int i = 0; i < n; width += (steps[i].second - 1) * steps[i].first, ++i)
+        if (steps[i].first < width) return false;
+    return true;
+}
+
+}  // namespace
+
+bool share_memory(const Array& a, const Array& b) {
+    const auto [low, high] = ends(a);
+    const auto [from, to] = ends(b);
+    return low < to && from < high;
+}
+
+bool copy_over(const Array& from, const Array& to) {
+    const int bytes = item_bytes(to);
+    if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p) || !from.same_shape(to))
+        return false;
+    if (!to.size()) return true;
+    if (share_memory(from, to) || !elements_apart(to)) return false;
+    Release release(to.size() * bytes, Writes::memory);
+    Block b;
+    for (int d = 0; d < to.ndim(); ++d) b.add(to.shape(d), from.stride(d), to.stride(d));
+    copy_block(b, bytes, from.data<char>(), to.data<char>());
+    return true;
 }
 
 namespace {
@@ -78,6 +124,34 @@ nb::object copied(const Array& x) {
     return result;
 }
 
+// Whether the dimensions stand in another order in memory than in the shape, no element twice.
+bool is_turned(const Array& x) {
+    if (x.contiguous()) return false;
+    bool found = false;
+    int64_t coarser = std::numeric_limits<int64_t>::max();
+    for (int d = 0; d < x.ndim(); ++d) {
+        if (x.shape(d) == 1) continue;
+        if (x.stride(d) <= 0) return false;
+        found = found || x.stride(d) > coarser;
+        coarser = x.stride(d);
+    }
+    return found;
+}
+
+// An array like x with its dimensions in the same order in memory.
+NewArray as_laid(const Array& x) { return is_turned(x) ? new_like(x, x.type()) : like(x); }
+
+nb::object preserved(Array x) {
+    if (!item_bytes(x)) return not_implemented();
+    NewArray out = as_laid(x);
+    nb::object result = give(out);
+    Release release(bytes_of(x));
+    Block b;
+    for (int d = 0; d < x.ndim(); ++d) b.add(x.shape(d), x.stride(d), out.stride(d));
+    copy_block(b, item_bytes(x), x.data<char>(), out.data<char>());
+    return result;
+}
+
 nb::object clone(Array x) { return item_bytes(x) ? copied(x) : not_implemented(); }
 
 nb::object contiguous(Array x) {
@@ -93,7 +167,7 @@ nb::object flip(Array x, nb::handle dims) {
         if (turned[i] < 0 || turned[i] >= x.ndim()) return not_implemented();
         back[turned[i]] = true;
     }
-    NewArray out = like(x);
+    NewArray out = as_laid(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     Block b;
@@ -122,13 +196,14 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
     Ints by(shifts);
     if (!item_bytes(x) || !x.size() || !by.good) return not_implemented();
     if (dims.is_none()) {
-        if (!x.contiguous() || by.n != 1) return not_implemented();
+        if (by.n != 1) return not_implemented();
+        const InRows rows(x);
         NewArray out = like(x);
         nb::object result = give(out);
         int64_t n = bytes_of(x), s = (by[0] % x.size() + x.size()) % x.size() * item_bytes(x);
         Release release(n);
-        copy_bytes(x.data<char>(), out.data<char>() + s, n - s);
-        copy_bytes(x.data<char>() + n - s, out.data<char>(), s);
+        copy_bytes(rows.data<char>(), out.data<char>() + s, n - s);
+        copy_bytes(rows.data<char>() + n - s, out.data<char>(), s);
         return result;
     }
     Ints along(dims);
@@ -139,7 +214,7 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
         if (d < 0 || d >= x.ndim()) return not_implemented();
         shift[d] = (shift[d] + by[i] % x.shape(int(d)) + x.shape(int(d))) % x.shape(int(d));
     }
-    NewArray out = like(x);
+    NewArray out = as_laid(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
     roll_parts(x, shift, 0, Block(), x.data<char>(), out.data<char>(), out);
@@ -238,6 +313,8 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
 FW_BIND(m) {
     m.def("clone", &clone, nb::arg("x"));
     m.def("contiguous", &contiguous, nb::arg("x"));
+    m.def("preserved", &preserved, nb::arg("x"));
+    m.def("copy_over", &copy_over, nb::arg("x"), nb::arg("out"));
     m.def("flip", &flip, nb::arg("x"), nb::arg("dims"));
     m.def("roll", &roll, nb::arg("x"), nb::arg("shifts"), nb::arg("dims").none());
     m.def("tile", &tile, nb::arg("x"), nb::arg("reps"));

@@ -43,6 +43,9 @@ private:
 };
 
 void copy_array(const Array& from, char* to);  // in row-major order
+bool share_memory(const Array& a, const Array& b);  // or lie between each other's elements
+// to[...] = from[...]; false, and nothing done, unless they are of one shape and dtype and no two elements share memory.
+bool copy_over(const Array& from, const Array& to);
 // x in another shape of as many elements: its memory where strides can say that, else a copy that is its own. Raises
 // ValueError where the number of elements is another.
 nb::object in_shape(const Array& x, int ndim, const npy_intp* shape);

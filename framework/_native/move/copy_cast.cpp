@@ -1,6 +1,5 @@
 // Conversion between the types of numbers, in one pass.
 #include <algorithm>
-#include <numeric>
 #include <type_traits>
 
 #include "base/layout.h"
@@ -141,10 +140,7 @@ nb::object cast(Array x, nb::handle dtype) {
     const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
     Release release(x.size() * bytes);
     Block block;
-    std::vector<int> order(size_t(x.ndim()));  // that of the result's memory
-    std::iota(order.begin(), order.end(), 0);
-    sort_axes(order.data(), x.ndim(), [&](int c, int d) { return out.stride(c) > out.stride(d); });
-    for (int d : order) block.add(x.shape(d), x.stride(d), out.stride(d));
+    for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
     block.simplify();
     if (!block.ndim) block.add(1, 0, 0);
     int64_t n = block.shape[0], odd = n % ROW;

@@ -1,4 +1,6 @@
 // Resampling of NumPy arrays.
+#include <numeric>
+
 #include "bind/array.h"
 #include "pooling/resample.h"
 
@@ -12,17 +14,28 @@ template <class T> nb::object run(const Array& x, int dim, const Array& starts, 
     lists.index.assign(index.data<int64_t>(), index.data<int64_t>() + index.size());
     lists.weight.assign(weight.data<double>(), weight.data<double>() + weight.size());
     if (!lists.settle(size)) return not_implemented();
-    int64_t outer = 1, inner = 1;
-    for (int d = 0; d < dim; ++d) outer *= x.shape(d);
-    for (int d = dim + 1; d < x.ndim(); ++d) inner *= x.shape(d);
     std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
     shape[size_t(dim)] = lists.out();
     if (!countable(shape.data(), x.ndim())) return not_implemented();
-    InRows rows(x);
-    NewArray y = new_array(x.ndim(), shape.data(), x.type());
+    int axes[NPY_MAXDIMS];
+    axes_in_memory(x, axes);
+    const bool dense = dense_in_order(x, axes);  // as it lies: nothing but `dim` has an order to be kept
+    nb::object rows;
+    const T* from = x.data<T>();
+    if (!dense) {
+        std::iota(axes, axes + x.ndim(), 0);
+        InRows copy(x);
+        from = copy.data<T>(), rows = std::move(copy.owner);
+    }
+    int64_t outer = 1, inner = 1;
+    for (int i = 0, behind = 0; i < x.ndim(); ++i) {
+        if (axes[i] == dim) behind = 1;
+        else (behind ? inner : outer) *= x.shape(axes[i]);
+    }
+    NewArray y = new_in_order(x.ndim(), shape.data(), x.type(), axes);
     {
         Release release((x.size() + y.size()) * int64_t(sizeof(T)));
-        resample(lists, rows.data<T>(), y.data<T>(), outer, size, inner);
+        resample(lists, from, y.data<T>(), outer, size, inner);
     }
     return give(y);
 }

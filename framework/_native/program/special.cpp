@@ -27,19 +27,20 @@ template <double (*F)(double)> double alone(double x, int) { return F(x); }
 
 // F of every number of x in rows; n from `least` to `most`: the order of a derivative or function, if there is one
 template <double (*F)(double, int), int most, int least = 0> nb::object over(Array x, int n) {
-    if (!x.usable() || !x.contiguous() || n < least || n > most) return not_implemented();
-    if (x.is<double>()) return each<F, double>(x, n);
-    return x.is<float>() ? each<F, float>(x, n) : not_implemented();
+    if (!x.is_float() || n < least || n > most) return not_implemented();
+    const InRows rows(x);
+    return x.is<double>() ? each<F, double>(rows.a, n) : each<F, float>(rows.a, n);
 }
 
 // The same, with Quick for numbers of 32 bits where n is at most `most_quick`.
 template <double (*F)(double, int), Floats Quick, int most, int least = 0, int most_quick = 0> nb::object fast(Array x, int n) {
-    if (!x.is<float>() || !x.contiguous() || n < 0 || n > most_quick) return over<F, most, least>(x, n);
+    if (!x.is<float>() || n < 0 || n > most_quick) return over<F, most, least>(x, n);
+    const InRows rows(x);
     NewArray out = new_array(x.ndim(), x.shape(), NPY_FLOAT);
     {
         Release release(x.size() * 16);
         parallel(x.size(), 2048, [&](int64_t begin, int64_t end) {
-            Quick(x.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
+            Quick(rows.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
         });
     }
     return give(out);

@@ -85,9 +85,9 @@ template <class T, class F> nb::object each(const Array& x, F f) {
 }
 
 template <class F> nb::object over(const Array& x, F f) {
-    if (!x.usable() || !x.contiguous()) return not_implemented();
-    if (x.is<double>()) return each<double>(x, f);
-    return x.is<float>() ? each<float>(x, f) : not_implemented();
+    if (!x.is_float()) return not_implemented();
+    const InRows rows(x);
+    return x.is<double>() ? each<double>(rows.a, f) : each<float>(rows.a, f);
 }
 
 template <double (*F)(double)> double alone(double x, int) { return F(x); }
@@ -99,12 +99,13 @@ template <double (*F)(double, int), int least, int most> nb::object one(Array x,
 
 // The same, with Quick for numbers of 32 bits where n is at most `most_quick`.
 template <double (*F)(double, int), Floats Quick, int least, int most, int most_quick> nb::object fast(Array x, int n) {
-    if (!x.is<float>() || !x.contiguous() || n < 0 || n > most_quick) return one<F, least, most>(x, n);
+    if (!x.is<float>() || n < 0 || n > most_quick) return one<F, least, most>(x, n);
+    const InRows rows(x);
     NewArray out = new_array(x.ndim(), x.shape(), NPY_FLOAT);
     {
         Release release(x.size() * 16);
         parallel(x.size(), 2048, [&](int64_t begin, int64_t end) {
-            Quick(x.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
+            Quick(rows.data<float>() + begin, end - begin, out.data<float>() + begin, n, F);
         });
     }
     return give(out);
@@ -131,12 +132,12 @@ template <class T, class F> nb::object each_pair(const Array& x, const Array& y,
 
 // Of arrays of one shape, or one of them a single number. F: of two numbers, or of a piece of the arrays and their steps.
 template <class F> nb::object over_pair(const Array& x, const Array& y, F f) {
-    if (!x.is_float() || !y.usable() || y.type() != x.type() || !x.contiguous() || !y.contiguous())
-        return not_implemented();
+    if (!x.is_float() || !y.is_float() || y.type() != x.type()) return not_implemented();
     if (!x.size() || !y.size()) return not_implemented();  // a single number beside none
     const bool single = (x.size() == 1 && x.ndim() <= y.ndim()) || (y.size() == 1 && y.ndim() <= x.ndim());
     if (!single && !x.same_shape(y)) return not_implemented();
-    return x.is<float>() ? each_pair<float>(x, y, f) : each_pair<double>(x, y, f);
+    const InRows a(x), b(y);
+    return x.is<float>() ? each_pair<float>(a.a, b.a, f) : each_pair<double>(a.a, b.a, f);
 }
 
 // As doubles; step: 1, or 0 of a single number.
@@ -211,10 +212,12 @@ template <class T> double largest(const T* p, int64_t n) {  // but at least 0
     return found;
 }
 
-nb::object polynomial(Array x, Array n, const std::string& family, int order) {
+nb::object polynomial(Array x, Array given, const std::string& family, int order) {
     Polynomial made;
     constexpr double MOST = 10000;
-    if (order || !polynomial_of(family, made) || !n.is_float() || !n.contiguous()) return not_implemented();
+    if (order || !polynomial_of(family, made) || !given.is_float()) return not_implemented();
+    const InRows degrees(given);
+    const Array& n = degrees.a;
     const double most = n.is<float>() ? largest(n.data<float>(), n.size()) : largest(n.data<double>(), n.size());
     if (most > MOST) return not_implemented();  // they take as long as the degrees are large
     using V = Vec<double>;

@@ -47,8 +47,10 @@ nb::object kthvalue(Array x, int dim, bool keepdim, int64_t k, bool nan_wins) {
 }
 
 nb::object median(Array x) {
-    if (!x.usable() || !x.contiguous() || x.size() > sort::MOST) return not_implemented();
-    View all = view_of(x);
+    if (!x.is_float() && !x.is<int64_t>()) return not_implemented();
+    if (x.size() > sort::MOST) return not_implemented();
+    const InRows rows(x);
+    View all = view_of(rows.a);
     const int64_t size = x.size(), step = bytes_of(all.type());
     all.dims = 1, all.sizes = &size, all.steps = &step;
     if (!sort::sortable(all, 0)) return not_implemented();

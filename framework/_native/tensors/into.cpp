@@ -6,6 +6,7 @@
 
 #include "bind/bf16_array.h"
 #include "base/bf16.h"
+#include "move/copy.h"
 #include "tensors/tensors.h"
 
 namespace fw::tensors {
@@ -120,7 +121,7 @@ nb::object write_call(PyObject* const* args) {
 void take_over(PyArrayObject* a, PyArrayObject* b) {
     if (PyArray_IS_C_CONTIGUOUS(a) && PyArray_IS_C_CONTIGUOUS(b))  // NumPy copies bfloat16 one by one
         std::memmove(PyArray_DATA(a), PyArray_DATA(b), size_t(PyArray_NBYTES(a)));
-    else if (PyArray_CopyInto(a, b) < 0)
+    else if (!moving::copy_over(Array{b}, Array{a}) && PyArray_CopyInto(a, b) < 0)
         throw nb::python_error();
 }
 

@@ -13,7 +13,7 @@ from ..record.args import tensor_arg
 from ..record.batched import leading
 from ..record.op import Meta, Op
 from ..record.public import public
-from .memory_format import copy_in, in_format
+from .memory_format import copy_in, in_format, preserved_op
 
 cast = Op("cast", "x", onnx="converted(x, dtype)", runtime="converted(x)",
           batch=leading, jvp="linear", moves=True, native="cast",
@@ -159,8 +159,8 @@ def clone(input: Tensor, *, memory_format: MemoryFormat | None = None) -> Tensor
     >>> fw.clone(fw.tensor([1.0]))
     tensor([1.])
     """
-    if memory_format is None and tensor_arg(input, "clone")._array.flags.c_contiguous:
-        return clone_op.run(input)
+    if memory_format is None:
+        return (clone_op if tensor_arg(input, "clone")._array.flags.c_contiguous else preserved_op).run(input)
     copy = copy_in(tensor_arg(input, "clone"), checked(memory_format, "clone"), "clone")
     return clone_op.run(input) if copy is None else copy
 

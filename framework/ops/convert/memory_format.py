@@ -40,14 +40,14 @@ channels_last_op = Op("channels_last", "x", onnx="x", runtime="channels_last(x)"
 
 
 def _preserved_kernel(xp: Any, x: Any) -> Any:
-    axes = axes_of(x)
+    axes = axes_of(x) if turned(x) else tuple(range(x.ndim))
     turned = x.transpose(axes)
     copy = copied(turned) if xp is np else xp.array(turned, order="C")
     return copy.transpose(inverse(axes))
 
 
-# a copy with its dimensions in the same order in memory
-preserved_op = Op("preserved", "x", runtime="contiguous(x)",
+# a copy with its dimensions in the same order in memory; in rows where they stand as in the shape, or elements repeat
+preserved_op = Op("preserved", "x", runtime="contiguous(x)", native="preserved",
                   kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
                   batch=batch_copy, vjp={"x": lambda g: g})
 

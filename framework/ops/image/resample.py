@@ -16,6 +16,7 @@ from ... import _native
 from ...backends import cuda, device_code
 from ..record.batched import merged
 from ..record.op import Meta, Op
+from ..record.road import NEVER
 
 
 class Plan(NamedTuple):
@@ -214,4 +215,5 @@ def _resample_device(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
 resample = Op("resample", "x", onnx="resampled(x, dim, plan, back)", runtime="resampled(x, dim, plan, back)",
               device=_resample_device,
               batch=merged(), kernel=_resample_kernel, cpu=_resample_cpu, infer=_resample_infer, jvp="linear",
+              loose_from=NEVER,
               vjp={"x": lambda g, dim, plan, back: resample(g, dim=dim, plan=plan, back=not back)})

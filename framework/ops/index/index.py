@@ -6,6 +6,7 @@ Several index arrays travel stacked as one: ``index[k]`` holds the positions alo
 comes first where they are not, as in NumPy.
 """
 
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -267,6 +268,8 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
 
     Shares the version counter with ``index``, so that a later change in place is noticed.
     """
+    if isinstance(index, Tensor) and _all_within(index._array, -size if negative else 0, size):
+        return index  # nearly always
     tensor_arg(index, op, name)
     array = index._array
     if array.dtype.kind not in "iu":
@@ -281,6 +284,8 @@ def positions(index: Any, size: int, op: str, dim: int, name: str = "index",
     return index
 
 
+# whether an array is of int64 with elements, all of them in a range; False where that is not known
+_all_within: Callable = native_or("all_within", lambda array, low, high: False)
 # the smallest and the largest of some positions
 _extremes = native_or("index_range", lambda array: (
     (0, 0) if type(array) is meta.MetaArray else (int(array.min()), int(array.max()))))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...memory_formats import axes_of
 from ..record.rounded import widened
 from . import erf as erf_
 
@@ -68,6 +69,8 @@ def all_finite(x: Any) -> bool:
     """Whether no element is inf or nan; False also where a sum of large elements overflows."""
     x = widened(x)
     if x.dtype.char in "fd":
+        if not x.flags.c_contiguous:  # in the order of memory, else ``vdot`` makes a copy
+            x = x.transpose(axes_of(x))
         return math.isfinite(np.vdot(x, x))
     return bool(np.isfinite(np.add.reduce(x, axis=None)))
 

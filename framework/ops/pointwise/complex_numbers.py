@@ -18,6 +18,7 @@ from ..record.args import tensor_arg
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.complex_parts import as_complex_op, as_real_op, imag_op, part_infer, real_op
 from ..shape.view import transpose
@@ -187,8 +188,9 @@ def angle(input: Tensor) -> Tensor:
 
 
 def _join_kernel(xp: Any, real: Any, imag: Any) -> Any:
-    shape = real.shape if real.shape == imag.shape else np.broadcast_shapes(real.shape, imag.shape)
-    out = xp.empty(shape, xp.result_type(real.dtype, xp.complex64))
+    dtype = xp.result_type(real.dtype, xp.complex64)
+    out = (xp.empty_like(real, dtype) if real.shape == imag.shape
+           else xp.empty(np.broadcast_shapes(real.shape, imag.shape), dtype))
     out.real[...], out.imag[...] = real, imag
     return out
 
@@ -198,6 +200,7 @@ def _join_infer(real: Meta, imag: Meta) -> Meta:
 
 
 join_op = Op("complex", "real imag", batch=by_element, kernel=_join_kernel, infer=_join_infer, jvp="linear",
+             loose_from=NEVER,
              vjp={"real": lambda g, real_shape: sum_to(real_op(g), size=real_shape),
                   "imag": lambda g, imag_shape: sum_to(imag_op(g), size=imag_shape)})
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import one_dim, tensor_arg
@@ -9,13 +11,18 @@ from ..record.op import Op
 from ..record.public import public
 
 
-def _unique_kernel(xp: Any, x: Any, *, dim: int | None) -> tuple:
+def _unique_kernel(xp: Any, x: Any, *, dim: int | None, alone: bool) -> tuple:
+    """``alone``: without where each element went, and how often each occurs."""
+    if alone and dim is None and xp is np:
+        row = np.sort(x, axis=None)
+        return row[np.append(True, row[1:] != row[:-1])] if row.size else row, _NOTHING, _NOTHING
     values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim,
                                         equal_nan=False)
     shape = x.shape if dim is None else (x.shape[dim],)
     return values, inverse.reshape(shape).astype("int64"), counts.astype("int64")
 
 
+_NOTHING = np.zeros(0, np.int64)
 # no shape rule can tell how many elements differ: the record is private
 unique_op = Op("_unique", "x", kernel=_unique_kernel, outputs="values inverse counts", differentiable=1,
                vjp="undefined")
@@ -37,7 +44,7 @@ def unique(input: Tensor, sorted: bool = True, return_inverse: bool = False, ret
     at = None if dim is None else one_dim(dim, tensor_arg(input, "unique").ndim, "unique")
     if at is not None and not input.ndim:
         raise ShapeError("unique: dim is for a tensor with dimensions, this one is 0-dim")
-    values, inverse, counts = unique_op.run(input, dim=at)
+    values, inverse, counts = unique_op.run(input, dim=at, alone=not (return_inverse or return_counts))
     result = (values,) + ((inverse,) if return_inverse else ()) + ((counts,) if return_counts else ())
     return values if len(result) == 1 else result
 

@@ -9,6 +9,7 @@ from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from .broadcast import sum_to
 from .diagonals import _matrix, _same
 from .view import reshape_op, take_order
@@ -18,7 +19,9 @@ from .view import reshape_op, take_order
 flip_op = Op("flip", "x", onnx="flipped(x, dims)", runtime="flipped(x, dims)",
              kernel=lambda xp, x, *, dims: xp.flip(x, dims).copy(), infer=_same, jvp="linear",
              batch=along("dims"),
-             native="flip", rounds="flip", vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+             native="flip", rounds="flip", loose_from=NEVER, vjp={"x": lambda g, dims: flip_op(g, dims=dims)})
+
+
 @on_tensors()
 def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) -> Any:
     """The rule for batches; without dims the elements are rolled in one row."""
@@ -33,7 +36,7 @@ def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shifts, dims)",
              kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
              batch=batch_roll,
-             jvp="linear", native="roll", rounds="roll", vjp={"x": lambda g, shifts, dims: roll_op(
+             jvp="linear", native="roll", rounds="roll", loose_from=NEVER, vjp={"x": lambda g, shifts, dims: roll_op(
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
 

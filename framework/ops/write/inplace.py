@@ -18,6 +18,7 @@ from ...autograd.forward import is_recorded
 from ...autograd.mode import state
 from ...autograd.written import move_to, replay_views
 from ...backends import array_module
+from ...backends.native import native_or
 from ...dtypes import INEXACT, can_cast
 from ...errors import DTypeError, LayoutError, ShapeError
 from ...node import Node
@@ -25,7 +26,8 @@ from ...quiet import quiet, quietly, readable
 from ...seam import WRITE, Event, intercepted, settled
 from ...sparse_door import is_sparse, sparse
 from ...tensor import Tensor, bump, counter_of, wrap
-from ..convert.cast import cast, clone_op, to
+from ..convert.cast import cast, to
+from ..convert.memory_format import preserved_op
 from ..language.elementwise import Elementwise
 from ..language.program import native_kernel
 from ..record.aliases import overlaps_itself
@@ -44,6 +46,7 @@ from ..record.into import (
 )
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.road import NEVER
 from ..shape.broadcast import broadcast_shape, sum_to
 
 
@@ -76,6 +79,10 @@ def _take(name: str, x: Tensor, value: Tensor) -> Tensor:
 _LARGE = 1 << 18  # elements that are worth more than one thread
 
 
+# elements of one shape and dtype into memory of their own; anything else is declined by False
+_copied_over = native_or("copy_over", lambda array, memory: False)
+
+
 @cache
 def _copying() -> Callable:
     def assign(x: np.ndarray, out: np.ndarray) -> None:
@@ -102,7 +109,7 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
             if key is Ellipsis and memory.size >= _LARGE and type(memory) is np.ndarray \
                     and _is_alike(array, memory):
                 quietly(_copying(), array, out=memory)
-            else:
+            elif key is not Ellipsis or type(array) is not np.ndarray or not quietly(_copied_over, array, memory):
                 quietly(setitem, memory, key, array)
             bump(x, name)
         except BaseException as error:
@@ -245,12 +252,12 @@ def batch_fill(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 zero_op = Op("zero", "x", onnx="filled(x, 0)", runtime="filled(x, 0)",
              kernel=lambda xp, x: xp.zeros_like(x), infer=lambda x: x, jvp="linear",
-             batch=leading,
+             batch=leading, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g)})
 # the old values get a gradient of zero, not none: the tensor goes on requiring grad
 fill_op = Op("fill", "x value", onnx="filled(x, value)", runtime="filled(x, value)",
              masks=True, kernel=_overwrite_kernel, infer=_overwrite_infer, jvp="linear",
-             batch=batch_fill,
+             batch=batch_fill, loose_from=NEVER,
              vjp={"x": lambda g: zero_op(g), "value": lambda g, value_shape: sum_to(g, size=value_shape)})
 
 
@@ -435,7 +442,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         if state.enabled and not keeps_nothing and (x._node is not None or any(
                 isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
             guard(x, method)
-            source = wrap(clone_op(x._array), node=x._node)  # what backward keeps must survive the write
+            source = wrap(preserved_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])
             kwargs = {k: source if a is x else a for k, a in kwargs.items()}
         result = function(source, *args, **kwargs)
