@@ -1,5 +1,5 @@
-"""Elements that lie in another order than the shape's: copied and written over with the values of NumPy, in the
-order of the source where that is free."""
+"""Elements that lie in another order than the shape's: copied and written over with the values of NumPy, in
+the order of the source where that is free."""
 
 import itertools
 
@@ -79,8 +79,8 @@ def test_what_the_native_copy_leaves_to_numpy():
     x, y = np.arange(6.0).reshape(2, 3), np.zeros((2, 3))
     frozen, meeting = np.zeros((2, 3)), np.lib.stride_tricks.as_strided(np.zeros(4), (2, 3), (8, 8))
     frozen.flags.writeable = False
-    for source, memory in ((x, frozen), (x, meeting), (x, np.zeros((3, 2))), (x.astype("f4"), y), (x, x.T.T[::1]),
-                           (x.astype(object), y.astype(object)), (x[0], y)):
+    for source, memory in ((x, frozen), (x, meeting), (x, np.zeros((3, 2))), (x.astype("f4"), y),
+                           (x, x.T.T[::1]), (x.astype(object), y.astype(object)), (x[0], y)):
         before = memory.copy()
         assert copy(source, memory) is False
         np.testing.assert_array_equal(memory, before)
@@ -100,3 +100,56 @@ def test_in_place_on_a_turned_tensor_keeps_its_memory_and_gradient(name):
     (g,), (h,) = fw.autograd.grad(y.sum(), start), fw.autograd.grad(z.sum(), plain)
     np.testing.assert_array_equal(y.detach().numpy(), z.detach().numpy())
     np.testing.assert_array_equal(g.numpy(), h.numpy())
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+@pytest.mark.parametrize("order", ORDERS)
+def test_joined_parts_of_one_order_keep_it(order, dim):
+    shape = [4, 3, 5]
+    arrays = []
+    for size in (2, 7, 1):
+        shape[dim] = size
+        arrays.append(laid(shape, order))
+    joined = fw.cat([fw.from_numpy(a) for a in arrays], dim)
+    np.testing.assert_array_equal(joined.numpy(), np.concatenate(arrays, dim))
+    if _native.module is not None and min(a.shape[dim] for a in arrays[:2]) > 1:
+        both = fw.cat([fw.from_numpy(a) for a in arrays[:2]], dim)
+        inside = [both.stride()[d] for d in order]
+        assert inside == sorted(inside, reverse=True)
+    mixed = fw.cat([fw.from_numpy(arrays[0]), fw.from_numpy(arrays[1]).contiguous()], dim)
+    np.testing.assert_array_equal(mixed.numpy(), np.concatenate(arrays[:2], dim))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic", "area"])
+def test_channels_last_images_are_resized_as_they_lie(mode):
+    rows = fw.randn(2, 5, 7, 6, requires_grad=True)
+    last = rows.detach().contiguous(memory_format=fw.channels_last).requires_grad_()
+    results = [fw.nn.functional.interpolate(x, size=(11, 9), mode=mode) for x in (rows, last)]
+    np.testing.assert_allclose(results[1].detach().numpy(), results[0].detach().numpy(), rtol=1e-6, atol=1e-6)
+    g = fw.randn(2, 5, 11, 9)
+    grads = [fw.autograd.grad(y, x, g)[0].numpy() for y, x in zip(results, (rows, last))]
+    np.testing.assert_allclose(grads[1], grads[0], rtol=1e-5, atol=1e-5)
+    if _native.module is not None:
+        assert results[1].is_contiguous(memory_format=fw.channels_last)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_few_numbers_with_gaps_are_summed(dtype):
+    numbers = np.arange(1, 61).reshape(3, 4, 5).astype(dtype)
+    for array in (numbers[..., ::2], numbers[0].diagonal(), numbers[:, :, 0], numbers[::-1, ::2, ::-1]):
+        x = fw.from_numpy(array.copy() if array.strides[0] < 0 else array)
+        np.testing.assert_array_equal(x.sum().numpy(), array.sum())
+        np.testing.assert_array_equal(x.sum(0).numpy(), array.sum(0))
+        np.testing.assert_array_equal(x.amax(-1).numpy(), array.max(-1))
+
+
+@pytest.mark.parametrize("size, stride", [((3, 2), (1, 1)), ((2, 3), (4, 1)), ((4, 3, 2), (2, 1, 2)),
+                                          ((5, 70), (1, 1)), ((90, 80), (1, 1)), ((3, 3), (0, 2))])
+def test_gradients_of_windows_that_meet(size, stride):
+    x = fw.randn(200, dtype=fw.float64, requires_grad=True)
+    g = np.random.default_rng(0).standard_normal(size)
+    found = fw.autograd.grad(fw.as_strided(x, size, stride, 3), x, fw.from_numpy(g))[0].numpy()
+    wanted = np.zeros(200)
+    for place in np.ndindex(*size):
+        wanted[3 + sum(i * s for i, s in zip(place, stride))] += g[place]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)

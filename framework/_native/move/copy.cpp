@@ -139,7 +139,12 @@ bool is_turned(const Array& x) {
 }
 
 // An array like x with its dimensions in the same order in memory.
-NewArray as_laid(const Array& x) { return is_turned(x) ? new_like(x, x.type()) : like(x); }
+NewArray as_laid(const Array& x) {
+    if (!is_turned(x)) return like(x);
+    int axes[NPY_MAXDIMS];
+    axes_in_memory(x, axes);
+    return new_in_order(x.ndim(), x.shape(), x.type(), axes);
+}
 
 nb::object preserved(Array x) {
     if (!item_bytes(x)) return not_implemented();

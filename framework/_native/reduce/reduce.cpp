@@ -36,7 +36,7 @@ template <class T, class F> nb::object run_as(const Array& x, nb::handle dims, b
     if (!to.make(x, dims, keepdim)) return not_implemented();
     {
         Release release(x.size() * int64_t(sizeof(T)));
-        work(to.plan, x.data<char>(), to.out.data<T>());
+        work(to.plan, to.from.data<char>(), to.out.data<T>());
     }
     return give(to.out);
 }

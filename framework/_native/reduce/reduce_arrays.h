@@ -42,14 +42,26 @@ inline NewArray results_array(const Array& x, uint32_t dims, bool keepdim, int t
     return results_array(x.ndim(), x.shape(), dims, keepdim, type);
 }
 
+constexpr int64_t FEW_WITH_GAPS = 4096;  // elements that are put side by side first, where NumPy's call would cost more
+
 // A plan for the dimensions `dims` of x, and the array for its results: false for what is not taken.
 struct Prepared {
     Plan plan;
     NewArray out;
+    Array from;  // x, or its elements side by side
+    nb::object owner;
 
     [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim) {
         uint32_t mask;
-        if (!read_dims(dims, x.ndim(), mask) || !make_plan(plan, x, mask)) return false;
+        if (!read_dims(dims, x.ndim(), mask)) return false;
+        from = x;
+        if (!make_plan(plan, x, mask)) {
+            if (x.contiguous() || x.size() > FEW_WITH_GAPS || !x.size()) return false;
+            InRows rows(x);
+            from = rows.a, owner = std::move(rows.owner);
+            plan = Plan();
+            if (!make_plan(plan, from, mask)) return false;
+        }
         out = results_array(x, mask, keepdim, x.type());
         return true;
     }
@@ -62,7 +74,7 @@ template <class Task> nb::object run(const Array& x, nb::handle dims, bool keepd
     if (!to.make(x, dims, keepdim)) return not_implemented();
     {
         Release release(x.size() * int64_t(sizeof(T)));
-        run_plan(to.plan, InMemory{x.data<char>()}, to.out.data<T>(), task);
+        run_plan(to.plan, InMemory{to.from.data<char>()}, to.out.data<T>(), task);
     }
     return give(to.out);
 }

@@ -41,12 +41,12 @@ channels_last_op = Op("channels_last", "x", onnx="x", runtime="channels_last(x)"
 
 def _preserved_kernel(xp: Any, x: Any) -> Any:
     axes = axes_of(x) if turned(x) else tuple(range(x.ndim))
-    turned = x.transpose(axes)
-    copy = copied(turned) if xp is np else xp.array(turned, order="C")
+    inside = x.transpose(axes)
+    copy = copied(inside) if xp is np else xp.array(inside, order="C")
     return copy.transpose(inverse(axes))
 
 
-# a copy with its dimensions in the same order in memory; in rows where they stand as in the shape, or elements repeat
+# a copy with its dimensions in the same order in memory; in rows where that is the shape's, or some meet
 preserved_op = Op("preserved", "x", runtime="contiguous(x)", native="preserved",
                   kernel=_preserved_kernel, infer=lambda x: x, jvp="linear", moves=True,
                   batch=batch_copy, vjp={"x": lambda g: g})

@@ -37,6 +37,7 @@ from .index import (
     mask_op,
     mask_put,
     one_index,
+    positions,
     unindex,
 )
 
@@ -515,4 +516,7 @@ def put(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
         raise ShapeError(f"put: index has {index.numel()} elements and source {source.numel()}; they must be "
                          f"equally many")
     flat, places, values = [take_shape(x, (x.numel(),)) for x in (input, index, source)]
-    return take_shape(index_put(flat, (places,), values, accumulate), input.shape)
+    if accumulate or not places.numel():
+        return take_shape(index_put(flat, (places,), values, accumulate), input.shape)
+    places = one_index(positions(places, flat.numel(), "put", 0, negative=True))
+    return take_shape(index_put_op.run(flat, values, places, dims=(0,)), input.shape)

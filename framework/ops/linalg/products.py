@@ -3,8 +3,11 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..language.program import native_kernel
 from ..pointwise.complex_numbers import conj
 from ..record.args import one_dim, tensor_arg
 from ..record.batched import rowwise
@@ -192,16 +195,22 @@ def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
     return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
 
 
+def _crossed_by_array(a: Any, b: Any, c: Any, d: Any, out: Any) -> None:
+    out[...] = a * b - c * d
+
+
+_crossed = native_kernel("a * b - c * d", ("a", "b", "c", "d"), _crossed_by_array)
+
+
 def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     behind = -dim - 1
     keys = [(Ellipsis, i, *(slice(None),) * behind) for i in range(3)]
     (a, b, c), (d, e, f) = [x[key] for key in keys], [y[key] for key in keys]
-    first = b * f - c * e
-    at = first.ndim - behind
-    out = xp.empty((*first.shape[:at], 3, *first.shape[at:]), first.dtype)
-    out[keys[0]] = first
-    out[keys[1]] = c * d - a * f
-    out[keys[2]] = a * e - b * d
+    shape = a.shape if a.shape == d.shape else np.broadcast_shapes(a.shape, d.shape)
+    at = len(shape) - behind
+    out = xp.empty((*shape[:at], 3, *shape[at:]), x.dtype)
+    for key, factors in zip(keys, ((b, f, c, e), (c, d, a, f), (a, e, b, d))):
+        _crossed(*factors, out=out[key])
     return out
 
 

@@ -23,6 +23,8 @@ from ..write.inplace import store, write
 from .draws import _coin
 from .numbers import _range
 
+_put_into = native_into("put")
+
 
 def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     """Draw only when the write will be allowed, so a rejected call moves no generator."""
@@ -31,6 +33,8 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
         bump(x, name)
         return x
     array = draw()
+    if _put_into(x, array, name) is x:
+        return x
     if quiet.run is None or x._node is not None or x._more is not None or type(x._array) is not np.ndarray:
         return write(x, wrap(array), name)
     store(x, Ellipsis, array, name)  # no interceptor, and no graph
@@ -38,7 +42,6 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
 
 
 _NUMBERS = (int, float)
-_put_into = native_into("put")
 
 
 def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
@@ -100,7 +103,7 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
         if low == 0 and high == 1:
             if _filled_at_once(input, "uniform_", "philox_uniform", 0, 1):
                 return input
-        elif -1e30 < low < high < 1e30 and _filled_at_once(
+        elif -1e30 < low <= high < 1e30 and _filled_at_once(
                 input, "uniform_", "philox_uniform", low, high - low, high):
             return input
     low, high = _bounds(low, high, bounds, "uniform_")

@@ -36,7 +36,8 @@ def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shifts, dims)",
              kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
              batch=batch_roll,
-             jvp="linear", native="roll", rounds="roll", loose_from=NEVER, vjp={"x": lambda g, shifts, dims: roll_op(
+             jvp="linear", native="roll", rounds="roll", loose_from=NEVER,
+             vjp={"x": lambda g, shifts, dims: roll_op(
                  g, shifts=tuple(-s for s in shifts) if dims else -shifts, dims=dims)})
 
 

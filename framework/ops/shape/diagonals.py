@@ -192,8 +192,8 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     dtype = as_dtype(dtype)
     if dtype.category != INTEGER:
         raise DTypeError(f"{name}: dtype must be an integer one, got {dtype}")
-    below = np.tri(row, col, offset if lower else offset - 1, bool)
-    places = np.array((below if lower else ~below).nonzero(), dtype.numpy)
+    compare = np.greater_equal if lower else np.less_equal
+    places = np.array(compare.outer(np.arange(offset, row + offset), np.arange(col)).nonzero(), dtype.numpy)
     target = as_device(device)
     backend_for(target)
     return made(Maker(name, ("row", "col", "offset")), move(places, target), row, col, offset)

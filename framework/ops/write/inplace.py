@@ -109,7 +109,7 @@ def store(x: Tensor, key: Any, array: Any, name: str) -> None:
             if key is Ellipsis and memory.size >= _LARGE and type(memory) is np.ndarray \
                     and _is_alike(array, memory):
                 quietly(_copying(), array, out=memory)
-            elif key is not Ellipsis or type(array) is not np.ndarray or not quietly(_copied_over, array, memory):
+            elif not (key is Ellipsis and type(array) is np.ndarray and quietly(_copied_over, array, memory)):
                 quietly(setitem, memory, key, array)
             bump(x, name)
         except BaseException as error:

@@ -1,5 +1,7 @@
 """Views named by their strides, and copies of a tensor with the part seen by a view replaced."""
 
+import itertools
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -101,8 +103,35 @@ class _Memory:
 def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: int, layout: tuple) -> Any:
     low = min(offset, 0)
     memory = xp.zeros(max(_span(shape, layout), _span(x.shape, stride, offset)) - low, x.dtype)
+    if xp is np and x.size and 0 not in shape and _add_in_steps(memory, x, stride, offset - low):
+        return seen_in(memory, shape, tuple([s * x.itemsize for s in layout]), -low * x.itemsize, True)
     add_at(xp, memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
     return memory[_positions(xp, shape, layout, -low)]
+
+
+_MOST_STEPS = 64
+
+
+def _add_in_steps(memory: np.ndarray, x: np.ndarray, stride: tuple, offset: int) -> bool:
+    """Add ``x`` to where ``stride`` puts its elements in ``memory``, a part without repeats at a time; False,
+    and nothing done, where these would be many."""
+    at_once: list[int] = []  # the dimensions of a part, the largest first that do not meet
+    for d in sorted(range(x.ndim), key=x.shape.__getitem__, reverse=True):
+        if not _meets_itself(1, *zip(*[(x.shape[k], stride[k]) for k in (*at_once, d)])):
+            at_once.append(d)
+    others = [d for d in range(x.ndim) if d not in at_once]
+    if math.prod([x.shape[d] for d in others]) > _MOST_STEPS:
+        return False
+    at_once.sort()
+    size, steps = [x.shape[d] for d in at_once], [stride[d] * x.itemsize for d in at_once]
+    for place in itertools.product(*[range(x.shape[d]) for d in others]):
+        start = offset + sum(i * stride[d] for i, d in zip(place, others))
+        part = seen_in(memory, tuple(size), tuple(steps), start * x.itemsize, True)
+        key: list[Any] = [slice(None)] * x.ndim
+        for i, d in zip(place, others):
+            key[d] = i
+        part += x[tuple(key)]
+    return True
 
 
 as_strided_op = Op("as_strided", "x", kernel=_as_strided_kernel, view=True, jvp="linear", strided=True,
