@@ -99,7 +99,8 @@ struct Layout {
             int d = last;
             if (index[last] == 0 && n - done >= line) {  // whole lines, to the end of the dimension around
                 const int64_t lines = std::min(sizes[last - 1] - index[last - 1], (n - done) / line);
-                if (line == 2) copy_lines<T, 2>(to + done, p, lines, line, stride, apart);
+                if (apart == 0) repeat_line<T>(to + done, p, lines, line, stride);
+                else if (line == 2) copy_lines<T, 2>(to + done, p, lines, line, stride, apart);
                 else if (line == 3) copy_lines<T, 3>(to + done, p, lines, line, stride, apart);
                 else if (line == 4) copy_lines<T, 4>(to + done, p, lines, line, stride, apart);
                 else copy_lines<T, 0>(to + done, p, lines, line, stride, apart);
@@ -119,6 +120,12 @@ struct Layout {
                 ++index[d - 1];
             }
         }
+    }
+
+    template <class T> static void repeat_line(T* to, const char* from, int64_t lines, int64_t line, int64_t stride) {
+        copy_lines<T, 0>(to, from, 1, line, stride, 0);
+        for (int64_t made = line, all = lines * line; made < all; made *= 2)
+            std::memcpy(to + made, to, size_t(std::min(made, all - made)) * sizeof(T));
     }
 
     template <class T, int fixed>

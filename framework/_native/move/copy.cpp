@@ -26,20 +26,18 @@ std::pair<const char*, const char*> ends(const Array& x) {
     return {low, high};
 }
 
-// Whether no two elements share a byte, as far as strides tell at once: each dimension steps over all that are finer.
-bool elements_apart(const Array& x) {
+}  // namespace
+
+bool elements_apart(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t itemsize) {
     std::pair<int64_t, int64_t> steps[NPY_MAXDIMS];
     int n = 0;
-    for (int d = 0; d < x.ndim(); ++d)
-        if (x.shape(d) != 1) steps[n++] = {std::abs(x.stride(d)), x.shape(d)};
+    for (int d = 0; d < ndim; ++d)
+        if (shape[d] != 1) steps[n++] = {std::abs(strides[d]), shape[d]};
     std::sort(steps, steps + n);
-    int64_t width = item_bytes(x);
-    for (int i = 0; i < n; width += (steps[i].second - 1) * steps[i].first, ++i)
-        if (steps[i].first < width) return false;
+    for (int i = 0; i < n; itemsize += (steps[i].second - 1) * steps[i].first, ++i)
+        if (steps[i].first < itemsize) return false;
     return true;
 }
-
-}  // namespace
 
 bool share_memory(const Array& a, const Array& b) {
     const auto [low, high] = ends(a);
@@ -52,7 +50,7 @@ bool copy_over(const Array& from, const Array& to) {
     if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p) || !from.same_shape(to))
         return false;
     if (!to.size()) return true;
-    if (share_memory(from, to) || !elements_apart(to)) return false;
+    if (share_memory(from, to) || !elements_apart(to.ndim(), to.shape(), to.strides(), bytes)) return false;
     Release release(to.size() * bytes, Writes::memory);
     Block b;
     for (int d = 0; d < to.ndim(); ++d) b.add(to.shape(d), from.stride(d), to.stride(d));

@@ -1,9 +1,20 @@
 // Views: the memory of an array in another shape, with other strides. NumPy's functions for them are written in Python.
 #include <algorithm>
 
-#include "bind/array.h"
+#include "move/copy.h"
 
 namespace fw::moving {
+
+Array owner_of(Array x) {
+    while (PyObject* base = PyArray_BASE(x.p)) {
+        nb::object inner = nb::borrow(base);
+        if (!PyArray_Check(base)) inner = nb::getattr(base, "base", nb::none());  // what as_strided puts between
+        if (!PyArray_Check(inner.ptr())) break;
+        x.p = reinterpret_cast<PyArrayObject*>(inner.ptr());
+    }
+    return x;
+}
+
 namespace {
 
 NewArray view_of(Array x, int ndim, const npy_intp* shape, const npy_intp* strides, char* start, bool writeable) {
@@ -47,17 +58,6 @@ nb::object expand(Array x, nb::handle size) {
         if (had == shape[d]) step = strides[d] * had;
     }
     return give(view_of(x, ndim, shape, strides, x.data<char>(), !repeated));
-}
-
-// The array that has the memory which `x` is a view of.
-Array owner_of(Array x) {
-    while (PyObject* base = PyArray_BASE(x.p)) {
-        nb::object inner = nb::borrow(base);
-        if (!PyArray_Check(base)) inner = nb::getattr(base, "base", nb::none());  // what as_strided puts between
-        if (!PyArray_Check(inner.ptr())) break;
-        x.p = reinterpret_cast<PyArrayObject*>(inner.ptr());
-    }
-    return x;
 }
 
 // (bytes of its memory before the first element, bytes of it in all)

@@ -47,8 +47,7 @@ nb::object kthvalue(Array x, int dim, bool keepdim, int64_t k, bool nan_wins) {
 }
 
 nb::object median(Array x) {
-    if (!x.is_float() && !x.is<int64_t>()) return not_implemented();
-    if (x.size() > sort::MOST) return not_implemented();
+    if (!x.usable() || x.size() > sort::MOST) return not_implemented();
     const InRows rows(x);
     View all = view_of(rows.a);
     const int64_t size = x.size(), step = bytes_of(all.type());

@@ -6,6 +6,7 @@
 // usual in a program is declined without an exception, which costs more than the view.
 #include <algorithm>
 
+#include "move/copy.h"
 #include "tensors/tensors.h"
 
 namespace fw::tensors {
@@ -13,7 +14,7 @@ namespace {
 
 PyObject *more_class, *find_living, *whole;
 PyObject *word_base, *word_links, *word_views, *word_followed, *word_keeps_nothing, *word_x_shape, *word_shape, *word_dims,
-    *word_size, *word_key, *word_offset, *word_dim, *word_step;
+    *word_size, *word_key, *word_offset, *word_dim, *word_step, *word_stride, *word_layout;
 constexpr Py_ssize_t PRUNE_FROM = 32;  // views that a base remembers before it looks which are alive
 
 void give_to(PyObject* o, PyObject* name, PyObject* value) {
@@ -413,6 +414,36 @@ nb::object unfold(const Source& s, PyObject* const* args) {
                                                {word_size, nb::borrow(args[2])}, {word_step, nb::borrow(args[3])}}));
 }
 
+// Any steps through the memory behind the tensor, counted in elements from where that begins; None: from the tensor's.
+nb::object strided(const Source& s, PyObject* const* args) {
+    const npy_intp item = PyArray_ITEMSIZE(s.a);
+    const Array owner = moving::owner_of(Array{s.a});
+    if (!item || (!PyArray_IS_C_CONTIGUOUS(owner.p) && !PyArray_IS_F_CONTIGUOUS(owner.p))) decline();
+    const npy_intp here = PyArray_BYTES(s.a) - PyArray_BYTES(owner.p), total = PyArray_NBYTES(owner.p) / item;
+    Seen seen;
+    npy_intp steps[NPY_MAXDIMS], layout[NPY_MAXDIMS];
+    int n;
+    nb::object size = sizes_of(args[1], seen.shape, seen.ndim), stride = sizes_of(args[2], steps, n);
+    const npy_intp start = args[3] == Py_None ? here / item : number(args[3]);
+    npy_intp last = start, reach;
+    if (n != seen.ndim || start < 0 || here % item) decline();
+    for (int d = 0; d < n; ++d) {
+        if (seen.shape[d] < 1 || steps[d] < 0 || __builtin_mul_overflow(seen.shape[d] - 1, steps[d], &reach) ||
+            __builtin_add_overflow(last, reach, &last) || __builtin_mul_overflow(steps[d], item, &seen.strides[d]))
+            decline();
+    }
+    if (last >= total) decline();
+    for (int d = 0; d < s.ndim(); ++d) {
+        layout[d] = s.stride(d) / item;
+        if (s.recorded && s.size(d) > 1 && layout[d] <= 0) decline();
+    }
+    seen.offset = start * item - here;
+    seen.writeable = moving::elements_apart(n, seen.shape, seen.strides, item);
+    return view(s, seen, args[4], settings_of({{word_size, std::move(size)}, {word_stride, std::move(stride)},
+                                               {word_offset, taken(PyLong_FromSsize_t(start - here / item))},
+                                               {word_layout, numbers_of(layout, s.ndim())}}));
+}
+
 // A tuple of pieces of that length along a dimension, of single positions where it is 0, of a tensor outside the graph.
 nb::object cut_up(const Source& s, int at, npy_intp length, PyObject* op) {
     if (s.recorded || length < 0) return declined();
@@ -463,7 +494,7 @@ PyMethodDef methods[] = {FW_VIEW("view_shaped", take_shape, 3), FW_VIEW("view_un
                          FW_VIEW("view_sliced", take_slice, 3), FW_VIEW("view_selected", select, 4),
                          FW_VIEW("view_narrowed", narrow, 5), FW_VIEW("view_pieces", pieces, 4),
                          FW_VIEW("view_chunks", chunks, 4), FW_VIEW("view_diagonal", diagonal, 5),
-                         FW_VIEW("view_windows", unfold, 5),
+                         FW_VIEW("view_windows", unfold, 5), FW_VIEW("view_strided", strided, 5),
                          {nullptr, nullptr, 0, nullptr}};
 
 // What views are made of besides; until then every function declines, since there is no class of tensors.
@@ -471,7 +502,8 @@ void set_up(nb::object more, nb::object node, nb::object living) {
     const std::pair<PyObject**, const char*> words[] = {
         {&word_base, "base"}, {&word_links, "links"}, {&word_views, "views"}, {&word_followed, "followed"},
         {&word_keeps_nothing, "keeps_nothing"}, {&word_x_shape, "x_shape"}, {&word_shape, "shape"}, {&word_dims, "dims"},
-        {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"}};
+        {&word_size, "size"}, {&word_key, "key"}, {&word_offset, "offset"}, {&word_dim, "dim"}, {&word_step, "step"},
+        {&word_stride, "stride"}, {&word_layout, "layout"}};
     for (auto [place, text] : words) *place = word(text);
     whole = taken(PySlice_New(nullptr, nullptr, nullptr)).release().ptr();
     node_type = reinterpret_cast<PyTypeObject*>(node.release().ptr());

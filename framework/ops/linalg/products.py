@@ -195,11 +195,7 @@ def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
     return Meta(broadcast_shape((x.shape, y.shape), "cross"), x.dtype)
 
 
-def _crossed_by_array(a: Any, b: Any, c: Any, d: Any, out: Any) -> None:
-    out[...] = a * b - c * d
-
-
-_crossed = native_kernel("a * b - c * d", ("a", "b", "c", "d"), _crossed_by_array)
+_crossed = native_kernel("a * b - c * d", ("a", "b", "c", "d"), lambda a, b, c, d: a * b - c * d)
 
 
 def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
@@ -210,7 +206,7 @@ def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     at = len(shape) - behind
     out = xp.empty((*shape[:at], 3, *shape[at:]), x.dtype)
     for key, factors in zip(keys, ((b, f, c, e), (c, d, a, f), (a, e, b, d))):
-        _crossed(*factors, out=out[key])
+        out[key] = _crossed(*factors)
     return out
 
 

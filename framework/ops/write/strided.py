@@ -15,7 +15,7 @@ from ...backends.segments import owner_of
 from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
-from ..record.aliases import overlaps_itself
+from ..record.aliases import overlaps_itself, view_maker
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -144,6 +144,7 @@ unstride = Op("unstride", "x", kernel=_unstride_kernel, jvp="linear",
                   g, size=x_shape, stride=stride, offset=offset, layout=layout)})
 
 
+_strided_of = view_maker("strided")
 _native_memory: Callable = native_or("memory_around", lambda array: NotImplemented)
 
 
@@ -189,6 +190,9 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
             [1, 2],
             [2, 3]])
     """
+    out = _strided_of(input, size, stride, storage_offset, as_strided_op)
+    if out is not NotImplemented:
+        return out
     tensor_arg(input, "as_strided")
     sizes, steps = size_args((size,), "as_strided"), size_args((stride,), "as_strided", "stride")
     if len(sizes) != len(steps) or min(*sizes, *steps, 0, 0) < 0:
