@@ -45,6 +45,13 @@ bool share_memory(const Array& a, const Array& b) {
     return low < to && from < high;
 }
 
+bool are_channels_last(int ndim, const int* axes) {
+    if (ndim < 4 || ndim > 5 || axes[0] != 0 || axes[ndim - 1] != 1) return false;
+    for (int i = 1; i < ndim - 1; ++i)
+        if (axes[i] != i + 1) return false;
+    return true;
+}
+
 bool copy_over(const Array& from, const Array& to) {
     const int bytes = item_bytes(to);
     if (!bytes || !item_bytes(from) || !to.writeable() || PyArray_DESCR(from.p) != PyArray_DESCR(to.p) || !from.same_shape(to))
@@ -136,11 +143,12 @@ bool is_turned(const Array& x) {
     return found;
 }
 
-// An array like x with its dimensions in the same order in memory.
-NewArray as_laid(const Array& x) {
+// An array like x with its dimensions in the same order in memory, if `images`: where that has the channels last.
+NewArray as_laid(const Array& x, bool images = false) {
     if (!is_turned(x)) return like(x);
     int axes[NPY_MAXDIMS];
     axes_in_memory(x, axes);
+    if (images && !are_channels_last(x.ndim(), axes)) return like(x);
     return new_in_order(x.ndim(), x.shape(), x.type(), axes);
 }
 
@@ -217,7 +225,7 @@ nb::object roll(Array x, nb::handle shifts, nb::handle dims) {
         if (d < 0 || d >= x.ndim()) return not_implemented();
         shift[d] = (shift[d] + by[i] % x.shape(int(d)) + x.shape(int(d))) % x.shape(int(d));
     }
-    NewArray out = as_laid(x);
+    NewArray out = as_laid(x, true);
     nb::object result = give(out);
     Release release(bytes_of(x));
     roll_parts(x, shift, 0, Block(), x.data<char>(), out.data<char>(), out);

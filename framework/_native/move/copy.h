@@ -46,6 +46,7 @@ void copy_array(const Array& from, char* to);  // in row-major order
 Array owner_of(Array x);  // the array that has the memory which x is a view of
 // Whether no two elements share a byte, as far as strides tell at once: each dimension steps over all that are finer.
 bool elements_apart(int ndim, const npy_intp* shape, const npy_intp* strides, int64_t itemsize);
+bool are_channels_last(int ndim, const int* axes);  // whether dimensions in this order in memory are those of such images
 bool share_memory(const Array& a, const Array& b);  // or lie between each other's elements
 // to[...] = from[...]; false, and nothing done, unless they are of one shape and dtype and no two elements share memory.
 bool copy_over(const Array& from, const Array& to);

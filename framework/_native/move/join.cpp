@@ -72,19 +72,19 @@ void join(const JoinArrays& parts, Array& out, int dim, bool fresh) {
     }
 }
 
-// The order in which the dimensions of all parts lie, if that is one and another than the shape's.
-bool turned_alike(const JoinArrays& parts, int* axes) {
+// Whether all parts are images with their channels last; `axes`: the order of their dimensions in memory.
+bool are_images(const JoinArrays& parts, int* axes) {
     const Array& first = parts.arrays[0];
     if (first.contiguous()) return false;
     axes_in_memory(first, axes);
-    if (std::is_sorted(axes, axes + first.ndim())) return false;
+    if (!are_channels_last(first.ndim(), axes)) return false;
     return std::all_of(parts.arrays.begin(), parts.arrays.end(), [&](const Array& a) { return dense_in_order(a, axes); });
 }
 
 nb::object joined(const JoinArrays& parts, int ndim, const npy_intp* shape, int dim, bool fresh) {
     if (!product(shape, 0, ndim)) return not_implemented();
     int axes[NPY_MAXDIMS];
-    NewArray out = !fresh && turned_alike(parts, axes) ? new_in_order(ndim, shape, parts.arrays[0].type(), axes)
+    NewArray out = !fresh && are_images(parts, axes) ? new_in_order(ndim, shape, parts.arrays[0].type(), axes)
                                                        : new_array(ndim, shape, parts.arrays[0].type());
     nb::object result = give(out);
     Release release(out.size() * parts.bytes);

@@ -1,7 +1,7 @@
 // Resampling of NumPy arrays.
 #include <numeric>
 
-#include "bind/array.h"
+#include "move/copy.h"
 #include "pooling/resample.h"
 
 namespace fw::sampling {
@@ -19,11 +19,11 @@ template <class T> nb::object run(const Array& x, int dim, const Array& starts, 
     if (!countable(shape.data(), x.ndim())) return not_implemented();
     int axes[NPY_MAXDIMS];
     axes_in_memory(x, axes);
-    const bool dense = dense_in_order(x, axes);  // as it lies: nothing but `dim` has an order to be kept
+    const bool dense = x.contiguous() || (moving::are_channels_last(x.ndim(), axes) && dense_in_order(x, axes));
     nb::object rows;
     const T* from = x.data<T>();
+    if (!dense || x.contiguous()) std::iota(axes, axes + x.ndim(), 0);
     if (!dense) {
-        std::iota(axes, axes + x.ndim(), 0);
         InRows copy(x);
         from = copy.data<T>(), rows = std::move(copy.owner);
     }

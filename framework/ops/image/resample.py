@@ -16,7 +16,7 @@ from ... import _native
 from ...backends import cuda, device_code
 from ..record.batched import merged
 from ..record.op import Meta, Op
-from ..record.road import NEVER
+from ..record.road import NEVER, row_major
 
 
 class Plan(NamedTuple):
@@ -178,7 +178,7 @@ def _resample_kernel(xp: Any, x: Any, *, dim: int, plan: Plan, back: bool) -> An
             out += part
     if out is None:
         out = xp.zeros(x.shape[:dim] + (plan.size if back else plan.out,) + x.shape[dim + 1:], x.dtype)
-    return out
+    return row_major(out)
 
 
 def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:

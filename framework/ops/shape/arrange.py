@@ -9,7 +9,7 @@ from ..record.args import many_dims, one_dim, size_args, tensor_arg
 from ..record.batched import along, call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..record.road import NEVER
+from ..record.road import NEVER, row_major
 from .broadcast import sum_to
 from .diagonals import _matrix, _same
 from .view import reshape_op, take_order
@@ -34,7 +34,7 @@ def batch_roll(op: Op, size: int, arrays: list, batched: tuple, settings: dict) 
 
 
 roll_op = Op("roll", "x", onnx="rolled(x, shifts, dims)", runtime="rolled(x, shifts, dims)",
-             kernel=lambda xp, x, *, shifts, dims: xp.roll(x, shifts, axis=dims), infer=_same,
+             kernel=lambda xp, x, *, shifts, dims: row_major(xp.roll(x, shifts, axis=dims)), infer=_same,
              batch=batch_roll,
              jvp="linear", native="roll", rounds="roll", loose_from=NEVER,
              vjp={"x": lambda g, shifts, dims: roll_op(

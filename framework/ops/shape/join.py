@@ -13,7 +13,7 @@ from ..record.args import one_dim
 from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
-from ..record.road import NEVER
+from ..record.road import NEVER, row_major
 from .grids import atleast_1d, atleast_2d, atleast_3d
 from .slices import slice_op
 from .view import take_shape
@@ -41,7 +41,7 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
 
 
 cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)", runtime="joined(xs, dim)",
-            kernel=lambda xp, *xs, dim: xp.concatenate(xs, axis=dim), infer=_cat_infer,
+            kernel=lambda xp, *xs, dim: row_major(xp.concatenate(xs, axis=dim)), infer=_cat_infer,
             batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat", rounds="cat", loose_from=NEVER)
 

@@ -104,8 +104,11 @@ def _unstride_kernel(xp: Any, x: Any, *, shape: tuple, stride: tuple, offset: in
     low = min(offset, 0)
     memory = xp.zeros(max(_span(shape, layout), _span(x.shape, stride, offset)) - low, x.dtype)
     if xp is np and x.size and 0 not in shape and _add_in_steps(memory, x, stride, offset - low):
-        return seen_in(memory, shape, tuple([s * x.itemsize for s in layout]), -low * x.itemsize, True)
-    add_at(xp, memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
+        out = seen_in(memory, shape, tuple([s * x.itemsize for s in layout]), -low * x.itemsize, True)
+        if out is not NotImplemented:
+            return out
+    else:
+        add_at(xp, memory, _positions(xp, x.shape, stride, offset - low).reshape(-1), x.reshape(-1))
     return memory[_positions(xp, shape, layout, -low)]
 
 
@@ -127,6 +130,8 @@ def _add_in_steps(memory: np.ndarray, x: np.ndarray, stride: tuple, offset: int)
     for place in itertools.product(*[range(x.shape[d]) for d in others]):
         start = offset + sum(i * stride[d] for i, d in zip(place, others))
         part = seen_in(memory, tuple(size), tuple(steps), start * x.itemsize, True)
+        if part is NotImplemented:  # without the extension: the first time already
+            return False
         key: list[Any] = [slice(None)] * x.ndim
         for i, d in zip(place, others):
             key[d] = i
