@@ -41,6 +41,21 @@ def test_autocast_as_on_the_cpu(dtype, raw, cupy):  # noqa: F811
     assert fw.get_autocast_dtype("cuda") is fw.float16 and not fw.is_autocast_enabled("cuda")
 
 
+def test_softmax_and_norms_are_in_float32_on_a_gpu_alone(raw, cupy):  # noqa: F811
+    """PyTorch's lists for the CPU and for CUDA differ in these."""
+    pytest.importorskip("ml_dtypes")
+    calls = (lambda x: F.softmax(x, dim=1), lambda x: F.log_softmax(x, dim=1),
+             lambda x: F.layer_norm(x, (6,)), lambda x: F.group_norm(x, 2),
+             lambda x: x.cumsum(1), lambda x: x.cumprod(1),
+             lambda x: x.logsumexp(1), lambda x: F.normalize(x))
+    for device, kept in (("cpu", fw.bfloat16), ("cuda", fw.float32)):
+        x = fw.full((4, 6), 0.5, device=device, dtype=fw.bfloat16)
+        with fw.autocast(device, fw.bfloat16):
+            assert {call(x).dtype for call in calls} == {kept}
+            assert F.gelu(x).dtype is fw.bfloat16
+        assert {call(x).dtype for call in calls} == {fw.bfloat16}
+
+
 def test_checkpoints_find_the_blocks_of_a_device(raw, cupy):  # noqa: F811
     pytest.importorskip("ml_dtypes")
     net, x, seen = network().cuda(), fw.ones(2, 6, device="cuda", requires_grad=True), []

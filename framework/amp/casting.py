@@ -109,6 +109,12 @@ def _float32(function: Callable, args: tuple, settings: dict) -> Any:
     return _converted(widened, function, args, settings)
 
 
+def _float32_on_a_gpu(function: Callable, args: tuple, settings: dict) -> Any:
+    def there(x: Any) -> Any:
+        return widened(x) if isinstance(x, Tensor) and x.is_cuda else x
+    return _converted(there, function, args, settings)
+
+
 def _widest(function: Callable, args: tuple, settings: dict) -> Any:
     """In the widest dtype of the tensors that may be converted."""
     widest: Any = None
@@ -141,4 +147,5 @@ def _recurrent(function: Callable, args: tuple, settings: dict) -> Any:
 
 
 POLICIES: dict[str, Callable] = {"lower": _lower, "float32": _float32, "widest": _widest,
-                                 "as given": _as_given, "recurrent": _recurrent}
+                                 "float32 on a GPU": _float32_on_a_gpu, "as given": _as_given,
+                                 "recurrent": _recurrent}

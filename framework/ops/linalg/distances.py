@@ -14,6 +14,7 @@ from ..convert.cast import cast, from_array
 from ..language.program import SLICES, in_slices, native_kernel
 from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
+from ..record import autocast
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
@@ -123,6 +124,8 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
     >>> fw.nn.functional.normalize(fw.tensor([[3.0, 4.0]]))
     tensor([[0.6000, 0.8000]])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
     if isinstance(dim, (tuple, list)):
         return input / clamp_min(vector_norm(input, p, dim, True), eps)  # type: ignore[operator]

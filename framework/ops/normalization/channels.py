@@ -12,6 +12,7 @@ from ...tensor import Tensor
 from ..convert.cast import clone_op
 from ..image.pad import pad
 from ..pointwise.elementary import rsqrt
+from ..record import autocast
 from ..record.args import floating, number_arg, real_arg
 from ..record.batched import call, everywhere, merged, on_tensors, spread_out
 from ..record.op import Op
@@ -216,6 +217,8 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None,
     >>> fw.nn.functional.group_norm(fw.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
     tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     op = "group_norm"
     _channel_args(op, input, 2, weight=weight, bias=bias)
     n, c = input.shape[:2]

@@ -19,6 +19,7 @@ from ...tensor import Tensor
 from ..convert.cast import cast
 from ..image.conv import _in_channels, _of_channels
 from ..pointwise.elementary import rsqrt
+from ..record import autocast
 from ..record.args import floating, number_arg, real_arg, size_args, tensor_arg
 from ..record.batched import call, everywhere, on_tensors, spread_out
 from ..record.op import Meta, Op
@@ -355,6 +356,8 @@ def layer_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = Non
     >>> fw.nn.functional.layer_norm(fw.tensor([[1.0, 3.0]]), (2,))
     tensor([[-1.0000,  1.0000]])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     shape, dims = _last_dims(input, normalized_shape, "layer_norm")
     check_shapes("layer_norm", shape, "normalized_shape", weight=weight, bias=bias)
     return in_one_dtype(layer_norm_op, input, weight, bias, dims=dims, per=shape, eps=eps)[0]

@@ -3,7 +3,8 @@
 ``public(autocast=...)`` says how an operation behaves in a block of autocast, as in PyTorch. "lower": in the
 block's dtype (products, which sum up in float32 whatever they are given). "float32": in that (sums of many
 small terms, and what has no short floating form). "widest": in that of its tensors' dtypes. Or a function of
-the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets.
+the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets. Softmax
+and norms, which PyTorch's list for CUDA has and that for the CPU has not, ask by ``in_float32_on_a_gpu``.
 ``tests/test_amp.py`` compares with PyTorch.
 
 While no block was ever opened, a call pays for one test of a global; then for one look at its thread.
@@ -63,6 +64,16 @@ def run_lowered(op: Any, *inputs: Any, **settings: Any) -> Any:
     if used and (choose := thread.choose) is not None:
         return choose("lower", op.run, inputs, settings)
     return op.run(*inputs, **settings)
+
+
+def _itself(x: Any) -> Any:
+    return x
+
+
+def in_float32_on_a_gpu(x: Any) -> Any:
+    """A tensor of a GPU in float32 where its thread is in a block; to be asked for once ``used`` is true."""
+    choose = thread.choose
+    return x if choose is None else choose("float32 on a GPU", _itself, (x,), {})
 
 
 def unless_out(function: Callable) -> Callable:

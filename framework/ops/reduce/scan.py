@@ -13,7 +13,7 @@ from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.compare import ne
 from ..pointwise.elementary import log
-from ..record import return_types
+from ..record import autocast, return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.constants import alike, raw
@@ -53,6 +53,8 @@ def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     >>> fw.cumsum(fw.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 3., 6.])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     input = as_summed(input, dtype, "cumsum")
     return cumsum_op.run(input, dim=one_dim(dim, input.ndim, "cumsum"), reverse=False)
 
@@ -128,6 +130,8 @@ def cumprod(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     >>> fw.cumprod(fw.tensor([1.0, 2.0, 3.0]), dim=0)
     tensor([1., 2., 6.])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     input = as_summed(input, dtype, "cumprod")
     return _along(cumprod_op, input, one_dim(dim, input.ndim, "cumprod"))
 

@@ -6,6 +6,7 @@ from typing import Any
 from ...config import names
 from ...tensor import Tensor
 from ..pointwise.elementary import exp
+from ..record import autocast
 from ..record.args import floating, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
@@ -121,6 +122,8 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     >>> fw.softmax(fw.tensor([0.0, 0.0, 0.0, 0.0]), dim=0)
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     return _along(softmax_op, input, dim, dtype)
 
 
@@ -134,6 +137,8 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
     >>> fw.log_softmax(fw.tensor([0.0, 1000.0]), dim=0)
     tensor([-1000.,     0.])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     return _along(log_softmax_op, input, dim, dtype)
 
 

@@ -11,6 +11,7 @@ from ..language.elementwise import Elementwise
 from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp
+from ..record import autocast
 from ..record.args import floating, many_dims, one_dim, tensor_arg
 from ..record.batched import along, leading
 from ..record.constants import alike, raw
@@ -312,6 +313,8 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     >>> fw.logsumexp(fw.tensor([1000.0, 1000.0]), dim=0)
     tensor(1000.6932)
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     tensor_arg(input, "logsumexp")
     if input.dtype.category < dtypes.FLOAT:
         input = cast.run(input, dtype=dtypes.get_default_dtype())
