@@ -101,8 +101,9 @@ def _activation(active: Any) -> str:
 
 
 def linear_then(layer: Any, active: Any, input: Any) -> Any:
-    """``active(layer(input))``, a function or module behind a layer; in one call where it can be."""
-    if type(layer) is Linear and _is_plain(input) and _runs_as_written(layer, Linear):
+    """``active(layer(input))``, a function or module behind a layer; on GPUs in one call where it can be."""
+    if not dtypes.plain and type(layer) is Linear and _is_plain(input) and input.is_cuda \
+            and _runs_as_written(layer, Linear):
         joined = {"relu": linear_relu, "gelu": linear_gelu}.get(_activation(active))
         out = None if joined is None else joined(input, layer.weight, layer.bias)
         if out is not None:

@@ -126,8 +126,8 @@ class RNNBase(Module):
         if not steps:
             raise ShapeError(f"{self._get_name()}: input of shape {list(input.shape)} has length 0; wanted "
                              f"at least one step")
-        states = self._states(hx, n, x, batched)
-        y, ends = self._layers(x.reshape(steps * n, width), states, (n,) * steps, hx is not None)
+        states = None if hx is None else self._states(hx, n, x, batched)
+        y, ends = self._layers(x.reshape(steps * n, width), states, (n,) * steps)
         y = y.reshape(steps, n, y.shape[1])
         if turned:
             y = y.transpose(0, 1)
@@ -139,8 +139,8 @@ class RNNBase(Module):
         data, sizes, order, back = input
         self._check_input(data, (2,))
         counts = tuple(sizes.tolist())  # type: ignore[attr-defined]
-        states = self._states(hx, counts[0], data, True, order)
-        y, ends = self._layers(data, states, counts, hx is not None)
+        states = None if hx is None else self._states(hx, counts[0], data, True, order)
+        y, ends = self._layers(data, states, counts)
         if back is not None:
             ends = [s.index_select(1, back) for s in ends]
         return PackedSequence(y, sizes, order, back), self._given_out(ends)
@@ -167,12 +167,9 @@ class RNNBase(Module):
         return ends[0]
 
     def _states(self, hx: Any, n: int, x: Any, batched: bool, order: Any = None) -> list[list[Tensor]]:
-        """For each kind of state its tensors (n, size), one per layer and direction."""
-        count = len(self._all_weights)
+        """For each kind of state that was given its tensors (n, size), one per layer and direction."""
+        count, names = len(self._all_weights), self._state_names()
         sizes = (self.proj_size or self.hidden_size, self.hidden_size)
-        names = self._state_names()
-        if hx is None:
-            return [[zeros(n, size, dtype=x.dtype, device=x.device)] * count for _, size in zip(names, sizes)]
         given, layer = (hx,) if len(names) == 1 else hx, self._get_name()
         if not isinstance(given, (tuple, list)) or len(given) != len(names):
             raise TypeError(f"{layer}: hx must be a pair ({', '.join(names)}), got {type(hx).__name__}")
@@ -192,40 +189,49 @@ class RNNBase(Module):
             found.append(list(s.reshape(count, n, size).unbind()))  # type: ignore[attr-defined]
         return found
 
-    def _layers(self, x: Any, states: list[list[Tensor]], sizes: tuple[int, ...],
-                given: bool) -> tuple[Any, list]:
-        """The rows of the last layer's outputs, and the final states (layers * directions, n, size); given:
-        whether the first states are the caller's, not zeros."""
+    def _zeros(self, n: int, x: Any) -> list[list[Tensor]]:
+        """The same where none are given."""
+        sizes, count = (self.proj_size or self.hidden_size, self.hidden_size), len(self._all_weights)
+        return [[zeros(n, size, dtype=x.dtype, device=x.device)] * count
+                for _, size in zip(self._state_names(), sizes)]
+
+    def _layers(self, x: Any, states: list[list[Tensor]] | None,
+                sizes: tuple[int, ...]) -> tuple[Any, list]:
+        """The rows of the last layer's outputs, and the final states (layers * directions, n, size).
+
+        The first states are zeros where none are given.
+        """
         ends: list = []
         directions, on_gpu = len(self._directions()), not dtypes.plain and x.is_cuda
         drops = bool(self.dropout) and self.training and self.num_layers > 1
         if on_gpu and not drops:
-            found = self._at_once(x, states, sizes, given, range(len(self._all_weights)))
+            found = self._at_once(x, states, sizes, range(len(self._all_weights)))
             if found is not None:
                 return found
+        starts = states or self._zeros(sizes[0], x)
         for layer in range(self.num_layers):
             if layer and self.dropout:
                 x = F.dropout(x, self.dropout, self.training)
             places = range(layer * directions, (layer + 1) * directions)
-            if on_gpu and drops and (found := self._at_once(x, states, sizes, given, places)) is not None:
+            if on_gpu and drops and (found := self._at_once(x, states, sizes, places)) is not None:
                 x, kinds = found
                 ends += zip(*[kind.unbind() for kind in kinds])
                 continue
             outs = []
             for k in places:
-                y, *last = self._sequence(x, [s[k] for s in states], self._all_weights[k], sizes,
+                y, *last = self._sequence(x, [s[k] for s in starts], self._all_weights[k], sizes,
                                           k % directions == 1)
                 outs.append(y)
                 ends.append(last)
             x = y if directions == 1 else cat(outs, 1)
         return x, [stack(kind) for kind in zip(*ends)]
 
-    def _at_once(self, x: Any, states: list[list[Tensor]], sizes: tuple[int, ...], given: bool,
+    def _at_once(self, x: Any, states: list[list[Tensor]] | None, sizes: tuple[int, ...],
                  places: range) -> tuple[Any, list] | None:
         """The same of some layers' directions, by cuDNN; None where it is not there or declines."""
         own = self.__dict__
         weights = [own[name] for k in places for name in self._all_weights[k]]
-        starts: list = [stack([s[k] for k in places]) for s in states] if given else []
+        starts: list = [stack([s[k] for k in places]) for s in states or ()]
         return run_lowered(stacked, x, *starts, *[None] * (2 - len(starts)), *weights, mode=self.mode,
                            layers=len(places) // len(self._directions()),
                            directions=len(self._directions()), hidden=self.hidden_size,

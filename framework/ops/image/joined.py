@@ -104,18 +104,14 @@ def _joined(op: _Joined, inputs: tuple, arrays: tuple, recorded: bool, settings:
         return None
 
 
-def _linear(op: _Joined, x: Tensor, w: Tensor, b: Tensor | None, recorded: bool) -> Any:
-    return _joined(op, (x, w, b), (x._array, w._array, None if b is None else b._array), recorded, {})
-
-
 def linear_relu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
     """``relu(linear(x, w, b))``"""
     if _linear_relu is None and dtypes.plain:
         return None
     if autocast.used and (choose := autocast.thread.choose) is not None:
         return choose("lower", linear_relu, (x, w, b), {}) if is_device_array(x._array) else None
-    return _linear(_linear_relu_op, x, w, b, x._node is not None or w._node is not None
-                   or b is not None and b._node is not None)
+    return _joined(_linear_relu_op, (x, w, b), (x._array, w._array, None if b is None else b._array),
+                   x._node is not None or w._node is not None or b is not None and b._node is not None, {})
 
 
 def linear_gelu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
@@ -125,9 +121,10 @@ def linear_gelu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
     if autocast.used and (choose := autocast.thread.choose) is not None:
         return choose("lower", linear_gelu, (x, w, b), {})
     recorded = x._node is not None or w._node is not None or b is not None and b._node is not None
+    inputs, arrays = (x, w, b), (x._array, w._array, None if b is None else b._array)
     if not (recorded and state.enabled):
-        return _linear(_linear_gelu_op, x, w, b, False)
-    found = _linear(_linear_gelu_kept, x, w, b, True)
+        return _joined(_linear_gelu_op, inputs, arrays, False, {})
+    found: Any = _joined(_linear_gelu_kept, inputs, arrays, True, {})
     return None if found is None else found[0]
 
 

@@ -157,7 +157,7 @@ int cudnnRNNForward(void* h, struct rnn* r, int training, const int32_t* lengths
   if (!fits(h, r, lengths, xd, yd, hd, cd, cx, wsize, w, work, space, training) || !x || !y || (cy && !cd)) return BAD;
   if (training ? !kept || reserve != reserve_of(xd) : reserve != 0) return BAD;
   if (rnn_fails) return rnn_fails;
-  if (training) kept->magic = MAGIC, kept->state = NEW;
+  if (training) memset(kept, 0xCD, reserve), kept->magic = MAGIC, kept->state = NEW;
   struct call c = {.kind = 0, .training = training, .x = x, .hx = hx, .cx = cx, .weights = w, .y = y, .hy = hy, .cy = cy};
   return compute(r, xd, &c, space, work);
 }
