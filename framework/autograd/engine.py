@@ -319,7 +319,7 @@ def plus(a: Any, b: Any) -> Any:
 
 
 def _needed(starts: Sequence, targets: set) -> set:
-    """The nodes on a path from ``starts`` to a target."""
+    """The nodes on a path from ``starts`` to a target, and None, which edges to no node are."""
     oldest = min([t.seq for t in targets], default=0)
     seen = set(starts)
     stack = list(seen)
@@ -330,10 +330,9 @@ def _needed(starts: Sequence, targets: set) -> set:
                 stack.append(edge)
     needed = set(targets)
     for node in sorted(seen, key=_age) if len(seen) > 1 else seen:
-        for edge in node.edges:
-            if edge in needed:
-                needed.add(node)
-                break
+        if not needed.isdisjoint(node.edges):
+            needed.add(node)
+    needed.add(None)  # last: a path leads to a node
     return needed
 
 

@@ -369,6 +369,8 @@ def _mended(x: Any, g: Any) -> Any:
     elements are left alone, so that derivatives with respect to ``g`` stay what they are.
     """
     array, incoming = getattr(x, "_array", x), getattr(g, "_array", g)
+    if type(array) is ndarray and all_finite(array):
+        return x
     if type(array) is meta.MetaArray:
         return x
     xp = array_module(array)

@@ -67,7 +67,8 @@ def _zero_where_zero(xp: Any, x: Any, result: Any) -> Any:
 
 def all_finite(x: Any) -> bool:
     """Whether no element is inf or nan; False also where a sum of large elements overflows."""
-    x = widened(x)
+    if x.dtype.char not in "fd":
+        x = widened(x)
     if x.dtype.char in "fd":
         if not x.flags.c_contiguous:  # in the order of memory, else ``vdot`` makes a copy
             x = x.transpose(axes_of(x))

@@ -11,6 +11,7 @@ ops are called on whatever comes: on arrays they just compute (training), on ten
 recorded again (``create_graph=True``), so one formula gives derivatives of every order.
 """
 
+import itertools
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -111,7 +112,7 @@ class Op(GraphOp):
     # what calls and backward read: CPython reads attributes more slowly where an object's dict has over 30
     __slots__ = ("name", "inputs", "outputs", "differentiable", "view", "conjugates", "moves", "masks",
                  "loose_from", "bare", "joint", "rules", "has_vjp", "rounded", "narrow", "wanted",
-                 "keeps_nothing", "variadic", "__dict__")
+                 "keeps_nothing", "places", "variadic", "__dict__")
 
     def __init__(self, name: str, inputs: str, *, kernel: Callable,
                  cuda_kernel: Callable | None = None, vjp: Any = None, jvp: str | None = None,
@@ -172,6 +173,7 @@ class Op(GraphOp):
         found = [map(self._source, rule.names) if rule else () for rule in rules]
         self.wanted = [tuple(s for s in sources if s is not None) for sources in found]
         self.keeps_nothing = not any(self.wanted)
+        self.places = {s[0]: s for s in itertools.chain(*self.wanted) if s[1] in ("in", "out")}
 
     def _rule(self, function: Any) -> Any:
         return Rule(function)
@@ -328,11 +330,9 @@ class Op(GraphOp):
     def _revive(self, node: Node, values: dict) -> dict:
         """The kept arrays as tensors at their places in the graph."""
         revived = dict(values)
-        for name in values:
-            source = self._source(name)
-            if source is None or source[1] not in ("in", "out"):
+        for name, (_, kind, i) in self.places.items():
+            if name not in values:
                 continue
-            _, kind, i = source
             if self.variadic and kind == "in":
                 revived[name] = tuple(_at(a, e) for a, e in zip(values[name], node.edges))
             elif kind == "in":
