@@ -132,7 +132,7 @@ def _explain(y: Tensor, choice: Choice) -> None:
 
 def _all_positions(key: tuple, x: Tensor) -> Choice | None:
     """The choice of a key that is tensors of positions, of one shape; None for other keys."""
-    if not 1 < len(key) <= x.ndim or type(x._array) is not np.ndarray or quiet.run is None:
+    if not 1 <= len(key) <= x.ndim or type(x._array) is not np.ndarray or quiet.run is None:
         return None
     shape = None
     for k in key:

@@ -46,6 +46,10 @@ def _pick_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None) -> Any:
 
 
 def _put_kernel(xp: Any, x: Any, target: Any, *, ignore: int | None, classes: int) -> Any:
+    if ignore is None and x.ndim == 1:
+        out = xp.zeros((len(x), classes), x.dtype)
+        out[xp.arange(len(x)), target] = x
+        return out
     _, skip, key = _places(xp, target, ignore)
     flat = x.reshape(key[1].shape)
     if skip is not None:

@@ -14,8 +14,8 @@ from ..record.batched import along, call, everywhere, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.road import NEVER, row_major
-from .grids import atleast_1d, atleast_2d, atleast_3d
-from .slices import slice_op
+from .grids import atleast_1d, atleast_2d
+from .slices import put_slice, slice_op
 from .view import take_shape
 
 
@@ -186,7 +186,8 @@ def vstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[1, 2],
             [3, 4]])
     """
-    return cat([x if x.ndim > 1 else atleast_2d(x) for x in _list_of(tensors, "vstack")], 0, out=out)
+    rows = [x if x.ndim > 1 else take_shape(x, (1, x.numel())) for x in _list_of(tensors, "vstack")]
+    return cat(rows, 0, out=out)
 
 
 @public()
@@ -197,7 +198,9 @@ def dstack(tensors: Any, *, out: Tensor | None = None) -> Tensor:
     tensor([[[1, 3],
              [2, 4]]])
     """
-    return cat([x if x.ndim > 2 else atleast_3d(x) for x in _list_of(tensors, "dstack")], 2, out=out)
+    deep = [x if x.ndim > 2 else take_shape(x, (*x.shape, 1) if x.ndim == 2 else (1, x.numel(), 1))
+            for x in _list_of(tensors, "dstack")]
+    return cat(deep, 2, out=out)
 
 
 @public()
@@ -229,10 +232,10 @@ def block_diag(*tensors: Tensor) -> Tensor:
             raise ShapeError(f"block_diag: wanted at most 2 dimensions, got shape {list(x.shape)}")
     width, left, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
-        height, right = x.shape[0], width - left - x.shape[1]
-        zeros = [x.new_zeros((height, n)) for n in (left, right)]  # type: ignore[attr-defined]
-        rows.append(cat([zeros[0], x, zeros[1]], 1))
-        left += x.shape[1]
+        height, own = x.shape
+        key = (slice(None), slice(left, left + own))
+        rows.append(x if own == width else put_slice.run(x, key=key, shape=(height, width)))
+        left += own
     return cat(rows, 0)
 
 

@@ -121,7 +121,9 @@ def take_slice(x: Tensor, key: tuple) -> Tensor:
 
 def slice_along(x: Tensor, dim: int, key: Any) -> Tensor:
     """``x[:, ..., key]`` with the int or slice at dimension ``dim`` (already in range)."""
-    return take_slice(x, (slice(None),) * dim + (key,))
+    whole = (slice(None),) * dim + (key,)
+    seen = sliced(x, whole, slice_op)
+    return seen if seen is not NotImplemented else take_slice(x, whole)
 
 
 @public(method=True)

@@ -123,7 +123,7 @@ def _by_sizes(x: Tensor, sizes: Any, dim: int, op: str) -> tuple[Tensor, ...]:
     if bounds[-1] != x.shape[dim]:
         raise ShapeError(f"{op}: the sizes {list(sizes)} sum to {bounds[-1]}, but dimension {dim} has "
                          f"size {x.shape[dim]}")
-    return _pieces(x, dim, bounds)
+    return _cut(x, dim, [slice(a, b) for a, b in zip(bounds, bounds[1:])])
 
 
 @public(method=True, also="split_size=split_size_or_sections", deferred=True)
