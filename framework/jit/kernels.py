@@ -22,20 +22,29 @@ class Unknown(Exception):
 class Step:
     """One kernel: its function, operands and settings (with ``Array`` for arrays), and its results' names."""
 
-    __slots__ = ("kernel", "operands", "settings", "results", "shapes", "_reads")
+    __slots__ = ("kernel", "operands", "settings", "results", "shapes", "_names", "_reads")
 
     def __init__(self, kernel: Any, operands: tuple, settings: dict, results: Any, shapes: Any) -> None:
         self.kernel, self.operands, self.settings = kernel, operands, settings
         self.results = results  # a name, or a list of names
         self.shapes = shapes  # (shape, dtype) of the one result
+        self._names: list[Name] | None = None
         self._reads: frozenset | None = None
+
+    @property
+    def names(self) -> "list[Name]":
+        """The names of the arrays that it takes, in their order."""
+        found = self._names
+        if found is None:
+            found = self._names = names_in((self.operands, self.settings))
+        return found
 
     @property
     def reads(self) -> frozenset:
         """The names of the arrays that it takes."""
         found = self._reads
         if found is None:
-            found = self._reads = frozenset(names_in((self.operands, self.settings)))
+            found = self._reads = frozenset(self.names)
         return found
 
 

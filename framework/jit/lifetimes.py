@@ -19,6 +19,8 @@ class Life(NamedTuple):
 
 def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]:
     """The late steps whose operands may live to the end."""
+    if not any(step.late for step in steps):
+        return set()
     end = len(steps)
     owner: dict[str, str] = {}
     begin: dict[str, int] = {}
@@ -39,11 +41,13 @@ def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]
             last[owner[name]] = at
     for name in outputs:
         last[owner_of(name)] = end
-    live = np.zeros(end + 1, np.int64)
+    change = np.zeros(end + 2, np.int64)
     handed = {name for name in last if name[0] == "e"}  # which the caller keeps
     for name, first in begin.items():
         if name not in handed:
-            live[first:last[name] + 1] += size(name)
+            change[first] += size(name)
+            change[last[name] + 1] -= size(name)
+    live = change.cumsum()[:end + 1]
     peak, found = live.max(), set[int]()
     for at, step in enumerate(steps):
         if not step.late or any(n not in shapes for n in (*step.reads, *step.results)):

@@ -125,7 +125,8 @@ class Segment:
     """
 
     def __init__(self, steps: list[Step], outputs: list[str], shapes: dict, fuse: bool = True) -> None:
-        self.rows: list[tuple] = []  # kernel, other, operands, names, results, whether expected, whether 0-d
+        # kernel, other, operands, names of settings, results, whether expected, whether 0-d, what it reads
+        self.rows: list[tuple] = []
         self.kernels = self.fused = self.inside = 0
         self.shapes = shapes
         steps = needed(steps, outputs)
@@ -147,50 +148,52 @@ class Segment:
         else:
             for step in steps:
                 self._plain(step)
-        self.made, self.names = self._assembled(outputs)
+        words = [_words(row[0], row[2], row[3]) for row in self.rows]
+        beside = self._beside(outputs, words) if fuse else set()
+        self.made, self.names = self._assembled(outputs, words, beside)
         del self.rows, self.open, self.shapes, self.sizes, self.readers
 
-    def _assembled(self, outputs: list[str]) -> tuple[Any, list[str]]:
-        """The native call, and the names of its places."""
+    def _assembled(self, outputs: list[str], words: list[str], beside: set[int]) -> tuple[Any, list[str]]:
+        """The native call, and the names of its places; words: of the rows; beside: those that may go so."""
         places: dict[str, int] = {}
 
         def operand(value: Any) -> Any:
-            if isinstance(value, Array):
+            kind = type(value)
+            if kind is Array:
                 return places.setdefault(value.name, len(places))
-            if type(value) in (tuple, list) and names_in(value):
-                return "t" if type(value) is tuple else "l", [operand(v) for v in value]
+            if (kind is tuple or kind is list) and names_in(value):
+                return "t" if kind is tuple else "l", [operand(v) for v in value]
             return "c", value
 
         def place(name: str | None) -> int:
             return -1 if name is None or name not in self.readers else places.setdefault(name, len(places))
         rows: list[tuple] = []
-        beside = self._beside(outputs)
-        for at, (kernel, other, operands, names, results, expected, scalar) in enumerate(self.rows):
+        for at, (kernel, other, operands, names, results, expected, scalar, _) in enumerate(self.rows):
             reads = [operand(x) for x in operands]
             made = place(results) if isinstance(results, str) else [place(r) for r in results]
             rows.append((*_done(kernel, other), reads, names, made, [], expected, scalar,
-                         _words(kernel, operands, names), at in beside))
+                         words[at], at in beside))
         wanted = [places.setdefault(n, len(places)) for n in outputs]
         kept = set(wanted)
-        for row, (_, _, operands, *_rest) in zip(reversed(rows), reversed(self.rows)):
-            gone = {places[n] for n in names_in(operands)} - kept  # not read again
+        for row, given in zip(reversed(rows), reversed(self.rows)):
+            gone = {places[n] for n in given[-1]} - kept  # not read again
             row[5].extend(gone)
             kept |= gone
         externals = [(int(n[1:]), i) for n, i in places.items() if n[0] == "e"]
         made = _native.module.make_segment(len(places), externals, rows, wanted, Missing, np.asarray)
         return made, list(places)
 
-    def _beside(self, outputs: list[str]) -> set[int]:
+    def _beside(self, outputs: list[str], words: list[str]) -> set[int]:
         """The rows that may go on beside what follows: products (others do not ask, see ``compute`` in
         ``_native/bind/compute.h``) whose results nobody reads but who hands them out.
         """
-        read = {n for row in self.rows if row[0] is not own for n in names_in(row[2])}
+        read = {n for row in self.rows if row[0] is not own for n in row[-1]}
         steps = []
-        for kernel, other, operands, names, results, *_ in self.rows:
+        for (kernel, other, _, _, results, _, _, reads), word in zip(self.rows, words):
             product = other is None and asked(kernel) is _native.module.matmul
             late = product and isinstance(results, str) and results not in read
-            steps.append(Life(names_in(operands), [results] if isinstance(results, str) else [
-                r for r in results if r], bool(_words(kernel, operands, names)), late))
+            steps.append(Life(reads, [results] if isinstance(results, str) else [r for r in results if r],
+                              bool(word), late))
         return within_peak(steps, outputs, self.sizes)
 
     def _in_rounds(self, steps: list[Step]) -> None:
@@ -246,7 +249,7 @@ class Segment:
         single = isinstance(step.results, str)
         self.rows.append((step.kernel, None, [*step.operands, *step.settings.values()], tuple(step.settings),
                           step.results, step.shapes is None,
-                          single and step.shapes is not None and step.shapes[0] == ()))
+                          single and step.shapes is not None and step.shapes[0] == (), step.names))
 
     def _close(self, finished: Pass) -> None:
         self.open.remove(finished)
@@ -272,4 +275,4 @@ class Segment:
         self.fused += 1
         self.inside += len(group)
         self.rows.append((kernel, fusion.one_by_one(group, arguments, outputs),
-                          [Array(n) for n in arguments], (), outputs, False, False))
+                          [Array(n) for n in arguments], (), outputs, False, False, arguments))
