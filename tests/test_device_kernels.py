@@ -313,3 +313,21 @@ def test_headers_that_gpus_compile_are_in_the_wheel():
     for name in ("special_tables", "special_numbers"):
         path = f"framework/_native/program/{name}.h"
         assert (root / path).exists() and f"!{path}" in kept
+
+
+def test_precompiled_kernels_are_there_for_the_first_step(raw, cupy):  # noqa: F811
+    """Parameters, averages, gradients and random numbers stay; a step then compiles nothing."""
+    net = fw.nn.Sequential(fw.nn.Linear(6, 5), fw.nn.BatchNorm1d(5), fw.nn.Mish(), fw.nn.Dropout(0.5),
+                           fw.nn.LayerNorm(5)).cuda()
+    x, state = fw.ones(4, 6, device="cuda", requires_grad=True), fw.cuda.get_rng_state()
+    before = [t.tolist() for t in (*net.parameters(), *net.buffers())]
+    fw.cuda.precompile(net, x)
+    assert [t.tolist() for t in (*net.parameters(), *net.buffers())] == before
+    assert x.grad is None and all(p.grad is None for p in net.parameters())
+    assert (fw.cuda.get_rng_state() == state).all()
+    compiled = set(device_code._modules)
+    assert any("adam_step" in source for _, source in compiled)
+    net(x).backward(fw.ones(4, 5, device="cuda"))
+    assert set(device_code._modules) == compiled
+    with pytest.raises(TypeError, match="precompile: argument 'module' must be a Module, got function"):
+        fw.cuda.precompile(lambda x: x)

@@ -31,6 +31,7 @@ from .graphs import CUDAGraph as CUDAGraph
 from .graphs import graph as graph
 from .graphs import graph_pool_handle as graph_pool_handle
 from .graphs import make_graphed_callables as make_graphed_callables
+from .kernels import precompile as precompile
 from .memory import empty_cache as empty_cache
 from .memory import ipc_collect as ipc_collect
 from .memory import max_memory_allocated as max_memory_allocated
