@@ -25,7 +25,7 @@ from framework.backends import cudnn, cudnn_recurrent
 
 nn = fw.nn
 MODES = ("RNN_RELU", "RNN_TANH", "LSTM", "GRU")
-_NAMES = "kind mode dirs type math input hidden proj layers steps batch training"
+_NAMES = "kind mode dirs type math input hidden proj layers steps batch training ticket"
 _POINTERS = "lengths starts x hx cx weights dy dhy dcy y hy cy dx dhx dcx dweights stream"
 
 
@@ -125,16 +125,16 @@ class Library:
             outs = self._layers(mode, p, lengths, sizes, *given, w)
             for name, value, like in zip(("y", "hy", "cy"), outs, ("y", "hx", "cx")):
                 write(name, value, like)
-            self._forward[p.y] = given, w, outs, None
+            self._forward[p.ticket] = given, w, outs, None
             return
-        given, w, outs, gs = self._forward[p.y]
+        given, w, outs, gs = self._forward[p.ticket]
         if p.kind == 1:
             gs = [read("dy", "y"), read("dhy", "hx"), read("dcy", "cx")]
             found = fw.autograd.grad(outs, given, gs, retain_graph=True, allow_unused=True,
                                      materialize_grads=True)
             for name, value, like in zip(("dx", "dhx", "dcx"), found, ("x", "hx", "cx")):
                 write(name, value, like)
-            self._forward[p.y] = given, w, outs, gs
+            self._forward[p.ticket] = given, w, outs, gs
             return
         for k in range(places):
             for s, shape, one in zip(starts[k], shapes[k], w[k]):
@@ -293,6 +293,24 @@ def test_backward_again_and_derivatives_of_it(rnn, cupy):  # noqa: F811
             second = fw.autograd.grad(g.square().sum(), [at, *model.parameters()])
             found.append([a.detach().cpu().numpy() for a in (*first, g, *second)])
         alike(found[1], found[0], 1e-8)
+
+
+def test_what_is_kept_may_be_elsewhere_meanwhile(rnn, cupy):  # noqa: F811
+    """Saved tensors on the host, layers computed again by checkpoints, and functions of functions."""
+    model, x = nn.LSTM(3, 4, 2).to("cuda"), fw.randn(5, 2, 3, device="cuda", requires_grad=True)
+    (want,) = fw.autograd.grad(model(x)[0].square().sum(), x)
+    with fw.autograd.graph.save_on_cpu():
+        y = model(x)[0]
+    again = fw.utils.checkpoint.checkpoint(lambda x: model(x)[0], x, use_reentrant=False)
+    found = [fw.autograd.grad(z.square().sum(), x)[0] for z in (y, again)]
+    found.append(fw.func.grad(lambda x: model(x)[0].square().sum())(x.detach()).detach())
+    with fw.autograd.detect_anomaly():
+        found.append(fw.autograd.grad(model(x)[0].square().sum(), x)[0])
+    for g in found:
+        np.testing.assert_allclose(g.cpu().numpy(), want.cpu().numpy(), 1e-5, 1e-6)
+    many = fw.func.vmap(lambda x: model(x)[0])(x.detach().expand(2, 5, 2, 3))
+    _, slope = fw.func.jvp(lambda x: model(x)[0], (x.detach(),), (fw.ones_like(x),))
+    assert many.shape == (2, 5, 2, 4) and slope.shape == (5, 2, 4)
 
 
 def test_what_cudnn_does_not_take_goes_to_our_kernels(rnn, cupy):  # noqa: F811

@@ -1,5 +1,7 @@
-"""cuDNN's settings. It computes convolutions and attention where NVIDIA's frontend is installed
-(``cudnn_graphs.py``); ``benchmark`` is kept and changes nothing: the first plan that fits is taken."""
+"""cuDNN's settings. It computes convolutions, batch norms and attention where NVIDIA's frontend is installed
+(``cudnn_graphs.py``), and recurrent layers where libcudnn is, unless bitwise equal runs are asked for
+(``cudnn_recurrent.py``); ``benchmark`` is kept and changes nothing: the first plan that fits is taken.
+"""
 
 from contextlib import AbstractContextManager
 from importlib import import_module

@@ -11,15 +11,15 @@ enum { NEW = 1, PULLED = 2 };
 struct rnn { int algo, mode, bias, dir, entering, type, computed, math, input, hidden, proj, layers; unsigned flags; };
 struct data { int type, layout, steps, batch, width, lengths[MOST]; };
 struct tensor { int type, dims, dim[4], stride[4]; };
-struct kept { uint64_t magic; int64_t state; };
+struct kept { uint64_t magic; int state, ticket; }; /* the ticket tells which forward it is of */
 struct call {
-  int kind, mode, dirs, type, math, input, hidden, proj, layers, steps, batch, training;
+  int kind, mode, dirs, type, math, input, hidden, proj, layers, steps, batch, training, ticket;
   const int* lengths; const int64_t* starts;
   const void *x, *hx, *cx, *weights, *dy, *dhy, *dcy;
   void *y, *hy, *cy, *dx, *dhx, *dcx, *dweights, *stream;
 };
 static const uint64_t MAGIC = 0x6b65707462796d65;
-static int handle_made = 0;
+static int handle_made = 0, tickets = 0;
 static void* current_stream = 0;
 
 int (*rnn_compute)(const struct call*) = 0;
@@ -157,8 +157,8 @@ int cudnnRNNForward(void* h, struct rnn* r, int training, const int32_t* lengths
   if (!fits(h, r, lengths, xd, yd, hd, cd, cx, wsize, w, work, space, training) || !x || !y || (cy && !cd)) return BAD;
   if (training ? !kept || reserve != reserve_of(xd) : reserve != 0) return BAD;
   if (rnn_fails) return rnn_fails;
-  if (training) memset(kept, 0xCD, reserve), kept->magic = MAGIC, kept->state = NEW;
-  struct call c = {.kind = 0, .training = training, .x = x, .hx = hx, .cx = cx, .weights = w, .y = y, .hy = hy, .cy = cy};
+  if (training) memset(kept, 0xCD, reserve), *kept = (struct kept){MAGIC, NEW, ++tickets};
+  struct call c = {.kind = 0, .training = training, .ticket = training ? kept->ticket : 0, .x = x, .hx = hx, .cx = cx, .weights = w, .y = y, .hy = hy, .cy = cy};
   return compute(r, xd, &c, space, work);
 }
 
@@ -169,7 +169,7 @@ int cudnnRNNBackwardData_v8(void* h, struct rnn* r, const int32_t* lengths, stru
   if (!fits(h, r, lengths, xd, yd, hd, cd, cx, wsize, w, work, space, 1) || !y || !dy || !dx || ((dcy || dcx) && !cd)) return BAD;
   if (!kept || reserve != reserve_of(xd) || kept->magic != MAGIC || kept->state != NEW) return BAD;
   kept->state = PULLED;
-  struct call c = {.kind = 1, .hx = hx, .cx = cx, .weights = w, .y = (void*)y, .dy = dy, .dhy = dhy, .dcy = dcy, .dx = dx, .dhx = dhx,
+  struct call c = {.kind = 1, .ticket = kept->ticket, .hx = hx, .cx = cx, .weights = w, .y = (void*)y, .dy = dy, .dhy = dhy, .dcy = dcy, .dx = dx, .dhx = dhx,
                    .dcx = dcx};
   return compute(r, xd, &c, space, work);
 }
@@ -182,6 +182,6 @@ int cudnnRNNBackwardWeights_v8(void* h, struct rnn* r, int set, const int32_t* l
   if (h != &handle_made || !lengths || memcmp(lengths, xd->lengths, xd->batch * sizeof(int)) || yd->width != r->proj * (r->dir + 1) ||
       hd->dim[0] != places(r) || wsize != starts_of(r, starts) * item(r->type) || work != work_of(xd, 1) || !space)
     return BAD;
-  struct call c = {.kind = 2, .x = x, .hx = hx, .y = (void*)y, .dweights = dw};
+  struct call c = {.kind = 2, .ticket = kept->ticket, .x = x, .hx = hx, .y = (void*)y, .dweights = dw};
   return compute(r, xd, &c, space, work);
 }
