@@ -39,7 +39,7 @@ _MODES = {"RNN_RELU": (0, 1), "RNN_TANH": (1, 1), "LSTM": (2, 4), "GRU": (3, 3)}
 _KINDS = {"f": (0, 0, 0), "d": (1, 1, 0), "e": (2, 0, 1), "E": (9, 0, 1)}
 _NO_TF32 = 3
 _BIASES = 2  # CUDNN_RNN_DOUBLE_BIAS
-_IN_STEPS, _PACKED = 0, 1  # sequences of one length, and of several
+_PACKED = 1  # sequences in rows of steps, whatever their lengths: what needs no flag
 _UNSUPPORTED = range(3000, 4000)
 _MOST = 256
 
@@ -262,8 +262,7 @@ def _laid(library: Library, handle: Any, stack: Stack, plan: Plan, sizes: tuple[
     batch, kind = sizes[0], _KINDS[stack.char][0]
     steps = np.array(sizes)
     lengths = [int((steps > i).sum()) for i in range(batch)]
-    layout = _IN_STEPS if sizes[-1] == batch else _PACKED
-    x, y = (Descriptor(library, "RNNData", kind, layout, len(sizes), batch, width, _ints(lengths), None)
+    x, y = (Descriptor(library, "RNNData", kind, _PACKED, len(sizes), batch, width, _ints(lengths), None)
             for width in (stack.inputs, stack.outputs * stack.directions))
     h, c = (Descriptor(library, "Tensor", kind, 3, _ints((stack.states, batch, width)),
                        _ints((batch * width, width, 1)), setter="cudnnSetTensorNdDescriptor")

@@ -126,9 +126,7 @@ static int fits(void* h, const struct rnn* r, const int32_t* lengths, const stru
   if (h != &handle_made || !lengths || !x || !y || !hd || !w || !space) return 0;
   if (x->type != r->type || y->type != r->type || x->width != r->input || y->width != r->proj * (r->dir + 1)) return 0;
   if (x->layout != y->layout || x->steps != y->steps || x->batch != y->batch || memcmp(x->lengths, y->lengths, sizeof x->lengths)) return 0;
-  if (x->layout == 2 || memcmp(lengths, x->lengths, x->batch * sizeof(int))) return 0;
-  for (int i = 0; i < x->batch; ++i)
-    if (x->layout == 0 && x->lengths[i] != x->steps) return 0; /* padding needs a flag that is not set */
+  if (x->layout != 1 || memcmp(lengths, x->lengths, x->batch * sizeof(int))) return 0;
   if ((r->mode == LSTM) != (cd != 0) || (cx && !cd)) return 0;
   for (int k = 0; k < 2; ++k) {
     const struct tensor* t = k ? cd : hd;
