@@ -10,7 +10,7 @@ import framework as fw
 ROUNDING = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
 ON_PURPOSE = {  # where a difference is none to mend
-    "topk": "among equal elements any index is right",
+    **dict.fromkeys(("topk", "kthvalue", "median", "nanmedian"), "among equal elements any index is right"),
     **dict.fromkeys(
         ("remainder", "fmod", "floor_divide", "__mod__", "__rmod__", "__floordiv__", "__rfloordiv__",
          "__imod__", "__ifloordiv__"), "a device is not waited for to see a 0 among the divisors"),

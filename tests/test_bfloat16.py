@@ -268,3 +268,12 @@ def test_gradients_without_dimensions_that_meet():
     b = y * 1
     ((x * 1) * b + b * 2).sum().backward()
     assert y.grad.dtype is B and y.grad.item() == 9
+
+
+def test_gradients_of_single_numbers_are_bfloat16():
+    """NumPy makes float64 of a scalar of bfloat16 beside a Python number."""
+    x = fw.tensor(0.5, dtype=fw.bfloat16, requires_grad=True)
+    for y in (fw.where(x != 1, x, 0.0).mean(), fw.nn.functional.hinge_embedding_loss(
+            x, fw.tensor(-1.0, dtype=fw.bfloat16))):
+        (g,) = fw.autograd.grad(y, x)
+        assert g.dtype is fw.bfloat16 and abs(g.item()) == 1.0

@@ -30,6 +30,7 @@ CALLS = {
     "products": lambda t: t["zeros"].cumprod(1),
     "products, downwards": lambda t: t["zeros"].cumprod(0),
     "logcumsumexp": lambda t: (t["x"] * 40).logcumsumexp(1),
+    "logcumsumexp of nothing": lambda t: t["x"][:0].logcumsumexp(1),
     "logsumexp": lambda t: t["x"].logsumexp((0, 1)) + t["x"].logsumexp(1),
     "quantile": lambda t: t["x"].quantile(t["q25"], 1),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
@@ -133,3 +134,13 @@ def test_a_forked_process_says_that_the_gpu_is_its_parents(raw, cupy):  # noqa: 
         assert "DeviceError: cuda: this process was forked" in said.read()
     os.waitpid(child, 0)
     assert fw.ones(2, device="cuda").tolist() == [1.0, 1.0]
+
+
+def test_log_sums_of_bfloat16_are_derived_in_float32(raw, cupy):  # noqa: F811
+    """Values far apart, whose differences 16 bits do not hold."""
+    pytest.importorskip("ml_dtypes")
+    found = []
+    for device in ("cpu", "cuda"):
+        x = fw.tensor([[-300.0, 100.0, 101.0, -5.0, 99.5]], device=device).bfloat16().requires_grad_()
+        found.append(fw.autograd.grad(x.logcumsumexp(1).sum(), x)[0].float().tolist()[0])
+    np.testing.assert_allclose(found[1], found[0], 2e-2, 2e-2)

@@ -70,6 +70,8 @@ def in_bfloat16(value: Any) -> Any:
 def _rounded(value: Any, dtype: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_rounded(v, dtype) for v in value]
+    if isinstance(value, np.generic):  # beside a Python number a scalar of bfloat16 becomes float64
+        value = np.asarray(value)
     return converted(value, dtype) if getattr(value, "dtype", None) == _WIDE else value
 
 

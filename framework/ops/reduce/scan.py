@@ -19,6 +19,7 @@ from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
+from ..record.rounded import widened
 from ..shape.slices import put_slice, slice_along
 from ..shape.view import permute_op, reshape_op, take_shape
 from . import cuda
@@ -218,14 +219,15 @@ def _logcumsumexp_kernel(xp: Any, x: Any, *, dim: int) -> Any:
 
 def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
     out = where_op(out == -np.inf, 0.0, out)  # there x is -inf as well, and its weight 0, not nan
-    if device_code.is_device_array(g) and device_code.char_of(g, x, out):  # nobody waits to see them
-        total = cuda.running("logcumsumexp")
-        parts = [exp_op(x + total(log.op(where_op(part > 0, part, 0.0)) - out, dim=dim, reverse=True))
-                 for part in (g, -g)]  # as logarithms of what is positive
-        return parts[0] - parts[1]
     values = raw(out)
     if not values.size:
         return g
+    if device_code.is_device_array(g) and device_code.char_of(g, x, out):  # nobody waits to see them
+        kind, total = g.dtype, cuda.running("logcumsumexp")
+        g, x, out = map(widened, (g, x, out))
+        parts = [exp_op(x + total(log.op(where_op(part > 0, part, 0.0)) - out, dim=dim, reverse=True))
+                 for part in (g, -g)]  # as logarithms of what is positive
+        return (parts[0] - parts[1]).astype(kind, copy=False)
     top = values.max()
     if float(top - values.min()) < _NEAR:
         top = float(top)
