@@ -56,7 +56,7 @@ class Program:
     def happen(self, what, a, b, often):
         now = self.turn % 3 == 2 or often
         if what == "read" and now:
-            self.log.append(a.detach().sum().item())
+            self.log.append(repr(a.detach().sum().item()))  # nan is nan
         elif what == "in place" and now:
             with fw.no_grad():
                 self.params[0].mul_(0.9) if often else self.x0.add_(0.125)
