@@ -15,6 +15,7 @@ from weakref import ref
 
 import numpy as np
 
+from .. import _native
 from ..backends import cuda, move
 from ..backends.native import add, copied
 from ..doors import through
@@ -30,6 +31,7 @@ from .mode import masked_walks, set_recording, state
 
 LARGE = 1 << 17  # numbers of gradients whose memory is worth reusing
 _age = attrgetter("seq")
+_walk_back, _needed_nodes = [getattr(_native.module, name, None) for name in ("walk_back", "needed_nodes")]
 _interrupted: set[ref] = set()  # nodes that an interrupted backward started from
 _adding = threading.RLock()  # backwards of several threads may meet in a leaf
 
@@ -200,6 +202,8 @@ def _live(create_graph: bool) -> bool:
 
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
          caught: dict, ends: bool, watch: Any) -> None:
+    if _walk_back is not None and watch is None and not ends and quiet.run is not None and cuda._cupy is None:
+        return _walk_back(pending, retain, live, needed, targets, caught)
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
     on_gpu, seen = cuda._cupy is not None, quiet.run is None  # seen: somebody looks at all calls
@@ -309,6 +313,10 @@ def _add_part(pending: dict, heap: list, node: Any, index: int, g: Any) -> None:
     parts[index] = g if parts[index] is None else plus(parts[index], g)
 
 
+def _add_into(a: np.ndarray, g: np.ndarray) -> None:
+    add(a, g, out=a)
+
+
 def plus(a: Any, b: Any) -> Any:
     """The sum of two gradients."""
     if type(a) is np.ndarray and type(b) is np.ndarray:
@@ -320,6 +328,8 @@ def plus(a: Any, b: Any) -> Any:
 
 def _needed(starts: Sequence, targets: set) -> set:
     """The nodes on a path from ``starts`` to a target, and None, which edges to no node are."""
+    if _needed_nodes is not None:
+        return _needed_nodes(starts, targets)
     oldest = min([t.seq for t in targets], default=0)
     seen = set(starts)
     stack = list(seen)

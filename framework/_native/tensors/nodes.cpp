@@ -1,6 +1,8 @@
 // Nodes of the graph: what `Op.node` of Python makes of a call, and the node itself.
 #include "tensors/tensors.h"
 
+#include <algorithm>
+
 namespace fw::tensors {
 
 PyTypeObject *node_type = nullptr, *plain_type = nullptr;
@@ -8,6 +10,7 @@ PyTypeObject *node_type = nullptr, *plain_type = nullptr;
 namespace {
 
 PyObject *next_seq = nullptr, *node_init, *plain_init, *word_init, *word_node, *op_node, *elementwise_node;
+PyObject *plain_op_node, *plain_elementwise_node;  // Python's
 PyObject *word_shape, *word_dtype, *word_out, *word_in;
 enum { OP, EDGES, KEPT, VERSIONS, SETTINGS, SHAPES, SEQ, HOOKS, PARTS };
 Py_ssize_t at_parts[PARTS], at_plain_op, at_plain_edges, at_plain_seq, at_plain_hooks;
@@ -78,9 +81,9 @@ bool is(PyObject* kind, PyObject* word) { return kind == word || PyUnicode_Compa
 
 }  // namespace
 
-nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* result,
-                   PyObject* settings) {
-    if (!next_seq || !array_of(result)) return nb::object();
+nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* const* results,
+                   Py_ssize_t count, PyObject* settings) {
+    if (!next_seq || !std::all_of(results, results + count, array_of)) return nb::object();
     const nb::object own = asked(reinterpret_cast<PyObject*>(Py_TYPE(op)), word_node);
     const bool elementwise = own.ptr() == elementwise_node;
     if ((!elementwise && own.ptr() != op_node) || slot(op, at_variadic) != Py_False) return nb::object();
@@ -92,7 +95,7 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
     }
     nb::object shapes = nb::none();
     if (elementwise && n > 1) {
-        auto* out = reinterpret_cast<PyArrayObject*>(slot(result, at_array));
+        auto* out = reinterpret_cast<PyArrayObject*>(slot(results[0], at_array));
         bool same = true;
         for (Py_ssize_t i = 0; i < n && same; ++i)
             if (PyArray_Check(arrays[i])) same = PyArray_SAMESHAPE(reinterpret_cast<PyArrayObject*>(arrays[i]), out);
@@ -119,10 +122,10 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
             const int known = PyDict_Contains(kept.ptr(), name);
             if (known < 0 || (at == -1 && PyErr_Occurred())) throw nb::python_error();
             if (known) continue;
-            if (is(kind, word_out)) {
-                keep(kept.ptr(), versions, name, result);
-            } else if (at < 0 || at >= n) {
-                return nb::object();
+            const bool out = is(kind, word_out);
+            if (at < 0 || at >= (out ? count : n)) return nb::object();
+            if (out) {
+                keep(kept.ptr(), versions, name, results[at]);
             } else if (is(kind, word_in)) {
                 keep(kept.ptr(), versions, name, inputs[at]);
             } else {
@@ -138,6 +141,38 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
 
 namespace {
 
+// `Op.node` and `Elementwise.node`: (inputs, arrays, results, settings)
+PyObject* node_or(PyObject* plain, PyObject* op, PyObject* const* args, Py_ssize_t n) {
+    return guarded([&]() -> PyObject* {
+        const bool known = n == 4 && PyTuple_CheckExact(args[0]) && (PyTuple_CheckExact(args[1]) || PyList_CheckExact(args[1])) &&
+                           PyTuple_CheckExact(args[2]) && PyTuple_GET_SIZE(args[2]) > 0 &&
+                           PySequence_Fast_GET_SIZE(args[1]) == PyTuple_GET_SIZE(args[0]);
+        if (known) {
+            nb::object node = node_of(op, PySequence_Fast_ITEMS(args[0]), PySequence_Fast_ITEMS(args[1]),
+                                      PyTuple_GET_SIZE(args[0]), PySequence_Fast_ITEMS(args[2]),
+                                      PyTuple_GET_SIZE(args[2]), args[3]);
+            if (node.is_valid()) return node.release().ptr();
+        }
+        return by_python(plain, op, args, n, nullptr);
+    });
+}
+PyObject* op_node_or(PyObject* op, PyObject* const* args, Py_ssize_t n) { return node_or(plain_op_node, op, args, n); }
+PyObject* elementwise_node_or(PyObject* op, PyObject* const* args, Py_ssize_t n) {
+    return node_or(plain_elementwise_node, op, args, n);
+}
+#define FW_METHOD(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&f))
+PyMethodDef methods[] = {
+    {"node", FW_METHOD(op_node_or), METH_FASTCALL, "The node of a call, with what the rules of its inputs want kept."},
+    {"node", FW_METHOD(elementwise_node_or), METH_FASTCALL, "``Op.node``, with the shapes where operands were broadcast."}};
+
+// `node` of a class of records becomes ours; Python's is kept.
+PyObject* replace_node(nb::object& type, PyMethodDef& method, PyObject*& plain) {
+    plain = asked(type.ptr(), word_node).release().ptr();
+    nb::object made = taken(PyDescr_NewMethod(reinterpret_cast<PyTypeObject*>(type.ptr()), &method));
+    nb::setattr(type, "node", made);
+    return made.release().ptr();
+}
+
 // How nodes are numbered, and the classes of the records that make them; before it Python makes them.
 void set_up(nb::object seq, nb::object op, nb::object elementwise) {
     const char* parts[PARTS] = {"op", "edges", "kept", "versions", "settings", "shapes", "seq", "hooks"};
@@ -151,8 +186,8 @@ void set_up(nb::object seq, nb::object op, nb::object elementwise) {
     word_shape = word("shape"), word_dtype = word("dtype"), word_out = word("out"), word_in = word("in");
     node_init = asked(reinterpret_cast<PyObject*>(node_type), word_init).release().ptr();
     plain_init = asked(reinterpret_cast<PyObject*>(plain_type), word_init).release().ptr();
-    op_node = asked(op.ptr(), word_node).release().ptr();
-    elementwise_node = asked(elementwise.ptr(), word_node).release().ptr();
+    op_node = replace_node(op, methods[0], plain_op_node);
+    elementwise_node = replace_node(elementwise, methods[1], plain_elementwise_node);
     next_seq = seq.release().ptr();
 }
 

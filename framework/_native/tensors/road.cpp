@@ -12,8 +12,8 @@ namespace {
 constexpr int MOST = 24;              // inputs and settings of a call
 constexpr npy_intp LARGE = 1 << 18;  // elements whose conversion is worth more than one thread
 PyTypeObject* record_type;
-PyObject *plain_run, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
-    *plain_elementwise, *resumed;
+PyObject *plain_run, *plain_call, *after, *finish_many, *as_array, *row_major, *track, *link_view, *declined,
+    *plain_elementwise, *resumed, *pick, *word_differentiable;
 PyObject *dtypes, *word_default, *word_numpy;  // `dtypes`, whose `_default` is what whole numbers become
 PyObject *word_kinds, *word_result, *word_cpu, *word_node, *word_in_graph, *word_kernel_for, *word_array_type;
 PyObject* cuda;  // `backends.cuda`, which knows the class of a GPU's arrays once there is one
@@ -91,7 +91,8 @@ void note(PyObject* op, PyObject* const* given, PyObject* const* theirs, Py_ssiz
     const nb::object mode = asked(modes, word_enabled);
     if (mode.ptr() == Py_False) return;
     if (mode.ptr() == Py_True) {
-        nb::object node = node_of(op, given, theirs, n, result.ptr(), settings.ptr());
+        PyObject* results[] = {result.ptr()};
+        nb::object node = node_of(op, given, theirs, n, results, 1, settings.ptr());
         if (node.is_valid()) {
             Py_SETREF(slot(result.ptr(), at_node), node.release().ptr());
             return;
@@ -115,16 +116,11 @@ bool alike(PyObject* const* arrays) {
     return PyArray_SAMESHAPE(a, b);
 }
 
-nb::object outside_graph(nb::object array) {
-    nb::object made = bare_tensor(std::move(array), nb::none());
-    slot(made.ptr(), at_counter) = none();
-    slot(made.ptr(), at_more) = none();
-    return made;
-}
-
-// Several results of a call that is not recorded; null where Python is to wrap them.
+// Several results of a call; null where Python is to wrap them.
 nb::object several(const Call& c, nb::handle out) {
-    if (!PyTuple_CheckExact(out.ptr()) || (c.recorded && slot(c.op, at_has_vjp) == Py_True)) return nb::object();
+    if (!PyTuple_CheckExact(out.ptr())) return nb::object();
+    const nb::object mode = c.recorded && slot(c.op, at_has_vjp) == Py_True ? asked(modes, word_enabled) : nb::none();
+    if (!mode.is_none() && mode.ptr() != Py_True && mode.ptr() != Py_False) return nb::object();
     const Py_ssize_t n = PyTuple_GET_SIZE(out.ptr());
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* a = PyTuple_GET_ITEM(out.ptr(), i);
@@ -132,7 +128,16 @@ nb::object several(const Call& c, nb::handle out) {
     }
     nb::object made = taken(PyTuple_New(n));
     for (Py_ssize_t i = 0; i < n; ++i)
-        PyTuple_SET_ITEM(made.ptr(), i, outside_graph(nb::borrow(PyTuple_GET_ITEM(out.ptr(), i))).release().ptr());
+        PyTuple_SET_ITEM(made.ptr(), i, tensor_over(nb::borrow(PyTuple_GET_ITEM(out.ptr(), i))).release().ptr());
+    if (mode.ptr() != Py_True) return made;
+    const nb::object settings = c.settings();
+    nb::object node = node_of(c.op, c.inputs, c.arrays + 1, c.n, PySequence_Fast_ITEMS(made.ptr()), n, settings.ptr());
+    if (!node.is_valid()) return nb::object();
+    const Py_ssize_t carrying = PyLong_AsSsize_t(asked(c.op, word_differentiable).ptr());  // of gradients
+    for (Py_ssize_t i = 0; i < std::min(n, carrying); ++i) {
+        nb::object place = carrying > 1 ? call(pick, {node.ptr(), taken(PyLong_FromSsize_t(i)).ptr()}) : node;
+        Py_SETREF(slot(PyTuple_GET_ITEM(made.ptr(), i), at_node), place.release().ptr());
+    }
     return made;
 }
 
@@ -180,7 +185,7 @@ nb::object run(Call& c) {
         if (PyArray_NDIM(array) >= PyLong_AsLong(slot(c.op, at_loose_from))) out = call(row_major, {out.ptr()});
     }
     const char kind = PyArray_DESCR(reinterpret_cast<PyArrayObject*>(out.ptr()))->kind;
-    nb::object result = outside_graph(std::move(out));
+    nb::object result = tensor_over(std::move(out));
     if (c.recorded && (kind == 'f' || kind == 'c' || kind == 'V') && slot(c.op, at_has_vjp) == Py_True)
         note(c.op, c.inputs, c.arrays + 1, c.n, c.settings(), result);
     if (!bare && slot(c.op, at_view) != Py_False)
@@ -189,13 +194,6 @@ nb::object run(Call& c) {
 }
 
 // Python's function in place of this one, with the arguments as they came.
-PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
-    const size_t count = size_t(n + (names ? PyTuple_GET_SIZE(names) : 0));
-    std::vector<PyObject*> all(count + 1);
-    all[0] = self;
-    std::copy(args, args + count, all.begin() + 1);
-    return PyObject_Vectorcall(f, all.data(), size_t(n + 1), names);
-}
 // `Op.run`
 PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
     return guarded([&]() -> PyObject* {
@@ -206,6 +204,23 @@ PyObject* op_run(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* na
             if (result.is_valid()) return result.release().ptr();
         }
         return by_python(plain_run, op, args, n, names);
+    });
+}
+
+// `Op.__call__`: what rules call, on plain arrays only the kernel.
+PyObject* op_call(PyObject* op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    return guarded([&]() -> PyObject* {
+        bool plain = n > 0;
+        for (Py_ssize_t i = 0; i < n; ++i) {
+            if (array_of(args[i])) {
+                const nb::object run = asked(reinterpret_cast<PyObject*>(Py_TYPE(op)), word_run);
+                return by_python(run.ptr(), op, args, n, names);
+            }
+            const bool array = PyArray_CheckExact(args[i]) && !is_bfloat16(reinterpret_cast<PyArrayObject*>(args[i]));
+            plain = plain && (array || is_number(args[i]));
+        }
+        if (plain) return PyObject_Vectorcall(kernel_of(op, false).ptr(), args, size_t(n), names);
+        return by_python(plain_call, op, args, n, names);
     });
 }
 
@@ -268,6 +283,10 @@ PyMethodDef run_method = {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<
                           METH_FASTCALL | METH_KEYWORDS,
                           "On tensors and numbers: compute, wrap, and record if an input requires grad."};
 
+PyMethodDef call_method = {"__call__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&op_call)),
+                           METH_FASTCALL | METH_KEYWORDS,
+                           "For rules: on tensors the recorded road, on arrays only the kernel."};
+
 // The tensor of an elementwise record's result. Its operands are tensors of one dtype, or the second one is a number.
 PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
     return guarded([&]() -> PyObject* {
@@ -308,7 +327,7 @@ PyObject* elementwise(PyObject* plain, PyObject* const* args, Py_ssize_t n) {
         const bool array = PyArray_CheckExact(out.ptr()) ||
                            (!plain_arrays && reinterpret_cast<PyObject*>(Py_TYPE(out.ptr())) == elsewhere.ptr());
         if (!array) out = call(as_array, {out.ptr()});
-        nb::object result = outside_graph(std::move(out));
+        nb::object result = tensor_over(std::move(out));
         if (args[n - 1] != Py_True || slot(op, at_has_vjp) != Py_True) return result.release().ptr();
         const nb::object mode = asked(modes, word_enabled);
         if (plain_arrays && mode.ptr() == Py_True && operands == 2 && slot(op, at_keeps_nothing) == Py_True && alike(arrays)) {
@@ -331,7 +350,8 @@ void set_up(nb::object op, nb::dict with) {
     auto of = [&](const char* name) { return nb::object(with[name]).release().ptr(); };
     plain_run = of("run"), after = of("after"), finish_many = of("finish_many"), as_array = of("as_array");
     row_major = of("row_major"), track = of("track"), link_view = of("link_view"), declined = of("Declined");
-    resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode"));
+    resumed = of("resumed"), plain_type = reinterpret_cast<PyTypeObject*>(of("PlainNode")), pick = of("Pick");
+    word_differentiable = word("differentiable");
     word_cpu = word("cpu"), word_node = word("node"), word_in_graph = word("_node");
     cuda = of("cuda"), word_kernel_for = word("kernel_for"), word_array_type = word("array_type");
     auto* type = record_type = reinterpret_cast<PyTypeObject*>(op.inc_ref().ptr());
@@ -339,6 +359,8 @@ void set_up(nb::object op, nb::dict with) {
     at_outputs = place_of(type, "outputs"), at_keeps_nothing = place_of(type, "keeps_nothing");
     at_loose_from = place_of(type, "loose_from"), at_moves = place_of(type, "moves"), at_narrow = place_of(type, "narrow");
     nb::object run = taken(PyDescr_NewMethod(type, &run_method));
+    plain_call = asked(op.ptr(), word("__call__")).release().ptr();
+    nb::setattr(op, "__call__", taken(PyDescr_NewMethod(type, &call_method)));
     nb::setattr(op, "run", run);
     nb::setattr(op, "road", run);
 }
@@ -356,6 +378,14 @@ void set_up_elementwise(nb::object type, nb::object types) {
 nb::object short_road(nb::object plain) { return taken(PyCFunction_NewEx(&elementwise_method, plain.ptr(), nullptr)); }
 
 }  // namespace
+
+PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+    const size_t count = size_t(n + (names ? PyTuple_GET_SIZE(names) : 0));
+    std::vector<PyObject*> all(count + 1);
+    all[0] = self;
+    std::copy(args, args + count, all.begin() + 1);
+    return PyObject_Vectorcall(f, all.data(), size_t(n + 1), names);
+}
 
 nb::object kernel_of(PyObject* op, bool narrow) {
     return narrow && slot(op, at_moves) != Py_True ? nb::borrow(slot(op, at_narrow)) : asked(op, word_cpu);

@@ -37,6 +37,13 @@ inline PyObject* none() {
     Py_INCREF(Py_None);
     return Py_None;
 }
+// A tensor over this array at a place in a graph, or in none.
+inline nb::object tensor_over(nb::object array, nb::object node = nb::none()) {
+    nb::object made = bare_tensor(std::move(array), std::move(node));
+    slot(made.ptr(), at_counter) = none();
+    slot(made.ptr(), at_more) = none();
+    return made;
+}
 // What `body` gives, or null with Python's error set.
 template <class F> inline PyObject* guarded(F&& body) {
     try {
@@ -56,9 +63,11 @@ nb::object counter_of(PyObject* x);
 nb::object make_node(PyObject* op, PyObject* edges, PyObject* kept, PyObject* versions, PyObject* settings,
                      PyObject* shapes);
 nb::object make_plain_node(PyObject* op, PyObject* edges);
-// The node of a record's call with one result; null where Python is to make it.
-nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* result,
-                   PyObject* settings);
+// The node of a record's call with these results; null where Python is to make it.
+nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* arrays, Py_ssize_t n, PyObject* const* results,
+                   Py_ssize_t count, PyObject* settings);
+// A method that Python has for what is unusual.
+PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The CPU's function of a record; `narrow`: for bfloat16.
 nb::object kernel_of(PyObject* op, bool narrow);
 // Where a slot of a class lies.

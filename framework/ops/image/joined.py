@@ -23,7 +23,7 @@ from ..pointwise.activations import _relu as relu_function
 from ..record import autocast
 from ..record.declining import Declining
 from ..record.op import Op
-from ..record.road import NEVER, Declined, road
+from ..record.road import NEVER, Declined
 from . import cuda as image_cuda
 from .conv import conv
 
@@ -86,7 +86,7 @@ _conv_norm_op = _Joined("conv_norm", "x w b mean var weight bias eps", _conv_and
     "conv(x, w, b, stride, padding, dilation, groups, (mean, var, weight, bias), eps, relu)"))
 
 
-def _joined(op: _Joined, inputs: tuple, arrays: tuple, recorded: bool, settings: dict) -> Tensor | None:
+def _joined(op: _Joined, inputs: tuple, arrays: tuple, settings: dict) -> Tensor | None:
     """One call, or None where the functions themselves are to be called."""
     if state.enabled is FORWARD or quiet.run is None and not quiet.whole \
             or autocast.used and autocast.thread.choose is not None:
@@ -99,9 +99,13 @@ def _joined(op: _Joined, inputs: tuple, arrays: tuple, recorded: bool, settings:
     elif op.device is None:
         return None
     try:
-        return road(op, inputs, arrays, settings, recorded)
+        return op.run(*inputs, **settings)
     except Declined:
         return None
+
+
+def _linear(op: _Joined, x: Tensor, w: Tensor, b: Tensor | None) -> Any:
+    return _joined(op, (x, w, b), (x._array, w._array, None if b is None else b._array), {})
 
 
 def linear_relu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
@@ -110,8 +114,7 @@ def linear_relu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
         return None
     if autocast.used and (choose := autocast.thread.choose) is not None:
         return choose("lower", linear_relu, (x, w, b), {}) if is_device_array(x._array) else None
-    return _joined(_linear_relu_op, (x, w, b), (x._array, w._array, None if b is None else b._array),
-                   x._node is not None or w._node is not None or b is not None and b._node is not None, {})
+    return _linear(_linear_relu_op, x, w, b)
 
 
 def linear_gelu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
@@ -121,10 +124,9 @@ def linear_gelu(x: Tensor, w: Tensor, b: Tensor | None) -> Tensor | None:
     if autocast.used and (choose := autocast.thread.choose) is not None:
         return choose("lower", linear_gelu, (x, w, b), {})
     recorded = x._node is not None or w._node is not None or b is not None and b._node is not None
-    inputs, arrays = (x, w, b), (x._array, w._array, None if b is None else b._array)
     if not (recorded and state.enabled):
-        return _joined(_linear_gelu_op, inputs, arrays, False, {})
-    found: Any = _joined(_linear_gelu_kept, inputs, arrays, True, {})
+        return _linear(_linear_gelu_op, x, w, b)
+    found = _linear(_linear_gelu_kept, x, w, b)
     return None if found is None else found[0]
 
 
@@ -140,11 +142,10 @@ def conv_then(x: Tensor, w: Tensor, b: Tensor | None, stride: tuple, padding: tu
         return choose("lower", conv_then, (x, w, b, stride, padding, dilation, groups, norm, active), {})
     inputs = (x, w, b, *(norm or ()))
     arrays = tuple([i._array if isinstance(i, Tensor) else i for i in inputs])
-    recorded = any(isinstance(i, Tensor) and i._node is not None for i in inputs)
     settings: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if norm is None:
-        return _joined(_conv_relu_op, inputs, arrays, recorded, settings)
-    if recorded and state.enabled:
+        return _joined(_conv_relu_op, inputs, arrays, settings)
+    if state.enabled and any(isinstance(i, Tensor) and i._node is not None for i in inputs):
         return None
     settings["relu"] = active
-    return _joined(_conv_norm_op, inputs, arrays, recorded, settings)
+    return _joined(_conv_norm_op, inputs, arrays, settings)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ... import _native, dtypes
+from ...autograd import engine
 from ...autograd.mode import masked_walks, state
 from ...backends import array_module, cuda, device_code, meta
 from ...errors import DTypeError, FrameworkError, LayoutError, add_note, kind_of
@@ -26,7 +27,7 @@ from ..record import short_roads
 from ..record.args import is_foreign
 from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
-from ..record.op import Meta, Op
+from ..record.op import Meta, Op, Rule
 from ..record.public import PUBLIC, check_out, given_out, public
 from ..record.road import NEVER, road
 from ..record.rounded import in_float32, is_rounded
@@ -382,6 +383,10 @@ def _mended(x: Any, g: Any) -> Any:
     if isinstance(x, Tensor):
         return tensor_function("where(masked, 0.0, x)", "masked, x")(wrap(masked), x)
     return xp.where(masked, xp.zeros_like(array), array)
+
+
+if hasattr(_native.module, "set_up_backward"):  # backward's walk in C++
+    _native.module.set_up_backward(engine, Op, Elementwise, Rule, ExpressionRule, _mended)
 
 
 def unary(op: Elementwise) -> Callable:

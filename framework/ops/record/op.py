@@ -461,4 +461,4 @@ if hasattr(_native.module, "set_up_road"):  # ``run`` in C++, which calls this o
     _native.module.set_up_road(Op, {
         "run": Op.run, "after": after, "finish_many": _finish_many, "as_array": as_array,
         "row_major": row_major, "track": track, "link_view": link_view, "Declined": Declined,
-        "PlainNode": PlainNode, "resumed": _resumed, "cuda": cuda})
+        "PlainNode": PlainNode, "Pick": Pick, "resumed": _resumed, "cuda": cuda})

@@ -13,7 +13,6 @@ from ...node import Home, Leaf, Node
 from .op import Op
 
 _place_next: Any = getattr(_native.module, "place_next", None)
-_in_use = False
 
 
 class PlacingOp(Op):
@@ -21,9 +20,8 @@ class PlacingOp(Op):
 
     __slots__ = ()
 
-    def pull(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
-        if not _in_use:
-            return Op.pull(self, node, g, edges, live)
+    def _pull_placing(self, node: Node, g: Any, edges: tuple, live: bool) -> Any:
+        """``pull`` from the first call of ``use`` on."""
         walk = state.walk
         if not live and walk is not None and walk.needed is None:
             for i, edge in enumerate(edges):
@@ -48,7 +46,7 @@ class PlacingOp(Op):
 
 def use(leaf: Leaf, array: Any) -> Home:
     """Let the gradient of ``leaf`` be made in ``array``, of its shape and dtype, where an op can."""
-    global _in_use
-    _in_use = _place_next is not None
+    if _place_next is not None:
+        PlacingOp.pull = PlacingOp._pull_placing  # type: ignore[method-assign]
     leaf.home = Home(array)
     return leaf.home
