@@ -9,7 +9,6 @@ from ..ops.record import arming
 from ..quiet import quiet
 from .backward import BackwardPlans
 from .deferral import Deferral
-from .steps import step
 from .trial import BY_PLANS, PLAIN, PUT_OFF, Trial
 
 
@@ -94,9 +93,7 @@ class Plans:
 
     def step(self, optimizer: Any) -> bool:
         """In place of an optimizer's step: whether it was made as one instruction."""
-        if quiet.settle is not None:
-            quiet.settle()
-        done = step(optimizer)
+        done = optimizer.step_at_once()
         if done:
             self.steps += 1
         else:

@@ -35,7 +35,7 @@ from ..quiet import quiet
 from ..seam import is_watched
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
-from . import saved
+from . import saved, steps
 from .arrays import as_kept, on_device, real_view, zeros_like
 from .fused import Fused, gradients_fit, kernels_for
 from .fused import run as run_fused
@@ -293,7 +293,8 @@ class Optimizer(Groups):
         if closure is not None:
             with enable_grad():
                 loss = closure()
-        if state.compiled is not None and self._skip is None and state.compiled.step(self):
+        compiled = state.compiled
+        if self._skip is None and (self.step_at_once() if compiled is None else compiled.step(self)):
             return loss
         work = [(group, *self._ready(i, group)) for i, group in enumerate(self.param_groups)]
         with no_grad(), np.errstate(all="ignore"):
@@ -303,6 +304,11 @@ class Optimizer(Groups):
                 if params:
                     self.update_group(params, group)
         return loss
+
+    def step_at_once(self) -> bool:
+        """Make the step by one native call for all parameters of a group, if that is possible; otherwise
+        nothing is changed and the answer is False."""
+        return steps.step(self, Optimizer)
 
     def _ready(self, index: int, group: dict[str, Any]) -> tuple[list[Tensor], list[Tensor]]:
         """The parameters of a group that have a gradient, and those that have a sparse one.

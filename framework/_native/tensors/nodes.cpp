@@ -90,7 +90,8 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
     nb::object edges = taken(PyTuple_New(n));
     for (Py_ssize_t i = 0; i < n; ++i) {
         const bool tensor = array_of(inputs[i]) != nullptr;
-        if (!tensor && PyArray_Check(arrays[i])) return nb::object();  // a tensor of another kind
+        if (!tensor && (PyArray_Check(arrays[i]) || PyObject_TypeCheck(inputs[i], tensor_type)))
+            return nb::object();  // a tensor of another kind, or on a GPU
         PyTuple_SET_ITEM(edges.ptr(), i, nb::borrow(tensor ? slot(inputs[i], at_node) : Py_None).release().ptr());
     }
     nb::object shapes = nb::none();

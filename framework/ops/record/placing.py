@@ -47,6 +47,6 @@ class PlacingOp(Op):
 def use(leaf: Leaf, array: Any) -> Home:
     """Let the gradient of ``leaf`` be made in ``array``, of its shape and dtype, where an op can."""
     if _place_next is not None:
-        PlacingOp.pull = PlacingOp._pull_placing  # type: ignore[method-assign]
+        PlacingOp.pull = PlacingOp._pull_placing  # type: ignore[assignment, method-assign]
     leaf.home = Home(array)
     return leaf.home

@@ -1,5 +1,4 @@
-"""Steps of optimizers as one instruction: what the native kernels take, found out in one pass over the
-parameters.
+"""Steps of optimizers at once: what the native kernels take, found out in one pass over the parameters.
 
 It is ``Optimizer._run`` for the usual case, in its order and with its checks; options, gradients and state
 are read at every step, so that schedulers, replaced gradients and loaded state count at once. Whatever is
@@ -16,29 +15,30 @@ from ..autograd.mode import no_grad
 from ..backends import cuda
 from ..nn.parameter import Parameter
 from ..node import Leaf
-from ..optim.arrays import on_device
-from ..optim.optimizer import Optimizer
 from ..quiet import quiet
 from ..tensor import Tensor, bump
+from .arrays import on_device
 
 _OWN = ("_run", "_ready", "update_group", "_update_natively", "_update_one", "numbers_of", "first_state")
 _usual: dict[type, bool] = {}
 
 
-def is_usual(kind: Any) -> bool:
-    """Whether an optimizer of this class steps as the base does, by native kernels."""
+def is_usual(kind: Any, base: Any) -> bool:
+    """Whether an optimizer of this class steps as ``Optimizer``, its base, does, by native kernels."""
     found = _usual.get(kind)
     if found is None:
-        own = all(getattr(kind, name) is getattr(Optimizer, name) for name in _OWN)
-        found = _usual[kind] = own and kind.fused is not Optimizer.fused and kind.__module__.startswith(
-            Optimizer.__module__.rpartition(".")[0])
+        own = all(getattr(kind, name) is getattr(base, name) for name in _OWN)
+        found = _usual[kind] = own and kind.fused is not base.fused and kind.__module__.startswith(
+            base.__module__.rpartition(".")[0])
     return found
 
 
-def step(optimizer: Optimizer) -> bool:
+def step(optimizer: Any, base: Any) -> bool:
     """Make the step, if it is a usual one; otherwise nothing is changed and the answer is False."""
+    if quiet.settle is not None:  # what is put off may make gradients
+        quiet.settle()
     kind = type(optimizer)
-    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind)) \
+    if _native.module is None or cuda._cupy is not None or not (_usual.get(kind) or is_usual(kind, base)) \
             or not optimizer._is_fused():
         return False
     try:
@@ -70,7 +70,7 @@ def step(optimizer: Optimizer) -> bool:
     return True
 
 
-def _work(optimizer: Optimizer) -> list[tuple] | None:
+def _work(optimizer: Any) -> list[tuple] | None:
     """Per group: itself, and its parameters, their state, kernel, its arrays, number of the step; None if
     unusual.
     """
