@@ -295,3 +295,35 @@ def test_a_step_that_fails_changes_nothing(monkeypatch):
         optimizer.step()
     assert not any(optimizer.state.values()) and all(p.tolist() == [1.0] * 5 for p in params)
     assert fused.gradients_fit(params, [p.grad for p in params])
+
+
+@pytest.mark.skipif(_native.module is None, reason="no native kernels here")
+@pytest.mark.parametrize("params", [[np.ones(3)], [5], [fw.Tensor.numpy], [fw.ones(2), fw.ones(2)], []])
+def test_what_is_no_parameter_is_an_error_of_its_step(params):
+    w = fw.ones(3, requires_grad=True)
+    optimizer = fw.optim.SGD([w], lr=0.1, momentum=0.5)
+    for _ in range(2):
+        w.grad = fw.ones(3)
+        optimizer.step()
+    for states in ([{"step": 1}], [5], [None, None, None]):
+        if len(params) == len(states) == 0:
+            continue
+        with pytest.raises(TypeError, match="stepped"):
+            _native.module.stepped(params, states, 2, "SGD.step")
+    assert optimizer.state[w]["step"] == 2 and w._version == 2
+
+
+def test_steps_outside_and_inside_compiled_functions_are_the_same():
+    """A step that is made at once, and the ones that are not: at first, of a subclass, of odd options."""
+    class Own(fw.optim.Adam):
+        pass
+    found = []
+    for kind in (fw.optim.Adam, Own):
+        optimizer = many(kind, lr=0.1, weight_decay=0.1)
+        params = optimizer.param_groups[0]["params"]
+        for i in range(4):
+            for k, p in enumerate(params):
+                p.grad = None if k == i else fw.full((5,), float(k + i))
+            optimizer.step()
+        found.append([p.tolist() for p in params] + [optimizer.state[p]["step"] for p in params])
+    assert found[0] == found[1]

@@ -105,19 +105,31 @@ nb::object prepared(nb::dict group, nb::tuple names, nb::dict state, nb::object 
 
 // stepped(params, states, number, name): they were changed in place, by this.
 void stepped(nb::list params, nb::list states, nb::object number, nb::object name) {
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(params.ptr()); ++i) {
-        PyObject *p = PyList_GET_ITEM(params.ptr(), i), *counter = slot(p, offsets[2]);
-        if (PyDict_SetItem(PyList_GET_ITEM(states.ptr(), i), word_step, number.ptr()) < 0) throw nb::python_error();
-        if (!counter || counter == Py_None) {
-            counter = PyList_New(2);
-            if (!counter) throw nb::python_error();
-            Py_INCREF(word_zero), Py_INCREF(Py_None);
-            PyList_SET_ITEM(counter, 0, word_zero), PyList_SET_ITEM(counter, 1, Py_None);
-            Py_XSETREF(slot(p, offsets[2]), counter);
+    const size_t n = params.size();
+    bool fit = states.size() == n && tensor_type;
+    for (size_t i = 0; fit && i < n; ++i) {
+        PyObject* p = PyList_GET_ITEM(params.ptr(), Py_ssize_t(i));
+        fit = is_tensor(p) && PyDict_CheckExact(PyList_GET_ITEM(states.ptr(), Py_ssize_t(i)));
+        PyObject* counter = fit ? slot(p, offsets[2]) : nullptr;
+        if (counter && counter != Py_None)
+            fit = PyList_CheckExact(counter) && PyList_GET_SIZE(counter) == 2 && PyLong_CheckExact(PyList_GET_ITEM(counter, 0));
+    }
+    if (!fit) throw nb::type_error("stepped: wanted a list of tensors and one of dicts, as many of each");
+    for (size_t i = 0; i < n; ++i) {
+        const nb::object p = params[i], kept = states[i];
+        if (PyDict_SetItem(kept.ptr(), word_step, number.ptr()) < 0) throw nb::python_error();
+        if (!slot(p.ptr(), offsets[2]) || slot(p.ptr(), offsets[2]) == Py_None) {
+            nb::list made;
+            made.append(nb::handle(word_zero)), made.append(nb::none());
+            Py_XSETREF(slot(p.ptr(), offsets[2]), made.release().ptr());
         }
-        PyObject* count = PyLong_FromLongLong(PyLong_AsLongLong(PyList_GetItem(counter, 0)) + 1);
-        if (!count || PyList_SetItem(counter, 0, count) < 0) throw nb::python_error();
-        if (PyList_SetItem(counter, 1, nb::object(name).release().ptr()) < 0) throw nb::python_error();
+        const nb::object counter = nb::borrow(slot(p.ptr(), offsets[2]));
+        PyObject* before = PyList_GetItem(counter.ptr(), 0);
+        const long long count = before ? PyLong_AsLongLong(before) : -1;
+        if (PyErr_Occurred()) throw nb::python_error();
+        if (PyList_SetItem(counter.ptr(), 0, PyLong_FromLongLong(count + 1)) < 0 ||
+            PyList_SetItem(counter.ptr(), 1, nb::object(name).release().ptr()) < 0)
+            throw nb::python_error();
     }
 }
 
