@@ -130,3 +130,15 @@ def test_least_squares_by_qr_and_by_the_pseudo_inverse(dtype: fw.dtype) -> None:
     assert (cut.rank == fw.linalg.matrix_rank(A.detach(), rtol=0.5)).all()
     wide = fw.linalg.lstsq(A.detach().mT, fw.ones(2, 4, 1, dtype=dtype)).solution
     assert fw.allclose(wide, fw.linalg.pinv(A.detach().mT) @ fw.ones(2, 4, 1, dtype=dtype))
+
+
+@native
+def test_large_symmetric_factors_lose_nothing_to_rounding() -> None:
+    """One number stands for both places of a symmetric matrix: two drift apart."""
+    rng = np.random.default_rng(5)
+    x = rng.standard_normal((30, 130, 130))
+    A, B = x + x.swapaxes(1, 2), rng.standard_normal((30, 130, 2))
+    LD, pivots, _ = _native.module.ldl_factor(A, hermitian=False)
+    X = _native.module.ldl_solve(LD, pivots, B, hermitian=False)
+    scale = np.abs(A).max((1, 2)) * np.abs(X).max((1, 2)) * 130 + np.abs(B).max((1, 2))
+    assert (np.abs(A @ X - B).max((1, 2)) / scale).max() < 3e-16

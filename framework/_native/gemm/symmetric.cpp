@@ -12,7 +12,8 @@
 namespace fw::symmetric {
 namespace {
 
-// Which row comes to the end of the block that begins at k, and the block's size; 0 where the column is 0.
+// Which row comes to the end of the block that begins at k, and the block's size; 0 where the column is 0. Only the
+// lower triangle is read and written: one number for two places, so that rounding cannot make them differ.
 int64_t pivot(const double* a, int64_t n, int64_t k, int& size) {
     const double alpha = (1 + std::sqrt(17.0)) / 8, own = std::fabs(a[k * n + k]);
     int64_t far = k;
@@ -22,42 +23,46 @@ int64_t pivot(const double* a, int64_t n, int64_t k, int& size) {
     size = !(std::max(own, most) > 0) || own != own ? 0 : 1;
     if (!size || own >= alpha * most) return k;
     double row = 0;
-    for (int64_t j = k; j < n; ++j)
-        if (j != far) row = std::max(row, std::fabs(a[far * n + j]));
+    for (int64_t j = k; j < far; ++j) row = std::max(row, std::fabs(a[far * n + j]));
+    for (int64_t i = far + 1; i < n; ++i) row = std::max(row, std::fabs(a[i * n + far]));
     if (own >= alpha * most * (most / row)) return k;
     size = std::fabs(a[far * n + far]) >= alpha * row ? 1 : 2;
     return far;
 }
 
-// The whole of a becomes its factors, in the lower triangle; which step, from 1, met a column of 0 (0: none).
-int32_t factor(double* a, int64_t n, int32_t* pivots) {
+// Rows and columns i < j of what is left from k on change places.
+void exchange(double* a, int64_t n, int64_t k, int64_t i, int64_t j) {
+    for (int64_t c = k; c < i; ++c) std::swap(a[i * n + c], a[j * n + c]);
+    std::swap(a[i * n + i], a[j * n + j]);
+    for (int64_t c = i + 1; c < j; ++c) std::swap(a[c * n + i], a[j * n + c]);
+    for (int64_t r = j + 1; r < n; ++r) std::swap(a[r * n + i], a[r * n + j]);
+}
+
+// The lower triangle of a becomes its factors; which step, from 1, met a column of 0 (0: none). room: for 2 n numbers.
+int32_t factor(double* a, int64_t n, int32_t* pivots, double* room) {
     int32_t info = 0;
+    double *first = room, *second = room + n;  // the block's columns
     for (int64_t k = 0, end; k < n; k = end) {
         int size;
         const int64_t found = pivot(a, n, k, size);
         end = k + std::max(size, 1);
         const int64_t last = end - 1;
-        if (found != last) {
-            for (int64_t j = k; j < n; ++j) std::swap(a[last * n + j], a[found * n + j]);
-            for (int64_t i = k; i < n; ++i) std::swap(a[i * n + last], a[i * n + found]);
-        }
+        if (found != last) exchange(a, n, k, last, found);
         for (int64_t i = k; i < end; ++i) pivots[i] = int32_t(size == 2 ? -(found + 1) : found + 1);
+        for (int64_t i = end; i < n; ++i) first[i] = a[i * n + k], second[i] = a[i * n + last];
         if (!size) {
             if (!info) info = int32_t(k + 1);
         } else if (size == 1) {
             const double top = a[k * n + k];
             for (int64_t i = end; i < n; ++i) {
-                const double f = a[i * n + k] / top;
-                for (int64_t j = end; j < n; ++j) a[i * n + j] -= f * a[k * n + j];
+                const double f = a[i * n + k] /= top;
+                for (int64_t j = end; j <= i; ++j) a[i * n + j] -= f * first[j];
             }
-            for (int64_t i = end; i < n; ++i) a[i * n + k] /= top;
         } else {
             const double p = a[k * n + k], q = a[last * n + k], r = a[last * n + last], det = p * r - q * q;
             for (int64_t i = end; i < n; ++i) {
-                const double c = a[i * n + k], d = a[i * n + last];
-                const double f = (c * r - d * q) / det, g = (d * p - c * q) / det;
-                // the rows of the block hold what its columns were
-                for (int64_t j = end; j < n; ++j) a[i * n + j] -= f * a[k * n + j] + g * a[last * n + j];
+                const double c = first[i], d = second[i], f = (c * r - d * q) / det, g = (d * p - c * q) / det;
+                for (int64_t j = end; j <= i; ++j) a[i * n + j] -= f * first[j] + g * second[j];
                 a[i * n + k] = f, a[i * n + last] = g;
             }
         }
@@ -133,13 +138,11 @@ nb::object ldl_factor(Array A, bool) {
     {
         Release release(A.size() * n);
         parallel(count, 1 + 20000 / (n * n * n), [&](int64_t begin, int64_t end) {
-            Borrowed memory(n * n, sizeof(double));
+            Borrowed memory(n * (n + 2), sizeof(double));
             auto* a = static_cast<double*>(memory.start);
             for (int64_t i = begin; i < end; ++i) {
                 read(A, rows.data<char>(), i * n * n, a, n * n);
-                for (int64_t r = 0; r < n; ++r)
-                    for (int64_t c = r + 1; c < n; ++c) a[r * n + c] = a[c * n + r];
-                info.data<int32_t>()[i] = factor(a, n, pivots.data<int32_t>() + i * n);
+                info.data<int32_t>()[i] = factor(a, n, pivots.data<int32_t>() + i * n, a + n * n);
                 write(out, i * n * n, a, n * n);
             }
         });

@@ -162,7 +162,7 @@ nb::object Walk::on_the_way(const nb::object& edges) {
     for (Py_ssize_t i = 0; i < n; ++i) {
         PyObject* edge = PyTuple_GET_ITEM(edges.ptr(), i);
         const bool leads = contains(needed, edge);
-        all &= leads, any |= leads;
+        all &= leads, any |= leads && edge != Py_None;
         PyTuple_SET_ITEM(left.ptr(), i, nb::borrow(leads ? edge : Py_None).release().ptr());
     }
     return all ? edges : any ? left : taken(PyTuple_New(0));
@@ -406,7 +406,7 @@ void walk_back(nb::dict pending, bool retain, bool live, nb::object needed, nb::
     walk.go();
 }
 
-// The nodes on a path from `starts` to a target.
+// The nodes on a path from `starts` to a target, and None, which edges to no node are.
 nb::set needed_nodes(nb::list starts, nb::set targets) {
     if (!leaf_class) throw nb::type_error("needed_nodes: the classes of the graph are not known yet");
     int64_t oldest = 0;
@@ -440,6 +440,7 @@ nb::set needed_nodes(nb::list starts, nb::set targets) {
                 break;
             }
     }
+    if (PySet_Add(needed.ptr(), Py_None) < 0) throw nb::python_error();  // last: a path leads to a node
     return needed;
 }
 
