@@ -8,7 +8,7 @@
 
 #include "tensors/tensors.h"
 
-namespace fw::tensors {
+namespace fw::tensors::backward {
 namespace {
 
 constexpr npy_intp WORTH_REUSING = 1 << 17;  // numbers of gradients, as the engine's LARGE
@@ -495,4 +495,4 @@ FW_BIND(m) {
     m.def("needed_nodes", &needed_nodes);
 }
 
-}  // namespace fw::tensors
+}  // namespace fw::tensors::backward

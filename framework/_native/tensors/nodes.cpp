@@ -162,7 +162,7 @@ PyObject* elementwise_node_or(PyObject* op, PyObject* const* args, Py_ssize_t n)
     return node_or(plain_elementwise_node, op, args, n);
 }
 #define FW_METHOD(f) reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&f))
-PyMethodDef methods[] = {
+PyMethodDef node_methods[] = {
     {"node", FW_METHOD(op_node_or), METH_FASTCALL, "The node of a call, with what the rules of its inputs want kept."},
     {"node", FW_METHOD(elementwise_node_or), METH_FASTCALL, "``Op.node``, with the shapes where operands were broadcast."}};
 
@@ -187,8 +187,8 @@ void set_up(nb::object seq, nb::object op, nb::object elementwise) {
     word_shape = word("shape"), word_dtype = word("dtype"), word_out = word("out"), word_in = word("in");
     node_init = asked(reinterpret_cast<PyObject*>(node_type), word_init).release().ptr();
     plain_init = asked(reinterpret_cast<PyObject*>(plain_type), word_init).release().ptr();
-    op_node = replace_node(op, methods[0], plain_op_node);
-    elementwise_node = replace_node(elementwise, methods[1], plain_elementwise_node);
+    op_node = replace_node(op, node_methods[0], plain_op_node);
+    elementwise_node = replace_node(elementwise, node_methods[1], plain_elementwise_node);
     next_seq = seq.release().ptr();
 }
 
