@@ -187,6 +187,17 @@ def test_long_chains_and_wide_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @native
+def test_a_node_made_afterwards_has_a_number_between() -> None:
+    """So are nodes of compiled functions that somebody asks for later."""
+    x = rand(3)
+    y = x.exp()
+    z = y * 2 + y
+    y.grad_fn.seq += 0.5
+    z.sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), 3 * np.exp(x.detach().numpy()), 1e-6)
+
+
+@native
 def test_ctrl_c_ends_a_walk() -> None:
     import signal
 

@@ -36,8 +36,9 @@ nb::object part(PyObject* node, Part which) {
     return asked(node, part_names[which]);
 }
 
-int64_t age(PyObject* node) {
-    const int64_t seq = PyLong_AsLongLong(part(node, SEQ).ptr());
+// Nodes that are made afterwards in another's place (`jit/deferral.py`) have fractions.
+double age(PyObject* node) {
+    const double seq = PyFloat_AsDouble(part(node, SEQ).ptr());
     if (seq == -1 && PyErr_Occurred()) throw nb::python_error();
     return seq;
 }
@@ -85,7 +86,7 @@ struct Walk {
     bool retain, live, limited;                // limited: to what is needed for the targets
     nb::object needed, targets, caught, here;  // here: the engine's own, which ops with `masks` are noted for
     std::unordered_map<PyObject*, Waiting> pending;
-    std::vector<std::pair<int64_t, PyObject*>> heap{};           // the newest first
+    std::vector<std::pair<double, PyObject*>> heap{};           // the newest first
     std::vector<std::pair<nb::object, nb::object>> late{};       // leaves that take an array which others may still read
     nb::object node{}, g{};  // in a chain the next node is known, and needs no turn on the heap
     bool mine = false;       // whether nobody else has g
@@ -409,14 +410,14 @@ void walk_back(nb::dict pending, bool retain, bool live, nb::object needed, nb::
 // The nodes on a path from `starts` to a target, and None, which edges to no node are.
 nb::set needed_nodes(nb::list starts, nb::set targets) {
     if (!leaf_class) throw nb::type_error("needed_nodes: the classes of the graph are not known yet");
-    int64_t oldest = 0;
+    double oldest = 0;
     bool any = false;
     for (nb::handle target : targets) {
-        const int64_t seq = age(target.ptr());
+        const double seq = age(target.ptr());
         oldest = any ? std::min(oldest, seq) : seq, any = true;
     }
     std::unordered_set<PyObject*> seen;
-    std::vector<std::pair<int64_t, nb::object>> found;
+    std::vector<std::pair<double, nb::object>> found;
     for (nb::handle start : starts)
         if (seen.insert(start.ptr()).second) found.emplace_back(age(start.ptr()), nb::borrow(start));
     for (size_t i = 0; i < found.size(); ++i) {
@@ -424,7 +425,7 @@ nb::set needed_nodes(nb::list starts, nb::set targets) {
         for (Py_ssize_t e = 0; e < PyTuple_GET_SIZE(edges.ptr()); ++e) {
             PyObject* edge = PyTuple_GET_ITEM(edges.ptr(), e);
             if (edge == Py_None || Py_TYPE(edge) == leaf_class || seen.count(edge)) continue;
-            const int64_t seq = age(edge);
+            const double seq = age(edge);
             if (seq < oldest || PyTuple_GET_SIZE(edges_of(edge).ptr()) == 0) continue;
             seen.insert(edge);
             found.emplace_back(seq, nb::borrow(edge));
