@@ -386,7 +386,7 @@ def uniform_array(shape: tuple[int, ...], numpy_dtype: Any, device: Device,
         return meta.of(shape, np.dtype(numpy_dtype))
     source, dtype = _source(device, generator), np.dtype(numpy_dtype)
     with source._lock:
-        if not host and dtype.char in "fd" and (
+        if not host and (
                 drawn := _on_device(source, shape, dtype, device, False)) is not None:
             return drawn
         if dtype.kind == "c":
@@ -471,6 +471,13 @@ def _on_device(source: Generator, shape: tuple[int, ...], dtype: np.dtype, devic
     if device.type != "cuda":
         return None
     cuda.refuse_in_capture("numbers are drawn", "they would be the same at each replay")
+    if dtype.kind == "c":
+        real = np.dtype(f"f{dtype.itemsize // 2}")
+        parts = _on_device(source, (*shape, 2), real, device, normal)
+        if parts is None:
+            return None
+        with parts.device:
+            return (parts * real.type(0.5 ** 0.5) if normal else parts).view(dtype)[..., 0]
     words = source._state() if source._words is None else source._words
     with cuda.cupy().cuda.Device(cuda.index_of(device)):
         array = device_random.draw(words, shape, dtype, normal)

@@ -55,9 +55,8 @@ def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: boo
     )
     _advance(words, n if whole else (n - spare + 1) // 2)
     if not whole:
-        odd = (n - spare) % 2
-        words[11] = odd
-        if odd:
+        words[11] = (n - spare) % 2
+        if n > spare:  # the last word's upper half, drawn or not
             words[12] = words[6 + int(words[10]) - 1] >> np.uint64(32)
     return out
 

@@ -7,10 +7,10 @@ extern "C" __global__ void check_range(const T* x, i64 n, i64 low, i64 high, i64
   }
 }
 
-// Whether numbers are within low ... high; nan is.
-extern "C" __global__ void check_reals(const T* x, i64 n, double low, double high, Flag* flag, i64 where) {
+// Whether numbers are within low ... high; nan is where ``nan`` says so.
+extern "C" __global__ void check_reals(const T* x, i64 n, double low, double high, i64 nan, Flag* flag, i64 where) {
   for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x) {
     const double value = up(x[i]);
-    if (value < low || value > high) raise_flag(flag, int(where), __double_as_longlong(value), 0);
+    if (value < low || value > high || (!nan && value != value)) raise_flag(flag, int(where), __double_as_longlong(value), 0);
   }
 }

@@ -41,6 +41,7 @@ __device__ __forceinline__ W normal_of(Drawn::Is bits) {
   return upper ? z : -z;
 }
 __device__ __forceinline__ W uniform_of(Drawn::Is bits) {
+  if (sizeof(T) == 2) return W(u32(bits) >> 21) * W(4.8828125e-4);  // 11 bits: rounding more could give 1
   return sizeof(W) == 8 ? W(u64(bits) >> 11) * W(1.1102230246251565e-16) : W(u32(bits) >> 8) * W(5.9604644775390625e-8);
 }
 

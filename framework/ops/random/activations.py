@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from ... import random
-from ...backends import array_module
 from ...tensor import Tensor, wrap
 from ..index.scatter import scatter
 from ..pointwise.activations import leaky_relu
@@ -14,6 +13,7 @@ from ..record.args import floating, number_arg, one_dim, real_arg
 from ..record.public import public
 from ..reduce.softmax import softmax
 from ..write.inplace import inplace as in_place_form
+from .formula import Formula
 
 
 def _uniform(x: Tensor) -> Any:
@@ -39,10 +39,12 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
     if not training:
         return leaky_relu(input, (lower + upper) / 2, inplace)
-    slope = _uniform(input) * (upper - lower) + lower
-    slope = array_module(slope).where(input._array > 0, 1.0, slope)
+    slope = _slope(input._array, _uniform(input), upper - lower, lower)
     run = in_place_form(mul, "rrelu", mul.op) if inplace else mul  # type: ignore[attr-defined]
-    return run(input, wrap(slope.astype(input._array.dtype)))
+    return run(input, wrap(slope.astype(input._array.dtype, copy=False)))
+
+
+_slope = Formula("where(x > 0, 1.0, u * span + lower)", "x, u, span, lower")
 
 
 @public("nn.functional")
@@ -74,11 +76,13 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     at = one_dim(dim, x.ndim, "gumbel_softmax")
     u = _uniform(x)
     tiny = np.finfo(u.dtype).tiny  # u is 0 now and then
-    xp = array_module(u)
-    noise = -xp.log(-xp.log(xp.maximum(u, tiny)))
-    soft: Any = softmax((x + wrap(noise.astype(x._array.dtype))) / tau, at)
+    noise = _gumbel(u, float(tiny))
+    soft: Any = softmax((x + wrap(noise.astype(x._array.dtype, copy=False))) / tau, at)
     if not hard:
         return soft
     place = soft.detach().argmax(at, True)
     one = scatter(soft.new_zeros(soft.shape), at, place, 1.0)
     return one - soft.detach() + soft  # type: ignore[operator]
+
+
+_gumbel = Formula("-log(-log(maximum(u, tiny)))", "u, tiny")

@@ -1,14 +1,19 @@
-"""Dropout on GPUs: kernels draw the coins that the CPU draws (``kernels.cu``, ``backends/philox.cuh``)."""
+"""Random numbers on GPUs: dropout, whose kernel draws the coins that the CPU draws (``kernels.cu``,
+``backends/philox.cuh``), and places drawn by weights (``picks.cu``).
+"""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
+from ...backends import backend_of, cuda, device_code, device_flags
 from ...backends.replayed import GraphKey
+from ...random import Generator, uniform_array
+from ..reduce.cuda import topk
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
+_PICKS = device_code.source(Path(__file__).with_name("picks.cu"))
 _COINS = np.dtype([("key", "u8"), ("whole", "i8"), ("rest", "f8"), ("there", "u8")])
 
 
@@ -40,3 +45,33 @@ def dropout(x: Any, *, p: float, key: int) -> Any:
         (out, module.ascontiguousarray(x), x.size, coins(key, p), factor(p)),
     )
     return out
+
+
+# -- places drawn by weights ---------------------------------------------------------------------------
+
+_WRONG = device_flags.site("multinomial: weights must be finite and not negative, found {real}", ValueError)
+_NOTHING = device_flags.site("multinomial: the weights of row {value} are all 0", ValueError)
+
+
+def picks(x: Any, *, num_samples: int, replacement: bool, generator: Generator | None) -> Any:
+    """The device function of multinomial; what is wrong with weights is told at the next wait."""
+    char, k = device_code.char_of(x), num_samples
+    if char not in device_code.FLOATS or not x.size:
+        return NotImplemented
+    module, n = cuda.cupy(), x.shape[-1]
+    rows, once = x.size // n, replacement or k == 1
+    if not once and k > n:
+        raise ValueError(f"multinomial: {k} samples without replacement need as many weights above 0, there "
+                         f"are {n} weights; pass replacement=True")
+    draws = uniform_array((rows, k if once else n), np.dtype("f8"), backend_of(x).device_of(x), generator)
+    threads = (min(1024, max(32, 1 << (n // 4).bit_length())),)
+    given = module.empty((rows, n), np.float64), module.ascontiguousarray(x), draws, rows, n, k, \
+        device_flags.memory(), _WRONG, _NOTHING
+    if once:
+        out = module.empty((*x.shape[:-1], k), np.int64)
+        _PICKS.kernel("pick_by_height", char)((device_code.blocks(rows, 1),), threads, (out, *given))
+        return out
+    few = device_flags.site(f"multinomial: {k} samples without replacement need as many weights above 0, row "
+                            "{value} has {size}; pass replacement=True", ValueError)
+    _PICKS.kernel("weighted_keys", char)((device_code.blocks(rows, 1),), threads, (*given, few))
+    return topk(given[0], k=k, dim=1, largest=False)[1].reshape(*x.shape[:-1], k)

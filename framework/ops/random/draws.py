@@ -1,11 +1,11 @@
 """Draws from distributions whose parameters are tensors: normal, bernoulli, Poisson, gamma and more."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ...backends import backend_of, move
-from ...backends.native import converted
+from ...backends import backend_of, device_flags, move
 from ...device import CPU, Device
 from ...dtypes import as_dtype, finfo, promote_types
 from ...errors import ShapeError
@@ -17,7 +17,9 @@ from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import widened
+from . import cuda
 from .draw_kernels import dirichlet_slope, gamma_slope
+from .formula import Formula, placed
 from .numbers import RAND, _float_kind, _kind_and_target, _sizes
 
 NORMAL = RAND._replace(name="normal")
@@ -58,17 +60,21 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator 
 
 def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any, target: Device,
              generator: Generator | None) -> Any:
-    m, s = (move(v, CPU) if hasattr(v, "dtype") else v for v in (mean, std))
     if target.type == "meta":
         return normal_array(shape, kind, target)
-    if np.any(np.real(s) < 0):
-        raise ValueError(f"normal: std must not be negative, got {float(np.min(np.real(s)))}")
-    draw = normal_array(shape, np.dtype("f4") if kind.itemsize == 2 else kind, target, generator, host=True)
-    m, s = (widened(np.asarray(v)) if hasattr(v, "dtype") else v for v in (m, s))
-    return move(converted(np.asarray(draw * s + m), kind), target)
+    m, s = (move(v, target) if hasattr(v, "dtype") else v for v in (mean, std))
+    if not hasattr(s, "dtype") or not device_flags.check_reals(
+            s, 0.0, np.inf, "normal: std must not be negative, got {real}"):
+        deviation = np.real(_host(s) if hasattr(s, "dtype") else s)
+        if np.any(deviation < 0):
+            raise ValueError(f"normal: std must not be negative, got {float(np.min(deviation))}")
+    draw = normal_array(shape, np.dtype("f4") if kind.itemsize == 2 else kind, target, generator)
+    m, s = (widened(v) if isinstance(v, np.ndarray) else v for v in (m, s))
+    return placed(_spread(draw, s, m), kind, target)
 
 
-normal_op = Op("normal", "mean std", kernel=_normals,
+_spread = Formula("draw * s + m", "draw, s, m")
+normal_op = Op("normal", "mean std", kernel=_normals, device=partial(_normals, None),
                infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
 
 
@@ -97,24 +103,38 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
-    chance = widened(np.asarray(p if isinstance(p, (int, float)) else move(p, CPU)))
-    if isinstance(p, (int, float)):
-        sound = 0 <= p <= 1
-    else:
-        sound = not chance.size or bool(np.minimum.reduce(chance, None) >= 0  # ``min()`` takes twice as long
-                                        and np.maximum.reduce(chance, None) <= 1)
-    if not sound:
-        bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
-        raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
-    kind = chance.dtype if hasattr(p, "dtype") and chance.dtype == np.float64 else np.dtype("f4")
     target = backend_of(x).device_of(x)
-    draw = uniform_array(x.shape, kind, target, generator, host=True)
-    return move(converted(np.asarray(draw < chance), x.dtype), target)
+    if hasattr(p, "dtype"):
+        chance = widened(np.asarray(p)) if isinstance(p, np.ndarray) else p
+        if not device_flags.check_reals(p, 0.0, 1.0, f"{op}: probabilities must be in [0, 1], found {{real}}",
+                                        nan=False):
+            _check_chances(widened(_host(p)), op)
+        chance = move(chance, target)
+    else:
+        _check_chances(np.asarray(p), op)
+        chance = p
+    kind = np.dtype("f8" if hasattr(p, "dtype") and p.dtype == np.float64 else "f4")
+    draw = uniform_array(x.shape, kind, target, generator)
+    return placed(_below(draw, chance), x.dtype, target)
 
 
-bernoulli_op = Op("bernoulli", "x p", kernel=lambda xp, x, p, *, generator: _coin(
-    x, x if p is None else p, generator, "bernoulli"),
-    infer=lambda x, p, *, generator: x)
+_below = Formula("draw < chance", "draw, chance")
+
+
+def _check_chances(chance: np.ndarray, op: str) -> None:
+    if not chance.size or bool(np.minimum.reduce(chance, None) >= 0  # ``min()`` takes twice as long
+                               and np.maximum.reduce(chance, None) <= 1):
+        return
+    bad = chance[~((chance >= 0) & (chance <= 1))].reshape(-1)[0]
+    raise ValueError(f"{op}: probabilities must be in [0, 1], found {float(bad)}")
+
+
+def _bernoulli(xp: Any, x: Any, p: Any, *, generator: Generator | None) -> Any:
+    return _coin(x, x if p is None else p, generator, "bernoulli")
+
+
+bernoulli_op = Op("bernoulli", "x p", kernel=_bernoulli, device=partial(_bernoulli, None),
+                  infer=lambda x, p, *, generator: x)
 
 
 @public(method=True)
@@ -152,7 +172,7 @@ def _picks(xp: Any, x: Any, *, num_samples: int, replacement: bool, generator: G
     return move(picked.astype(np.int64).reshape(*x.shape[:-1], num_samples), target)
 
 
-multinomial_op = Op("multinomial", "x", kernel=_picks)
+multinomial_op = Op("multinomial", "x", kernel=_picks, device=cuda.picks)
 
 
 def _check_weights(weights: np.ndarray, k: int, replacement: bool) -> None:

@@ -22,6 +22,7 @@ from ..record.op import Op
 from ..record.public import public
 from ..write.inplace import inplace as in_place_form
 from . import cuda
+from .formula import Formula
 
 # dropped elements take the value selu tends to for x -> -inf: -scale * alpha
 _SELU_LIMIT = -1.7580993408473766
@@ -46,21 +47,23 @@ dropout_op = Op("dropout", "x", onnx="dropped(x, p)", kernel=_dropout_kernel, na
                 infer=lambda x, *, p, key: x, vjp={"x": lambda g, p, key: dropout_op(g, p=p, key=key)})
 
 
-def _kept(x: Tensor, p: float, shape: tuple[int, ...]) -> Any:
-    """An array of ``shape`` in x's dtype: 1 with probability 1 - p, else 0."""
-    dtype = x._array.dtype
-    draw = np.float64 if dtype.itemsize == 8 else np.float32
-    return (random.uniform_array(shape, draw, x.device) >= p).astype(dtype)
+def _drawn(x: Tensor, shape: tuple[int, ...]) -> Any:
+    """Numbers of ``shape`` that decide, uniform in [0, 1)."""
+    draw = np.float64 if x._array.dtype.itemsize == 8 else np.float32
+    return random.uniform_array(shape, draw, x.device)
+
+
+_mask = Formula("where(u >= p, factor + 0 * u, 0 * u)", "u, p, factor")
+_shift = Formula("where(u >= p, 0 * u, 1 + 0 * u) * limit - mean", "u, p, limit, mean")
 
 
 def _drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
     """``x * mask / (1 - p)`` with a mask of ``shape``, which broadcasts to x."""
     if not training or p == 0:
         return x
-    mask = _kept(x, p, shape)
-    mask *= cuda.factor(p)
+    mask = _mask(_drawn(x, shape), p, cuda.factor(p))
     run = in_place_form(mul, "dropout", mul.op) if inplace else mul
-    return run(x, wrap(mask))
+    return run(x, wrap(mask.astype(x._array.dtype, copy=False)))
 
 
 def _alpha_drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
@@ -69,11 +72,10 @@ def _alpha_drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple
         return x
     if p == 1:
         return _drop(x, p, training, inplace, shape)
-    kept = _kept(x, p, shape)
-    a = 1 / math.sqrt((1 - p) * (1 + p * _SELU_LIMIT ** 2))
-    dtype = kept.dtype  # which a Python float would widen, if it is bfloat16
-    shift = wrap(((1 - kept) * (a * _SELU_LIMIT) - a * p * _SELU_LIMIT).astype(dtype))
-    scale = wrap((kept * a).astype(dtype))
+    a, dtype = 1 / math.sqrt((1 - p) * (1 + p * _SELU_LIMIT ** 2)), x._array.dtype
+    u = _drawn(x, shape)
+    scale, shift = _mask(u, p, a), _shift(u, p, a * _SELU_LIMIT, a * p * _SELU_LIMIT)
+    scale, shift = (wrap(v.astype(dtype, copy=False)) for v in (scale, shift))
 
     def affine(x: Tensor) -> Tensor:
         return add(mul(x, scale), shift)

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import move
-from ...backends.native import converted
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
@@ -20,7 +18,8 @@ from ..record.into import guard, native_into
 from ..record.public import public
 from ..record.rounded import widened
 from ..write.inplace import store, write
-from .draws import _coin
+from .draws import _coin, _spread
+from .formula import Formula, placed
 from .numbers import _range
 
 _put_into = native_into("put")
@@ -117,15 +116,18 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
         raise ValueError(f"uniform_: the range from {low} to {high} is wider than {input.dtype} holds")
 
     def draw() -> Any:
-        u = uniform_array(input.shape, input.dtype.numpy, input.device, generator, host=True)
+        u = uniform_array(input.shape, input.dtype.numpy, input.device, generator)
         if u.dtype.kind == "f" and (low, high) == (0, 1):  # bfloat16 might round up
             return _moved(u, input)
-        array = widened(u) * (high - low) + low
+        top = math.inf
         if low < high:  # rounding may reach the upper end, which is excluded
             kind = input.dtype.numpy.type
-            array = np.minimum(array, array.dtype.type(np.nextafter(kind(high), kind(low))))
-        return _moved(array, input)
+            top = float(np.nextafter(kind(high), kind(low)))
+        return _moved(_between(widened(u) if isinstance(u, np.ndarray) else u, high - low, low, top), input)
     return _fill(input, "uniform_", draw)
+
+
+_between = Formula("minimum(u * span + low, top)", "u, span, low, top")
 
 
 def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:
@@ -155,17 +157,16 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *,
 
     def draw() -> Any:
         kind = input.dtype.numpy if input.is_complex() else _wide(input)
-        standard = normal_array(input.shape, kind, input.device, generator, host=True)
-        return _moved(standard * float(std) + float(mean), input)
+        standard = normal_array(input.shape, kind, input.device, generator)
+        return _moved(_spread(standard, float(std), float(mean)), input)
     return _fill(input, "normal_", draw)
 
 
 def _moved(array: Any, x: Tensor) -> Any:
-    """A host array (or NumPy scalar) in the dtype and on the device of ``x``."""
+    """Numbers (an array, or NumPy's scalar) in the dtype and on the device of ``x``."""
     if type(array) is np.ndarray is type(x._array) and array.dtype is x._array.dtype:
         return array
-    array = np.asarray(array)
-    return move(array if array.dtype == x.dtype.numpy else converted(array, x.dtype.numpy), x.device)
+    return placed(array, x.dtype.numpy, x.device)
 
 
 @public("", method=True)
@@ -212,10 +213,13 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     kind = _wide(input)
 
     def draw() -> Any:
-        u = uniform_array(input.shape, kind, input.device, generator, host=True)
-        u = np.maximum(u, np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
-        return _moved(-np.log1p(-u) / float(lambd), input)
+        u = uniform_array(input.shape, kind, input.device, generator)
+        least = float(np.finfo(kind).epsneg / 2)  # u = 0 would give 0, whose log users then take
+        return _moved(_waiting_time(u, least, float(lambd)), input)
     return _fill(input, "exponential_", draw)
+
+
+_waiting_time = Formula("-log1p(-maximum(u, least)) / rate", "u, least, rate")
 
 
 @public("", method=True)
@@ -232,9 +236,12 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *,
     median, sigma = number_arg(median, "cauchy_", "median"), _positive(sigma, "cauchy_", "sigma")
 
     def draw() -> Any:
-        u = uniform_array(input.shape, _wide(input), input.device, generator, host=True)
-        return _moved(float(median) + float(sigma) * np.tan(math.pi * (u - 0.5)), input)
+        u = uniform_array(input.shape, _wide(input), input.device, generator)
+        return _moved(_ratio(u, float(median), float(sigma)), input)
     return _fill(input, "cauchy_", draw)
+
+
+_ratio = Formula("middle + spread * tan(3.141592653589793 * (u - 0.5))", "u, middle, spread")
 
 
 @public("", method=True)
@@ -251,9 +258,12 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *,
     mean, std = number_arg(mean, "log_normal_", "mean"), _positive(std, "log_normal_", "std")
 
     def draw() -> Any:
-        standard = normal_array(input.shape, _wide(input), input.device, generator, host=True)
-        return _moved(np.exp(standard * float(std) + float(mean)), input)
+        standard = normal_array(input.shape, _wide(input), input.device, generator)
+        return _moved(_exp_spread(standard, float(std), float(mean)), input)
     return _fill(input, "log_normal_", draw)
+
+
+_exp_spread = Formula("exp(z * s + m)", "z, s, m")
 
 
 @public("", method=True)
@@ -272,9 +282,12 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
         raise DTypeError(f"geometric_: wanted a real tensor of numbers, this one is {input.dtype}")
 
     def draw() -> Any:
-        u = uniform_array(input.shape, np.dtype("f8"), input.device, generator, host=True)
-        return _moved(np.maximum(np.ceil(np.log1p(-u) / math.log1p(-p)), 1.0), input)
+        u = uniform_array(input.shape, np.dtype("f8"), input.device, generator)
+        return _moved(_first_success(u, math.log1p(-p)), input)
     return _fill(input, "geometric_", draw)
+
+
+_first_success = Formula("maximum(ceil(log1p(-u) / rest), 1.0)", "u, rest")
 
 
 @public("", method=True)

@@ -1,0 +1,38 @@
+"""Formulas of numbers that were drawn: NumPy's functions where they lie on the host, one kernel on a GPU."""
+
+from typing import Any
+
+import numpy as np
+
+from ...backends import cuda, device_code, move
+from ...backends.native import converted
+from ...device import Device
+from ..language.cuda import DeviceKernel
+from ..language.expression import array_function
+from ..record.rounded import by_float32
+
+
+class Formula:
+    """An expression (``ops/language``) of arrays, which lie on one device, and numbers."""
+
+    def __init__(self, text: str, names: str) -> None:
+        self.text, self.names = text, names
+        self._plain = array_function(text, names, np)
+        self._device = DeviceKernel(text, tuple(names.split(", ")),
+                                    by_float32(self._by_cupy, lambda: self._by_cupy))
+
+    def __call__(self, *arguments: Any) -> Any:
+        if any(map(device_code.is_device_array, arguments)):
+            return self._device(*arguments)
+        return self._plain(*arguments)
+
+    def _by_cupy(self, *arguments: Any) -> Any:
+        return array_function(self.text, self.names, cuda.cupy())(*arguments)
+
+
+def placed(array: Any, dtype: np.dtype, device: Device) -> Any:
+    """What was made of numbers that were drawn, in a dtype and on a device."""
+    if device_code.is_device_array(array):
+        return array.astype(dtype, copy=False)
+    array = np.asarray(array)
+    return move(array if array.dtype == dtype else converted(array, dtype), device)
