@@ -17,6 +17,7 @@ import numpy as np
 from ... import _native
 from ...autograd.engine import grad
 from ...autograd.mode import enable_grad, no_grad, state
+from ...backends import cuda, device_code
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor, wrap
@@ -34,6 +35,7 @@ from ..shape.broadcast import expand
 from ..shape.view import take_order, take_shape
 from ..write.inplace import zero_op
 from ..write.twice import twice
+from . import cuda_grid
 
 _OP = "grid_sample"
 _CUBIC = -0.75
@@ -210,9 +212,13 @@ _whole = Whole("grid_sample", "x grid", _sampled, onnx="sampled(x, grid, mode, p
 
 
 def _has_kernel(input: Tensor, grid: Tensor) -> bool:
-    """Whether the call is one kernel: on the CPU, without interceptors, batch and forward mode."""
-    return (_native.module is not None and quiet.run is not None and type(state.enabled) is bool
-            and type(input._array) is np.ndarray and type(grid._array) is np.ndarray)
+    """Whether the call is one kernel: without interceptors, batch and forward mode."""
+    if quiet.run is None or type(state.enabled) is not bool:
+        return False
+    kinds = {type(input._array), type(grid._array)}
+    if kinds == {np.ndarray}:
+        return _native.module is not None
+    return device_code.enabled and kinds == {cuda.array_type}
 
 
 def _sample_kernel(xp: Any, x: Any, grid: Any, **settings: Any) -> Any:
@@ -249,9 +255,9 @@ def _grad_twice(k: list, g: Any, x: Any, grid: Any, mode: str, padding: str, ali
 
 
 sample_grad = Op("grid_sample_grad", "g x grid", outputs="gx ggrid", kernel=_grad_kernel, infer=_grad_infer,
-                 native="grid_sample_grad", vjp=_grad_twice)
+                 native="grid_sample_grad", device=cuda_grid.grid_sample_grad, vjp=_grad_twice)
 sample_op = Op("grid_sample", "x grid", kernel=_sample_kernel, infer=_sample_infer, native="grid_sample",
-               vjp=_sample_vjp, arguments="input grid", onnx="sampled(x, grid, mode, padding, align)")
+               device=cuda_grid.grid_sample, vjp=_sample_vjp, arguments="input grid", onnx="sampled(x, grid, mode, padding, align)")
 
 
 def _steps(size: int, align: bool) -> np.ndarray:
