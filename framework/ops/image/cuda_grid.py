@@ -17,7 +17,8 @@ _PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 def _plan(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
     plan: Any = np.zeros(1, _GRID)
-    plan["n"], plan["c"], plan["dims"], plan["count"] = *x.shape[:2], x.ndim - 2, math.prod(grid.shape[1:-1])
+    plan["n"], plan["c"], plan["dims"] = x.shape[0], x.shape[1], x.ndim - 2
+    plan["count"] = math.prod(grid.shape[1:-1])
     plan["mode"], plan["padding"], plan["align"] = _MODES[mode], _PADDING[padding], align
     plan["size"] = 1
     plan["size"][0, 5 - x.ndim :] = x.shape[2:]

@@ -257,7 +257,8 @@ def _grad_twice(k: list, g: Any, x: Any, grid: Any, mode: str, padding: str, ali
 sample_grad = Op("grid_sample_grad", "g x grid", outputs="gx ggrid", kernel=_grad_kernel, infer=_grad_infer,
                  native="grid_sample_grad", device=cuda_grid.grid_sample_grad, vjp=_grad_twice)
 sample_op = Op("grid_sample", "x grid", kernel=_sample_kernel, infer=_sample_infer, native="grid_sample",
-               device=cuda_grid.grid_sample, vjp=_sample_vjp, arguments="input grid", onnx="sampled(x, grid, mode, padding, align)")
+               device=cuda_grid.grid_sample, vjp=_sample_vjp, arguments="input grid",
+               onnx="sampled(x, grid, mode, padding, align)")
 
 
 def _steps(size: int, align: bool) -> np.ndarray:
