@@ -71,6 +71,21 @@ def nll_loss(at, x, y, w):
     ]
 
 
+@case((7, 4, 5), (6, 5), kernels="ctc_labels ctc ctc_grad", dtypes="float32 float64")
+def ctc_loss(at, x, y):
+    rows = at(fw.tensor([[1, 2, 2], [3, 1, -9], [4, 4, 4], [2, -1, 9]]))
+    lengths, sizes = at(fw.tensor([7, 6, 3, 4])), at(fw.tensor([3, 2, 3, 1]))  # the third is too long
+    x, y = x.log_softmax(-1), y.log_softmax(-1)
+    given = rows, [7, 6, 7, 4], [3, 2, 3, 0]
+    return [
+        F.ctc_loss(x, rows, lengths, sizes, reduction="none", zero_infinity=True),
+        *[F.ctc_loss(x, *given, reduction=r) for r in ("mean", "sum", "none")],
+        F.ctc_loss(x, rows - 1, [0, 6, 7, 4], (1, 2, 3, 1), 4, "sum", True),
+        F.ctc_loss(x, at(fw.tensor([1, 2, 1, 3, 4, 4])), [7, 6, 7, 4], [3, 0, 2, 1]),
+        F.ctc_loss(y, rows[1, :2], at(fw.tensor([6])), [2]),
+    ]
+
+
 @case((3, 10), (10,), (10,), (2, 3, 4, 5), (4, 5), (4, 5), kernels="norm norm_grad fold")
 def layer_norm(at, x, w, b, y, v, c):
     return [F.layer_norm(x, (10,), w, b), F.layer_norm(y, (4, 5), v, c), F.layer_norm(x, (10,))]

@@ -33,6 +33,8 @@ CALLS = {
     "logcumsumexp of nothing": lambda t: t["x"][:0].logcumsumexp(1),
     "logsumexp": lambda t: t["x"].logsumexp((0, 1)) + t["x"].logsumexp(1),
     "quantile": lambda t: t["x"].quantile(t["q25"], 1),
+    "ctc_loss": lambda t: F.ctc_loss(t["x"].reshape(4, 1, 6).log_softmax(2), t["i"][None, :1] + 1,
+                                     t["offsets"][3:] + 1, t["offsets"][1:2], reduction="none"),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
 }
 
@@ -74,6 +76,9 @@ def test_nobody_waits(name, raw, cupy):  # noqa: F811
     (lambda x, i: F.multi_margin_loss(x, i + 2), IndexError, "multi_margin_loss: .*3"),
     (lambda x, i: F.embedding_bag(i, x, i), ValueError, "offsets must start with 0.*got 1 first"),
     (lambda x, i: F.embedding_bag(i, x, i - 1, include_last_offset=True), ValueError, "got 0 last"),
+    (lambda x, i: F.ctc_loss(x[:, None], i[None] + 3, [2], [1]), ValueError, "ctc_loss: targets must lie in"),
+    (lambda x, i: F.ctc_loss(x[:, None], i[None], i[:1] * 3, i[:1]), ValueError,
+     "ctc_loss: input_lengths must"),
     (lambda x, i: x.quantile(x[0] * 4, 1), ValueError, "every q must lie in .0, 1., got 2"),
 ])
 def test_what_is_wrong_is_told_at_the_next_wait(call, error, text, raw, cupy):  # noqa: F811

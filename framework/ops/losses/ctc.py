@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import device_code, device_flags
 from ...errors import ShapeError
-from ...tensor import Tensor, as_tensor
+from ...tensor import Tensor, as_tensor, wrap
 from ..convert.cast import from_array
 from ..index.scatter import gather
 from ..pointwise.choose import where
@@ -19,6 +20,7 @@ from ..record.public import public
 from ..reduce.extremes import amax
 from ..shape.join import cat
 from ..write.twice import twice
+from . import cuda_ctc
 
 _NONE = -1e30  # the logarithm of "impossible": far below any real one, and harmless in differences
 
@@ -27,9 +29,7 @@ def _labels(targets: Any, lengths: np.ndarray, blank: int) -> np.ndarray:
     """The targets with blanks between, before and after them: (n, 2 * longest + 1)."""
     rows = targets.detach().cpu().numpy()
     if rows.ndim == 1:
-        if rows.size != lengths.sum():
-            raise ShapeError(f"ctc_loss: targets has {rows.size} labels, but target_lengths sum to "
-                             f"{lengths.sum()}")
+        _check_total(rows, lengths)
         rows = np.split(rows, np.cumsum(lengths)[:-1])
     out = np.full((len(lengths), 2 * int(lengths.max(initial=0)) + 1), blank, np.int64)
     for i, n in enumerate(lengths):
@@ -45,6 +45,49 @@ def _lengths(lengths: Any, n: int, most: int, name: str) -> np.ndarray:
     if n and not 0 <= values.min() <= values.max() <= most:
         raise ValueError(f"ctc_loss: {name} must lie in [0, {most}], got {values.tolist()}")
     return values
+
+
+def _on_device(lengths: Any, x: Any, most: int, name: str) -> Any:
+    """Lengths where x is: those of the host are checked here, others by a kernel."""
+    if not isinstance(lengths, Tensor) or not device_code.is_device_array(lengths._array):
+        return from_array(_lengths(lengths, x.shape[1], most, name), x)
+    if lengths.shape != (x.shape[1],):
+        raise ShapeError(f"ctc_loss: {name} must have {x.shape[1]} entries, got shape {list(lengths.shape)}")
+    device_flags.check(lengths._array, 0, most + 1, f"ctc_loss: {name} must lie in [0, {most}], found "
+                                                    "{value}", error=ValueError)
+    return lengths.detach().long()  # type: ignore[attr-defined]
+
+
+def _places(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> tuple:
+    """(labels with blanks between, lengths of the inputs, of the targets), where x is.
+
+    On a GPU they are made there, unless nobody knew how long the longest of targets in one row is.
+    """
+    steps, n, classes = x.shape
+    most = targets.shape[1] if targets.ndim == 2 else targets.numel()
+    here = device_code.is_device_array(targets._array) and device_code.is_device_array(x._array)
+    host = not isinstance(target_lengths, Tensor) or target_lengths.device.type == "cpu"
+    if device_code.enabled and here and (host or targets.ndim == 2):
+        times = _on_device(input_lengths, x, steps, "input_lengths")
+        sizes = _on_device(target_lengths, x, most, "target_lengths")
+        longest = int(_lengths(target_lengths, n, most, "target_lengths").max(initial=0)) if host else most
+        if targets.ndim == 1:
+            _check_total(targets, _lengths(target_lengths, n, most, "target_lengths"))
+        with x._array.device:
+            labels = cuda_ctc.labels_of(x._array, targets._array, sizes._array, longest, blank)
+        return wrap(labels), times, sizes
+    times = _lengths(input_lengths, n, steps, "input_lengths")
+    sizes = _lengths(target_lengths, n, most, "target_lengths")
+    rows = _labels(targets, sizes, blank)
+    if rows.size and not 0 <= rows.min() <= rows.max() < classes:
+        raise ValueError(f"ctc_loss: targets must lie in [0, {classes - 1}]")
+    return tuple([from_array(a, x) for a in (rows, times, sizes)])
+
+
+def _check_total(targets: Any, lengths: np.ndarray) -> None:
+    if targets.shape[0] != lengths.sum():
+        raise ShapeError(f"ctc_loss: targets has {targets.shape[0]} labels, but target_lengths sum to "
+                         f"{lengths.sum()}")
 
 
 def _sum(a: Any, b: Any, c: Any) -> Any:
@@ -166,8 +209,9 @@ def _grad_vjp(k: Any, g: Any, x: Any, labels: Any, times: Any, sizes: Any, blank
 
 
 ctc_grad = Op("ctc_grad", "g x alpha losses labels times sizes", kernel=_grad_kernel, native="ctc_grad",
-              infer=lambda g, x, *_, **__: x, vjp=_grad_vjp)
-ctc_op = Op("ctc", "x labels times sizes", kernel=_forward_kernel, native="ctc", outputs="losses alpha",
+              device=cuda_ctc.ctc_grad, infer=lambda g, x, *_, **__: x, vjp=_grad_vjp)
+ctc_op = Op("ctc", "x labels times sizes", kernel=_forward_kernel, native="ctc", device=cuda_ctc.ctc,
+            outputs="losses alpha",
             differentiable=1,
             infer=lambda x, labels, times, sizes, *, blank: (
                 Meta(labels.shape[:1], x.dtype),
@@ -202,18 +246,12 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     steps, n, classes = x.shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank={blank} is not one of the {classes} classes")
-    most = targets.shape[1] if targets.ndim == 2 else targets.numel()
-    times = _lengths(input_lengths, n, steps, "input_lengths")
-    sizes = _lengths(target_lengths, n, most, "target_lengths")
-    labels = _labels(targets, sizes, blank)
-    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
-        raise ValueError(f"ctc_loss: targets must lie in [0, {classes - 1}]")
-    places = [from_array(a, x) for a in (labels, times, sizes)]
-    losses: Any = ctc_op.run(x, *places, blank=blank)[0]
+    labels, times, sizes = _places(x, targets, input_lengths, target_lengths, blank)
+    losses: Any = ctc_op.run(x, labels, times, sizes, blank=blank)[0]
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == "mean":
-        return (losses / from_array(np.maximum(sizes, 1), x)).mean()  # type: ignore[attr-defined, operator]
+        return (losses / sizes.clamp(min=1)).mean()
     if reduction == "sum":
         return losses.sum()  # type: ignore[attr-defined]
     return losses[0] if single else losses
