@@ -16,7 +16,7 @@ from framework.backends import device_code
 
 F = nn.functional
 CASES = {}
-IN_ANY_ORDER = {"add_rows", "grid_sample_grad"}  # kernels that add atomically
+IN_ANY_ORDER = {"add_rows", "add_along", "grid_sample_grad"}  # kernels that add atomically
 TOLERANCE = {"float32": 2e-5, "float64": 1e-11, "bfloat16": 5e-2, "float16": 5e-3}
 
 
@@ -133,6 +133,33 @@ def places(at, x, y):
     z[own] = z[:3] * 2
     return [x[i], x[:, j], y[:, j, 1], y[:, k, k], y[..., k], y[k, :, k], z, v, x.take(i),
             x.index_select(1, j % 4), (x > 0)[i], (x * 10).long()[i], x.double()[:, j]]
+
+
+@case((4, 5, 3), (2, 6, 3), (7,), kernels="gather_along add_along",
+      dtypes="float32 float64 bfloat16 float16")
+def gathered(at, x, y, z):
+    i, j, k = at(integers(4, 6, 2, 3)), at(integers(3, 4, 5, 9)), at(integers(7, 20))
+    return [x.gather(0, i), x.gather(2, j), z.gather(0, k), (x * 10).long().gather(2, j),
+            (x > 0).gather(0, i), x.take_along_dim(j - 3, 2),
+            x.scatter_add(0, i[:3], y[:, :3].permute(1, 0, 2)),
+            (x * 10).int().scatter_add(2, j, at(integers(9, 4, 5, 9)).int()),
+            (x * 10).long().scatter_add(2, j, at(integers(9, 4, 5, 9)))]
+
+
+@case((4, 5, 3), (2, 5, 3), (7,), kernels="scatter_along extreme_along",
+      dtypes="float32 float64 bfloat16")
+def scattered(at, x, y, z):
+    places = at(fw.tensor(np.random.default_rng(3).random((4, 5, 3)).argsort(0)[:2]))
+    i, whole = at(integers(4, 2, 5, 3)), (x * 10).long()
+    found = [x.scatter(0, places, y), x.scatter(0, i, 2.5), (x > 0).scatter(0, places, y > 0),
+             whole.scatter(0, i, 7), z.scatter(0, at(fw.tensor([6, 2])), y[0, 0, :2]),
+             x.scatter(2, at(fw.tensor([[[2, 0]]])), y[:1, :1, :2])]
+    for way in ("amax", "amin"):
+        found += [x.scatter_reduce(0, i, y, way), x.scatter_reduce(0, i, y, way, include_self=False),
+                  whole.scatter_reduce(0, i, whole[:2] * 2, way),
+                  x.index_reduce(2, at(fw.tensor([1, 1])), y[:, :, :2].repeat(2, 1, 1), way),
+                  fw.where(x > 1, float("nan"), x).detach().scatter_reduce(0, i, y.detach(), way)]
+    return found
 
 
 @case((6, 4), kernels="take_rows add_rows_in_order")

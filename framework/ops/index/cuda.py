@@ -9,8 +9,11 @@ import numpy as np
 from ...backends import cuda, device_code, device_flags, precision
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
-_PLACES = device_code.source(Path(__file__).with_name("places.cu"), dtypes="bhil")
+_PLACES = device_code.source(Path(__file__).with_name("places.cu"), "along.cuh", dtypes="bhil")
+_SUMS = device_code.source(Path(__file__).with_name("along.cu"), "along.cuh", dtypes="fdeEil")
 _LAID = np.dtype([("outer", "i8"), ("n", "i8"), ("inner", "i8"), ("dims", "i8"), ("size", "i8", (4,))])
+_ALONG = np.dtype([*[(n, "i8") for n in ("dims", "dim", "n", "length")],
+                   *[(n, "i8", (8,)) for n in ("size", "stride")]])
 _BY_SIZE = {1: "b", 2: "h", 4: "i", 8: "l"}
 _INDEX = device_flags.site("embedding: input is {value}, but the table has {size} rows (0 to {last})")
 
@@ -138,3 +141,71 @@ def put_at(x: Any, value: Any, index: Any, *, dims: tuple[int, ...]) -> Any:
         (out, value, int(one), _indices(index), plan, device_flags.memory(), _outside(dims)),
     )
     return out
+
+
+# -- an index along one dimension ----------------------------------------------------------------------
+
+
+def _along(char: str, index: Any, dim: int, shape: tuple[int, ...]) -> Any:
+    """How an index points into an array of ``shape``; None where the kernels take none of that."""
+    if not (device_code.enabled and char and index.size and len(shape) == index.ndim <= 8):
+        return None
+    plan: Any = np.zeros(1, _ALONG)
+    plan["dims"], plan["dim"], plan["n"], plan["length"] = index.ndim, dim, index.size, shape[dim]
+    plan["size"][0, : index.ndim] = index.shape
+    plan["stride"][0, : index.ndim] = [math.prod(shape[d + 1 :]) for d in range(index.ndim)]
+    return plan
+
+
+def _launched(source: Any, name: str, char: str, n: int, *arguments: Any) -> None:
+    source.kernel(name, char)((device_code.blocks(n),), (device_code.THREADS,), arguments)
+
+
+def gather(x: Any, index: Any, *, dim: int) -> Any:
+    """The device function of gather."""
+    char, module = _BY_SIZE.get(x.itemsize, ""), cuda.cupy()
+    plan = _along(char, index, dim, x.shape)
+    if plan is None or not x.size:
+        return NotImplemented
+    out = module.empty(index.shape, x.dtype)
+    _launched(_PLACES, "gather_along", char, index.size,
+              out, module.ascontiguousarray(x), _indices(index), plan)
+    return out
+
+
+def scatter(x: Any, src: Any, index: Any, *, dim: int) -> Any:
+    """That of scatter."""
+    char, module = _BY_SIZE.get(x.itemsize, ""), cuda.cupy()
+    plan, whole = _along(char, index, dim, x.shape), device_code.is_device_array(src)
+    if plan is None or not x.size or whole and (src.dtype != x.dtype or src.shape != index.shape):
+        return NotImplemented
+    one = np.zeros(1, x.dtype) if whole else np.full(1, src, x.dtype)
+    out = module.array(x, copy=True, order="C")
+    values = module.ascontiguousarray(src) if whole else None
+    _launched(_PLACES, "scatter_along", char, index.size,
+              out, values, one.view(np.dtype(char)), _indices(index), plan)
+    return out
+
+
+def ungather(x: Any, index: Any, *, dim: int, shape: tuple[int, ...]) -> Any:
+    """That of ungather, by atomic additions, so not where determinism is asked for."""
+    char, module = device_code.char_of(x), cuda.cupy()
+    plan = _along(char, index, dim, shape)
+    if plan is None or char not in _SUMS.dtypes or x.shape != index.shape or not math.prod(shape) \
+            or precision.are_deterministic_algorithms_enabled():
+        return NotImplemented
+    sums = module.zeros(shape, np.float32 if char in "eE" else x.dtype)
+    _launched(_SUMS, "add_along", char, index.size, sums, module.ascontiguousarray(x), _indices(index), plan)
+    return sums.astype(x.dtype, copy=False)
+
+
+def scatter_extreme(x: Any, src: Any, index: Any, *, dim: int, largest: bool) -> Any:
+    """That of scatter_extreme."""
+    char, module = device_code.char_of(x, src), cuda.cupy()
+    plan = _along(char, index, dim, x.shape)
+    if plan is None or char not in _SUMS.dtypes or src.shape != index.shape or not x.size:
+        return NotImplemented
+    best = module.array(x, dtype=np.float32 if char in "eE" else x.dtype, copy=True, order="C")
+    _launched(_SUMS, "extreme_along", char, index.size,
+              best, module.ascontiguousarray(src), _indices(index), int(largest), plan)
+    return best.astype(x.dtype, copy=False)

@@ -39,3 +39,19 @@ extern "C" __global__ void put_at(T* x, const T* value, i64 one, const i64* inde
     if (place >= 0) x[(i / p.inner / p.n * all + place) * p.inner + i % p.inner] = value[one ? 0 : i];
   }
 }
+
+// out = x at the places that an index names along a dimension; 0 where it points outside
+extern "C" __global__ void gather_along(T* out, const T* x, const i64* index, Along a) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+    const i64 place = place_along(a, index, i);
+    out[i] = place < 0 ? T(0) : x[place];
+  }
+}
+
+// x at these places = src, or where that is null ``one``
+extern "C" __global__ void scatter_along(T* x, const T* src, T one, const i64* index, Along a) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < a.n; i += i64(gridDim.x) * blockDim.x) {
+    const i64 place = place_along(a, index, i);
+    if (place >= 0) x[place] = src ? src[i] : one;
+  }
+}

@@ -15,6 +15,7 @@ from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
 from ..write.inplace import scalar_arg
+from . import cuda
 from .index import extremes, positions, summed_at
 
 
@@ -53,12 +54,13 @@ def _multiply_kernel(xp: Any, x: Any, src: Any, index: Any, *, dim: int) -> Any:
 gather_op = Op("gather", "x index", onnx="GatherElements(x, index, axis=dim)",
                runtime="gathered(x, index, dim)",
                batch=along("dim"), masks=True, jvp="linear", native="gather", rounds="gather",
+               device=cuda.gather,
                kernel=lambda xp, x, index, *, dim: x[_grid(xp, index, dim)],
                infer=lambda x, index, *, dim: Meta(index.shape, x.dtype),
                vjp={"x": lambda g, index, x_shape, dim: ungather(g, index, dim=dim, shape=x_shape)})
 ungather = Op("ungather", "x index",
               onnx="ScatterElements(zeros(shape, x), index, x, axis=dim, reduction='add')",
-              kernel=_ungather_kernel, jvp="linear", native="ungather",
+              kernel=_ungather_kernel, jvp="linear", native="ungather", device=cuda.ungather,
               batch=along("dim", shapes="shape"),
               infer=lambda x, index, *, dim, shape: Meta(shape, x.dtype),
               vjp={"x": lambda g, index, dim: gather_op(g, index, dim=dim)})
@@ -66,7 +68,7 @@ scatter_op = Op("scatter", "x src index", onnx="scattered(x, index, src, dim)",
                 runtime="scattered(x, src, index, dim)",
                 masks=True, kernel=_scatter_kernel, jvp="linear",
                 batch=along("dim"),
-                native="scatter", rounds="scatter",
+                native="scatter", rounds="scatter", device=cuda.scatter,
                 infer=lambda x, src, index, *, dim: x,
                 vjp={"x": lambda g, index, dim: scatter_op(g, 0.0, index, dim=dim),
                      "src": lambda g, index, dim: gather_op(g, index, dim=dim)})

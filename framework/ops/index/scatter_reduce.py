@@ -13,6 +13,7 @@ from ..record.op import Op
 from ..record.public import public
 from ..shape.broadcast import expand
 from ..shape.slices import slice_along
+from . import cuda
 from .scatter import _at_least_1d, _check, _grid, _sources, gather, gather_op, scatter, scatter_add, ungather
 
 WAYS = ("sum", "prod", "mean", "amax", "amin")
@@ -40,7 +41,8 @@ def _extreme_vjp(g: Any, x: Any, src: Any, index: Any, out: Any, dim: int) -> tu
 
 extreme_op = Op("scatter_extreme", "x src index", kernel=_extreme_kernel, vjp=_extreme_vjp,
                 batch=along("dim"),
-                infer=lambda x, src, index, *, dim, largest: x, native="scatter_extreme")
+                infer=lambda x, src, index, *, dim, largest: x, native="scatter_extreme",
+                device=cuda.scatter_extreme)
 
 
 def _emptied(x: Any, at: int, index: Any, neutral: Any) -> Any:
