@@ -276,6 +276,34 @@ def pools(at, x, y, z):
     ]
 
 
+@case((2, 3, 7, 6), (2, 3, 9), (1, 2, 4, 5, 3), kernels="max_index sum_pool sum_pool_grad")
+def uneven_pools(at, x, y, z):
+    return [
+        *F.max_pool2d(x, (3, 2), 2, 1, (1, 2), True, return_indices=True)[:2],
+        F.max_pool3d(z, 2, 1, 1, return_indices=True)[1], F.max_pool1d(y, 3, 1, return_indices=True)[1],
+        F.max_pool2d(x.repeat(1, 1, 3, 3), 17, return_indices=True)[1],
+        F.avg_pool2d(x, 3, 2, 1, True, count_include_pad=False), F.avg_pool2d(x, 3, 2, 1, True),
+        F.avg_pool3d(z, 2, 1, 1, count_include_pad=False), F.avg_pool1d(y, 4, 3, 2, True),
+        F.avg_pool2d(x, 3, 2, 1, divisor_override=5),
+    ]
+
+
+@case((2, 3, 7, 6), (2, 3, 9), (1, 2, 4, 5, 3), (3, 4, 4), dtypes="float32 float64",
+      kernels="adaptive_place fractional_place add_along")
+def pools_of_a_size(at, x, y, z, w):
+    u, v, t = (at(fw.tensor(np.random.default_rng(3).random(s))).to(x.dtype)
+               for s in ((2, 3, 2), (1, 2, 3), (1, 3, 2)))
+    w = w * w.new_tensor([1.0, float("nan"), 1.0, 1.0]).detach()
+    return [
+        *F.adaptive_max_pool2d(x, (3, 4), True), *F.adaptive_max_pool3d(z, (2, 3, 3), True),
+        F.adaptive_max_pool1d(y, 4), F.adaptive_max_pool2d(w.detach(), 3),
+        *F.fractional_max_pool2d(x, 2, (3, 4), return_indices=True, _random_samples=u),
+        *F.fractional_max_pool2d(x, (2, 1), output_ratio=0.9, return_indices=True, _random_samples=u),
+        *F.fractional_max_pool3d(z, 2, (2, 3, 1), return_indices=True, _random_samples=v),
+        F.fractional_max_pool2d(w.detach(), 2, 3, _random_samples=t),
+    ]
+
+
 @case((2, 3, 5, 6), (1, 2, 7), (1, 2, 3, 4, 3), kernels="resample", dtypes="float32 float64 bfloat16")
 def interpolations(at, x, y, z):
     return [

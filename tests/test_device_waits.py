@@ -33,6 +33,8 @@ CALLS = {
     "logcumsumexp of nothing": lambda t: t["x"][:0].logcumsumexp(1),
     "logsumexp": lambda t: t["x"].logsumexp((0, 1)) + t["x"].logsumexp(1),
     "quantile": lambda t: t["x"].quantile(t["q25"], 1),
+    "fractional pooling": lambda t: F.fractional_max_pool2d(
+        t["x"][None, None], 2, 2, _random_samples=t["p"][:1, :2][None]),
     "ctc_loss": lambda t: F.ctc_loss(t["x"].reshape(4, 1, 6).log_softmax(2), t["i"][None, :1] + 1,
                                      t["offsets"][3:] + 1, t["offsets"][1:2], reduction="none"),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,

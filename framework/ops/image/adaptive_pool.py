@@ -9,6 +9,7 @@ from ...backends.sums import add_at
 from ...errors import ShapeError
 from ...memory_formats import for_images
 from ...tensor import Tensor
+from ..index.cuda import gather, ungather
 from ..record.args import floating, real_arg
 from ..record.batched import merged
 from ..record.op import Meta, Op
@@ -16,6 +17,7 @@ from ..record.public import public
 from ..record.road import NEVER
 from ..record.whole import Whole
 from ..shape.view import take_shape
+from . import cuda
 from .conv import batched
 from .pool import avg_pool
 from .resample import Plan, resample
@@ -127,11 +129,25 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     return out.reshape(x_shape)
 
 
-max_place = Op("max_place", "x", batch=merged(), kernel=_place_kernel, native="max_place", outputs="y")
+def _pick_on_device(x: Any, index: Any, *, d: int) -> Any:
+    found = gather(_rows(x, d), _rows(index, d), dim=1) if x.size else NotImplemented
+    return found if found is NotImplemented else found.reshape(index.shape)
+
+
+def _put_on_device(y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
+    shape = math.prod(x_shape[:len(x_shape) - d]), math.prod(x_shape[len(x_shape) - d:])
+    found = ungather(_rows(y, d), _rows(index, d), dim=1, shape=shape) if y.size else NotImplemented
+    return found if found is NotImplemented else found.reshape(x_shape)
+
+
+max_place = Op("max_place", "x", batch=merged(), kernel=_place_kernel, native="max_place", outputs="y",
+               device=cuda.max_place)
 pick = Op("pick_places", "x index", batch=merged(), kernel=_pick_kernel, native="pick_places", jvp="linear",
+          device=_pick_on_device,
           infer=lambda x, index, *, d: Meta(index.shape, x.dtype),
           vjp={"x": lambda g, index, x_shape, d: put(g, index, d=d, x_shape=x_shape)}, loose_from=NEVER)
 put = Op("put_places", "y index", batch=merged(), kernel=_put_kernel, native="put_places", jvp="linear",
+         device=_put_on_device,
          infer=lambda y, index, *, d, x_shape: Meta(x_shape, y.dtype),
          vjp={"y": lambda g, index, d: pick(g, index, d=d)}, loose_from=NEVER)
 

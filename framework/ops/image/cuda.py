@@ -254,14 +254,19 @@ def sum_pool(
     shape: tuple,
     x_shape: tuple,
     share: Any,
+    include: bool,
     kernel: tuple,
     stride: tuple,
     padding: tuple,
     out: tuple,
 ) -> Any:
-    """The sums of windows times ``share``, or ("sum_pool_grad") their transpose; of ``shape``."""
+    """The sums of windows times ``share``, or ("sum_pool_grad") their transpose; of ``shape``.
+
+    share: a float, or an array of where they differ; the kernel counts the elements of a window itself then,
+    with those of the padding if ``include``.
+    """
     char, module = _takes(like, kernel), cuda.cupy()
-    if not char or not isinstance(share, float) or not math.prod(shape):
+    if not char or not math.prod(shape):
         return NotImplemented
     found = module.empty(shape, like.dtype)
     _pooled(
@@ -270,7 +275,51 @@ def sum_pool(
         found.size,
         found,
         module.ascontiguousarray(like),
-        share,
+        share if isinstance(share, float) else 0.0,
+        int(not include),
         _places(x_shape, kernel, stride, padding, (1,) * len(kernel), out),
     )
     return laid_as(module, found, like)
+
+
+def max_index(where: Any, *, size: tuple, kernel: tuple, out: tuple, **places: Any) -> Any:
+    """The device function of max_index."""
+    if not device_code.enabled or not where.size or len(size) > 3 or where.dtype not in (np.uint8, np.int32):
+        return NotImplemented
+    module, small = cuda.cupy(), where.dtype == np.uint8
+    index, chosen = module.empty(where.shape, np.int64), module.ascontiguousarray(where)
+    shape = (*where.shape[: where.ndim - len(size)], *size)
+    _pooled("max_index", "f", index.size, index, chosen if small else None, None if small else chosen,
+            _places(shape, kernel=kernel, out=out, **places))
+    return index
+
+
+def _fitted(x: Any, kernel: tuple, out: tuple) -> Any:
+    ones, none = (1,) * len(out), (0,) * len(out)
+    return _places(x.shape, kernel, ones, none, ones, out)
+
+
+def max_place(x: Any, *, out: tuple) -> Any:
+    """The device function of max_place."""
+    char, module = _takes(x, out), cuda.cupy()
+    place = module.empty((*x.shape[: x.ndim - len(out)], *out), np.int64)
+    if not char or not place.size:
+        return NotImplemented
+    _pooled("adaptive_place", char, place.size, place, module.ascontiguousarray(x),
+            _fitted(x, (1,) * len(out), out))
+    return place
+
+
+def fractional_places(x: Any, samples: Any, kernel: tuple, out: tuple, last_first: bool) -> Any:
+    """Where, in the flattened image, the largest elements of windows at random places are: (n, c, *out).
+
+    samples (n, c, d), of the last dimension first or in order; NotImplemented for what has no kernel.
+    """
+    char, module = _takes(x, out) if device_code.is_device_array(x) else "", cuda._cupy
+    wide = np.float64 if char == "d" else np.float32
+    if not char or not device_code.is_device_array(samples) or samples.dtype != wide:
+        return NotImplemented
+    place = module.empty((*x.shape[:2], *out), np.int64)
+    _pooled("fractional_place", char, place.size, place, module.ascontiguousarray(x),
+            module.ascontiguousarray(samples), len(out), int(last_first), _fitted(x, kernel, out))
+    return place

@@ -15,6 +15,7 @@ from ..record.args import ntuple, real_arg
 from ..record.public import public
 from ..reduce.extremes import max as maximum_along
 from ..shape.view import take_shape
+from . import cuda
 from .conv import batched
 
 
@@ -65,7 +66,25 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
             drawn = drawn[:1]
         if drawn.shape != (n, c, d):
             raise ShapeError(f"{op}: _random_samples must be ({n}, {c}, {d}), got {list(samples.shape)}")
-    host = move(drawn, as_device("cpu"))[..., order]
+    final = (c, *out) if alone else (n, c, *out)
+    found = cuda.fractional_places(x._array, drawn, kernel, out, order.step == -1)
+    if found is not NotImplemented:
+        at = wrap(found.reshape(n, c, -1))
+        values: Any = gather(take_shape(x, (n, c, math.prod(size))), 2, at)
+        return take_shape(values, final), take_shape(at, final)
+    places = wrap(move(_windows(drawn, size, kernel, out, order), x.device))
+    flat: Any = take_shape(x, (n, c, math.prod(size)))
+    windows = gather(flat, 2, places)
+    windows = take_shape(windows, (n, c, math.prod(out), math.prod(kernel)))
+    values, best = maximum_along(windows, 3)
+    places = take_shape(places, (n, c, math.prod(out), math.prod(kernel)))
+    chosen = gather(places, 3, best.unsqueeze(3))
+    return take_shape(values, final), take_shape(chosen, final)
+
+
+def _windows(drawn: Any, size: tuple, kernel: tuple, out: tuple, order: slice) -> Any:
+    """The places in the flattened image of all elements of all windows: (n, c, windows * elements)."""
+    (n, c, d), host = drawn.shape, move(drawn, as_device("cpu"))[..., order]
     index: Any = np.zeros((n, c) + (1,) * (2 * d), np.int64)
     for i in range(d):  # index of the element (window i.., place in it j..) in the flattened image
         starts = _starts(host[..., i], size[i], out[i], kernel[i])
@@ -73,16 +92,7 @@ def _largest(d: int, input: Tensor, kernel_size: Any, output_size: Any, output_r
         shape = [n, c] + [1] * (2 * d)
         shape[2 + i], shape[2 + d + i] = out[i], kernel[i]
         index = index * size[i] + places.reshape(shape)
-    index = index.reshape(n, c, -1)
-    places = wrap(move(index, x.device))
-    flat: Any = take_shape(x, (n, c, math.prod(size)))
-    windows = gather(flat, 2, places)
-    windows = take_shape(windows, (n, c, math.prod(out), math.prod(kernel)))
-    values, at = maximum_along(windows, 3)
-    places = take_shape(places, (n, c, math.prod(out), math.prod(kernel)))
-    found = gather(places, 3, at.unsqueeze(3))
-    final = (c, *out) if alone else (n, c, *out)
-    return take_shape(values, final), take_shape(found, final)
+    return index.reshape(n, c, -1)
 
 
 @public("nn.functional")

@@ -54,8 +54,22 @@ extern "C" __global__ void max_spread(T* x, const T* y, const unsigned char* whe
     x[i] = Of<T>::down(sum);
   }
 }
-// the sum of each window times ``share``, and its transpose
-extern "C" __global__ void sum_pool(T* y, const T* x, double share, Pool p) {
+// what the sum of a window is multiplied with: ``share``, or where that is 0 the inverse of how many elements it has, which
+// are those of the padded image or (``inside``) of the image
+__device__ __forceinline__ W share_of(const Pool& p, double share, i64 inside, i64 w0, i64 w1, i64 w2) {
+  if (share != 0) return W(share);
+  const i64 at[3] = {w0, w1, w2};
+  i64 count = 1;
+#pragma unroll
+  for (int d = 0; d < 3; ++d) {
+    i64 from = at[d] * p.stride[d] - p.padding[d], to = from + p.kernel[d], end = p.size[d] + (inside ? 0 : p.padding[d]);
+    to = to < end ? to : end;
+    count *= to - (inside && from < 0 ? 0 : from);
+  }
+  return W(1 / double(count));
+}
+// the mean of each window, and its transpose
+extern "C" __global__ void sum_pool(T* y, const T* x, double share, i64 inside, Pool p) {
   EACH(i, p.rows * p.out_area) {
     i64 o = i % p.out_area, w2 = o % p.out[2], w1 = o / p.out[2] % p.out[1], w0 = o / p.out[2] / p.out[1];
     const T* image = x + i / p.out_area * p.area;
@@ -68,10 +82,10 @@ extern "C" __global__ void sum_pool(T* y, const T* x, double share, Pool p) {
           if (u >= 0 && u < p.size[0] && v >= 0 && v < p.size[1] && w >= 0 && w < p.size[2])
             sum += up(image[(u * p.size[1] + v) * p.size[2] + w]);
         }
-    y[i] = Of<T>::down(sum * W(share));
+    y[i] = Of<T>::down(sum * share_of(p, share, inside, w0, w1, w2));
   }
 }
-extern "C" __global__ void sum_pool_grad(T* x, const T* y, double share, Pool p) {
+extern "C" __global__ void sum_pool_grad(T* x, const T* y, double share, i64 inside, Pool p) {
   EACH(i, p.rows * p.area) {
     i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1];
     i64 base = i / p.area * p.out_area;
@@ -84,8 +98,68 @@ extern "C" __global__ void sum_pool_grad(T* x, const T* y, double share, Pool p)
           u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
           if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
           i64 o = (u * p.out[1] + v) * p.out[2] + w;
-          sum += up(y[base + o]);
+          sum += up(y[base + o]) * share_of(p, share, inside, u, v, w);
         }
-    x[i] = Of<T>::down(sum * W(share));
+    x[i] = Of<T>::down(sum);
+  }
+}
+// the place in the flattened image of the tap that each window chose
+extern "C" __global__ void max_index(i64* index, const unsigned char* where, const int* wide, Pool p) {
+  EACH(i, p.rows * p.out_area) {
+    i64 o = i % p.out_area, rest = wide ? i64(wide[i]) : i64(where[i]), step = 1, place = 0;
+    for (int d = 2; d >= 0; --d) {
+      i64 at = o % p.out[d] * p.stride[d] - p.padding[d] + rest % p.kernel[d] * p.dilation[d];
+      place += (at < 0 ? 0 : at < p.size[d] ? at : p.size[d] - 1) * step;
+      o /= p.out[d], rest /= p.kernel[d], step *= p.size[d];
+    }
+    index[i] = place;
+  }
+}
+
+// the place in the flattened image of the largest element of a window: the first such, or a nan
+struct Window { i64 from[3], to[3]; };
+__device__ __forceinline__ i64 largest_within(const Pool& p, const T* x, const Window& w) {
+  i64 found = -1;
+  W best = 0;
+  for (i64 i = w.from[0]; i < w.to[0]; ++i)
+    for (i64 j = w.from[1]; j < w.to[1]; ++j)
+      for (i64 k = w.from[2]; k < w.to[2]; ++k) {
+        const i64 place = (i * p.size[1] + j) * p.size[2] + k;
+        const W value = up(x[place]);
+        if (found < 0 || value > best || (value != value && best == best)) { best = value; found = place; }
+      }
+  return found;
+}
+// windows that give a certain size: i of n runs from floor(i * size / n) to ceil((i + 1) * size / n)
+extern "C" __global__ void adaptive_place(i64* place, const T* x, Pool p) {
+  EACH(i, p.rows * p.out_area) {
+    i64 o = i % p.out_area;
+    Window w;
+    for (int d = 2; d >= 0; --d, o /= p.out[d + 1]) {
+      const i64 at = o % p.out[d];
+      w.from[d] = at * p.size[d] / p.out[d], w.to[d] = ((at + 1) * p.size[d] + p.out[d] - 1) / p.out[d];
+    }
+    place[i] = largest_within(p, x + i / p.out_area * p.area, w);
+  }
+}
+// windows at random places: with u of a row's samples (``dims`` of them, in order or the last one first) and the step
+// a = (size - kernel) / (out - 1), window i begins at floor((i + u) a) - floor(u a), the last one at the end
+extern "C" __global__ void fractional_place(i64* place, const T* x, const W* samples, i64 dims, i64 last_first, Pool p) {
+  EACH(i, p.rows * p.out_area) {
+    i64 o = i % p.out_area;
+    const W* drawn = samples + i / p.out_area * dims;
+    Window w;
+    for (int d = 2; d >= 0; --d, o /= p.out[d + 1]) {
+      const i64 at = o % p.out[d], k = d - (3 - dims);
+      i64 from = p.size[d] - p.kernel[d];
+      if (k >= 0 && at < p.out[d] - 1) {
+        const W u = drawn[last_first ? dims - 1 - k : k], step = W(from) / W(p.out[d] - 1);
+        const W moved = (W(at) + u) * step;
+        const i64 begin = i64(moved) - i64(u * step);
+        from = begin < from ? begin : from;
+      }
+      w.from[d] = from, w.to[d] = from + p.kernel[d];
+    }
+    place[i] = largest_within(p, x + i / p.out_area * p.area, w);
   }
 }

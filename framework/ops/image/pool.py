@@ -110,7 +110,7 @@ def _max_position_kernel(xp: Any, x: Any, *, kernel: tuple, stride: tuple, paddi
     largest = _max_kernel(xp, x, kernel=kernel, stride=stride, padding=padding, dilation=dilation, out=out)
     reach = _reach(x.shape[x.ndim - d:], kernel, stride, padding, dilation, out)
     x = _padded(xp, x, padding, reach, _lowest(x.dtype))
-    has_nan = x.dtype.kind == "f" and bool((largest != largest).any())
+    has_nan = x.dtype.kind == "f" and (xp is not np or bool((largest != largest).any()))
     where = xp.zeros(largest.shape, np.uint8 if count < 256 else np.int32)
     missing = xp.ones(largest.shape, bool)  # windows whose element is not found yet
     for k, position in enumerate(_positions(kernel, stride, dilation, out)):
@@ -216,6 +216,7 @@ def _flat_index_kernel(xp: Any, where: Any, *, size: tuple, kernel: tuple, strid
 
 
 flat_index = Op("max_index", "where", kernel=_flat_index_kernel, native="max_index", outputs="y",
+                device=cuda.max_index,
                 batch=merged(),
                 infer=lambda where, **settings: Meta(where.shape, int64), loose_from=NEVER)
 
@@ -294,13 +295,14 @@ def _avg_on_device(x: Any, *, kernel: tuple, stride: tuple, padding: tuple, out:
                    divisor: int | None) -> Any:
     share = _shares(x.shape[x.ndim - len(kernel):], kernel, stride, padding, out, include, divisor)
     shape = (*x.shape[:x.ndim - len(kernel)], *out)
-    return cuda.sum_pool("sum_pool", x, shape, x.shape, share, kernel, stride, padding, out)
+    return cuda.sum_pool("sum_pool", x, shape, x.shape, share, include, kernel, stride, padding, out)
 
 
 def _avg_spread_on_device(y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple, out: tuple,
                           include: bool, divisor: int | None) -> Any:
     share = _shares(x_shape[len(x_shape) - len(kernel):], kernel, stride, padding, out, include, divisor)
-    return cuda.sum_pool("sum_pool_grad", y, x_shape, x_shape, share, kernel, stride, padding, out)
+    return cuda.sum_pool("sum_pool_grad", y, x_shape, x_shape, share, include, kernel, stride, padding,
+                         out)
 
 
 avg_pool = Op("avg_pool", "x",

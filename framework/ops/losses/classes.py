@@ -138,7 +138,9 @@ def _cross_entropy_grad_kernel(xp: Any, g: Any, x: Any, target: Any, weight: Any
     if smoothing:
         out -= w[:, None] * (scale * even)[:, None]
     out[key] -= scale * own
-    if skip.any():
+    if xp is not np:
+        out = xp.where(skip[:, None], xp.zeros_like(out), out)
+    elif skip.any():
         out[xp.broadcast_to(skip[:, None], out.shape)] = 0
     return out.reshape(x.shape)
 
