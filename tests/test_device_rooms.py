@@ -208,6 +208,12 @@ def attention_over_shared_heads(at, q, k, v):
     return [F.scaled_dot_product_attention(q, k, v)]
 
 
+@heads((2, 2, 5, 4), (2, 2, 40, 4), (2, 2, 5, 40), (5, 40), (2, 1, 5, 40))
+def attention_with_a_table_that_learns(at, q, k, table, shared, own):
+    closed = fw.where(table > 1, float("-inf"), table)
+    return [F.scaled_dot_product_attention(q, k, k, m) for m in (table, shared, own, closed)]
+
+
 @heads((2, 5, 4), (2, 40, 4))
 def attention_with_dropout(at, q, k):
     op = fw.ops.sequence.attention.attention

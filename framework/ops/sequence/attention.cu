@@ -98,8 +98,9 @@ extern "C" __global__ void attention(T* out, W* lse, const T* q, const T* k, con
   }
 }
 
-// dq, and for the other kernel ``delta``, the sum of g * out over the features of each row
-extern "C" __global__ void attention_dq(T* dq, W* delta, const T* g, const T* q, const T* k, const T* v, const void* mask,
+// dq, the gradient of each score in ``slopes`` (lead, queries, keys) where that is wanted, and for the other kernel ``delta``,
+// the sum of g * out over the features of each row
+extern "C" __global__ void attention_dq(T* dq, W* delta, W* slopes, const T* g, const T* q, const T* k, const T* v, const void* mask,
                                         const T* out, const W* lse, Attention a, Coins coins) {
   SHARED_MEMORY(W, memory);
   W* keys = memory;
@@ -137,6 +138,7 @@ extern "C" __global__ void attention_dq(T* dq, W* delta, const T* g, const T* q,
         if (a.factor != 1) through *= coin(coins, (lead * a.queries + query) * a.keys + key) ? W(a.factor) : W(0);
         slope = exp(score - log_total) * (through - product);
       }
+      if (slopes && here && key < a.keys) slopes[(lead * a.queries + query) * a.keys + key] = slope;
       for (int j = 0; j < LANES; ++j) {
         W s = __shfl_sync(0xffffffffu, slope, j);
         for (int p = 0; p < PARTS; ++p)

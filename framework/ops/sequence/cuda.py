@@ -153,7 +153,6 @@ def attention_grad(
     if (
         not char
         or p == 1
-        or wanted[3]
         or device_code.char_of(g, out) != char
         or lse.dtype != (np.float64 if char == "d" else np.float32)
     ):
@@ -162,18 +161,19 @@ def attention_grad(
     dq, dk, dv = [
         _new(lead, x.shape[-2], x.shape[-1], q.dtype) if want else None for x, want in zip((q, k, v), wanted)
     ]
-    if all(wanted[:3]) and _for_cudnn(mask, p):
+    if all(wanted[:3]) and not wanted[3] and _for_cudnn(mask, p):
         lse = module.ascontiguousarray(lse)
         if cudnn_graphs.attend(char, (q, k, v, out, lse[..., None], g, dq, dk, dv), causal, scale):
             return dq, dk, dv, module.empty(0, q.dtype)
     delta = module.empty(lse.shape, lse.dtype)
+    slopes = module.empty((*lse.shape, k.shape[-2]), lse.dtype) if wanted[3] else None
     plan = _plan(q, k, v, mask, causal, scale, p, g=g, out=out, dq=dq, dk=dk, dv=dv)
     lse, drawn = module.ascontiguousarray(lse), coins(key, p)
     shared = _shared(char, q.shape[-1], values, values)
     _SOURCE.kernel("attention_dq", char)(
         _grid(plan, q.shape[-2]),
         (32 * _WARPS,),
-        (dq, delta, g, q, k, v, mask, out, lse, plan, drawn),
+        (dq, delta, slopes, g, q, k, v, mask, out, lse, plan, drawn),
         shared_mem=shared,
     )
     if wanted[1] or wanted[2]:
@@ -192,4 +192,7 @@ def attention_grad(
             if part.shape == x.shape
             else sum_to(part, size=x.shape)
         )
-    return *found, module.empty(0, q.dtype)
+    if slopes is None:
+        return *found, module.empty(0, q.dtype)
+    added = slopes if slopes.shape == mask.shape else sum_to(slopes, size=mask.shape)
+    return *found, added.astype(mask.dtype, copy=False)
