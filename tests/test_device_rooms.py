@@ -162,6 +162,40 @@ def scattered(at, x, y, z):
     return found
 
 
+@case((30, 40), (12, 5), kernels="gamma_slope dirichlet_slope")
+def slopes_of_samples(at, x, y):
+    """From small parameters to those that are as good as normal, near and far from where samples lie."""
+    draws = fw.ops.random.draws
+    size = (2.5 * x.detach()).exp()
+    size, parts = fw.where(x > 2, size * 1e4, size).detach(), (2 * y.detach()).exp()
+    shares = (y.detach() * 1.5).exp()
+    return [draws.slope_of_gamma.run(size, size * (x.detach() * 0.3).exp()),
+            draws.slope_of_gamma.run(size, size + size.sqrt() * x.detach().clamp(-0.9, 3)),
+            draws.slope_of_gamma.run(size[0], fw.ones(40, dtype=x.dtype, device=x.device)),
+            draws._dirichlet_slope.run(shares / shares.sum(-1, keepdim=True), parts,
+                                       parts.sum(-1, keepdim=True))]
+
+
+@case((30,), kernels="add_along", dtypes="float32 float64")
+def counted_by_weight(at, w):
+    return [at(integers(9, 30)).int().bincount(w.detach()), at(integers(9, 30)).bincount(w.detach(), 12)]
+
+
+@case((40, 7), (30,), kernels="count_bins count_places")
+def counted(at, x, y):
+    i, x = at(integers(9, 30)), x.detach()
+    return [x.histc(10), x.histc(5, -1, 1), (x[0, 0] * 0 + 2).histc(3), x[:0].histc(4, 0, 1), i.bincount(),
+            i.bincount(minlength=20), (y / 0).clamp(-1, 1).detach().histc(2),
+            x.new_full((5,), float("nan")).histc(3, 0, 1)]
+
+
+@case((6, 4), (5, 3), kernels="mark_rows shrink_rows take_rows")
+def rows_of_limited_norm(at, x, y):
+    x, y, i = x.detach(), y.detach(), at(fw.tensor([1, 0, 1, 4]))
+    return [F.embedding(i, x, max_norm=1.0), F.embedding(i, y, max_norm=0.7, norm_type=1.0),
+            F.embedding(i[:2], y * 3, max_norm=1.5, norm_type=float("inf")), x, y]
+
+
 @case((6, 4), kernels="take_rows add_rows_in_order")
 def embedding_in_order(at, w):
     try:

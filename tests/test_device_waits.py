@@ -35,6 +35,8 @@ CALLS = {
     "quantile": lambda t: t["x"].quantile(t["q25"], 1),
     "fractional pooling": lambda t: F.fractional_max_pool2d(
         t["x"][None, None], 2, 2, _random_samples=t["p"][:1, :2][None]),
+    "embedding of limited norm": lambda t: F.embedding(t["i"], t["x"], max_norm=1.0),
+    "histc": lambda t: t["x"] + t["x"].detach().histc(6),
     "ctc_loss": lambda t: F.ctc_loss(t["x"].reshape(4, 1, 6).log_softmax(2), t["i"][None, :1] + 1,
                                      t["offsets"][3:] + 1, t["offsets"][1:2], reduction="none"),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
@@ -81,6 +83,7 @@ def test_nobody_waits(name, raw, cupy):  # noqa: F811
     (lambda x, i: F.ctc_loss(x[:, None], i[None] + 3, [2], [1]), ValueError, "ctc_loss: targets must lie in"),
     (lambda x, i: F.ctc_loss(x[:, None], i[None], i[:1] * 3, i[:1]), ValueError,
      "ctc_loss: input_lengths must"),
+    (lambda x, i: (x / 0).histc(3), ValueError, "histc: the range must be finite, the elements reach inf"),
     (lambda x, i: x.quantile(x[0] * 4, 1), ValueError, "every q must lie in .0, 1., got 2"),
 ])
 def test_what_is_wrong_is_told_at_the_next_wait(call, error, text, raw, cupy):  # noqa: F811

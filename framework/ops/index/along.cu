@@ -34,3 +34,9 @@ extern "C" __global__ void extreme_along(W* best, const T* x, const i64* index, 
     }
   }
 }
+
+// counts, zeros before, of how often each number from 0 to length - 1 is among ``x``
+extern "C" __global__ void count_places(i64* counts, const i64* x, i64 n, i64 length) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x)
+    if (x[i] >= 0 && x[i] < length) add_to(counts + x[i], i64(1));
+}

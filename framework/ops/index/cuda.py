@@ -209,3 +209,28 @@ def scatter_extreme(x: Any, src: Any, index: Any, *, dim: int, largest: bool) ->
     _launched(_SUMS, "extreme_along", char, index.size,
               best, module.ascontiguousarray(src), _indices(index), int(largest), plan)
     return best.astype(x.dtype, copy=False)
+
+
+def counts(places: Any, length: int) -> Any:
+    """How often each number from 0 to ``length`` - 1 is among ``places``; NotImplemented without kernels."""
+    if not device_code.enabled or not device_code.is_device_array(places):
+        return NotImplemented
+    found = cuda.cupy().zeros(length, np.int64)
+    if places.size and length:
+        _launched(_SUMS, "count_places", "l", places.size, found, _indices(places), places.size, length)
+    return found
+
+
+def shrink_rows(table: Any, indices: Any, most: float, p: float) -> bool:
+    """Whether kernels scale the rows of a table that are looked up to a p-norm of at most ``most``."""
+    char = device_code.char_of(table) if checks_itself(indices) else ""
+    if char not in device_code.FLOATS or not table.flags.c_contiguous:
+        return False
+    rows, width = table.shape
+    if indices.size and width:
+        marks = cuda.cupy().zeros(rows, np.uint8)
+        _launched(_SOURCE, "mark_rows", "f", indices.size, marks, _indices(indices), indices.size, rows)
+        _SOURCE.kernel("shrink_rows", char)(
+            (device_code.blocks(rows, 1),), (min(256, max(32, 1 << (width - 1).bit_length())),),
+            (table, marks, rows, width, most, p))
+    return True

@@ -164,6 +164,9 @@ def _shrink_rows(weight: Tensor, indices: Any, max_norm: float, p: float) -> Non
         raise AutogradError("embedding: max_norm changes weight in place, which must then be a leaf, this "
                             "one was computed; pass weight.detach(), or leave max_norm out")
     xp, table = array_module(weight._array), weight._array
+    if not is_watched() and cuda.shrink_rows(table, indices, max_norm, p):
+        bump(weight, "embedding(max_norm=...)")
+        return
     used = xp.unique(indices)
     rows = table[used]
     sizes = xp.abs(rows)

@@ -38,3 +38,31 @@ extern "C" __global__ void add_rows_in_order(T* sums, const T* x, const i64* ind
     sums[row * width + column] = Of<T>::down(sum);
   }
 }
+
+// 1 in marks (rows), zeros before, for the rows that are looked up
+extern "C" __global__ void mark_rows(unsigned char* marks, const i64* indices, i64 n, i64 rows) {
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += i64(gridDim.x) * blockDim.x)
+    if (indices[i] >= 0 && indices[i] < rows) marks[indices[i]] = 1;
+}
+
+// rows of a table that are marked, and whose p-norm is above ``most``, times what brings it down to that; a block makes a row
+extern "C" __global__ void shrink_rows(T* table, const unsigned char* marks, i64 rows, i64 width, double most, double p) {
+  for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    if (!marks[row]) continue;
+    T* xs = table + row * width;
+    W norm = 0;
+    if (isinf(p)) {
+      for (i64 i = threadIdx.x; i < width; i += blockDim.x) norm = maximum(norm, W(fabs(up(xs[i]))));
+      norm = block_total<Max>(norm);
+    } else {
+      for (i64 i = threadIdx.x; i < width; i += blockDim.x) {
+        const W size = fabs(up(xs[i]));
+        norm += p == 2 ? size * size : pow(size, W(p));
+      }
+      norm = pow(block_total<Sum>(norm), W(1 / p));
+    }
+    if (norm > W(most))
+      for (i64 i = threadIdx.x; i < width; i += blockDim.x)
+        xs[i] = Of<T>::down(up(xs[i]) * (W(most) / (norm + W(1e-7))));
+  }
+}

@@ -1,5 +1,5 @@
 """Random numbers on GPUs: dropout, whose kernel draws the coins that the CPU draws (``kernels.cu``,
-``backends/philox.cuh``), and places drawn by weights (``picks.cu``).
+``backends/philox.cuh``), places drawn by weights (``picks.cu``), and derivatives of samples (``slopes.cu``).
 """
 
 from pathlib import Path
@@ -11,8 +11,10 @@ from ...backends import backend_of, cuda, device_code, device_flags
 from ...backends.replayed import GraphKey
 from ...random import Generator, uniform_array
 from ..reduce.cuda import topk
+from ..special.numbers import cuda_text
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
+_SLOPES = device_code.source(Path(__file__).with_name("slopes.cu"), begins=lambda char: cuda_text())
 _PICKS = device_code.source(Path(__file__).with_name("picks.cu"))
 _COINS = np.dtype([("key", "u8"), ("whole", "i8"), ("rest", "f8"), ("there", "u8")])
 
@@ -75,3 +77,34 @@ def picks(x: Any, *, num_samples: int, replacement: bool, generator: Generator |
                             "{value} has {size}; pass replacement=True", ValueError)
     _PICKS.kernel("weighted_keys", char)((device_code.blocks(rows, 1),), threads, (*given, few))
     return topk(given[0], k=k, dim=1, largest=False)[1].reshape(*x.shape[:-1], k)
+
+
+# -- derivatives of samples ----------------------------------------------------------------------------
+
+
+def gamma_slope(x: Any, y: Any) -> Any:
+    """The device function of how gamma numbers move with their shapes."""
+    char, module = device_code.char_of(x, y), cuda.cupy()
+    if char not in device_code.FLOATS:
+        return NotImplemented
+    if x.shape != y.shape:
+        x, y = module.broadcast_arrays(x, y)
+    x, y = module.ascontiguousarray(x), module.ascontiguousarray(y)
+    out = module.empty(x.shape, x.dtype)
+    if out.size:
+        _SLOPES.kernel("gamma_slope", char)(
+            (device_code.blocks(out.size),), (device_code.THREADS,), (out, x, y, out.size))
+    return out
+
+
+def dirichlet_slope(x: Any, y: Any, w: Any) -> Any:
+    """That of how parts of Dirichlet samples move with their concentrations, whose sums are ``w``."""
+    char, module = device_code.char_of(x, y, w), cuda.cupy()
+    if char not in device_code.FLOATS or x.shape != y.shape or w.shape != (*x.shape[:-1], 1):
+        return NotImplemented
+    out = module.empty(x.shape, x.dtype)
+    if out.size:
+        _SLOPES.kernel("dirichlet_slope", char)(
+            (device_code.blocks(out.size),), (device_code.THREADS,),
+            (out, *map(module.ascontiguousarray, (x, y, w)), x.shape[-1], out.size))
+    return out

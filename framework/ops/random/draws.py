@@ -266,9 +266,9 @@ def _angles_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
 
 angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same)  # around 0, of concentrations x
 slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, batch=by_element,
-                    vjp="undefined")
+                    vjp="undefined", device=cuda.gamma_slope)
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, batch=rowwise,
-                      vjp="undefined")
+                      vjp="undefined", device=cuda.dirichlet_slope)
 _gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric",
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
 _dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, vjp={
@@ -314,6 +314,9 @@ def _real(x: Any, op: str, name: str = "input") -> Tensor:
 
 
 def _positive(x: Tensor, op: str, name: str) -> None:
+    if device_flags.check_reals(x._array, 5e-324, np.inf, f"{op}: {name} must be above 0 everywhere, found "
+                                                          "{real}", nan=False):
+        return
     array = _host(x._array)
     if not np.all(array > 0):
         raise ValueError(f"{op}: {name} must be above 0 everywhere, found {float(array[~(array > 0)][0])}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code
+from ...backends import cuda, device_code, device_flags
 from ..language.cuda import DeviceKernel
 from ..language.cuda_fold import DeviceFold, fold_of_elements
 from ..shape.broadcast import sum_to
@@ -17,6 +17,8 @@ from .along import kept_shape
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
 _SCAN = device_code.source(Path(__file__).with_name("scan.cu"), dtypes="fdeEil")
 _ORDER = device_code.source(Path(__file__).with_name("order.cu"), dtypes="fdeEbil")
+_COUNTS = device_code.source(Path(__file__).with_name("counts.cu"))
+_RANGE = device_flags.site("histc: the range must be finite, the elements reach {real}", ValueError)
 _SCAN_THREADS, _TILE = 128, 2048  # as the sources have them
 
 
@@ -227,3 +229,18 @@ def searchsorted(sequence: Any, keys: Any, *, right: bool) -> Any:
         (out, module.ascontiguousarray(sequence), module.ascontiguousarray(keys), sequence.shape[-1],
          keys.shape[-1] if keys.ndim else 1, int(sequence.ndim == 1), keys.size, int(right)))
     return out
+
+
+def histc(x: Any, *, bins: int, low: float, high: float) -> Any:
+    """That of histc; of equal ends the range is that of the elements, for which nobody waits."""
+    char, module = device_code.char_of(x), cuda.cupy()
+    if char not in device_code.FLOATS or not x.size:
+        return NotImplemented
+    x = module.ascontiguousarray(x)
+    ends = [fold_of_elements(n, tuple(range(x.ndim)), (), x) if low == high and x.ndim else x
+            for n in ("amin", "amax")]
+    counts = module.zeros(bins, np.uint64)
+    _COUNTS.kernel("count_bins", char)(
+        (device_code.blocks(x.size),), (device_code.THREADS,),
+        (counts, x, *ends, x.size, bins, low, high, device_flags.memory(), _RANGE))
+    return counts.astype(x.dtype)

@@ -7,13 +7,22 @@ from typing import Any
 import numpy as np
 
 from ... import dtypes
+from ...backends import device_code, device_flags
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
+from ..index.cuda import counts, ungather
 from ..record import return_types
 from ..record.args import floating, number_arg, real_arg, tensor_arg
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
+
+
+def _bincount_on_device(x: Any, weights: Any, *, size: int) -> Any:
+    if weights is None:
+        return counts(x, size)
+    return ungather(weights, x, dim=0, shape=(size,)) if weights.size and size else NotImplemented
 
 
 def _bincount_kernel(xp: Any, x: Any, weights: Any, *, size: int) -> Any:
@@ -29,7 +38,8 @@ def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:
     return Meta((size,), dtypes.float32 if weights.dtype is dtypes.float32 else dtypes.float64)
 
 
-bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer, vjp="undefined")
+bincount_op = Op("bincount", "x weights", kernel=_bincount_kernel, infer=_bincount_infer, vjp="undefined",
+                 device=_bincount_on_device)
 
 
 @public(method=True, op=bincount_op)
@@ -49,9 +59,12 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and tensor_arg(weights, "bincount", "weights").shape != input.shape:
         raise ShapeError(f"bincount: weights of shape {list(weights.shape)} for input of shape "
                          f"{list(input.shape)}; they must be equal")
-    if minlength < 0 or (input.numel() and int(input._array.min()) < 0):
-        wrong = f"minlength={minlength}" if minlength < 0 else f"the element {int(input._array.min())}"
-        raise ValueError(f"bincount: elements of input and minlength must not be negative, got {wrong}")
+    wrong = "bincount: elements of input and minlength must not be negative, got "
+    if minlength < 0:
+        raise ValueError(f"{wrong}minlength={minlength}")
+    told = device_flags.check(input._array, 0, 1 << 62, wrong + "the element {value}", error=ValueError)
+    if not told and input.numel() and int(input._array.min()) < 0:
+        raise ValueError(f"{wrong}the element {int(input._array.min())}")
     most = int(input._array.max()) + 1 if input.numel() else 0
     if weights is not None and weights.dtype is not dtypes.float32:
         weights = cast.run(weights, dtype=dtypes.float64)
@@ -66,7 +79,7 @@ def _histc_kernel(xp: Any, x: Any, *, bins: int, low: float, high: float) -> Any
     return xp.bincount(places, minlength=bins).astype(x.dtype)
 
 
-histc_op = Op("histc", "x", kernel=_histc_kernel,
+histc_op = Op("histc", "x", kernel=_histc_kernel, device=cuda.histc,
               infer=lambda x, *, bins, low, high: Meta((bins,), x.dtype), vjp="undefined")
 
 
@@ -85,6 +98,8 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     if bins <= 0:
         raise ValueError(f"histc: bins must be positive, got {bins}")
     low, high = float(min), float(max)
+    if low == high and input.numel() and device_code.enabled and device_code.is_device_array(input._array):
+        return histc_op.run(input, bins=int(bins), low=low, high=high)
     if low == high and input.numel():
         low, high = float(input._array.min()), float(input._array.max())
     if low == high:

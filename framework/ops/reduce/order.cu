@@ -1,7 +1,7 @@
 // Rows in order with the places that elements come from: short ones by a block in shared memory (K. Batcher's bitonic
 // network, 1968), longer ones in tiles that are merged, or of which only the first elements are kept. Equal elements keep
 // their order, so the result is one; nan is the largest.
-#define MOST 2048
+#define MOST_IN_ROW 2048
 
 template <class U> __device__ __forceinline__ u64 ordered_whole(U x) { return u64(i64(x)) ^ (U(-1) < U(0) ? 1ull << 63 : 0); }
 __device__ __forceinline__ u64 ordered(double x) {  // as numbers without a sign, in the same order
@@ -56,8 +56,8 @@ __device__ __forceinline__ i64 wanted_from(const u64* keys, i64 n, i64 from, i64
 // values and places (rows, take) of x (outer, n, inner): from place ``from`` of the order on; nan_wins: of floats, rising
 extern "C" __global__ void order_rows(T* values, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 from, i64 take,
                                       i64 descending, i64 nan_wins) {
-  __shared__ u64 keys[MOST];
-  __shared__ u32 where[MOST];
+  __shared__ u64 keys[MOST_IN_ROW];
+  __shared__ u32 where[MOST_IN_ROW];
   int size = 1;
   while (size < n) size *= 2;
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
@@ -77,21 +77,21 @@ extern "C" __global__ void order_rows(T* values, i64* places, const T* x, i64 n,
   }
 }
 
-// Of each tile of MOST elements the first ``keep`` in order: of x, or of candidates (rows, m) from an earlier round, into
+// Of each tile of MOST_IN_ROW elements the first ``keep`` in order: of x, or of candidates (rows, m) from an earlier round, into
 // rows of tiles * keep. Where fewer are there, the largest key and place stand behind.
 extern "C" __global__ void order_tiles(u64* to_keys, u32* to_where, const u64* from_keys, const u32* from_where, const T* x,
                                        i64 m, i64 inner, i64 rows, i64 tiles, i64 keep, i64 descending) {
-  __shared__ u64 keys[MOST];
-  __shared__ u32 where[MOST];
+  __shared__ u64 keys[MOST_IN_ROW];
+  __shared__ u32 where[MOST_IN_ROW];
   for (i64 tile = blockIdx.x; tile < rows * tiles; tile += gridDim.x) {
-    const i64 row = tile / tiles, first = tile % tiles * MOST, start = row_of(row, m, inner);
-    for (int k = threadIdx.x; k < MOST; k += blockDim.x) {
+    const i64 row = tile / tiles, first = tile % tiles * MOST_IN_ROW, start = row_of(row, m, inner);
+    for (int k = threadIdx.x; k < MOST_IN_ROW; k += blockDim.x) {
       const i64 i = first + k;
       const bool there = i < m;
       keys[k] = !there ? ~0ull : from_keys ? from_keys[row * m + i] : key_of(x[start + i * inner], descending);
       where[k] = !there ? ~0u : from_keys ? from_where[row * m + i] : u32(i);
     }
-    order_tile(keys, where, MOST);
+    order_tile(keys, where, MOST_IN_ROW);
     for (i64 k = threadIdx.x; k < keep; k += blockDim.x) {
       to_keys[tile * keep + k] = keys[k];
       to_where[tile * keep + k] = where[k];
@@ -100,7 +100,7 @@ extern "C" __global__ void order_tiles(u64* to_keys, u32* to_where, const u64* f
   }
 }
 
-// Neighbouring runs of rows of n (a multiple of MOST) merged, EACH elements by a thread: where they begin in the two runs
+// Neighbouring runs of rows of n (a multiple of MOST_IN_ROW) merged, EACH elements by a thread: where they begin in the two runs
 // is found by halving (O. Green et al., "GPU merge path", 2012); of equal ones the earlier run's come first.
 #define EACH 8
 extern "C" __global__ void merge_runs(u64* to_keys, u32* to_where, const u64* keys, const u32* where, i64 n, i64 rows,

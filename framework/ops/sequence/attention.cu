@@ -98,10 +98,10 @@ extern "C" __global__ void attention(T* out, W* lse, const T* q, const T* k, con
   }
 }
 
-// dq, the gradient of each score in ``slopes`` (lead, queries, keys) where that is wanted, and for the other kernel ``delta``,
-// the sum of g * out over the features of each row
-extern "C" __global__ void attention_dq(T* dq, W* delta, W* slopes, const T* g, const T* q, const T* k, const T* v, const void* mask,
-                                        const T* out, const W* lse, Attention a, Coins coins) {
+// dq, the gradient of each score in ``slopes`` (lead, queries, keys) where that is wanted, and for the other kernel
+// ``delta``, the sum of g * out over the features of each row
+extern "C" __global__ void attention_dq(T* dq, W* delta, W* slopes, const T* g, const T* q, const T* k, const T* v,
+                                        const void* mask, const T* out, const W* lse, Attention a, Coins coins) {
   SHARED_MEMORY(W, memory);
   W* keys = memory;
   W* values = keys + LANES * (a.features + 1);

@@ -354,14 +354,14 @@ def _sinc_slope(xp: Any, x: Any, n: int) -> Any:
     return xp.where(xp.abs(t) <= reach, series, slope) * math.pi ** n
 
 
-def _cuda_text() -> str:
+def cuda_text() -> str:
     """The formulas in C++ that the extension is compiled from, with their tables."""
     folder = Path(_native.__file__).parent / "program"
     tables, numbers = (device_code.text_of(str(folder / f"special_{n}.h")) for n in ("tables", "numbers"))
     return f"{tables}namespace fw::special {{\n{normal_tables('double', True)}}}\n{numbers}"
 
 
-CUDA_TEXTS["fw::special::"] = _cuda_text
+CUDA_TEXTS["fw::special::"] = cuda_text
 
 
 def in_cuda(name: str, *operands: str) -> str:
