@@ -1,9 +1,13 @@
-"""Products of matrices on GPUs (``cublas.py``), and linear layers."""
+"""Products of matrices on GPUs (``cublas.py``), linear layers, vectors of length 1."""
 
 import math
 from typing import Any
 
 from ...backends import cuda, device_code, device_products
+from ..language.cuda import DeviceKernel
+from ..language.cuda_fold import DeviceFold
+from ..reduce.along import kept_shape
+from ..reduce.cuda import vector_norm
 from . import cublas
 
 
@@ -82,3 +86,30 @@ def hidden_gradients(g: Any, w: Any, kept: Any, *, active: str, biased: bool) ->
     total = cuda.cupy().empty(w.shape[1], g.dtype) if biased else None
     d = cublas.followed(rows, w, end | device_products.SLOPE_SUM if biased else end, total, kept)
     return d if d is NotImplemented else (d.reshape(*g.shape[:-1], w.shape[1]), total)
+
+
+# -- vectors scaled to length 1 ------------------------------------------------------------------------
+
+_scaled = DeviceKernel("x / maximum(size, eps)", ("x", "size", "eps"), lambda *_: NotImplemented)
+_product = DeviceFold("g * x", ("g", "x"))
+_turned = DeviceKernel(
+    "(g - where(size < eps, 0.0, dot / maximum(size, eps) * (x / maximum(size, eps)))) / maximum(size, eps)",
+    ("g", "x", "size", "dot", "eps"), lambda *_: NotImplemented)
+
+
+def _length(x: Any, dim: int) -> Any:
+    return vector_norm(x, ord=2.0, dims=(dim,), keepdim=True)
+
+
+def unit(x: Any, *, dim: int, eps: float) -> Any:
+    """The device function of normalize."""
+    size = _length(x, dim)
+    return size if size is NotImplemented else _scaled(x, size, eps)
+
+
+def unit_grad(g: Any, x: Any, dim: int, eps: float) -> Any:
+    """That of its backward: ``(g - u (g . u)) / size``, u being of length 1."""
+    size = _length(x, dim)
+    dot = NotImplemented if size is NotImplemented else _product(
+        "sum", (dim,), kept_shape(x.shape, (dim,)), g, x)
+    return dot if dot is NotImplemented else _turned(g, x, size, dot, eps)

@@ -7,6 +7,7 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import state
+from ...backends import device_code
 from ...dtypes import float16, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
@@ -25,6 +26,7 @@ from ..reduce.vector_norm import norm_op, vector_norm
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.view import take_shape
 from ..write.twice import twice
+from . import cuda
 from .matmul import promoted
 
 
@@ -64,8 +66,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         a, b = (take_shape(x, (1,) * (len(shape) - x.ndim) + x.shape) for x in (x1, x2))
         # expanded first: a dimension of size 1 counts as many times as the other's is long
         a, b = (expand.run(x, size=x.shape[:at] + shape[at:at + 1] + x.shape[at + 1:]) for x in (a, b))
-    unit_a = a / clamp_min(_p_norm(a, 2, at, True), eps)  # type: ignore[operator]
-    unit_b = b / clamp_min(_p_norm(b, 2, at, True), eps)  # type: ignore[operator]
+    unit_a, unit_b = (_unit.run(x, dim=at, eps=float(eps)) for x in (a, b))
     return sum_op.run(unit_a * unit_b, dims=(at,), keepdim=False)
 
 
@@ -92,6 +93,9 @@ def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
 
 
 def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
+    found = cuda.unit_grad(g, x, dim, eps) if device_code.is_device_array(g) else NotImplemented
+    if found is not NotImplemented:
+        return found
     size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
     divisor = clamp_min_op(size, low=eps)
     unit = x / divisor
@@ -114,6 +118,7 @@ def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
 
 _unit = Op("normalize", "x", onnx="unit(x, dim, eps)",
            kernel=_unit_kernel, cpu=_unit_cpu, infer=lambda x, *, dim, eps: x, batch=along("dim"),
+           device=cuda.unit,
            vjp={"x": _unit_vjp})
 
 

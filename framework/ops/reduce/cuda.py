@@ -22,18 +22,20 @@ _RANGE = device_flags.site("histc: the range must be finite, the elements reach 
 _SCAN_THREADS, _TILE = 128, 2048  # as the sources have them
 
 
+def _left(x: Any, dims: tuple[int, ...], keepdim: bool) -> tuple[int, ...]:
+    """The shape after a reduction."""
+    if keepdim:
+        return kept_shape(x.shape, dims)
+    return tuple([s for d, s in enumerate(x.shape) if d not in dims])
+
+
 def folded(name: str) -> Any:
     """The device function of a record that folds ``dims``: "sum", "mean", "amax" or "amin"."""
 
     def fold(x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
         if not dims:
             return NotImplemented
-        shape = (
-            kept_shape(x.shape, dims)
-            if keepdim
-            else tuple([s for d, s in enumerate(x.shape) if d not in dims])
-        )
-        return fold_of_elements(name, dims, shape, x)
+        return fold_of_elements(name, dims, _left(x, dims, keepdim), x)
 
     return fold
 
@@ -61,6 +63,52 @@ def logsumexp(x: Any, *, dims: tuple[int, ...], keepdim: bool) -> Any:
     if out is NotImplemented or keepdim:
         return out
     return out.reshape([s for d, s in enumerate(x.shape) if d not in dims])
+
+
+_square_of_difference = DeviceFold("(x - mean) * (x - mean)", ("x", "mean"))
+_square, _power = DeviceFold("x * x", ("x",)), DeviceFold("pow(abs(x), p)", ("x", "p"))
+_scaled = DeviceKernel("x * factor", ("x", "factor"), lambda *_: NotImplemented)
+_scaled_root = DeviceKernel("sqrt(x * factor)", ("x", "factor"), lambda *_: NotImplemented)
+_root = DeviceKernel("sqrt(x)", ("x",), lambda *_: NotImplemented)
+_raised = DeviceKernel("pow(x, p)", ("x", "p"), lambda *_: NotImplemented)
+
+
+def _wide_fold(fold: DeviceFold, how: str, x: Any, dims: tuple[int, ...], shape: tuple[int, ...],
+               *more: Any) -> Any:
+    """A fold of x and others in the dtype that is computed in."""
+    return fold(how, dims, shape, x, *more, to="d" if x.dtype.char == "d" else "f")
+
+
+def variance(root: bool) -> Any:
+    """The device function of var, or of std: the mean, then the squares of what differs from it."""
+
+    def spread(x: Any, *, dims: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+        n = math.prod(x.shape[d] for d in dims)
+        if not dims or n <= correction:
+            return NotImplemented
+        mean = _wide_fold(fold_of_elements, "mean", x, dims, kept_shape(x.shape, dims))
+        if mean is NotImplemented:
+            return NotImplemented
+        total = _wide_fold(_square_of_difference, "sum", x, dims, _left(x, dims, keepdim), mean)
+        if total is NotImplemented:
+            return NotImplemented
+        out = (_scaled_root if root else _scaled)(total, float(1 / (n - correction)))
+        return out if out is NotImplemented else out.astype(x.dtype, copy=False)
+
+    return spread
+
+
+def vector_norm(x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
+    """The device function of vector_norm."""
+    if not dims:
+        return NotImplemented
+    shape, two = _left(x, dims, keepdim), ord == 2
+    fold, more = (_square, ()) if two else (_power, (ord,))
+    total = _wide_fold(fold, "sum", x, dims, shape, *more)
+    if total is NotImplemented:
+        return NotImplemented
+    out = _root(total) if two else _raised(total, 1 / ord)
+    return out if out is NotImplemented else out.astype(x.dtype, copy=False)
 
 
 sum_to.device = summed_to  # a record of a lower family

@@ -15,6 +15,7 @@ from ..record.args import floating, many_dims, number_arg, tensor_arg
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .sums import count, in_dtype, mean, mean_op, reduced, spread, wide_sum
 
 
@@ -64,9 +65,11 @@ def _std_vjp(g: Any, x: Any, out: Any, dims: tuple[int, ...], correction: float)
 
 var_op = Op("var", "x", onnx="variance(x, dims, correction, keepdim)",
             batch=along("dims"),
+            device=cuda.variance(False), rules_round=False,
             native="var", kernel=_var_kernel, infer=_var_infer, adjoint=True, vjp={"x": _var_vjp})
 std_op = Op("std", "x", onnx="Sqrt(variance(x, dims, correction, keepdim))",
             batch=along("dims"),
+            device=cuda.variance(True), rules_round=False,
             native="std", kernel=_std_kernel, infer=_var_infer, adjoint=True, vjp={"x": _std_vjp})
 
 

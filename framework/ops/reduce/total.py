@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..language.cuda_fold import DeviceFold
 from ..language.elementwise import Elementwise
 from ..language.expression import ExpressionRule, array_function
 from ..language.program import folding, native_kernel
@@ -32,7 +33,7 @@ class TotalRule(Rule):
         each = self.rule.on(g)
 
         def function(g: Any, *values: Any) -> Any:
-            return each(g / values[-1], *values[:-1])
+            return each(g if values[-1] == 1 else g / values[-1], *values[:-1])
         return function
 
 
@@ -59,7 +60,8 @@ class Total(Op):
         rules = {name: rule for name, rule in zip(op.inputs, op.rules) if rule is not None}
         super().__init__(f"{op.name}_total", " ".join(op.inputs), kernel=self._plain, vjp=rules, onnx="total",
                          infer=self._shape, arguments=" ".join(op.arguments), cpu=self._cpu,
-                         batch=batch_total)
+                         batch=batch_total, device=self._on_device, rules_round=False)
+        self._device_fold = DeviceFold(op.expr, (*op.inputs, *op.settings))
 
     def _rule(self, function: Any) -> Any:
         return TotalRule(function)
@@ -79,6 +81,13 @@ class Total(Op):
         if total is NotImplemented:
             return self._plain(np, *arrays, count=count, **settings)
         return total if of_all or count == 1 else total / count
+
+    def _on_device(self, *arrays: Any, count: int, **settings: Any) -> Any:
+        every, of_all = tuple(range(arrays[0].ndim)), count == arrays[0].size
+        if not every or not (of_all or count == 1):
+            return NotImplemented
+        return self._device_fold("mean" if of_all else "sum", every, (), *arrays,
+                                 *[settings[name] for name in self.op.settings])
 
     def _shape(self, *inputs: Meta, count: int, **settings: Any) -> Meta:
         broadcast_shape([x.shape for x in inputs], self.op.name)

@@ -7,21 +7,31 @@ from ... import dtypes
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
+from ..language.elementwise import Elementwise
 from ..pointwise.arithmetic import abs as abs_
-from ..pointwise.arithmetic import gate, over, sign
+from ..pointwise.arithmetic import over, sign
 from ..pointwise.choose import where_op
 from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.op import Op
 from ..record.public import public
+from ..shape.view import reshape_op
+from . import cuda
+from .along import kept_shape
 from .extremes import amax, amin, need_elements
 from .moments import _real, _wide, squared
 from .sums import in_dtype, reduced, spread, wide_sum
 from .sums import sum as sum_
 
-# d/dx of (sum |x|^p)^(1/p) is sign(x) |x|^(p-1) out^(1-p). Where x or out is 0 a power may be inf and
-# the subgradient 0 is taken; 1 stands in for the 0, so that the second derivative is 0 there too. For
-# p = 2 the power of x is x itself, which needs no such care and whose derivative at 0 is not 0.
+# d/dx of (sum |x|^p)^(1/p) is sign(x) (|x| / out)^(p-1). Where x or out is 0 a power may be inf and the
+# subgradient 0 is taken, whose derivatives are 0, too. For p = 2 the power of x is x itself, which needs no
+# such care and whose derivative at 0 is not 0.
+_CARED = "where((x == 0) | (size == 0), 0.0, {})"
+_slope = Elementwise("vector_norm_slope", "h x size", settings="ord", result="float",
+                     expr=_CARED.format("h * sign(x) * pow(abs(x) / size, ord - 1)"), vjp={
+    "h": _CARED.format("g * sign(x) * pow(abs(x) / size, ord - 1)"),
+    "x": _CARED.format("g * h * (ord - 1) * pow(abs(x) / size, ord - 2) / size"),
+    "size": _CARED.format("g * h * sign(x) * (1 - ord) * pow(abs(x) / size, ord - 1) / size")})
 
 
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
@@ -34,15 +44,13 @@ def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim:
 def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:
     if ord == 2:
         return spread(where_op(out == 0, 0.0, over(g, out)), x.shape, dims) * x
-    scale = where_op(out == 0, 0.0, gate(g, where_op(out == 0, 1.0, out) ** (1 - ord)))
-    size = where_op(x == 0, 1.0, abs(x))
-    power = size ** (ord - 1)
-    slope = where_op(x == 0, 0.0, where_op(x < 0, -power, power))
-    return gate(spread(scale, x.shape, dims), slope)
+    kept = kept_shape(x.shape, dims)
+    return _slope(reshape_op(g, shape=kept), x, reshape_op(out, shape=kept), ord=ord)
 
 
 norm_op = Op("vector_norm", "x", onnx="norm(x, ord, dims, keepdim)",
              batch=along("dims"), native="vector_norm", kernel=_norm_kernel, adjoint=True,
+             device=cuda.vector_norm, rules_round=False,
              infer=lambda x, *, ord, dims, keepdim: reduced(x, dims, keepdim, x.dtype.to_real()),
              vjp={"x": _norm_vjp})
 
