@@ -112,6 +112,20 @@ def norm_by_given_averages(at, x, w, b, m):
         return [F.batch_norm(x, m, w.abs() + 0.5, w, b), F.batch_norm(x, m, w.abs() + 0.5)]
 
 
+@case((4, 6, 3), (6,), (6,), (6,), (5, 6), dtypes="float32 float64",
+      kernels="norm_fixed fold elementwise_strided")
+def norm_by_given_averages_in_the_graph(at, x, w, b, m, y):
+    m, v = m.detach(), m.detach().abs() + 0.5
+    return [F.batch_norm(x, m, v, w, b), F.batch_norm(x, m, v), F.batch_norm(y, m, v, w),
+            F.batch_norm(x[:, :1], m[:1], v[:1], w[:1], b[:1])]
+
+
+@case((6, 4), kernels="take_rows add_rows", dtypes="float32 float64")
+def embedding_by_frequency(at, w):
+    i = at(integers(6, 3, 5))
+    return [F.embedding(i, w, scale_grad_by_freq=True), F.embedding(i, w, 2, scale_grad_by_freq=True)]
+
+
 @case((4, 5), (3, 5), (3,), (2, 3, 5), kernels="elementwise_strided fold", dtypes="float32 float64")
 def linear(at, x, w, b, y):
     return [F.linear(x, w, b), F.linear(y, w, b), F.linear(y, w), F.linear(x[:, :5], w, b).relu()]

@@ -35,12 +35,28 @@ CALLS = {
     "quantile": lambda t: t["x"].quantile(t["q25"], 1),
     "fractional pooling": lambda t: F.fractional_max_pool2d(
         t["x"][None, None], 2, 2, _random_samples=t["p"][:1, :2][None]),
+    "a mask written": lambda t: _written(t["x"] * 1, t["x"].detach() > 0, t["zeros"], t["mask"].any(1)),
+    "masked_scatter": lambda t: t["x"].masked_scatter(t["zeros"] != 0, t["p"]),
+    "the median but for nan": lambda t: t["x"].nanmedian() + t["zeros"].nanmedian(1).values,
+    "istft": lambda t: t["zeros"].reshape(-1).stft(
+        8, window=t["p"].detach().reshape(-1)[:8] + 1, return_complex=True, pad_mode="constant").istft(
+            8, window=t["p"].detach().reshape(-1)[:8] + 1),
+    "embedding with padding": lambda t: F.embedding(t["i"], t["x"], 1),
+    "embedding by frequency": lambda t: F.embedding(t["i"], t["x"], scale_grad_by_freq=True),
     "embedding of limited norm": lambda t: F.embedding(t["i"], t["x"], max_norm=1.0),
     "histc": lambda t: t["x"] + t["x"].detach().histc(6),
     "ctc_loss": lambda t: F.ctc_loss(t["x"].reshape(4, 1, 6).log_softmax(2), t["i"][None, :1] + 1,
                                      t["offsets"][3:] + 1, t["offsets"][1:2], reduction="none"),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
 }
+
+
+def _written(x, where, row, rows):
+    x[where] = 2.0
+    x[rows.repeat(2)] = row[0]
+    x[x > 1.5] = row.sum()
+    x[:, 1:][where[:, 1:]] = 7
+    return x
 
 
 def tensors(device):
@@ -83,6 +99,8 @@ def test_nobody_waits(name, raw, cupy):  # noqa: F811
     (lambda x, i: F.ctc_loss(x[:, None], i[None] + 3, [2], [1]), ValueError, "ctc_loss: targets must lie in"),
     (lambda x, i: F.ctc_loss(x[:, None], i[None], i[:1] * 3, i[:1]), ValueError,
      "ctc_loss: input_lengths must"),
+    (lambda x, i: x.masked_scatter(x > 0, x[0, :2]), fw.errors.ShapeError,
+     "masked_scatter: the mask chooses more elements than source has, which are 2"),
     (lambda x, i: (x / 0).histc(3), ValueError, "histc: the range must be finite, the elements reach inf"),
     (lambda x, i: x.quantile(x[0] * 4, 1), ValueError, "every q must lie in .0, 1., got 2"),
 ])

@@ -234,3 +234,16 @@ def shrink_rows(table: Any, indices: Any, most: float, p: float) -> bool:
             (device_code.blocks(rows, 1),), (min(256, max(32, 1 << (width - 1).bit_length())),),
             (table, marks, rows, width, most, p))
     return True
+
+
+def add_lookups(g: Any, indices: Any, rows: int, padding: int | None, by_frequency: bool) -> Any:
+    """The gradient of a table of which rows were looked up, but for those of ``padding``; by_frequency: each
+    row's is divided by how often that was. NotImplemented for what is left to records."""
+    wanted = padding is not None or by_frequency
+    if not (wanted and checks_itself(indices) and device_code.is_device_array(g)):
+        return NotImplemented
+    out = add_rows(g, indices, rows=rows, padding=-1 if padding is None else padding)
+    if out is NotImplemented or not by_frequency:
+        return out
+    often = cuda.cupy().maximum(counts(indices, rows), 1).astype(out.dtype)
+    return out / often.reshape(rows, *(1,) * (out.ndim - 1))

@@ -76,6 +76,9 @@ factor = Op("embedding_factor", "indices", batch=batch_factor, kernel=_factor_ke
 
 def _embedding_vjp(g: Any, weight_shape: tuple[int, ...], weight_dtype: Any, indices: Any,
                    padding: int | None, by_frequency: bool) -> Any:
+    found = cuda.add_lookups(g, indices, weight_shape[0], padding, by_frequency)
+    if found is not NotImplemented:
+        return found
     if padding is not None or by_frequency:
         g = g * factor(indices, dtype=weight_dtype, padding=padding, by_frequency=by_frequency)
     return add_rows(g, indices, rows=weight_shape[0])

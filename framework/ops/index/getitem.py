@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...autograd.mode import state
-from ...backends import array_module
+from ...backends import array_module, device_code
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
@@ -19,6 +19,7 @@ from ...quiet import quiet, quietly
 from ...seam import settled
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
+from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.into import count_if_begun, guard
 from ..record.public import public
@@ -26,7 +27,7 @@ from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
 from ..shape.slices import slice_op, sliced, take_slice
 from ..shape.view import take_shape
-from ..write.inplace import fill_op, fitted, overwrite, store
+from ..write.inplace import fill_op, fitted, overwrite, store, write
 from .index import (
     _key,
     check_range,
@@ -322,6 +323,8 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         raise DTypeError(f"__setitem__: values of {value.dtype} do not fit a tensor of {input.dtype}; "
                          f"convert them first")
     if choice.mask is not None:
+        if _written_where(y, choice.mask, value):
+            return
         count = count_true(choice.mask)
         value = _shaped(value, (count, *input.shape[choice.mask.ndim:]), y)
         overwrite(y, choice.mask._array, value, mask_put, (y, value, choice.mask), {"count": count},
@@ -334,6 +337,20 @@ def setitem(input: Tensor, key: Any, value: Any) -> None:
         return
     overwrite(y, _key(index._array, dims), value, index_put_op, (y, value, index),  # type: ignore[union-attr]
               {"dims": dims}, "__setitem__")
+
+
+def _written_where(x: Any, mask: Any, value: Any) -> bool:
+    """Write where a mask holds on a GPU, if all places get the same: nobody waits to count them."""
+    rest = x.shape[mask.ndim:]
+    if not device_code.is_device_array(x._array):
+        return False
+    if isinstance(value, Tensor):
+        if value.ndim > len(rest) or any(n not in (1, m) for n, m in zip(value.shape[::-1], rest[::-1])):
+            return False
+        value = to(value, x.dtype.numpy)
+    where = take_shape(mask, (*mask.shape, *(1,) * len(rest)))
+    write(x, where_op.run(where, value, x), "__setitem__")
+    return True
 
 
 def _is_recorded(x: Tensor) -> bool:

@@ -2,14 +2,19 @@
 
 from typing import Any
 
+import numpy as np
+
+from ...backends import array_module, device_code, device_flags
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
+from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
 from ..shape.slices import slice_op
 from ..shape.view import take_shape
 from .index import count_true, mask_op, mask_put
+from .scatter import gather_op
 
 
 def _mask_arg(mask: Any, op: str) -> Tensor:
@@ -47,9 +52,23 @@ def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     input, mask = _same_shape(input, _mask_arg(mask, "masked_scatter"), "masked_scatter")
     if tensor_arg(source, "masked_scatter", "source").dtype is not input.dtype:
         raise DTypeError(f"masked_scatter: source must be {input.dtype} like the tensor, got {source.dtype}")
+    if device_code.enabled and device_code.is_device_array(input._array) and source.numel():
+        return _scattered_by_place(input, mask, take_shape(source, (source.numel(),)))
     count = count_true(mask)
     if source.numel() < count:
         raise ShapeError(f"masked_scatter: the mask chooses {count} elements, source has "
                          f"{source.numel()}")
     value = slice_op.run(take_shape(source, (source.numel(),)), key=(slice(count),))
     return mask_put.run(input, value, mask, count=count)
+
+
+def _scattered_by_place(input: Any, mask: Any, source: Any) -> Tensor:
+    """On a GPU nobody waits for how many elements a mask chooses: every place reads its own element."""
+    xp, n = array_module(mask._array), source.numel()
+    with mask._array.device:
+        place = xp.cumsum(mask._array.reshape(-1), dtype=np.int64) - 1
+        device_flags.check(place, -1, n, "masked_scatter: the mask chooses more elements than source has, "
+                                         "which are {size}", error=ShapeError)
+        place = xp.clip(place, 0, n - 1)
+    values = gather_op.run(source, wrap(place), dim=0)
+    return where_op.run(mask, take_shape(values, mask.shape), input)

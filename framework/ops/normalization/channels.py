@@ -46,6 +46,9 @@ def _fixed_kernel(xp: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, 
 
 def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
                needs: tuple[bool, ...]) -> list:
+    found = cuda.fixed_grads(g, x, mean, var, weight, per, eps, needs)
+    if found is not NotImplemented:
+        return found
     rstd = rsqrt.op(var + eps)  # type: ignore[attr-defined]
     scale = rstd if weight is None else rstd * weight
     gx = gm = gv = gw = gb = None
@@ -53,11 +56,11 @@ def _fixed_vjp(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int,
         gx = g * reshape_op(scale, shape=per)
     if needs[1] or needs[4]:
         gb = reshape_op(sum_to(g, size=per), shape=weight_dims((), per))
-        gm = -gb * scale
+        gm = -gb * scale if needs[1] else None
     if needs[2] or needs[3]:
         centred = x - reshape_op(mean, shape=per)
         gw = reshape_op(sum_to(g * centred, size=per), shape=weight_dims((), per)) * rstd
-        gv = gw * (scale * rstd) * -0.5
+        gv = gw * (scale * rstd) * -0.5 if needs[2] else None
     return [part if need else None for part, need in zip((gx, gm, gv, gw, gb), needs)]
 
 

@@ -250,3 +250,27 @@ def rms_norm_grad(g: Any, x: Any, weight: Any, var: Any, **settings: Any) -> Any
     """That of rms_norm's backward."""
     found = norm_grad(g, x, weight, None, var, **settings)
     return found if found is NotImplemented else found[:2]
+
+
+_through = DeviceKernel("g * rsqrt(var + eps)", ("g", "var", "eps"), lambda *_: NotImplemented)
+_through_weight = DeviceKernel(
+    "g * (rsqrt(var + eps) * w)", ("g", "var", "w", "eps"), lambda *_: NotImplemented)
+
+
+def fixed_grads(g: Any, x: Any, mean: Any, var: Any, weight: Any, per: tuple[int, ...], eps: float,
+                needs: tuple[bool, ...]) -> Any:
+    """The gradients of a norm by given averages, a launch each; NotImplemented for what formulas do."""
+    if not device_code.is_device_array(g) or needs[1] or needs[2]:
+        return NotImplemented
+    mean, var = mean.reshape(per), var.reshape(per)
+    gx = gw = gb = None
+    if needs[0]:
+        gx = _through(g, var, eps) if weight is None else _through_weight(g, var, weight.reshape(per), eps)
+    lead, shape = g.ndim - len(per), (math.prod(per),)
+    dims = (*range(lead), *[d + lead for d, s in enumerate(per) if s == 1])
+    if needs[3]:
+        gw = _of_weight("sum", dims, shape, g, x, mean, var, eps)
+    if needs[4]:
+        gb = _of_bias("sum", dims, shape, g)
+    found = [gx, None, None, gw, gb]
+    return NotImplemented if any(part is NotImplemented for part in found) else found

@@ -4,12 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import device_flags
+from ...backends import device_code, device_flags
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import from_array
-from ..index.scatter import gather
-from ..pointwise.choose import where
+from ..index.scatter import gather, gather_op
+from ..language.elementwise import Elementwise
 from ..record import return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along, innermost
@@ -57,18 +57,29 @@ def _quantile(x: Any, q: Any, dim: Any, keepdim: bool, how: str, name: str, igno
 
 def _interpolate(x: Any, q: Any, how: str, ignore: bool) -> Any:
     """Values of x, sorted along its last dimension, at the ranks of every q: (*, n), (k) -> (*, k)."""
-    missing = x.isnan()
     if ignore:
-        ranks = q * (x.shape[-1] - 1 - missing.sum(-1, keepdim=True)).clamp(min=0).to(x.dtype)
-    else:
-        ranks = where(missing.any(-1, keepdim=True), float(x.shape[-1] - 1), q * float(x.shape[-1] - 1))
+        ranks = q * (x.shape[-1] - 1 - x.isnan().sum(-1, keepdim=True)).clamp(min=0).to(x.dtype)
+    else:  # in order, nan are last
+        last = x[..., -1:]
+        ranks = _rank.run(q, last.detach(), n=float(x.shape[-1] - 1))
     fixed = ranks.detach()
-    low = {"higher": fixed.ceil(), "nearest": fixed.round()}.get(how, fixed.floor())
-    below = gather(x, -1, low.long())
+    low = fixed.ceil() if how == "higher" else fixed.round() if how == "nearest" else fixed.floor()
+    below = _at(x, low)
     if how in ("lower", "higher", "nearest"):
         return below
-    above = gather(x, -1, fixed.ceil().long())
+    above = _at(x, fixed.ceil())
     return below.lerp(above, 0.5 if how == "midpoint" else ranks - low)  # type: ignore[attr-defined]
+
+
+_rank = Elementwise("quantile_rank", "x last", "where(isnan(last), n + 0 * x, x * n)", settings="n",
+                    vjp={"x": "where(isnan(last), 0.0, g * n)"})
+
+
+def _at(x: Any, ranks: Any) -> Any:
+    """The elements at ranks; those of a wrong q, of which the host hears later, are at no place."""
+    index = ranks.long()
+    return gather_op.run(x, index, dim=x.ndim - 1) if device_code.is_device_array(x._array) else gather(
+        x, -1, index)
 
 
 @public(method=True, out=True, autocast="float32")
@@ -107,6 +118,8 @@ def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> A
     """
     if not tensor_arg(input, "nanmedian").dtype.is_floating_point:
         return median(input) if dim is None else return_types.nanmedian(*median(input, dim, keepdim))
+    if dim is None and device_code.is_device_array(input._array) and input.numel():
+        return nanmedian(input.reshape(-1), 0)[0]  # type: ignore[attr-defined]
     if dim is None:
         kept = input[~input.isnan()]  # type: ignore[attr-defined, index]
         return median(kept) if kept.numel() else median(input)

@@ -3,10 +3,12 @@
 D. Griffin and J. Lim, "Signal estimation from modified short-time Fourier transform", 1984.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 
+from ...backends import device_flags
 from ...dtypes import FLOAT
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
@@ -127,9 +129,11 @@ def istft(input: Tensor, n_fft: int, hop_length: int | None = None, win_length: 
     stop = total - start if length is None else min(start + length, total)
     signal = _overlapped(frames * weights, hop)[..., start:stop]
     squares = _overlapped((weights * weights).expand(x.shape[-1], n_fft), hop)[start:stop]
-    if stop > start and bool((squares.abs() < 1e-11).any()):
-        raise ValueError(f"istft: the windows, {hop} apart, are 0 at some element of the signal, which they "
-                         f"do not tell then; take a smaller hop_length or another window")
+    wrong = (f"istft: the windows, {hop} apart, are 0 at some element of the signal, which they do not tell "
+             f"then; take a smaller hop_length or another window")
+    told = not squares.is_complex() and device_flags.check_reals(squares._array, 1e-11, math.inf, wrong)
+    if not told and stop > start and bool((squares.abs() < 1e-11).any()):
+        raise ValueError(wrong)
     signal = signal / squares
     missing = 0 if length is None else length - signal.shape[-1]
     return pad(signal, (0, missing)) if missing else signal
