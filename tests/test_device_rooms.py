@@ -120,6 +120,26 @@ def norm_by_given_averages_in_the_graph(at, x, w, b, m, y):
             F.batch_norm(x[:, :1], m[:1], v[:1], w[:1], b[:1])]
 
 
+@case((3, 5, 5), (4, 7), (7, 4), (9, 150), (140, 132), kernels="lu_columns lu_rows", dtypes="float32 float64")
+def factors_of_matrices(at, x, y, z, wide, large):
+    large, singular = large.detach(), x.detach() * x.new_tensor([1.0, 1, 0, 1, 1]).detach()
+    packed, pivots, order = fw.ops.linalg.lu.factor_op.run(large, pivot=True)
+    lower = packed.tril(-1) + fw.eye(140, 132, dtype=x.dtype, device=x.device)
+    exchanged = lower @ packed.triu()[:132]
+    found = [exchanged, *[part.to(x.dtype) for part in (pivots, order)], large[order]]
+    for a in (x, y, z, wide, singular):
+        packed, pivots, order = fw.ops.linalg.lu.factor_op.run(a, pivot=True)
+        found += [packed, pivots.to(x.dtype), order.to(x.dtype)]
+    heavy = x + 4 * fw.eye(5, dtype=x.dtype, device=x.device)
+    return [*found, fw.ops.linalg.lu.factor_op.run(heavy, pivot=False)[0]]
+
+
+@case((2, 3, 7, 6), (4, 30), (3, 8, 2), (2, 12, 6), kernels="fold_image fold_windows")
+def windows_laid_back(at, x, y, z, columns):
+    return [F.unfold(x, (3, 2), (2, 1), 1, 2), F.unfold(x[0], 3), F.fold(columns, (4, 4), (2, 3), 1, 0, 1),
+            y.unfold(1, 8, 3), y.unfold(0, 2, 1), z.unfold(1, 3, 2), z.unfold(1, 2, 5), y.unfold(1, 30, 1)]
+
+
 @case((6, 4), kernels="take_rows add_rows", dtypes="float32 float64")
 def embedding_by_frequency(at, w):
     i = at(integers(6, 3, 5))

@@ -323,3 +323,16 @@ def fractional_places(x: Any, samples: Any, kernel: tuple, out: tuple, last_firs
     _pooled("fractional_place", char, place.size, place, module.ascontiguousarray(x),
             module.ascontiguousarray(samples), len(out), int(last_first), _fitted(x, kernel, out))
     return place
+
+
+def fold(y: Any, *, x_shape: tuple, kernel: tuple, stride: tuple, padding: tuple, dilation: tuple) -> Any:
+    """The device function of fold."""
+    char, module = _takes(y, kernel), cuda.cupy()
+    if not char or not math.prod(x_shape):
+        return NotImplemented
+    out = tuple([(s + 2 * p - d * (k - 1) - 1) // st + 1
+                 for s, k, st, p, d in zip(x_shape[2:], kernel, stride, padding, dilation)])
+    x = module.empty(x_shape, y.dtype)
+    _pooled("fold_image", char, x.size, x, module.ascontiguousarray(y),
+            _places(x_shape, kernel, stride, padding, dilation, out))
+    return x

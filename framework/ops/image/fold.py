@@ -10,6 +10,7 @@ from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.view import take_shape
+from . import cuda
 from .conv import at_least, batched
 from .windows import column_view, inner, out_sizes, strided, windows
 
@@ -55,7 +56,7 @@ unfold_op = Op("nn_unfold", "x", onnx="columns(x, kernel, stride, padding, dilat
                vjp={"x": lambda g, x_shape, kernel, stride, padding, dilation: fold_op(
                    g, x_shape=x_shape, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})
 fold_op = Op("nn_fold", "y", onnx="folded(y, x_shape, kernel, stride, padding, dilation)",
-             batch=merged(), kernel=_fold_kernel, native="fold", jvp="linear",
+             batch=merged(), kernel=_fold_kernel, native="fold", jvp="linear", device=cuda.fold,
              infer=lambda y, *, x_shape, **settings: Meta(x_shape, y.dtype),
              vjp={"y": lambda g, kernel, stride, padding, dilation: unfold_op(
                  g, kernel=kernel, stride=stride, padding=padding, dilation=dilation)})

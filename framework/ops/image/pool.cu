@@ -163,3 +163,22 @@ extern "C" __global__ void fractional_place(i64* place, const T* x, const W* sam
     place[i] = largest_within(p, x + i / p.out_area * p.area, w);
   }
 }
+// the sum of windows laid back into an image: columns (rows, taps, windows)
+extern "C" __global__ void fold_image(T* x, const T* columns, Pool p) {
+  const i64 taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
+  EACH(i, p.rows * p.area) {
+    i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1], tap = 0;
+    W sum = 0;
+    for (i64 a = 0; a < p.kernel[0]; ++a)
+      for (i64 b = 0; b < p.kernel[1]; ++b)
+        for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
+          i64 u = s0 + p.padding[0] - a * p.dilation[0], v = s1 + p.padding[1] - b * p.dilation[1];
+          i64 w = s2 + p.padding[2] - c * p.dilation[2];
+          if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
+          u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
+          if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
+          sum += up(columns[(i / p.area * taps + tap) * p.out_area + (u * p.out[1] + v) * p.out[2] + w]);
+        }
+    x[i] = Of<T>::down(sum);
+  }
+}

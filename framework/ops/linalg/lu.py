@@ -16,6 +16,7 @@ from ..shape.broadcast import expand
 from ..shape.diagonals import tril, tril_op, triu, triu_op
 from ..shape.join import cat_op
 from ..shape.slices import slice_op
+from . import cuda_lu
 from .factor import column, matrix, mirror, triangular_op, turned
 from .matmul import promoted, swap_last
 
@@ -100,6 +101,7 @@ def _over_upper(U: Any, x: Any) -> Any:
 
 
 factor_op = Op("lu_factor", "A", batch=leading, kernel=_factor_kernel, native="lu_factor", adjoint=True,
+               device=cuda_lu.lu_factor, rules_round=False,
                outputs="packed pivots order", differentiable=1, infer=_factor_infer, vjp={"A": _factor_vjp})
 
 

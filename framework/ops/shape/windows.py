@@ -11,6 +11,7 @@ from ..record.args import one_dim
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .view import seen_in
 
 _windows_of = view_maker("windows")
@@ -75,6 +76,7 @@ unfold_op = Op("unfold", "x", onnx="windows(x, dim, size, step)", runtime="windo
                batch=batch_windows,
                vjp={"x": lambda g, x_shape, dim, step: fold_windows(g, shape=x_shape, dim=dim, step=step)})
 fold_windows = Op("fold_windows", "x", kernel=_fold_kernel, jvp="linear", batch=batch_windows,
+                  device=cuda.fold_windows,
                   infer=lambda x, *, shape, dim, step: Meta(shape, x.dtype),
                   vjp={"x": lambda g, x_shape, dim, step: unfold_op(
                       g, dim=dim, size=x_shape[-1], step=step)})
