@@ -27,7 +27,7 @@ def _plan(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
 
 def _letter(*arrays: Any) -> str:
     char = device_code.char_of(*arrays)
-    return char if char in _SOURCE.dtypes and all(a.size for a in arrays) else ""
+    return char if char in _SOURCE.dtypes else ""
 
 
 def grid_sample(x: Any, grid: Any, *, mode: str, padding: str, align: bool) -> Any:
@@ -36,6 +36,8 @@ def grid_sample(x: Any, grid: Any, *, mode: str, padding: str, align: bool) -> A
     if not char:
         return NotImplemented
     out = module.empty((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
+    if not out.size:
+        return out
     _SOURCE.kernel("grid_sample", char)(
         (device_code.blocks(grid.size // grid.shape[-1]),), (device_code.THREADS,),
         (out, module.ascontiguousarray(x), module.ascontiguousarray(grid),
@@ -51,8 +53,9 @@ def grid_sample_grad(g: Any, x: Any, grid: Any, *, mode: str, padding: str, alig
         return NotImplemented
     pixels = module.zeros(x.shape, x.dtype) if wanted[0] else None
     slopes = module.empty(grid.shape, x.dtype) if wanted[1] else None
-    _SOURCE.kernel("grid_sample_grad", char)(
-        (device_code.blocks(grid.size // grid.shape[-1]),), (device_code.THREADS,),
-        (pixels, slopes, *map(module.ascontiguousarray, (g, x, grid)),
-         _plan(x, grid, mode, padding, align)))
+    if g.size:
+        given = [module.ascontiguousarray(a) for a in (g, x, grid)]
+        _SOURCE.kernel("grid_sample_grad", char)(
+            (device_code.blocks(grid.size // grid.shape[-1]),), (device_code.THREADS,),
+            (pixels, slopes, *given, _plan(x, grid, mode, padding, align)))
     return tuple([module.empty(0, x.dtype) if part is None else part for part in (pixels, slopes)])

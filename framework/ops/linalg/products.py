@@ -7,6 +7,7 @@ import numpy as np
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..language.cuda import DeviceKernel
 from ..language.program import native_kernel
 from ..pointwise.complex_numbers import conj
 from ..record.args import one_dim, tensor_arg
@@ -198,6 +199,9 @@ def _cross_infer(x: Meta, y: Meta, *, dim: int) -> Meta:
 _crossed = native_kernel("a * b - c * d", ("a", "b", "c", "d"), lambda a, b, c, d: a * b - c * d)
 
 
+_crossed_on_device = DeviceKernel("a * b - c * d", ("a", "b", "c", "d"), lambda a, b, c, d: a * b - c * d)
+
+
 def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     behind = -dim - 1
     keys = [(Ellipsis, i, *(slice(None),) * behind) for i in range(3)]
@@ -206,7 +210,7 @@ def _cross_kernel(xp: Any, x: Any, y: Any, *, dim: int) -> Any:
     at = len(shape) - behind
     out = xp.empty((*shape[:at], 3, *shape[at:]), x.dtype)
     for key, factors in zip(keys, ((b, f, c, e), (c, d, a, f), (a, e, b, d))):
-        out[key] = _crossed(*factors)
+        out[key] = (_crossed if xp is np else _crossed_on_device)(*factors)
     return out
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...backends import device_flags
 from ...config import names
 from ...errors import ShapeError
-from ...tensor import Tensor, wrap
+from ...tensor import Tensor
 from ..language.elementwise import Elementwise
 from ..pointwise.activations import logsigmoid_op
 from ..pointwise.choose import where_op
@@ -189,6 +189,14 @@ _bce_logits = Elementwise(
     vjp={"x": "g * (sigmoid(x) - target)", "target": "-g * x"})
 
 
+_LOG_SIGMOID = "(minimum(x, 0) - log1p(exp(-abs(x))))"
+_bce_weighted = Elementwise(
+    "binary_cross_entropy_with_logits of weights", "x target p",
+    f"(1 - target) * x - (1 + (p - 1) * target) * {_LOG_SIGMOID}", result="float",
+    vjp={"x": "g * (1 - target - (1 + (p - 1) * target) * sigmoid(-x))",
+         "target": f"-g * (x + (p - 1) * {_LOG_SIGMOID})", "p": f"-g * target * {_LOG_SIGMOID}"})
+
+
 def _outside(array: Any) -> bool:
     """Whether a number is below 0 or above 1; nan is neither."""
     if not array.size or bool(array.min() >= 0) and bool(array.max() <= 1):
@@ -244,8 +252,7 @@ def binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Tens
         losses = _bce_logits.run(input, target)
     else:
         _check_weight(pos_weight, input, op)
-        factor = 1 + (pos_weight - 1) * target  # type: ignore[operator]
-        losses = (1 - target) * input - factor * logsigmoid_op.run(input)  # type: ignore[operator]
+        losses = _bce_weighted.run(input, target, pos_weight)
     return _reduced(losses if weight is None else losses * weight, reduction, op)
 
 
@@ -311,6 +318,13 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     return _reduced(losses, reduction, "poisson_nll_loss")
 
 
+_gaussian = Elementwise(
+    "gaussian_nll_loss", "x target var",
+    "0.5 * (log(maximum(var, eps)) + square(x - target) / maximum(var, eps))", settings="eps", result="float",
+    vjp={"x": "g * ((x - target) / maximum(var, eps))", "target": "g * ((target - x) / maximum(var, eps))",
+         "var": "g * (0.5 * (1 - square(x - target) / maximum(var, eps)) / maximum(var, eps))"})
+
+
 @public("nn.functional")
 def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6,
                       reduction: str = "mean") -> Tensor:
@@ -340,9 +354,7 @@ def gaussian_nll_loss(input: Tensor, target: Tensor, var: Any, full: bool = Fals
         innermost(var._array), 0, math.inf, f"{op}: var must not be negative, found {{real}}")
     if not told and bool((innermost(var._array) < 0).any()):
         raise ValueError(f"{op}: var must not be negative, its least value is {var._array.min().item()}")
-    lifted = wrap(((eps - var._array) * (var._array < eps)).astype(var._array.dtype))
-    v = var + lifted
-    losses = 0.5 * (log(v) + _mse.run(input, target) / v)  # type: ignore[operator]
+    losses: Any = _gaussian.run(input, target, var, eps=float(eps))
     if full:
         losses = losses + 0.5 * math.log(2 * math.pi)
     return _reduced(losses, reduction, op)

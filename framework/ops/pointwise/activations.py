@@ -11,7 +11,7 @@ from ..language.elementwise import Elementwise, elementwise
 from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.public import public
-from ..shape.slices import slice_along
+from ..shape.split import chunk
 from ..shape.view import take_shape
 from ..write.inplace import inplace as in_place_form
 from .elementary import sigmoid, tanh
@@ -350,6 +350,10 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _apply(_threshold, input, inplace, threshold=threshold, value=value)
 
 
+_gated = Elementwise("gated", "x y", "x * sigmoid(y)", result="float", vjp={
+    "x": "g * sigmoid(y)", "y": "g * x * (sigmoid(y) * (1 - sigmoid(y)))"})
+
+
 @public("nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along ``dim`` times the sigmoid of the second (Dauphin et al., 1612.08083).
@@ -364,6 +368,4 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise ShapeError(f"glu: dimension {dim} of an input of shape {list(input.shape)} must have an even "
                          f"size, it has {size}")
-    half = size // 2
-    gate = sigmoid(slice_along(input, at, slice(half, size)))
-    return slice_along(input, at, slice(0, half)) * gate  # type: ignore[operator]
+    return _gated.run(*chunk(input, 2, at) if size else (input, input))
