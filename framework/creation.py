@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from . import dtypes
+from . import _native, dtypes
 from .backends import backend_for, cuda, move
 from .backends.precision import are_deterministic_algorithms_enabled
 from .device import Device, as_device
@@ -44,6 +44,15 @@ LOGSPACE = Maker("logspace", ("start", "end", "steps", "base"))
 EYE = Maker("eye", ("n", "m"), onnx="identity(n, m, dtype)")
 
 
+def _unusual(*given: Any) -> Any:
+    return NotImplemented
+
+
+# an array (shape, dtype, number), or a tensor like another (x, number); for None uninitialised
+_filled_array = getattr(_native.module, "filled", _unusual)
+_filled_like = getattr(_native.module, "filled_like", _unusual)
+
+
 def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     name = maker.name
     shape = size_args(size, name)
@@ -56,6 +65,8 @@ def _filled(maker: Maker, size: tuple, fill: Any, dtype: Any, device: Any, requi
             if fill is None and are_deterministic_algorithms_enabled():
                 unused = np.iinfo(kind.numpy).max if kind.numpy.kind in "iu" else np.nan
                 array = np.full(shape, unused, kind.numpy)
+            elif (array := _filled_array(shape, kind.numpy, fill)) is not NotImplemented:
+                pass
             elif fill is None:
                 array = np.empty(shape, kind.numpy)
             elif type(fill) is int and fill == 0 or fill == 0 and not _is_negative(fill):
@@ -178,13 +189,20 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
     return _filled(FULL, (size,), fill_value, kind, device, requires_grad)
 
 
-def _alike(x: Any, others: tuple, maker: Maker, make: Callable, *fill: Any) -> Tensor | None:
-    """What NumPy's ``make`` gives in the shape and dtype of a plain tensor, if no other argument is given."""
-    if type(x) is not Tensor or any(others):
+def _alike(x: Any, others: tuple, number: float | None, maker: Maker, make: Callable) -> Tensor | None:
+    """A tensor like x of that number (None: uninitialised), if no other argument is given: by the extension,
+    or what NumPy's ``make`` gives in the shape and dtype of a plain tensor."""
+    if any(others):
+        return None
+    found: Tensor = _filled_like(x, number)
+    if found is not NotImplemented:
+        return found
+    if type(x) is not Tensor:
         return None
     array = x._array
     if type(array) is not np.ndarray or array.dtype.kind not in "fiub":
         return None
+    fill = () if number is None else (number,)
     if array.flags.c_contiguous or not turned(array):
         return made(maker, make(array.shape, array.dtype), *fill)
     axes, shape = axes_of(array), array.shape
@@ -216,7 +234,7 @@ def zeros_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     >>> fw.zeros_like(fw.tensor([1, 2]))
     tensor([0, 0])
     """
-    alike = _alike(input, (dtype, device, requires_grad, memory_format), ZEROS, np.zeros, 0)
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), 0, ZEROS, np.zeros)
     if alike is not None:
         return alike
     if is_sparse(input):
@@ -232,7 +250,7 @@ def ones_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires_
     >>> fw.ones_like(fw.tensor([1.5]))
     tensor([1.])
     """
-    alike = _alike(input, (dtype, device, requires_grad, memory_format), ONES, np.ones, 1)
+    alike = _alike(input, (dtype, device, requires_grad, memory_format), 1, ONES, np.ones)
     if alike is not None:
         return alike
     if is_sparse(input):
@@ -248,6 +266,10 @@ def empty_like(input: Tensor, *, dtype: Any = None, device: Any = None, requires
     >>> fw.empty_like(fw.ones(2, 3)).shape
     (2, 3)
     """
+    if not are_deterministic_algorithms_enabled():
+        alike = _alike(input, (dtype, device, requires_grad, memory_format), None, EMPTY, np.empty)
+        if alike is not None:
+            return alike
     if is_sparse(input):
         return sparse().empty_like(input, dtype, device, requires_grad)
     return _made_like(empty, _source(input), dtype, device, requires_grad, memory_format)
@@ -261,6 +283,10 @@ def full_like(input: Tensor, fill_value: Any, *, dtype: Any = None, device: Any 
     >>> fw.full_like(fw.ones(2), 5.0)
     tensor([5., 5.])
     """
+    if dtype is None and device is None and not requires_grad and memory_format is None:
+        alike = _filled_like(input, fill_value)
+        if alike is not NotImplemented:
+            return alike
     if is_sparse(input):
         return sparse().filled_like(input, fill_value, dtype, device, requires_grad, "full_like")
     return _made_like(full, _source(input), dtype, device, requires_grad, memory_format, fill_value)

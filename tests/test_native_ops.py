@@ -137,3 +137,78 @@ def test_short_rows_are_copied_as_elements(dtype, width):
         found = fw.from_numpy(turned).contiguous().numpy() if dtype is not np.complex128 else \
             _native.module.contiguous(turned)
         assert found.flags.c_contiguous and found.tobytes() == turned.tobytes()
+
+
+@pytest.mark.skipif(_native.module is None, reason="needs the native extension")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int8", "int32", "int64"])
+def test_filled_tensors_are_of_that_number_whatever_their_size(dtype):
+    kind = getattr(fw, dtype)
+    for shape in ((), (0,), (1,), (3, 5), (7, 1, 9), (200, 331)):
+        like = fw.zeros(shape, dtype=kind)
+        for number in (0, 1, -3):
+            full = fw.full(shape, number, dtype=kind)
+            for made in (fw.full_like(like, number), full, like.clone().fill_(number)):
+                assert made.dtype is kind and made.shape == shape
+                assert bool((made.double() == number).all()), (shape, number)
+    assert bool(fw.full_like(fw.zeros(5), -0.0).signbit().all())
+    assert bool(fw.full_like(fw.zeros(5), np.nan).isnan().all())
+
+
+@pytest.mark.skipif(_native.module is None, reason="needs the native extension")
+def test_filled_declines_what_is_no_number_shape_or_dtype():
+    filled, like = _native.module.filled, _native.module.filled_like
+    f4 = np.dtype("float32")
+    for shape in (None, "ab", (-1,), (1 << 40, 1 << 40), [2.5], (2, "x"), range(3)):
+        assert filled(shape, f4, 1.0) is NotImplemented
+    for dtype in (None, "float32", np.float32, *map(np.dtype, (">f4", "O", "S3", [("a", "f4")]))):
+        assert filled((2,), dtype, 1.0) is NotImplemented
+    for number in ("1", [], 1e300, 1 << 2000, np.float32(1), object()):
+        assert filled((2,), f4, number) is NotImplemented
+        assert like(fw.zeros(2), number) is NotImplemented
+    for number in (128, -129, 1 << 70, 1.5):
+        assert filled((2,), np.dtype("int8"), number) is NotImplemented
+    for x in (None, 3, np.zeros(2), object()):
+        assert like(x, 1) is NotImplemented
+    for wrong in ((), (1,), (1, 2, 3, 4)):
+        with pytest.raises(TypeError):
+            filled(*wrong)
+        with pytest.raises(TypeError):
+            like(*wrong)
+
+
+def test_ones_like_another_order_of_memory_lie_in_it():
+    x = fw.zeros(2, 3, 4, 5).to(memory_format=fw.channels_last)
+    for made in (fw.ones_like(x), fw.full_like(x, 2.0), fw.empty_like(x)):
+        assert made.stride() == x.stride()
+    assert fw.ones_like(fw.zeros(3, 4).T).stride() == (1, 4)
+    assert fw.ones_like(fw.zeros(3, 1).expand(3, 4)).is_contiguous()
+
+
+@pytest.mark.parametrize("change", [lambda y: y.neg_(), lambda y: y.relu_(), lambda y: y.sin_(),
+                                    lambda y: y.mul_(y),
+                                    lambda y: fw.nn.functional.threshold(y, 0.1, 0.3, inplace=True)])
+def test_a_recorded_write_may_be_written_over_and_keeps_what_backward_wants(change):
+    x = fw.tensor(np.linspace(-2, 2, 50), requires_grad=True)
+    y, z = x * 1.0, x * 1.0
+    w = z.clone()
+    place = y.data_ptr()
+    assert change(y) is y and y.data_ptr() == place
+    y.mul_(3.0)  # what backward wants of the write before stands aside
+    change(w)
+    expected, = fw.autograd.grad((w * 3.0).sum(), x)
+    found, = fw.autograd.grad(y.sum(), x)
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    np.testing.assert_array_equal(y.detach().numpy(), w.detach().numpy() * 3.0)
+
+
+@pytest.mark.parametrize("setting", [0.1, 0.0, -1.0, np.nan, np.inf])
+def test_threshold_and_softshrink_of_numbers_are_their_formulas(setting):
+    x = np.array([-np.inf, -1.5, -0.1, -0.0, 0.0, 0.1, 0.2, 3.0, np.inf, np.nan] * 13, np.float32)
+    for value in (0.5, np.nan, -0.0):
+        out = fw.nn.functional.threshold(fw.from_numpy(x), setting, value).numpy()
+        np.testing.assert_array_equal(out, np.where(x <= np.float32(setting), np.float32(value), x))
+    if setting >= 0 and np.isfinite(setting):
+        out = fw.nn.functional.softshrink(fw.from_numpy(x), setting).numpy()
+        limit = np.float32(setting)
+        with np.errstate(invalid="ignore"):
+            np.testing.assert_array_equal(out, x - np.minimum(np.maximum(x, -limit), limit))

@@ -66,6 +66,7 @@ struct Walk {
 void copy_block(Block block, int bytes, const char* from, char* to);
 void copy_bytes(const char* from, char* to, int64_t n);
 void fill_bytes(char* to, int64_t n, int value);
+void fill_elements(char* to, int64_t n, int bytes, const Pair& bits);  // n elements, each the first `bytes` of `bits`
 
 // The product of some sizes.
 template <class T> int64_t product(const T* sizes, int begin, int end) {

@@ -143,14 +143,17 @@ bool is_turned(const Array& x) {
     return found;
 }
 
-// An array like x with its dimensions in the same order in memory, if `images`: where that has the channels last.
-NewArray as_laid(const Array& x, bool images = false) {
+}  // namespace
+
+NewArray as_laid(const Array& x, bool images) {
     if (!is_turned(x)) return like(x);
     int axes[NPY_MAXDIMS];
     axes_in_memory(x, axes);
     if (images && !are_channels_last(x.ndim(), axes)) return like(x);
     return new_in_order(x.ndim(), x.shape(), x.type(), axes);
 }
+
+namespace {
 
 nb::object preserved(Array x) {
     if (!item_bytes(x)) return not_implemented();
@@ -277,17 +280,6 @@ nb::object triangle(const Array& x, int64_t k, bool lower) {
     return result;
 }
 
-// The elements of a contiguous block, each `bits`.
-void fill_with(char* to, int64_t n, int bytes, Pair bits) {
-    by_bytes(bytes, [&](auto x) {
-        using T = decltype(x);
-        memcpy(&x, &bits, sizeof x);
-        parallel(n, grain_of(sizeof(T)), [&](int64_t begin, int64_t end) {
-            std::fill(reinterpret_cast<T*>(to) + begin, reinterpret_cast<T*>(to) + end, x);
-        });
-    });
-}
-
 nb::object pad(Array x, nb::handle pads, nb::handle value) {
     int bytes = item_bytes(x);
     Pair bits{};
@@ -308,7 +300,7 @@ nb::object pad(Array x, nb::handle pads, nb::handle value) {
     NewArray out = new_array(x.ndim(), shape, x.type());
     nb::object result = give(out);
     Release release(out.size() * bytes);
-    fill_with(out.data<char>(), out.size(), bytes, bits);
+    fill_elements(out.data<char>(), out.size(), bytes, bits);
     Block b;
     char* to = out.data<char>();
     for (int d = 0; d < x.ndim(); ++d) {

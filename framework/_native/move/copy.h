@@ -50,6 +50,8 @@ bool are_channels_last(int ndim, const int* axes);  // whether dimensions in thi
 bool share_memory(const Array& a, const Array& b);  // or lie between each other's elements
 // to[...] = from[...]; false, and nothing done, unless they are of one shape and dtype and no two elements share memory.
 bool copy_over(const Array& from, const Array& to);
+// An array like x with its dimensions in the same order in memory; with `images` only where that has the channels last.
+NewArray as_laid(const Array& x, bool images = false);
 // x in another shape of as many elements: its memory where strides can say that, else a copy that is its own. Raises
 // ValueError where the number of elements is another.
 nb::object in_shape(const Array& x, int ndim, const npy_intp* shape);

@@ -111,6 +111,7 @@ FW_TERNARY(where_positive, x > Vec<T>{} ? y : z)
 FW_TERNARY(where_nan, x != x ? y : z)
 FW_TERNARY(shrink, (magnitude<T>(x) <= y ? Vec<T>{} : z))
 FW_TERNARY(outside, as_numbers<T>((x <= y) | (x >= z)))
+FW_TERNARY(raised, x <= y ? z : x)
 FW_BINARY(leaky, x > Vec<T>{} ? x : wrapped<T>(unwrapped<T>(y) * unwrapped<T>(x)))
 FW_BINARY(div, x / y)
 FW_BINARY(maximum, (maximum<T>(x, y)))
@@ -222,6 +223,10 @@ template <class T> void f_outside(T* d, const T* a, const T* b, const T* c, int6
     const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
     each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return as_numbers<T>((x <= y) | (x >= z)); });
 }
+template <class T> void f_raised(T* d, const T* a, const T* b, const T* c, int64_t n) {
+    const Vec<T> y = splat<T>(*b), z = splat<T>(*c);
+    each(d, a, n, [y, z](Vec<T> x) -> Vec<T> { return x <= y ? z : x; });
+}
 template <class T> void f_shrink(T* d, const T* a, const T* b, const T* c, int64_t n) {
     const Vec<T> y = splat<T>(*b);
     auto kept = [y](Vec<T> x, Vec<T> z) -> Vec<T> { return magnitude<T>(x) <= y ? Vec<T>{} : z; };
@@ -252,7 +257,7 @@ template <class T> struct Entry {
     I(copy, 1), I(neg, 1), I(abs, 1), I(not, 1), I2(add, 1), I(sub, 1), I2(mul, 1), I2(maximum, 1), I2(minimum, 1),    \
         I(lt, 1), I(le, 1), I(gt, 1), I(ge, 1), I(eq, 1), I(ne, 1), I(and, 1), I(or, 1), I(xor, 1), I(where, 1),      \
         I(mul_add, 2), I(sub_mul, 2), I(mul_mul, 2), I3(limit, 2), I3(sub_limit, 3), I(lerp, 3), I(where_positive, 2), \
-        I(where_nan, 2), I2(shrink, 3), I3(outside, 3), I2(leaky, 3)
+        I(where_nan, 2), I2(shrink, 3), I3(outside, 3), I3(raised, 2), I2(leaky, 3)
 
 template <class T, bool Whole> struct Instructions {
     static constexpr Entry<T> all[] = {FW_FOR_ALL, {"bit_and", i_and<T>, 1}, {"bit_or", i_or<T>, 1},

@@ -94,6 +94,9 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
     }
     for (int i = 0; i < program.registers; ++i, free += size) slots[slot++] = free;
     const bool settled = program.once && settings_are_numbers();
+    bool made_once[MOST_SLOTS] = {};  // registers that hold one number from the first block on
+    for (int i = 0; settled && i < program.once; ++i) made_once[compiled.steps[i].second.d] = true;
+    auto one_number = [&](int s) { return is_number(s) || made_once[s]; };
     for (int64_t at = begin, n; at < end; at += n) {
         n = std::min(whole - at % whole, end - at);
         const T* inputs[MOST_SLOTS];
@@ -106,7 +109,7 @@ template <class T> void Run<T>::blocks(int64_t begin, int64_t end, T* to, Use us
         for (int i = first_step; i < int(compiled.steps.size()); ++i) {
             const auto& [ordinary, step] = compiled.steps[i];
             const Fixed<T> fixed = compiled.fixed[i];
-            const bool quick = fixed.run && is_number(step.b) && (!fixed.third || is_number(step.c));
+            const bool quick = fixed.run && one_number(step.b) && (!fixed.third || one_number(step.c));
             const auto instruction = quick ? fixed.run : ordinary;
             instruction(slots[step.d], in(step.a), in(step.b), in(step.c), settled && i < program.once ? size : n);
         }

@@ -1,11 +1,7 @@
 // Results written straight into the memory of a tensor outside the graph, and the change counted: what in-place forms try
 // first. Each answers NotImplemented, and has changed nothing, where Python is to go the whole way.
 #include <algorithm>
-#include <cfloat>
-#include <cmath>
 
-#include "bind/bf16_array.h"
-#include "base/bf16.h"
 #include "move/copy.h"
 #include "tensors/tensors.h"
 
@@ -14,7 +10,6 @@ namespace {
 
 PyObject *word_base, *word_site, *out_name, *is_declined = nullptr, *has_begun;
 constexpr Py_ssize_t MOST = 12;      // inputs and settings of a call
-constexpr double HALF_MAX = 65504;
 constexpr npy_intp LARGE = 1 << 18;  // elements that are worth more than one thread
 
 bool is_weak(PyObject* x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x); }
@@ -178,35 +173,14 @@ nb::object equal(PyObject* const* args) {
     return nb::borrow(same ? Py_True : Py_False);
 }
 
-// Whether a number can be put into elements of this type without a word of NumPy's.
-bool fits(PyArrayObject* a, PyObject* number) {
-    const int type = PyArray_TYPE(a);
-    if (PyArray_DESCR(a)->kind == 'i') return PyLong_CheckExact(number);
-    if (type != NPY_FLOAT && type != NPY_DOUBLE && type != NPY_HALF && !is_bf16(PyArray_DESCR(a))) return false;
-    const double value = PyFloat_AsDouble(number);
-    if (PyErr_Occurred()) return PyErr_Clear(), false;
-    return std::fabs(value) <= (type == NPY_HALF ? HALF_MAX : FLT_MAX) || !std::isfinite(value);  // else it would warn
-}
-
-// A value in all elements: those that are there are copied again and again.
-template <class T> void repeat(PyArrayObject* a, T value) {
-    const npy_intp n = PyArray_SIZE(a);
-    T* to = static_cast<T*>(PyArray_DATA(a));
-    if (n) to[0] = value;
-    for (npy_intp done = 1; done < n; done *= 2) std::memcpy(to + done, to, size_t(std::min(done, n - done)) * sizeof(T));
-}
-
 // A number in every element: (x, number, name)
 nb::object fill(PyObject* const* args) {
     const Held a = memory_of(args[0]);
-    if (!a || !is_weak(args[1]) || PyArray_SIZE(a) >= LARGE || !fits(a, args[1])) return nb::object();
+    moving::Pair bits{};
+    if (!a || PyArray_SIZE(a) >= LARGE || !element_of(PyArray_DESCR(a), args[1], bits)) return nb::object();
     if (asked(quiet, word_run).is_none() || !asked(quiet, word_site).is_none()) return nb::object();
-    const int type = PyArray_TYPE(a);
-    const bool in_rows = PyArray_IS_C_CONTIGUOUS(a.a) && PyArray_ISBEHAVED(a.a);
-    if (in_rows && type == NPY_FLOAT) {
-        repeat(a, float(PyFloat_AsDouble(args[1])));
-    } else if (in_rows && is_bf16(PyArray_DESCR(a))) {
-        repeat(a, narrow(float(PyFloat_AsDouble(args[1]))));
+    if (PyArray_IS_C_CONTIGUOUS(a.a) && PyArray_ISBEHAVED(a.a)) {
+        moving::fill_elements(PyArray_BYTES(a), PyArray_SIZE(a), int(PyArray_ITEMSIZE(a)), bits);
     } else if (PyArray_FillWithScalar(a, args[1]) < 0) {
         PyErr_Clear();
         return nb::object();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "bind/array.h"
+#include "move/block.h"
 
 namespace fw::tensors {
 
@@ -70,6 +71,8 @@ nb::object node_of(PyObject* op, PyObject* const* inputs, PyObject* const* array
 PyObject* by_python(PyObject* f, PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* names);
 // The CPU's function of a record; `narrow`: for bfloat16.
 nb::object kernel_of(PyObject* op, bool narrow);
+// The bits of an element of this type that is this number of Python; false where NumPy may have a word to say about it.
+bool element_of(PyArray_Descr* type, PyObject* number, moving::Pair& bits);
 // Where a slot of a class lies.
 Py_ssize_t place_of(PyTypeObject* type, const char* name);
 PyObject* word(const char* text);  // interned, for good

@@ -63,6 +63,7 @@ _WHOLE: dict[str, tuple[str, str, str]] = {
     "where_positive": ("x y z", "where(x > 0, y, z)", ""),
     "where_nan": ("x y z", "where(x != x, y, z)", ""),
     "shrink": ("x y z", "where(abs(x) <= y, 0.0, z)", ""),
+    "raised": ("x y z", "where(x <= y, z, x)", "y z"),
     "outside": ("x y z", "(x <= y) | (x >= z)", ""),
     "frac": ("x", "x - trunc(x)", ""),
     "hard_gate": ("x", "minimum(maximum(x + 3, 0), 6) / 6", ""),

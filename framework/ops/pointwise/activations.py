@@ -14,6 +14,7 @@ from ..record.public import public
 from ..shape.split import chunk
 from ..shape.view import take_shape
 from ..write.inplace import inplace as in_place_form
+from ..write.inplace import recorded_into
 from .elementary import sigmoid, tanh
 
 public("nn.functional", op=sigmoid.op)(sigmoid)
@@ -33,7 +34,8 @@ def _apply(op: Elementwise, x: Tensor, inplace: bool = False, name: str = "", **
             settings[setting] = number_arg(value, name or op.name, setting)
     if not inplace:
         return op.run(x, **settings)
-    if computed_into(x, (op, (x,), settings), f"{name or op.name}_"):
+    call, method = (op, (x,), settings), f"{name or op.name}_"
+    if computed_into(x, call, method) or recorded_into(x, call, method):
         return x
     return in_place_form(op.run, op.name, op)(x, **settings)
 

@@ -19,7 +19,7 @@ from ...autograd.mode import state
 from ...autograd.written import move_to, replay_views
 from ...backends import array_module
 from ...backends.native import native_or
-from ...dtypes import INEXACT, can_cast
+from ...dtypes import FLOATING, INEXACT, can_cast
 from ...errors import DTypeError, LayoutError, ShapeError
 from ...node import Node
 from ...quiet import quiet, quietly, readable
@@ -41,12 +41,14 @@ from ..record.into import (
     count_if_begun,
     guard,
     has_begun,
+    is_declined,
     memory_of,
     native_into,
 )
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..record.road import NEVER
+from ..record.short_roads import road_into
 from ..shape.broadcast import broadcast_shape, sum_to
 
 
@@ -411,6 +413,57 @@ def _straight(op: Elementwise, name: str, form: Callable) -> Callable:
     return short
 
 
+def _wants(op: Op, kind: str, place: int, inputs: tuple) -> bool:
+    """Whether backward wants that input or output of a call, given where it leads."""
+    if op.joint is not None or op.variadic:
+        return not op.keeps_nothing
+    recorded = [isinstance(other, Tensor) and other._node is not None for other in inputs]
+    return any(s[1] == kind and s[2] == place
+               for leads, sources in zip(recorded, op.wanted) if leads for s in sources)
+
+
+def recorded_into(x: Tensor, call: Call, name: str) -> bool:
+    """Whether a call that is recorded has been computed into ``x``; if not, nothing has changed.
+
+    It is where nothing is promoted. What backward wants of ``x`` is copied first; a result that it wants is
+    written beside the memory of ``x``, which may be changed again.
+    """
+    op, inputs, settings = call
+    array, run = x._array, quiet.run
+    if state.enabled is not True or run is None or not dtypes.plain or type(array) is not np.ndarray \
+            or not array.flags.writeable or len(op.outputs) > 1 \
+            or array.dtype.kind not in FLOATING or array.dtype.kind not in op.writes:
+        return False
+    for other in inputs:
+        if type(other) is Tensor:
+            if type(other._array) is not np.ndarray or other._array.dtype is not array.dtype \
+                    or other._array.shape != array.shape:
+                return False
+        elif type(other) not in (float, int):
+            return False
+    guard(x, name)
+    if any(_wants(op, "in", i, inputs) for i, other in enumerate(inputs) if other is x):
+        source = wrap(preserved_op(array), node=x._node)
+        inputs = tuple([source if other is x else other for other in inputs])
+    if _wants(op, "out", 0, inputs):
+        write(x, op.run(*inputs, **settings), name)
+        return True
+    arrays = [other._array if isinstance(other, Tensor) else other for other in inputs]
+    try:
+        road_into(op, inputs, arrays, array, settings, run)
+        bump(x, name)
+    except BaseException as error:
+        if is_declined(error):
+            return False
+        count_if_begun(x, name, error)
+        raise
+    result = wrap(array)
+    if any(isinstance(other, Tensor) and other._node is not None for other in inputs):
+        op.record(inputs, arrays, result, settings)
+    adopt(x, result._node)
+    return True
+
+
 def inplace(function: Callable, name: str, op: Op | None, call: Callable | None = None) -> Callable:
     """The in-place form ``name_`` of a public function whose first argument is the tensor; see ``public``."""
     method = f"{name}_"
@@ -431,7 +484,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         if plan is not None:
             way = plan(x, *args, **kwargs)
             try:
-                if way is not None and computed_into(x, way, method):
+                if way is not None and (computed_into(x, way, method) or recorded_into(x, way, method)):
                     return x
             except LayoutError:  # an operand is sparse, and has no array
                 result = function(x, *args, **kwargs)

@@ -1,0 +1,106 @@
+// New tensors in the shape of another, every element one number, or uninitialised.
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+#include <cstring>
+
+#include "base/bf16.h"
+#include "bind/bf16_array.h"
+#include "move/copy.h"
+#include "tensors/tensors.h"
+
+namespace fw::tensors {
+namespace {
+
+constexpr double HALF_MAX = 65504;
+constexpr npy_intp ZEROS = 1 << 20;  // bytes of which the system may have zeros already
+
+template <class T> bool given(T value, moving::Pair& bits) {
+    std::memcpy(&bits, &value, sizeof value);
+    return true;
+}
+
+// An element of this type and its bits; none where the number is None, and memory is left as it is.
+struct Filling {
+    moving::Pair bits{};
+    bool wanted, good;
+
+    Filling(PyArray_Descr* type, PyObject* number)
+        : wanted(number != Py_None), good(!wanted || element_of(type, number, bits)) {}
+    bool zeros(int64_t bytes) const { return wanted && !bits.a && bytes >= ZEROS; }
+
+    nb::object into(NewArray out) const {
+        nb::object array = give(out);
+        if (wanted) {
+            const int64_t bytes = PyArray_ITEMSIZE(out.p);
+            Release release(out.size() * bytes);
+            moving::fill_elements(out.data<char>(), out.size(), int(bytes), bits);
+        }
+        return array;
+    }
+};
+
+// (x, number): a tensor in the shape, dtype and order of dimensions of x, every element the number.
+nb::object filled_like(PyObject* const* args) {
+    PyArrayObject* of = array_of(args[0]);
+    if (!of || !moving::item_bytes(Array{of}) || PyArray_ISBYTESWAPPED(of) || asked(quiet, word_run).is_none())
+        return nb::object();
+    const Filling filling(PyArray_DESCR(of), args[1]);
+    if (!filling.good || filling.zeros(PyArray_NBYTES(of))) return nb::object();
+    const nb::object held = nb::borrow(reinterpret_cast<PyObject*>(of));
+    return tensor_over(filling.into(moving::as_laid(Array{of})));
+}
+
+// (shape, dtype, number): an array.
+nb::object filled(PyObject* const* args) {
+    const moving::Ints sizes(args[0]);
+    if (!sizes.is_shape() || !PyArray_DescrCheck(args[1])) return nb::object();
+    auto* type = reinterpret_cast<PyArray_Descr*>(args[1]);
+    const nb::object usual = nb::steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(type->type_num)));
+    if (usual.ptr() != args[1] || PyDataType_REFCHK(type) || PyTypeNum_ISFLEXIBLE(type->type_num)) return nb::object();
+    const Filling filling(type, args[2]);
+    if (!filling.good || filling.zeros(moving::product(sizes.at, 0, sizes.n) * PyDataType_ELSIZE(type))) return nb::object();
+    npy_intp shape[NPY_MAXDIMS];
+    std::copy(sizes.at, sizes.at + sizes.n, shape);
+    return filling.into(new_array(sizes.n, shape, type->type_num));
+}
+
+template <nb::object (*F)(PyObject* const*), int ARGS> PyObject* made(PyObject*, PyObject* const* args, Py_ssize_t n) {
+    if (n != ARGS) return PyErr_Format(PyExc_TypeError, "wanted %d arguments, got %zd", ARGS, n);
+    return guarded([&]() -> PyObject* {
+        nb::object result = F(args);
+        if (result.is_valid()) return result.release().ptr();
+        Py_RETURN_NOTIMPLEMENTED;
+    });
+}
+
+#define FW_FILLED(name, args) \
+    {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&made<name, args>)), METH_FASTCALL, nullptr}
+PyMethodDef making[] = {FW_FILLED(filled_like, 2), FW_FILLED(filled, 3), {nullptr, nullptr, 0, nullptr}};
+
+}  // namespace
+
+bool element_of(PyArray_Descr* a, PyObject* number, moving::Pair& bits) {
+    const int type = a->type_num;
+    if (PyLong_CheckExact(number) && a->kind == 'i') {
+        int overflow = 0;
+        const long long value = PyLong_AsLongLongAndOverflow(number, &overflow);
+        const int width = 8 * int(PyDataType_ELSIZE(a));
+        if (overflow || width > 64 || (width < 64 && (value >> (width - 1)) != (value < 0 ? -1 : 0))) return false;
+        return given(value, bits);  // the low bytes come first
+    }
+    if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number)) return false;
+    const double value = PyFloat_AsDouble(number);
+    if (value == -1 && PyErr_Occurred()) return PyErr_Clear(), false;
+    if (type == NPY_DOUBLE) return given(value, bits);
+    if (std::fabs(value) > (type == NPY_HALF ? HALF_MAX : FLT_MAX) && std::isfinite(value)) return false;  // it would warn
+    if (type == NPY_FLOAT) return given(float(value), bits);
+    if (type == NPY_HALF) return PyArray_Pack(a, &bits, number) == 0 || (PyErr_Clear(), false);
+    return is_bf16(a) && given(narrow(float(value)), bits);
+}
+
+FW_BIND(m) {
+    if (PyModule_AddFunctions(m.ptr(), making) < 0) throw nb::python_error();
+}
+
+}  // namespace fw::tensors
