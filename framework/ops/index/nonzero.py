@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import device_flags
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
 from ..record.args import size_args, tensor_arg
@@ -91,7 +92,9 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         raise ShapeError(f"unravel_index: shape must not have negative sizes, got {list(sizes)}")
     rest: Any = indices.long()  # type: ignore[attr-defined]
     total = prod(sizes)
-    if indices.numel() and indices.device.type != "meta":
+    told = device_flags.check(rest._array, -total, total, f"unravel_index: shape {list(sizes)} has {total} "
+                              "elements; the indices reach {value}", error=ValueError)
+    if not told and indices.numel() and indices.device.type != "meta":
         low, high = int(rest.min()), int(rest.max())
         if not -total <= low <= high < total:
             raise ValueError(f"unravel_index: shape {list(sizes)} has {total} elements; the indices reach "

@@ -12,6 +12,7 @@ from ...dtypes import float16, float32
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast, from_array
+from ..language.elementwise import Elementwise
 from ..language.program import SLICES, in_slices, native_kernel
 from ..pointwise.choose import clamp_min, clamp_min_op, where_op
 from ..pointwise.elementary import sqrt
@@ -70,6 +71,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     return sum_op.run(unit_a * unit_b, dims=(at,), keepdim=False)
 
 
+_away = Elementwise("pairwise_difference", "x y", "x - y + eps", settings="eps", complex=True, adjoint=True,
+                    vjp={"x": "g", "y": "-g"})
+
+
 @public("nn.functional", numpy=True)
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
                       keepdim: bool = False) -> Tensor:
@@ -81,10 +86,10 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     op = "pairwise_distance"
     floating(tensor_arg(x1, op, "x1"), op, "x1")
     floating(tensor_arg(x2, op, "x2"), op, "x2")
-    difference = x1 - x2 + eps  # type: ignore[operator]
+    difference: Any = _away.run(x1, x2, eps=float(eps))
     if not difference.ndim:
         raise ShapeError(f"{op}: wanted at least 1 dimension, got two 0-dim tensors")
-    return _p_norm(difference, p, difference.ndim - 1, keepdim)
+    return vector_norm(difference, p, difference.ndim - 1, keepdim)
 
 
 def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:

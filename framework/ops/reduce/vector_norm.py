@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from ... import dtypes
+from ...backends import device_code
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..convert.cast import cast
@@ -33,6 +34,11 @@ _slope = Elementwise("vector_norm_slope", "h x size", settings="ord", result="fl
     "x": _CARED.format("g * h * (ord - 1) * pow(abs(x) / size, ord - 2) / size"),
     "size": _CARED.format("g * h * sign(x) * (1 - ord) * pow(abs(x) / size, ord - 1) / size")})
 
+# a launch on GPUs; the CPU divides but once for each norm
+_slope_of_two = Elementwise("vector_norm_slope of 2", "h x size", "where(size == 0, 0.0, h / size * x)", vjp={
+    "h": "where(size == 0, 0.0, g / size * x)", "x": "where(size == 0, 0.0, g * h / size)",
+    "size": "where(size == 0, 0.0, -g * h * x / (size * size))"}, result="float")
+
 
 def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim: bool) -> Any:
     dtype, x = x.dtype, _wide(x)
@@ -42,6 +48,9 @@ def _norm_kernel(xp: Any, x: Any, *, ord: float, dims: tuple[int, ...], keepdim:
 
 
 def _norm_vjp(g: Any, x: Any, out: Any, ord: float, dims: tuple[int, ...]) -> Any:
+    if ord == 2 and device_code.is_device_array(g) and x.dtype.kind != "c":
+        kept = kept_shape(x.shape, dims)
+        return _slope_of_two(reshape_op(g, shape=kept), x, reshape_op(out, shape=kept))
     if ord == 2:
         return spread(where_op(out == 0, 0.0, over(g, out)), x.shape, dims) * x
     kept = kept_shape(x.shape, dims)

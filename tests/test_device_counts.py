@@ -1,0 +1,121 @@
+"""How many launches the samples of the table take on a device, forward and backward, and which of them wait:
+few and none but for what stands here, with the reason. Complex numbers, which have no kernels, and empty
+tensors are left out.
+"""
+
+import warnings
+from collections import Counter
+
+import numpy as np
+import pytest
+from table import ROWS, changes_inputs, floating_leaves, is_floating, row_id
+from test_cuda import On, cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+from framework.backends import device_code
+
+MOST = 14  # launches of a call, and of its backward
+MORE = {
+    # derivatives of factors of matrices: products and triangular systems one by one
+    "cholesky": (2, 20), "cholesky_inverse": (8, 16), "cholesky_solve": (8, 17), "det": (1, 17),
+    "qr": (3, 33), "linalg.cholesky": (2, 20), "linalg.cholesky_ex": (6, 20), "linalg.cond": (8, 19),
+    "linalg.det": (1, 17),
+    "linalg.eig": (11, 45), "linalg.eigh": (3, 26), "linalg.eigvals": (6, 15), "linalg.lstsq": (27, 26),
+    "linalg.lu": (17, 49), "linalg.lu_factor": (3, 40), "linalg.lu_factor_ex": (10, 45),
+    "linalg.lu_solve": (37, 51), "linalg.pinv": (15, 21), "linalg.qr": (2, 24), "linalg.svd": (7, 57),
+    "lu": (104, 76), "lu_solve": (37, 55), "lu_unpack": (26, 9), "matrix_exp": (55, 65),
+    "pca_lowrank": (18, 127), "pinverse": (13, 21), "svd": (3, 38), "svd_lowrank": (17, 124),
+    # a step for each column, or for each position
+    "geqrf": (26, 0), "linalg.householder_product": (31, 44), "orgqr": (31, 0), "ormqr": (20, 31),
+    "linalg.ldl_factor": (133, 0), "linalg.ldl_factor_ex": (53, 0), "linalg.ldl_solve": (226, 0),
+    "index_reduce": (37, 44), "scatter_reduce": (44, 57),  # products
+    "nn.LSTM": (46, 81),  # projected
+    # several calls in a sample, or one that is a loop of its own
+    "histogramdd": (20, 0), "method.__setitem__": (12, 37), "nn.GRU": (13, 22), "nn.RNN": (13, 22),
+    "nn.functional.gumbel_softmax": (23, 3), "nn.functional.linear_cross_entropy": (48, 56),
+    "nn.functional.multi_head_attention_forward": (36, 36), "nn.functional.rrelu": (31, 2),
+    "nn.functional.scaled_dot_product_attention": (13, 20),  # all dropped
+    # formulas of records
+    "as_strided": (1, 20), "as_strided_": (1, 20), "as_strided_copy": (5, 15), "corrcoef": (8, 19),
+    "cov": (16, 28), "cumprod": (3, 21), "cumulative_trapezoid": (5, 16), "diff": (9, 18),
+    "gradient": (34, 125), "linalg.vander": (4, 22), "logcumsumexp": (1, 19), "nanquantile": (18, 15),
+    "quantile": (12, 15), "trapezoid": (5, 15), "unique_consecutive": (15, 0), "vander": (5, 23),
+    "nn.functional.cosine_embedding_loss": (22, 21), "nn.functional.embedding_bag": (21, 22),
+    "nn.functional.multi_margin_loss": (19, 17), "nn.functional.multilabel_margin_loss": (29, 13),
+    "nn.functional.poisson_nll_loss": (16, 19), "nn.functional.triplet_margin_loss": (14, 17),
+    "nn.functional.triplet_margin_with_distance_loss": (13, 16),
+}
+_HOST = "the result is the host's"
+_SIZE = "the size of the result depends on values"
+_OTHER_NUMBERS = "NumPy's ways take as many random numbers as they happen to need"
+_READ = "the sample reads what it got"
+WAITS = {
+    **dict.fromkeys(("allclose", "equal", "is_nonzero", "method.__contains__", "method.cpu", "method.apply_",
+                     "method.map_", "method.is_shared", "method.share_memory_", "method.to"), _HOST),
+    **dict.fromkeys(("argwhere", "bincount", "masked_select", "method.__getitem__", "nonzero",
+                     "nonzero_static", "repeat_interleave", "unique", "unique_consecutive",
+                     "nn.functional.one_hot"), _SIZE),
+    **dict.fromkeys(("index_put", "method.__setitem__"), "a mask beside positions, or other values for each"),
+    **dict.fromkeys(("_sample_dirichlet", "_standard_gamma", "binomial", "poisson"), _OTHER_NUMBERS),
+    **dict.fromkeys(("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "nn.functional.rrelu"), _READ),
+    **dict.fromkeys(("histogram", "histogramdd"), "edges are made on the host, or looked at"),
+    **dict.fromkeys(("det", "linalg.det"), "backward asks whether a matrix is singular"),
+    **dict.fromkeys(("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
+                    "the host chooses pivots"),
+    "linalg.eig": "backward looks whether the loss depends on the phase",
+    "linalg.lstsq": "residuals are of full rank only",
+    "matrix_exp": "the number of squarings",
+}
+BY_CUDNN = {"nn.LSTM", "nn.GRU", "nn.RNN"}  # where it is there, they are fewer
+
+
+def counted(row, sample):
+    """(launches forward, backward, waits) of a sample's second run; the first makes kernels and constants."""
+    from cupy import counts
+
+    for _ in range(2):
+        inputs = [fw.from_numpy(np.array(a)).to("cuda") if isinstance(a, (np.ndarray, np.generic)) else a
+                  for a in sample.inputs]
+        inputs = [x.float() if is_floating(a) else x for x, a in zip(inputs, sample.inputs)]
+        grown = [x for x in inputs
+                 if sample.grad and isinstance(x, fw.Tensor) and x.is_floating_point()]
+        for x in grown:
+            x.requires_grad_()
+        given = [x * 1 if isinstance(x, fw.Tensor) and changes_inputs(row) else x for x in inputs]
+        counts.clear()
+        leaves = floating_leaves(sample.call(On("cuda:0"), *given))
+        found, waits = [counts.launches.total()], Counter(counts.waits)
+        seeds = [fw.ones_like(y) for y in leaves]
+        counts.clear()
+        if leaves and grown:
+            fw.autograd.grad(leaves, grown, seeds, allow_unused=True)
+        found.append(counts.launches.total())
+    return (*found, waits + counts.waits)
+
+
+def is_usual(sample):
+    arrays = [np.asarray(a) for a in sample.inputs if isinstance(a, (np.ndarray, np.generic))]
+    return all(a.size and a.dtype.kind != "c" for a in arrays) and "complex" not in sample.label
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_launches_and_waits_of_samples(part, raw, cupy):  # noqa: F811
+    kinds = [(s, char) for s in device_code.SOURCES for char in "fl" if char in s.dtypes]
+    raw.prepare(device_code.prelude(), [s.text(char) for s, char in kinds])
+    found, needless = [], []
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for row in ROWS[part::4]:
+            name, most, waited = row_id(row), [0, 0], Counter()
+            for sample in filter(is_usual, row.samples):
+                *launches, waits = counted(row, sample)
+                most, waited = list(map(max, most, launches)), waited + waits
+            if any(n > m for n, m in zip(most, MORE.get(name, (MOST, MOST)))):
+                found.append(f"{name!r}: {tuple(most)},")
+            if waited and name not in WAITS:
+                found.append(f"{name!r} waits: {list(waited)[:2]}")
+            if name in MORE.keys() - BY_CUDNN and max(most) <= MOST or name in WAITS and not waited:
+                needless.append(name)
+    assert not found, "more launches than before, or waits:\n" + "\n".join(found)
+    assert not needless, f"these take few launches, and do not wait: {needless}"
