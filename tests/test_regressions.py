@@ -380,3 +380,17 @@ def test_a_view_in_its_own_dtype_stays_in_the_graph(x):
     assert v.shape == y.shape and (not y.numel() or np.shares_memory(v.detach().numpy(), y.detach().numpy()))
     v.sum().backward()
     assert x.grad.tolist() == (fw.ones(*x.shape) * 2).tolist()
+
+
+def test_positions_of_triangles_are_everyones_own():
+    """Those of small matrices are remembered: what one call gave may be written."""
+    fw.triu_indices(3, 4).zero_()
+    np.testing.assert_array_equal(fw.triu_indices(3, 4).numpy(), np.stack(np.triu_indices(3, 0, 4)))
+    assert fw.tril_indices(3, 3, dtype=fw.int32).dtype is fw.int32
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "bool", "complex64", "int64"])
+def test_all_elements_that_are_not_0_are_counted_in_every_dtype(dtype):
+    x = fw.tensor([[0, 1, 2], [3, 0, 0]]).to(getattr(fw, dtype))
+    assert fw.count_nonzero(x).item() == fw.count_nonzero(x.T).item() == 3 and fw.count_nonzero(x).shape == ()
+    assert fw.count_nonzero(fw.tensor(float("nan"))).item() == 1

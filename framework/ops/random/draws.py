@@ -111,7 +111,8 @@ def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
             _check_chances(widened(_host(p)), op)
         chance = move(chance, target)
     else:
-        _check_chances(np.asarray(p), op)
+        if type(p) is not float or not 0 <= p <= 1:
+            _check_chances(np.asarray(p), op)
         chance = p
     kind = np.dtype("f8" if hasattr(p, "dtype") and p.dtype == np.float64 else "f4")
     draw = uniform_array(x.shape, kind, target, generator)

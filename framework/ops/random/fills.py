@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,13 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
 _NUMBERS = (int, float)
 
 
+@lru_cache(64)
+def _last_before(kind: type, high: float, low: float) -> np.floating:
+    """The number of this type that stands before ``high``, seen from ``low``."""
+    before: np.floating = np.nextafter(kind(high), kind(low))
+    return before
+
+
 def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
                     high: float = math.inf) -> bool:
     """Whether ``x``, a plain tensor in no graph, was filled with ``low + factor * draw`` the shortest way.
@@ -63,8 +70,7 @@ def _filled_at_once(x: Any, name: str, function: str, low: float, factor: float,
     if low != 0:
         drawn += low
     if high != math.inf:
-        kind = array.dtype.type
-        np.minimum(drawn, np.nextafter(kind(high), kind(low)), out=drawn)
+        np.minimum(drawn, _last_before(array.dtype.type, high, low), out=drawn)
     return _put_into(x, drawn, name) is x or write(x, wrap(drawn), name) is x
 
 

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 from ... import dtypes
 from ...backends import array_module
 from ...tensor import Tensor
@@ -240,10 +242,18 @@ any_op = Op("any", "x", onnx="every(x, dims, keepdim, True)", runtime="every('am
             batch=along("dims"),
             native="any", infer=_truth_infer, kernel=lambda xp, x, *, dims, keepdim: (x != 0).any(
     axis=dims, keepdims=keepdim).astype(_truth(x).numpy))
+
+
+def _count_kernel(xp: Any, x: Any, *, dims: tuple[int, ...]) -> Any:
+    if type(x) is np.ndarray and len(dims) == x.ndim:
+        return np.asarray(np.count_nonzero(x))
+    return (x != 0).sum(axis=dims, dtype="int64")
+
+
 count_op = Op("count_nonzero", "x", onnx="counted(x, dims)",
               infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
               batch=along("dims"),
-              kernel=lambda xp, x, *, dims: (x != 0).sum(axis=dims, dtype="int64"))
+              kernel=_count_kernel)
 
 
 @public(method=True, op=all_op)

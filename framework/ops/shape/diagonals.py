@@ -1,5 +1,6 @@
 """Triangles and diagonals of matrices, a diagonal as a view."""
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -184,6 +185,17 @@ def trace(input: Tensor) -> Tensor:
     return diagonal(input).sum()  # type: ignore[attr-defined]
 
 
+_SMALL = 1024  # elements of a matrix whose triangles are remembered
+
+
+def _triangle(row: int, col: int, offset: int, lower: bool) -> np.ndarray:
+    compare = np.greater_equal if lower else np.less_equal
+    return np.array(compare.outer(np.arange(offset, row + offset), np.arange(col)).nonzero(), np.int64)
+
+
+_small_triangle = lru_cache(32)(_triangle)
+
+
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
     name = "tril_indices" if lower else "triu_indices"
     if row < 0 or col < 0:
@@ -192,8 +204,9 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     dtype = as_dtype(dtype)
     if dtype.category != INTEGER:
         raise DTypeError(f"{name}: dtype must be an integer one, got {dtype}")
-    compare = np.greater_equal if lower else np.less_equal
-    places = np.array(compare.outer(np.arange(offset, row + offset), np.arange(col)).nonzero(), dtype.numpy)
+    triangle = _small_triangle if row * col <= _SMALL else _triangle
+    places = triangle(row, col, offset, lower)
+    places = places.copy() if dtype is int64 else places.astype(dtype.numpy)
     target = as_device(device)
     backend_for(target)
     return made(Maker(name, ("row", "col", "offset")), move(places, target), row, col, offset)

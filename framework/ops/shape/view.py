@@ -56,14 +56,15 @@ def _reshape_infer(x: Meta, *, shape: tuple[int, ...]) -> Meta:
 
 def full_shape(old: tuple[int, ...], new: tuple[int, ...], op: str) -> tuple[int, ...]:
     """``new`` with its one -1 worked out; raises ShapeError if the element counts differ."""
-    total, known = math.prod(old), math.prod(s for s in new if s != -1)
-    if any(s < -1 for s in new) or new.count(-1) > 1:
+    total, unknown = math.prod(old), new.count(-1)
+    known = math.prod([s for s in new if s != -1]) if unknown else math.prod(new)
+    if unknown > 1 or new and min(new) < -1:
         raise ShapeError(f"{op}: shape {list(new)} may hold one -1 and no other negative size")
-    if -1 in new:
+    if unknown:
         if known == 0 or total % known:
             raise ShapeError(f"{op}: a tensor of shape {list(old)} ({total} elements) does not fit shape "
                              f"{list(new)}")
-        return tuple(total // known if s == -1 else s for s in new)
+        return tuple([total // known if s == -1 else s for s in new])
     if known != total:
         raise ShapeError(f"{op}: a tensor of shape {list(old)} ({total} elements) does not fit shape "
                          f"{list(new)} ({known} elements)")
