@@ -59,7 +59,8 @@ def _on_device(lengths: Any, x: Any, most: int, name: str) -> Any:
 
 
 def _places(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> tuple:
-    """(labels with blanks between, lengths of the inputs, of the targets), where x is.
+    """(labels with blanks between, lengths of the inputs, of the targets, and these but at least 1), where x
+    is.
 
     On a GPU they are made there, unless nobody knew how long the longest of targets in one row is.
     """
@@ -75,13 +76,13 @@ def _places(x: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank
             _check_total(targets, _lengths(target_lengths, n, most, "target_lengths"))
         with x._array.device:
             labels = cuda_ctc.labels_of(x._array, targets._array, sizes._array, longest, blank)
-        return wrap(labels), times, sizes
+        return wrap(labels), times, sizes, sizes.clamp(min=1)
     times = _lengths(input_lengths, n, steps, "input_lengths")
     sizes = _lengths(target_lengths, n, most, "target_lengths")
     rows = _labels(targets, sizes, blank)
     if rows.size and not 0 <= rows.min() <= rows.max() < classes:
         raise ValueError(f"ctc_loss: targets must lie in [0, {classes - 1}]")
-    return tuple([from_array(a, x) for a in (rows, times, sizes)])
+    return tuple([from_array(a, x) for a in (rows, times, sizes, np.maximum(sizes, 1))])
 
 
 def _check_total(targets: Any, lengths: np.ndarray) -> None:
@@ -246,12 +247,12 @@ def ctc_loss(log_probs: Tensor, targets: Tensor, input_lengths: Any, target_leng
     steps, n, classes = x.shape
     if not 0 <= blank < classes:
         raise ValueError(f"ctc_loss: blank={blank} is not one of the {classes} classes")
-    labels, times, sizes = _places(x, targets, input_lengths, target_lengths, blank)
+    labels, times, sizes, counted = _places(x, targets, input_lengths, target_lengths, blank)
     losses: Any = ctc_op.run(x, labels, times, sizes, blank=blank)[0]
     if zero_infinity:
         losses = where(losses == float("inf"), 0.0, losses)
     if reduction == "mean":
-        return (losses / sizes.clamp(min=1)).mean()
+        return (losses / counted).mean()
     if reduction == "sum":
         return losses.sum()  # type: ignore[attr-defined]
     return losses[0] if single else losses

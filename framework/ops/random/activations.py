@@ -44,7 +44,7 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     return run(input, wrap(slope.astype(input._array.dtype, copy=False)))
 
 
-_slope = Formula("where(x > 0, 1.0, u * span + lower)", "x, u, span, lower")
+_slope = Formula("where(x > 0, 1.0, u * span + lower)", "x, u, span, lower", rounded=True)
 
 
 @public("nn.functional")

@@ -73,7 +73,7 @@ def _normals(xp: Any, mean: Any, std: Any, *, shape: tuple[int, ...], kind: Any,
     return placed(_spread(draw, s, m), kind, target)
 
 
-_spread = Formula("draw * s + m", "draw, s, m")
+_spread = Formula("draw * s + m", "draw, s, m", rounded=True)
 normal_op = Op("normal", "mean std", kernel=_normals, device=partial(_normals, None),
                infer=lambda mean, std, *, shape, kind, **_: Meta(shape, as_dtype(kind)))
 
@@ -104,22 +104,23 @@ def bernoulli(input: Tensor, p: float | None = None, *, generator: Generator | N
 
 def _coin(x: Any, p: Any, generator: Generator | None, op: str) -> Any:
     target = backend_of(x).device_of(x)
-    if hasattr(p, "dtype"):
-        chance = widened(np.asarray(p)) if isinstance(p, np.ndarray) else p
-        if not device_flags.check_reals(p, 0.0, 1.0, f"{op}: probabilities must be in [0, 1], found {{real}}",
-                                        nan=False):
-            _check_chances(widened(_host(p)), op)
-        chance = move(chance, target)
-    else:
+    chance = p
+    if isinstance(p, np.ndarray):
+        host = widened(np.asarray(p))
+        _check_chances(host, op)
+        chance = host
+    elif not hasattr(p, "dtype"):
         if type(p) is not float or not 0 <= p <= 1:
             _check_chances(np.asarray(p), op)
-        chance = p
+    elif not device_flags.check_reals(p, 0.0, 1.0, f"{op}: probabilities must be in [0, 1], found {{real}}",
+                                      nan=False):
+        _check_chances(widened(_host(p)), op)
     kind = np.dtype("f8" if hasattr(p, "dtype") and p.dtype == np.float64 else "f4")
     draw = uniform_array(x.shape, kind, target, generator)
-    return placed(_below(draw, chance), x.dtype, target)
+    return placed(_below(draw, move(chance, target) if hasattr(p, "dtype") else p), x.dtype, target)
 
 
-_below = Formula("draw < chance", "draw, chance")
+_below = Formula("draw < chance", "draw, chance", rounded=True)
 
 
 def _check_chances(chance: np.ndarray, op: str) -> None:

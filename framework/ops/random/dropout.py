@@ -53,8 +53,8 @@ def _drawn(x: Tensor, shape: tuple[int, ...]) -> Any:
     return random.uniform_array(shape, draw, x.device)
 
 
-_mask = Formula("where(u >= p, factor + 0 * u, 0 * u)", "u, p, factor")
-_shift = Formula("where(u >= p, 0 * u, 1 + 0 * u) * limit - mean", "u, p, limit, mean")
+_mask = Formula("where(u >= p, factor + 0 * u, 0 * u)", "u, p, factor", rounded=True)
+_shift = Formula("where(u >= p, 0 * u, 1 + 0 * u) * limit - mean", "u, p, limit, mean", rounded=True)
 
 
 def _drop(x: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:

@@ -133,7 +133,7 @@ def uniform_(input: Tensor, low: float = 0.0, high: float = 1.0, *, generator: G
     return _fill(input, "uniform_", draw)
 
 
-_between = Formula("minimum(u * span + low, top)", "u, span, low, top")
+_between = Formula("minimum(u * span + low, top)", "u, span, low, top", rounded=True)
 
 
 def _bounds(low: Any, high: Any, named: dict, op: str) -> tuple[Any, Any]:

@@ -9,22 +9,22 @@ from ...backends.native import converted
 from ...device import Device
 from ..language.cuda import DeviceKernel
 from ..language.expression import array_function
+from ..language.program import native_kernel
 from ..record.rounded import by_float32
 
 
 class Formula:
-    """An expression (``ops/language``) of arrays, which lie on one device, and numbers."""
+    """An expression (``ops/language``) of arrays, which lie on one device, the first one among them, and
+    numbers. rounded: by operations that are rounded correctly, so that the native engine has NumPy's bits."""
 
-    def __init__(self, text: str, names: str) -> None:
+    def __init__(self, text: str, names: str, rounded: bool = False) -> None:
         self.text, self.names = text, names
-        self._plain = array_function(text, names, np)
-        self._device = DeviceKernel(text, tuple(names.split(", ")),
-                                    by_float32(self._by_cupy, lambda: self._by_cupy))
+        each, plain = tuple(names.split(", ")), array_function(text, names, np)
+        self._host = native_kernel(text, each, plain) if rounded else plain
+        self._device = DeviceKernel(text, each, by_float32(self._by_cupy, lambda: self._by_cupy))
 
-    def __call__(self, *arguments: Any) -> Any:
-        if any(map(device_code.is_device_array, arguments)):
-            return self._device(*arguments)
-        return self._plain(*arguments)
+    def __call__(self, first: Any, *rest: Any) -> Any:
+        return (self._device if device_code.is_device_array(first) else self._host)(first, *rest)
 
     def _by_cupy(self, *arguments: Any) -> Any:
         return array_function(self.text, self.names, cuda.cupy())(*arguments)
