@@ -29,17 +29,29 @@ bool read_shape(PairsShape& s, const Array& x, const Array& y, double p) {
     return countable(sizes, 3);
 }
 
+// Of one row of x to rows of y, which lie as columns (k, n), as many vectors of them at once as `count` says: each sum waits for
+// its own last addition alone. Gives the first row that is left.
+template <bool squares, int count, class T>
+int64_t together(const T* x, const T* columns, T* out, int64_t j, int64_t n, int64_t k) {
+    for (; j + count * lanes<T> <= n; j += count * lanes<T>) {
+        Vec<T> sum[count] = {};
+        const T* line = columns + j;
+        for (int64_t l = 0; l < k; ++l, line += n) {
+            const Vec<T> of = splat(x[l]);
+            for (int c = 0; c < count; ++c) {
+                const Vec<T> d = of - load(line + c * lanes<T>);
+                sum[c] = squares ? fma<T>(d, d, sum[c]) : sum[c] + abs<T>(d);
+            }
+        }
+        for (int c = 0; c < count; ++c) store(out + j + c * lanes<T>, squares ? sqrt(sum[c]) : sum[c]);
+    }
+    return j;
+}
+
 // One row of x to all n rows of y, which lie as columns (k, n).
 template <bool squares, class T> void distances(const T* x, const T* columns, T* out, int64_t n, int64_t k) {
-    int64_t j = 0;
-    for (; j + lanes<T> <= n; j += lanes<T>) {
-        Vec<T> sum{};
-        for (int64_t l = 0; l < k; ++l) {
-            const Vec<T> d = splat(x[l]) - load(columns + l * n + j);
-            sum = squares ? fma<T>(d, d, sum) : sum + abs<T>(d);
-        }
-        store(out + j, squares ? sqrt(sum) : sum);
-    }
+    int64_t j = together<squares, 4>(x, columns, out, 0, n, k);
+    j = together<squares, 1>(x, columns, out, j, n, k);
     for (; j < n; ++j) {
         T sum = 0;
         for (int64_t l = 0; l < k; ++l) {
