@@ -8,8 +8,10 @@ import pytest
 from watch import Watch
 
 import framework as fw
+from framework.ops.record import arming
 
 WATCH = Watch()
+UNARMED = [(f, f.__code__, "__wrapped__" in vars(f)) for f in arming.functions()]
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +39,29 @@ def seed(request):
     random.seed(number)
 
 
+@pytest.fixture(autouse=True)
+def disarm():
+    """A test that arms the functions (``arming.py``, which takes it back for no program) leaves them as they
+    were: compiled functions put nothing off in an armed process, so their tests would test nothing."""
+    yield
+    _disarm()
+
+
+def _disarm():
+    if arming.armed:
+        for function, code, wrapped in UNARMED:
+            function.__code__ = code
+            if not wrapped:
+                vars(function).pop("__wrapped__", None)
+        arming.armed.clear()
+
+
+@pytest.fixture()
+def armed():
+    """As after the import of a module whose classes of tensors are asked."""
+    arming.arm()
+
+
 @pytest.fixture(params=[1, 2], ids=["1 thread", "2 threads"])
 def each_threads(request):
     """The test runs with one thread and with two; the number that the process began with comes back."""
@@ -54,5 +79,6 @@ def doctest_names(doctest_namespace):
 
 
 def pytest_collection_modifyitems(items):
-    """Coverage is judged after the samples have run."""
+    """Coverage is judged after the samples have run. What modules of tests arm by being read is taken back."""
+    _disarm()
     items.sort(key=lambda item: "test_coverage" in item.nodeid)

@@ -15,6 +15,7 @@ class Life(NamedTuple):
     results: list[str]
     view: bool
     late: bool  # whether it might go on beside
+    own: bool = True  # whether results surely fill memory of their own; rules may give a number for all places
 
 
 def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]:
@@ -41,14 +42,16 @@ def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]
             last[owner[name]] = at
     for name in outputs:
         last[owner_of(name)] = end
-    change = np.zeros(end + 2, np.int64)
     handed = {name for name in last if name[0] == "e"}  # which the caller keeps
+    sure = {name for step in steps if step.own for name in step.results}
+    change = np.zeros((2, end + 2), np.int64)
     for name, first in begin.items():
         if name not in handed:
-            change[first] += size(name)
-            change[last[name] + 1] -= size(name)
-    live = change.cumsum()[:end + 1]
-    peak, found = live.max(), set[int]()
+            rows = slice(0, 1 + (name in sure))
+            change[rows, first] += size(name)
+            change[rows, last[name] + 1] -= size(name)
+    live, least = change.cumsum(1)[:, :end + 1]  # at most, and surely: the peak is no lower than that
+    peak, found = least.max(), set[int]()
     for at, step in enumerate(steps):
         if not step.late or any(n not in shapes for n in (*step.reads, *step.results)):
             continue
@@ -56,8 +59,10 @@ def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]
         more = np.zeros(end + 1, np.int64)
         for name in held:
             more[last[name] + 1:] += size(name)
-        if (live + more).max() <= peak:
-            live += more
+        live += more
+        if live[more > 0].max(initial=0) > peak:
+            live -= more
+        else:
             last.update(dict.fromkeys(held, end))
             found.add(at)
     return found

@@ -26,6 +26,7 @@ fusion._programs[id(add)] = (add, Program(("x", "y"), (False, False), (), 0, (
 
 _VIEWS = {np.ndarray.transpose: "turn", np.ndarray.reshape: "shape",
           permute_op.cpu: "turn", reshape_op.cpu: "shape"}
+_NATIVE = ("Kernel", "Fused")  # types of native objects that fill what they give
 MOST_WAIT, MOST_BEHIND = 3, 40  # kernels that wait for the end of a round, and all that wait
 
 
@@ -190,10 +191,11 @@ class Segment:
         read = {n for row in self.rows if row[0] is not own for n in row[-1]}
         steps = []
         for (kernel, other, _, _, results, _, _, reads), word in zip(self.rows, words):
-            product = other is None and asked(kernel) is _native.module.matmul
+            native = asked(kernel)
+            product = other is None and native is _native.module.matmul
             late = product and isinstance(results, str) and results not in read
             steps.append(Life(reads, [results] if isinstance(results, str) else [r for r in results if r],
-                              bool(word), late))
+                              bool(word), late, native is not None or type(kernel).__name__ in _NATIVE))
         return within_peak(steps, outputs, self.sizes)
 
     def _in_rounds(self, steps: list[Step]) -> None:
