@@ -79,6 +79,6 @@ def doctest_names(doctest_namespace):
 
 
 def pytest_collection_modifyitems(items):
-    """Coverage is judged after the samples have run. What modules of tests arm by being read is taken back."""
+    """Coverage is judged after the samples have run. What a module of tests arms by being read is undone."""
     _disarm()
     items.sort(key=lambda item: "test_coverage" in item.nodeid)

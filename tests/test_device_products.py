@@ -292,6 +292,18 @@ def test_activations_join_under_autocast_and_in_transformers(lt, cupy):  # noqa:
     handle.remove()
 
 
+@pytest.mark.parametrize("active", ["relu", "gelu"])
+def test_shapes_of_two_layers_without_values(active, lt, cupy):  # noqa: F811
+    from framework.ops.linalg.feed_forward import feed_forward_op
+    from framework.ops.record.meta import Meta
+
+    sizes = (2, 5, 6), (130, 6), (130,), (3, 130), (3,)
+    given = [fw.randn(*s, device="cuda", requires_grad=True) for s in sizes]
+    found = feed_forward_op.run(*given, active=active)
+    told = feed_forward_op.infer(*[Meta(t.shape, t.dtype) for t in given], active=active)
+    assert told == tuple([Meta(t.shape, t.dtype) for t in found])
+
+
 def test_derivatives_of_joined_layers_to_second_order(lt, cupy):  # noqa: F811
     for kind in (fw.nn.ReLU(), fw.nn.GELU("tanh")):
         for last in ((), (kind,)):  # two layers as one call, and each with what follows it

@@ -235,6 +235,40 @@ def test_layers_go_to_cudnn(mode, settings, rnn, cupy):  # noqa: F811
             alike(got, ends(model, x, "cpu", fw.float64, hx, lengths), 1e-9)
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_shapes_without_values(mode, rnn, cupy, monkeypatch):  # noqa: F811
+    """The rules give what cuDNN gives, but for what it keeps, whose size it alone tells."""
+    from framework.ops.record.meta import Meta
+    from framework.ops.sequence.stacked import stack_grad, stack_op
+
+    seen = []
+
+    def noted(name):
+        plain = getattr(cudnn_recurrent, name)
+
+        def call(*args):
+            seen.append((args, plain(*args)))
+            return seen[-1][1]
+        monkeypatch.setattr(cudnn_recurrent, name, call)
+    noted("forward"), noted("backward")
+
+    def as_meta(a):
+        return None if a is None else Meta(a.shape, fw.float64 if a.dtype == np.float64 else fw.uint8)
+    model = made(mode, 3, 4, num_layers=2, bidirectional=True).to("cuda", fw.float64)
+    x = fw.randn(5, 2, 3).to("cuda", fw.float64).requires_grad_()
+    model(x)[0].sum().backward()
+    with fw.no_grad():
+        model(x)
+    (forward, found), (backward, slopes), (inference, less) = seen
+    for (stack, sizes, *arrays, training), got in ((forward, found), (inference, less)):
+        told = stack_op.infer(*map(as_meta, arrays), stack=stack, lying=None, sizes=sizes, training=training)
+        assert told == (*map(as_meta, got[:3]), None if training else as_meta(got[3]))
+    stack, sizes, *arrays, wanted = backward
+    told = stack_grad.infer(*map(as_meta, arrays), stack=stack, lying=None, sizes=sizes, wanted=wanted)
+    assert [t for t, want in zip(told, wanted) if want] == [as_meta(a) for a in slopes if a is not None]
+    assert [t.shape for t, want in zip(told, wanted) if not want] == [(0,)] * wanted.count(False)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("mode", ["LSTM", "GRU"])
 def test_dtypes_and_what_is_asked_of_exactness(mode, dtype, rnn, cupy):  # noqa: F811

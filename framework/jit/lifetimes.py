@@ -15,7 +15,7 @@ class Life(NamedTuple):
     results: list[str]
     view: bool
     late: bool  # whether it might go on beside
-    own: bool = True  # whether results surely fill memory of their own; rules may give a number for all places
+    own: bool = True  # whether results surely fill memory; rules may give one number for all places
 
 
 def within_peak(steps: list[Life], outputs: list[str], shapes: dict) -> set[int]:

@@ -98,11 +98,16 @@ def _write(planned: Product, out: Any, a: Any, b: Any, bias: Any) -> None:
         _plus(out, bias, out=out)
 
 
+def bytes_of_bits(columns: int) -> int:
+    """How many bytes a row of bits has, as cuBLASLt lays them."""
+    return -(-columns // 128) * 16
+
+
 def kept_of(active: int, rows: int, columns: int, dtype: Any) -> Any:
     """Memory for what the slope of an activation reads, of so many rows and columns: bits where relu let
     through, or what gelu was of, in rows as cuBLASLt lays them."""
     if active == device_products.RELU:
-        return cuda.cupy().empty((rows, -(-columns // 128) * 16), np.uint8)
+        return cuda.cupy().empty((rows, bytes_of_bits(columns)), np.uint8)
     return cuda.cupy().empty((rows, -(-columns // 8) * 8), dtype)[:, :columns]
 
 

@@ -5,19 +5,23 @@ them, so that nothing as wide as the hidden layer is read or written besides. Wh
 that, callers call layer by layer.
 """
 
+import math
 from typing import Any
 
 from ...autograd.mode import state
 from ...backends.device_code import is_device_array
+from ...dtypes import uint8
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..pointwise.activations import _gelu_tanh as gelu_op
 from ..pointwise.activations import _relu as relu_function
 from ..record import autocast
 from ..record.declining import Declining
+from ..record.meta import Meta
 from ..record.road import NEVER, Declined
 from ..shape.broadcast import sum_to
 from . import cuda
+from .cublas import bytes_of_bits
 from .matmul import _linear_w, linear_op, matmul_op
 
 _ACTIVE = {"relu": relu_function.op, "gelu": gelu_op}
@@ -50,9 +54,17 @@ def _pull(g: Any, x: Any, w1: Any, b1: Any, w2: Any, hidden: Any, kept: Any, b1_
             sum_to(g, size=b2_shape) if needs[4] else None]
 
 
+def _infer(x: Meta, w1: Meta, b1: Meta | None, w2: Meta, b2: Meta | None, *, active: str) -> tuple:
+    hidden = linear_op.infer(x, w1, b1)
+    rows, columns = math.prod(x.shape[:-1]), w1.shape[0]
+    kept = Meta((rows, bytes_of_bits(columns)), uint8) if active == "relu" else Meta((rows, columns), x.dtype)
+    return linear_op.infer(hidden, w2, b2), hidden, kept
+
+
 feed_forward_op = Declining(
     "feed_forward", "x w1 b1 w2 b2", kernel=lambda xp, *arrays, **settings: NotImplemented,
-    device=cuda.feed_forward, outputs="y hidden kept", differentiable=1, loose_from=NEVER, vjp=_pull)
+    device=cuda.feed_forward, outputs="y hidden kept", differentiable=1, loose_from=NEVER, vjp=_pull,
+    infer=_infer)
 
 
 def feed_forward(x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None,

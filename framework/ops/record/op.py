@@ -79,6 +79,7 @@ class Op(GraphOp):
         floating and has no derivative: backward raises then.
     jvp: "linear", "multilinear", "symmetric", or None (derived from the vjp).
     infer: ``infer(*metas, **settings)`` gives the output's Meta, or raises what is wrong.
+        None stands for an output whose size only a library tells that makes it.
     outputs: names of the outputs; with more than one, the first ``differentiable`` of them carry
         gradients and rules get a list (None where an output was not used).
     view: True if the output shares the input's memory, "maybe" if that depends.
@@ -389,7 +390,7 @@ class Op(GraphOp):
                              for a in arrays], **settings)
         if isinstance(found, Meta):
             return shapes.of(found.shape, found.dtype.numpy)
-        return [shapes.of(one.shape, one.dtype.numpy) for one in found]
+        return [one and shapes.of(one.shape, one.dtype.numpy) for one in found]
 
     def _not_a_tensor(self, inputs: tuple) -> TypeError:
         position = next(i for i, x in enumerate(inputs) if not isinstance(x, (Tensor, *NUMBERS)))

@@ -11,9 +11,11 @@ from typing import Any
 from ...autograd.mode import FORWARD, state
 from ...backends import cudnn_recurrent, device_code
 from ...backends.cudnn_recurrent import Stack, Weights
+from ...dtypes import uint8
 from ...quiet import quiet
 from ...tensor import Tensor
 from ..record.declining import Declining
+from ..record.meta import Meta
 from ..record.road import Declined
 from ..shape.join import cat, cat_op
 from ..shape.view import take_shape
@@ -71,15 +73,31 @@ def _elsewhere(xp: Any, *arrays: Any, **settings: Any) -> Any:
     return NotImplemented
 
 
+def _infer(x: Meta, h0: Any, c0: Any, weights: Meta, *, stack: Stack, lying: Weights, sizes: tuple[int, ...],
+           training: bool) -> tuple:
+    """Shapes of rows and final states. What is kept for backward has a size that cuDNN alone tells."""
+    y = Meta((x.shape[0], stack.outputs * stack.directions), x.dtype)
+    h = Meta((stack.states, sizes[0], stack.outputs), x.dtype)
+    c = Meta((stack.states, sizes[0], stack.hidden) if stack.mode == "LSTM" else (0,), x.dtype)
+    return y, h, c, None if training else Meta((0,), uint8)
+
+
+def _grad_infer(gy: Any, gh: Any, gc: Any, x: Meta, h0: Any, c0: Any, weights: Meta, y: Meta, kept: Any, *,
+                stack: Stack, lying: Weights, sizes: tuple[int, ...], wanted: tuple) -> tuple:
+    none = Meta((0,), x.dtype)
+    states = _infer(x, h0, c0, weights, stack=stack, lying=lying, sizes=sizes, training=False)[1:3]
+    return x, *[s if want else none for s, want in zip((*states, weights), wanted[1:])]
+
+
 stack_grad = Declining(
     "recurrent_stack_grad", "gy gh gc x h0 c0 weights y kept", kernel=_elsewhere,
-    device=cuda_rnn.stack_grad, outputs="gx gh0 gc0 gweights",
+    device=cuda_rnn.stack_grad, outputs="gx gh0 gc0 gweights", infer=_grad_infer,
     vjp=lambda k, gy, gh, gc, x, h0, c0, weights, stack, lying, sizes, wanted, needs: twice(
         stack_steps, k, (gy, gh, gc), (x, h0, c0, weights), wanted, needs, stack=stack, lying=lying,
         sizes=sizes))
 stack_op = Declining(
     "recurrent_stack", "x h0 c0 weights", kernel=_elsewhere, device=cuda_rnn.stack, outputs="y h c kept",
-    differentiable=3,
+    differentiable=3, infer=_infer,
     vjp=lambda g, x, h0, c0, weights, y, kept, stack, lying, sizes, training, needs: [
         part if need else None for part, need in zip(stack_grad(
             *g, x, h0, c0, weights, y, kept, stack=stack, lying=lying, sizes=sizes, wanted=needs), needs)])
