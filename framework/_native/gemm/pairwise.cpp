@@ -52,14 +52,13 @@ int64_t together(const T* x, const T* columns, T* out, int64_t j, int64_t n, int
 template <bool squares, class T> void distances(const T* x, const T* columns, T* out, int64_t n, int64_t k) {
     int64_t j = together<squares, 4>(x, columns, out, 0, n, k);
     j = together<squares, 1>(x, columns, out, j, n, k);
-    for (; j < n; ++j) {
-        T sum = 0;
-        for (int64_t l = 0; l < k; ++l) {
-            const T d = x[l] - columns[l * n + j];
-            sum = squares ? std::fma(d, d, sum) : sum + std::fabs(d);
-        }
-        out[j] = squares ? std::sqrt(sum) : sum;
+    if (j == n) return;
+    Vec<T> sum{};
+    for (int64_t l = 0; l < k; ++l) {
+        const Vec<T> d = splat(x[l]) - load_part(columns + l * n + j, n - j);
+        sum = squares ? fma<T>(d, d, sum) : sum + abs<T>(d);
     }
+    store_part<T>(out + j, squares ? sqrt(sum) : sum, n - j);
 }
 
 template <class T> void all(const PairsShape& s, bool squares, const T* x, const T* y, T* columns, T* out) {
