@@ -38,6 +38,13 @@ def same_dtype(op: str, **tensors: Any) -> list:
 
 def promoted(op: str, **tensors: Any) -> list:
     """The tensors in their common dtype; raises TypeError by the argument's name."""
+    found = None
+    for x in tensors.values():
+        if type(x) is not Tensor or found is not None and x._array.dtype is not found:
+            break
+        found = x._array.dtype
+    else:
+        return list(tensors.values())
     xs = [tensor_arg(x, op, name) for name, x in tensors.items()]
     dtype = xs[0].dtype
     for x in xs[1:]:
@@ -192,7 +199,7 @@ def _rmatmul(input: Tensor, other: Tensor) -> Tensor:
 def _product(op: str, **pair: Any) -> Tensor:
     """``matmul`` of operands of one dtype, under the name of another function."""
     a, b = pair.values()
-    if isinstance(a, Tensor) and isinstance(b, Tensor) and a.dtype is b.dtype:
+    if type(a) is type(b) is Tensor and a._array.dtype is b._array.dtype:
         return matmul_op.run(a, b)
     return matmul_op.run(*same_dtype(op, **pair))
 

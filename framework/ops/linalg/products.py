@@ -227,9 +227,7 @@ def _linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     >>> fw.linalg.cross(fw.tensor([1.0, 0.0, 0.0]), fw.tensor([0.0, 1.0, 0.0]))
     tensor([0., 0., 1.])
     """
-    if type(input) is not Tensor or type(other) is not Tensor \
-            or input._array.dtype is not other._array.dtype:
-        input, other = promoted("cross", input=input, other=other)
+    input, other = promoted("cross", input=input, other=other)
     at = one_dim(dim, input.ndim, "cross")
     if input.ndim != other.ndim or input.shape[at] != 3 or other.shape[at] != 3:
         raise ShapeError(f"cross: wanted two tensors of equally many dimensions with size 3 at dim={dim}, "

@@ -22,9 +22,10 @@ _pieces_of, _chunks_of = view_maker("pieces"), view_maker("chunks")
 
 
 def _dim_of(x: Tensor, dim: Any, op: str) -> int:
-    if tensor_arg(x, op).ndim == 0:
+    ndim = tensor_arg(x, op).ndim
+    if ndim == 0:
         raise ShapeError(f"{op}: a tensor of 0 dimensions cannot be cut; unsqueeze it first")
-    return one_dim(dim, x.ndim, op)
+    return one_dim(dim, ndim, op)
 
 
 class Cut(GraphOp):

@@ -54,6 +54,8 @@ from ..shape.broadcast import broadcast_shape, sum_to
 
 def write(x: Tensor, value: Tensor, name: str) -> Tensor:
     """Put ``value`` (same shape, any dtype that fits) into ``x``, under autograd."""
+    if _copied_into(x, value, name) is x:  # of one dtype, both in no graph
+        return x
     memory, array = x._array, value._array
     if array.shape != memory.shape:
         raise ShapeError(f"{name}: the result has shape {list(value.shape)}, which does not fit into a "
@@ -493,7 +495,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         if quiet.run is None:
             settled((x,))
         if state.enabled and not keeps_nothing and (x._node is not None or any(
-                isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
+                [isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values())])):
             guard(x, method)
             source = wrap(preserved_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])
