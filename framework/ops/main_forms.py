@@ -3,7 +3,6 @@ numbers, and the statistics beside the result."""
 
 from typing import Any
 
-from ..autograd.mode import no_grad
 from ..errors import ShapeError
 from ..tensor import Tensor
 from .image.grid_sample import grid_sample
@@ -18,6 +17,8 @@ from .random.dropout import dropout as drop
 from .random.dropout import feature_alpha_dropout as feature_alpha_drop
 from .record.args import real_arg, size_args, tensor_arg
 from .record.public import public
+from .reduce.moments import var_op
+from .reduce.sums import mean_op
 
 
 @public()
@@ -135,8 +136,9 @@ def instance_norm(input: Tensor, weight: Tensor | None, bias: Tensor | None, run
 
 def _moments(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """Mean and 1 / sqrt(var + eps), outside the graph."""
-    with no_grad():
-        return x.mean(dims, keepdim=True), (x.var(dims, correction=0, keepdim=True) + eps).rsqrt()
+    x = x.detach()
+    mean = mean_op.run(x, dims=dims, keepdim=True)
+    return mean, (var_op.run(x, dims=dims, correction=0, keepdim=True) + eps).rsqrt()  # type: ignore[operator]
 
 
 @public()

@@ -25,6 +25,7 @@ from ..reduce.extremes import amax
 from ..reduce.sums import sum_op
 from ..reduce.vector_norm import norm_op, vector_norm
 from ..shape.broadcast import broadcast_shape, expand
+from ..shape.diagonals import triangle_places
 from ..shape.view import take_shape
 from ..write.twice import twice
 from . import cuda
@@ -247,7 +248,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
         raise ShapeError(f"pdist: input must be a matrix (n, k), got shape {list(x.shape)}")
     if p < 0:
         raise ValueError(f"pdist: p must not be negative, got {p}")
-    first, second = (~np.tri(x.shape[0], dtype=bool)).nonzero()
+    first, second = triangle_places(x.shape[0], x.shape[0], 1, False)
     difference = x[from_array(first, x)] - x[from_array(second, x)]
     if not x.shape[1]:
         return difference.sum(-1)

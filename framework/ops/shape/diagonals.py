@@ -196,6 +196,11 @@ def _triangle(row: int, col: int, offset: int, lower: bool) -> np.ndarray:
 _small_triangle = lru_cache(32)(_triangle)
 
 
+def triangle_places(row: int, col: int, offset: int, lower: bool) -> np.ndarray:
+    """The rows and columns of the elements of a matrix that stand in a triangle; not to be written."""
+    return (_small_triangle if row * col <= _SMALL else _triangle)(row, col, offset, lower)
+
+
 def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, lower: bool) -> Tensor:
     name = "tril_indices" if lower else "triu_indices"
     if row < 0 or col < 0:
@@ -204,8 +209,7 @@ def _triangle_indices(row: int, col: int, offset: int, dtype: Any, device: Any, 
     dtype = as_dtype(dtype)
     if dtype.category != INTEGER:
         raise DTypeError(f"{name}: dtype must be an integer one, got {dtype}")
-    triangle = _small_triangle if row * col <= _SMALL else _triangle
-    places = triangle(row, col, offset, lower)
+    places = triangle_places(row, col, offset, lower)
     places = places.copy() if dtype is int64 else places.astype(dtype.numpy)
     target = as_device(device)
     backend_for(target)

@@ -495,7 +495,7 @@ def inplace(function: Callable, name: str, op: Op | None, call: Callable | None 
         if quiet.run is None:
             settled((x,))
         if state.enabled and not keeps_nothing and (x._node is not None or any(
-                [isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values())])):
+                isinstance(a, Tensor) and a._node is not None for a in (*args, *kwargs.values()))):
             guard(x, method)
             source = wrap(preserved_op(x._array), node=x._node)  # what backward keeps must survive the write
             args = tuple([source if a is x else a for a in args])
