@@ -1,8 +1,7 @@
 """Tensors of random numbers: fresh ones, and in the shape of others.
 
 No gradient flows through a draw. Every function takes ``generator=`` (default: the generator of the
-device), and the same seed gives the same numbers. Probabilities are compared and distributions
-transformed on the host, where the numbers are drawn (see ``framework/random.py``).
+device), and the same seed gives the same numbers on each (see ``framework/random.py``).
 """
 
 from functools import cache
