@@ -1,6 +1,7 @@
 """libframework: the kernels behind a C interface, used from C without Python, and with what does not fit."""
 
 import ctypes
+import os
 import platform
 import shutil
 import subprocess
@@ -36,6 +37,19 @@ def view(a, shape=None):
 
 def zeros(*shape, dtype=np.float32):
     return np.zeros(shape, dtype)
+
+
+@pytest.mark.parametrize("name", ["baseline", "avx2", "avx512"])
+def test_the_instruction_set_is_the_one_that_is_named(name):
+    """As in Python: programs that compare bits, or look for a fault, want one set for both."""
+    if not list(LIBRARY.parent.glob(f"{name}.*so")):
+        pytest.skip(f"{name} is not built")
+    code = ("import ctypes, sys; asked = ctypes.CDLL(sys.argv[1]).fw_instruction_set; "
+            "asked.restype = ctypes.c_char_p; print(asked().decode())")
+    done = subprocess.run([sys.executable, "-c", code, str(LIBRARY)], capture_output=True, text=True,
+                          check=True, env={**os.environ, "FRAMEWORK_NATIVE": name})
+    runs = _native._FLAGS[name] <= _native.processor_flags()
+    assert (done.stdout.strip() == name) == runs, done.stdout
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,9 @@
-// What libframework shows: each call goes to the widest instruction set built in that the processor has.
+// What libframework shows: each call goes to the widest instruction set built in that the processor has, or to the one that
+// FRAMEWORK_NATIVE names, as in Python.
 #include "library/dispatch.h"
+
+#include <cstdlib>
+#include <cstring>
 
 // What the objects of a set do before its first use; nothing where there is one set, whose objects do it when they are loaded.
 using Start = void (*)();
@@ -44,8 +48,12 @@ bool runs(const char* set) {
 const FwTable* chosen() {
     static const FwTable* const best = [] {
         const Set* found = nullptr;
-        for (const Set& s : all)
-            if (runs(s.table->name)) found = &s;
+        const char* wanted = std::getenv("FRAMEWORK_NATIVE");
+        for (const Set& s : all) {
+            if (!runs(s.table->name)) continue;
+            found = &s;
+            if (wanted && !std::strcmp(wanted, s.table->name)) break;
+        }
         if (!found) return static_cast<const FwTable*>(nullptr);
         for (const Start* start = found->begin; start != found->end; ++start) (*start)();
         return found->table;

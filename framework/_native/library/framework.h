@@ -47,7 +47,8 @@ typedef struct {
 } fw_allocator;
 
 int fw_version(void);
-const char* fw_instruction_set(void); /* the widest one built in that this processor has */
+const char* fw_instruction_set(void); /* the widest one built in that this processor has,
+   or the one of those that FRAMEWORK_NATIVE in the environment names */
 const char* fw_status_text(int status);
 int fw_threads(void); /* that share the work of a call, the calling one included */
 fw_status fw_set_threads(int n);
