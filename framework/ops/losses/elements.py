@@ -193,7 +193,7 @@ _LOG_SIGMOID = "(minimum(x, 0) - log1p(exp(-abs(x))))"
 _bce_weighted = Elementwise(
     "binary_cross_entropy_with_logits of weights", "x target p",
     f"(1 - target) * x - (1 + (p - 1) * target) * {_LOG_SIGMOID}", result="float",
-    vjp={"x": "g * (1 - target - (1 + (p - 1) * target) * sigmoid(-x))",
+    vjp={"x": "g * (1 - target - (1 + (p - 1) * target) * exp(-maximum(x, 0) - log1p(exp(-abs(x)))))",
          "target": f"-g * (x + (p - 1) * {_LOG_SIGMOID})", "p": f"-g * target * {_LOG_SIGMOID}"})
 
 

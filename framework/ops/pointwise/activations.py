@@ -352,10 +352,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return _apply(_threshold, input, inplace, threshold=threshold, value=value)
 
 
-_gated = Elementwise("gated", "x y", "x * sigmoid(y)", result="float", vjp={
-    "x": "g * sigmoid(y)", "y": "g * x * (sigmoid(y) * (1 - sigmoid(y)))"})
-
-
 @public("nn.functional")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along ``dim`` times the sigmoid of the second (Dauphin et al., 1612.08083).
@@ -370,4 +366,5 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     if size % 2:
         raise ShapeError(f"glu: dimension {dim} of an input of shape {list(input.shape)} must have an even "
                          f"size, it has {size}")
-    return _gated.run(*chunk(input, 2, at) if size else (input, input))
+    half, gate = chunk(input, 2, at) if size else (input, input)
+    return half * sigmoid(gate)  # type: ignore[operator]
