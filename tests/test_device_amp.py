@@ -1,5 +1,7 @@
 """Mixed precision on a device: autocast, and the scaler, which never waits; beside the CPU."""
 
+import math
+
 import numpy as np
 import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
@@ -54,6 +56,44 @@ def test_softmax_and_norms_are_in_float32_on_a_gpu_alone(raw, cupy):  # noqa: F8
             assert {call(x).dtype for call in calls} == {kept}
             assert F.gelu(x).dtype is fw.bfloat16
         assert {call(x).dtype for call in calls} == {fw.bfloat16}
+
+
+_NAMES = "acos asin cosh erfinv exp expm1 log log10 log1p log2 norm reciprocal rsqrt sinh sum tan"
+FLOAT32_ON_A_GPU = {
+    **{name: (lambda x, name=name: getattr(fw, name)(x)) for name in _NAMES.split()},
+    "exp as a method": lambda x: x.exp(), "pow": lambda x: x.pow(3), "square by pow": lambda x: x ** 2,
+    "number to a power": lambda x: 2.0 ** x, "number over": lambda x: 1 / x,
+    "pow of two": lambda x: fw.pow(x, x),
+    "sum of rows": lambda x: x.sum(1),
+    "vector_norm": lambda x: fw.linalg.vector_norm(x, 1), "matrix_norm": fw.linalg.matrix_norm,
+    "renorm": lambda x: fw.renorm(x, 2, 0, 1.0), "dist": lambda x: fw.dist(x, x), "softplus": F.softplus,
+    "cosine_similarity": lambda x: F.cosine_similarity(x, x), "softmin": lambda x: F.softmin(x, 1),
+    "rms_norm": lambda x: F.rms_norm(x, (6,)),
+    "interpolate": lambda x: F.interpolate(x[None, None], scale_factor=2, mode="bilinear"),
+}
+AS_GIVEN_ON_A_GPU = {
+    "sin": fw.sin, "sqrt": fw.sqrt, "mean": fw.mean, "tanh": fw.tanh, "add": lambda x: x + x,
+    "div": lambda x: x / x,
+    "exp_": lambda x: x.clone().exp_(), "sum of a dtype": lambda x: x.sum(dtype=fw.bfloat16), "relu": fw.relu,
+    "exp(out=)": lambda x: fw.exp(x, out=fw.empty_like(x)),
+}
+
+
+def test_the_list_of_float32_of_gpus(raw, cupy):  # noqa: F811
+    """As PyTorch documents them; its list for the CPU, which test_amp.py looks at, has none of them."""
+    pytest.importorskip("ml_dtypes")
+    for device, kept in (("cpu", fw.bfloat16), ("cuda", fw.float32)):
+        x = fw.full((4, 6), 0.5, device=device, dtype=fw.bfloat16)
+        with fw.autocast(device, fw.bfloat16):
+            found = {name: call(x).dtype for name, call in FLOAT32_ON_A_GPU.items()}
+            assert found == dict.fromkeys(found, kept)
+            found = {name: call(x).dtype for name, call in AS_GIVEN_ON_A_GPU.items()}
+            assert found == dict.fromkeys(found, fw.bfloat16)
+    x.requires_grad_()
+    with fw.autocast("cuda", fw.bfloat16):
+        y = x.exp().sum()
+    y.backward()
+    assert x.grad.dtype is fw.bfloat16 and abs(float(y) - 24 * math.exp(0.5)) < 1e-4
 
 
 def test_checkpoints_find_the_blocks_of_a_device(raw, cupy):  # noqa: F811

@@ -5,6 +5,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..record import autocast
 from ..record.args import floating, ntuple, tensor_arg
 from ..record.public import public
 from ..record.whole import Whole
@@ -36,6 +37,8 @@ def interpolate(input: Tensor, size: Any = None, scale_factor: Any = None, mode:
     if antialias and mode not in ("bilinear", "bicubic"):
         raise ValueError(f"interpolate: antialias=True goes with mode='bilinear' or 'bicubic', got {mode!r}")
     kind, takes = _MODES[mode]
+    if autocast.used and kind != "area":
+        input = autocast.in_float32_on_a_gpu(input)
     if d not in takes:
         sizes = " or ".join(str(t + 2) for t in takes)
         raise ShapeError(f"interpolate: mode={mode!r} wants input of {sizes} dimensions (n, c, sizes...), "

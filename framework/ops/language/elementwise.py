@@ -23,7 +23,7 @@ from ...quiet import readable
 from ...sparse_door import sparse
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
-from ..record import short_roads
+from ..record import autocast, short_roads
 from ..record.args import is_foreign
 from ..record.batched import by_element, innermost
 from ..record.meta import describe_call
@@ -72,7 +72,8 @@ class Elementwise(Op):
                  complex: bool = False, adjoint: bool | None = None, masks: bool = False,
                  arguments: str | None = None, writes: str | None = None,
                  onnx: str | None = None, runtime: str | None = None,
-                 of_anything: bool = False, check: Callable | None = None) -> None:
+                 of_anything: bool = False, check: Callable | None = None,
+                 float32_on_a_gpu: bool = False) -> None:
         self.expr = expr
         self._check = check
         self.result = result
@@ -84,6 +85,7 @@ class Elementwise(Op):
             "" if result in ("bool", "integer") else like_inputs + "V"
         self.ufunc = ufunc
         self.of_anything = of_anything
+        self.float32_on_a_gpu = float32_on_a_gpu  # in blocks of autocast, see record/autocast.py
         self.settings = tuple(settings.split())
         names = ", ".join((*inputs.split(), *(["*", *self.settings] if settings else [])))
         self._parameters = names
@@ -397,6 +399,8 @@ def unary(op: Elementwise) -> Callable:
         if out is not None:
             given = given_out(out, (op, (input,), {}), op.name)
             return out if given else check_out(out, op.run(input), op.name)
+        if autocast.used and op.float32_on_a_gpu:
+            input = autocast.in_float32_on_a_gpu(input)
         try:
             if isinstance(input, Tensor) and input._array.dtype.kind in kinds:
                 return single(op, input, input._array, input._node is not None)
@@ -459,11 +463,16 @@ def _without_hope(op: Elementwise, input: Any, other: Any) -> bool:
     return not op.of_anything and type(other) in _NO_OPERANDS and isinstance(input, Tensor)
 
 
-def reflected(function: Callable, name: str, symbol: str) -> None:
-    """Bind ``__rsub__`` and the like, from the function behind ``__sub__``."""
+def reflected(function: Callable, name: str, symbol: str, float32_on_a_gpu: bool = False) -> None:
+    """Bind ``__rsub__`` and the like, from the function behind ``__sub__``.
+
+    float32_on_a_gpu: in blocks of autocast, see ``record/autocast.py``.
+    """
     operator = function.operator  # type: ignore[attr-defined]
 
     def swapped(input: Tensor, other: Any) -> Tensor:
+        if float32_on_a_gpu and autocast.used:
+            input = autocast.in_float32_on_a_gpu(input)
         return operator(other, input)
     swapped.__doc__ = f"``other {symbol} input``."
     swapped.__name__ = swapped.__qualname__ = name

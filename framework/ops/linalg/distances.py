@@ -56,6 +56,8 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     >>> fw.nn.functional.cosine_similarity(fw.tensor([[1.0, 1.0]]), fw.tensor([[1.0, 0.0]]))
     tensor([0.7071])
     """
+    if autocast.used:
+        x1, x2 = map(autocast.in_float32_on_a_gpu, (x1, x2))
     op = "cosine_similarity"
     floating(real_arg(x1, op, "x1"), op, "x1")
     floating(real_arg(x2, op, "x2"), op, "x2")
@@ -155,6 +157,8 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     >>> fw.dist(fw.tensor([1.0, 2.0]), fw.tensor([4.0, 6.0]))
     tensor(5.)
     """
+    if autocast.used:
+        input, other = map(autocast.in_float32_on_a_gpu, (input, other))
     x, y = promoted("dist", input=input, other=other)
     floating(x, "dist")
     return vector_norm(x - y, ord=float(p))

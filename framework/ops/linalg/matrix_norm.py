@@ -5,6 +5,7 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..record import autocast
 from ..record.args import many_dims, number_arg, one_dim, tensor_arg
 from ..record.public import public
 from ..reduce.vector_norm import vector_norm
@@ -48,6 +49,8 @@ def matrix_norm(input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: b
     >>> fw.linalg.matrix_norm(fw.tensor([[3.0, 0.0], [4.0, 0.0]]))
     tensor(5.)
     """
+    if autocast.used and dtype is None:
+        input = autocast.in_float32_on_a_gpu(input)
     ord = number_arg(ord, "matrix_norm", "ord")
     if dtype is not None:
         input = input.to(dtype)  # type: ignore[attr-defined]

@@ -374,6 +374,8 @@ def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None,
     >>> fw.nn.functional.rms_norm(fw.tensor([[3.0, 4.0]]), (2,))
     tensor([[0.8485, 1.1314]])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     shape, dims = _last_dims(input, normalized_shape, "rms_norm")
     check_shapes("rms_norm", shape, "normalized_shape", weight=weight)
     eps = finfo(input.dtype).eps if eps is None else number_arg(eps, "rms_norm", "eps")

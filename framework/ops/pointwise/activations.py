@@ -8,6 +8,7 @@ from typing import Any
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise, elementwise
+from ..record import autocast
 from ..record.args import number_arg, one_dim, tensor_arg
 from ..record.into import computed_into
 from ..record.public import public
@@ -307,6 +308,8 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     >>> fw.nn.functional.softplus(fw.tensor([-1.0, 100.0]))
     tensor([  0.3133, 100.0000])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     return _apply(_softplus, input, beta=beta, threshold=threshold)
 
 

@@ -10,6 +10,7 @@ from ...errors import DivisionError, DTypeError, LayoutError, kind_of
 from ...tensor import Tensor
 from ..convert.cast import from_array, to
 from ..language.elementwise import Elementwise, elementwise, reflected
+from ..record import autocast
 from ..record.args import is_foreign, tensor_arg
 from ..record.into import Call, run_call
 from ..record.public import check_out, computed, public
@@ -107,7 +108,8 @@ sign = elementwise("sign", "x", "sign(x)", """-1, 0 or 1 by the sign.
 reciprocal = elementwise("reciprocal", "x", "1 / x", """One over the element.
     >>> fw.reciprocal(fw.tensor([2.0, 4.0]))
     tensor([0.5000, 0.2500])
-    """, result="float", complex=True, vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric")
+    """, result="float", complex=True, vjp={"x": "gate(gate(-g, out), out)"}, jvp="symmetric",
+    float32_on_a_gpu=True)
 square = elementwise("square", "x", "x * x", """The element times itself.
     >>> fw.square(fw.tensor([2.0, -3.0]))
     tensor([4., 9.])
@@ -212,7 +214,7 @@ def div(input: Any, other: Any, *, rounding_mode: str | None = None, out: Tensor
 
 
 reflected(_minus, "rsub", "-")
-reflected(_quotient, "rtruediv", "/")
+reflected(_quotient, "rtruediv", "/", float32_on_a_gpu=True)
 reflected(floor_divide, "rfloordiv", "//")
 reflected(remainder, "rmod", "%")
 
@@ -220,6 +222,8 @@ reflected(remainder, "rmod", "%")
 @public("", method="__rpow__", name="rpow")
 def _rpow(input: Any, other: Any) -> Tensor:
     """``other ** input``."""
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     return NotImplemented if is_foreign(other) else _power(_base(other, input), input)
 
 
@@ -250,6 +254,8 @@ def _power_function(operator: bool) -> Callable:
         >>> fw.pow(fw.tensor([1.0, 2.0, 3.0]), 2)
         tensor([1., 4., 9.])
         """
+        if autocast.used and out is None:
+            input, exponent = map(autocast.in_float32_on_a_gpu, (input, exponent))
         if isinstance(input, Tensor) and isinstance(exponent, int | float) and not isinstance(exponent, bool):
             try:
                 kind = input._array.dtype.kind

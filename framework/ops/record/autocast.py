@@ -3,8 +3,9 @@
 ``public(autocast=...)`` says how an operation behaves in a block of autocast, as in PyTorch. "lower": in the
 block's dtype (products, which sum up in float32 whatever they are given). "float32": in that (sums of many
 small terms, and what has no short floating form). "widest": in that of its tensors' dtypes. Or a function of
-the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets. Softmax
-and norms, which PyTorch's list for CUDA has and that for the CPU has not, ask by ``in_float32_on_a_gpu``.
+the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets. Softmax,
+norms, sums and exponentials, which PyTorch's list for CUDA has and that for the CPU has not, ask by
+``in_float32_on_a_gpu``, elementwise records where they say so.
 ``tests/test_amp.py`` compares with PyTorch.
 
 While no block was ever opened, a call pays for one test of a global; then for one look at its thread.

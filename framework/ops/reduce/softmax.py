@@ -149,4 +149,6 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     >>> fw.nn.functional.softmin(fw.tensor([0.0, 0.0]), dim=0)
     tensor([0.5000, 0.5000])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     return _along(softmax_op, -tensor_arg(input, "softmin", "input"), dim, dtype)  # type: ignore

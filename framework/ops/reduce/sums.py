@@ -89,6 +89,8 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     >>> fw.sum(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
     tensor([4., 6.])
     """
+    if autocast.used and dtype is None:
+        input = autocast.in_float32_on_a_gpu(input)
     input = as_summed(input, dtype, "sum")
     return sum_op.run(input, dims=many_dims(dim, input.ndim, "sum"), keepdim=keepdim)
 

@@ -12,6 +12,7 @@ from ..language.elementwise import Elementwise
 from ..pointwise.arithmetic import abs as abs_
 from ..pointwise.arithmetic import over, sign
 from ..pointwise.choose import where_op
+from ..record import autocast
 from ..record.args import floating, many_dims, number_arg, one_dim, tensor_arg
 from ..record.batched import along
 from ..record.op import Op
@@ -83,6 +84,8 @@ def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = Fa
 
 def p_norm(x: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any, name: str) -> Tensor:
     """The norm of order ``ord``, for the public function ``name``."""
+    if autocast.used and dtype is None:
+        x = autocast.in_float32_on_a_gpu(x)
     ord = number_arg(ord, name, "ord")
     if isinstance(ord, bool) or not isinstance(ord, (int, float)):
         raise TypeError(f"{name}: the order must be a number, got {ord!r}")
@@ -113,6 +116,8 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     tensor([[0.6000, 0.8000],
             [0.3000, 0.4000]])
     """
+    if autocast.used:
+        input = autocast.in_float32_on_a_gpu(input)
     x: Any = tensor_arg(input, "renorm")
     floating(x, "renorm")
     if x.ndim < 2:

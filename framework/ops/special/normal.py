@@ -5,7 +5,8 @@ from ..language.elementwise import elementwise
 erfinv = elementwise("erfinv", "x", "erfinv(x)", """The inverse of the error function on (-1, 1).
     >>> fw.erfinv(fw.tensor([0.0, 0.5]))
     tensor([0.0000, 0.4769])
-    """, vjp={"x": "gate(g * 0.8862269254527580, exp(out * out))"}, result="float", jvp="symmetric")
+    """, vjp={"x": "gate(g * 0.8862269254527580, exp(out * out))"}, result="float", jvp="symmetric",
+    float32_on_a_gpu=True)
 erfcx = elementwise("erfcx", "x", "erfcx(x)", """The scaled complement of erf, safe for large x.
 
     ``exp(x * x) * erfc(x)``, computed without the overflow.
