@@ -157,3 +157,14 @@ def test_faults_of_a_stream_are_told_when_it_is_waited_for(races):
             side.record_event().synchronize()
     finally:
         fw.cuda.set_sync_debug_mode("default")
+
+
+def test_streams_of_other_libraries(races):
+    own = fw.cuda.Stream()
+    same = fw.cuda.get_stream_from_external(own.cuda_stream, "cuda:0")
+    assert isinstance(same, fw.cuda.ExternalStream) and same == own
+    with fw.cuda.stream(fw.cuda.ExternalStream(own.cuda_stream)):
+        assert fw.cuda.current_stream() == own
+    for wrong in (None, True, "7"):
+        with pytest.raises(TypeError, match="stream_ptr"):
+            fw.cuda.ExternalStream(wrong)

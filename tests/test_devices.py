@@ -315,3 +315,78 @@ def test_without_a_driver_nobody_is_counted(monkeypatch):
         raise OSError(name)
     monkeypatch.setattr(nvml.ctypes, "CDLL", missing)
     assert nvml.device_count() is None
+
+
+class ManagementLibrary:
+    """NVIDIA's, with a device on the second bus; fails of its functions say a code."""
+
+    def __init__(self, log, failing=""):
+        self.log, self.failing = log, failing
+
+    def nvmlInit_v2(self):
+        self.log.append("init")
+        return 0
+
+    def nvmlShutdown(self):
+        self.log.append("shutdown")
+
+    def nvmlDeviceGetHandleByPciBusId_v2(self, bus, device):
+        assert bus == b"0000:00:00.0"
+        device._obj.value = 77
+        return 0
+
+    def _say(self, name, device, into, **values):
+        assert device.value == 77
+        for field, value in values.items():
+            setattr(into._obj, field, value)
+        return 999 if name == self.failing else 0
+
+    def nvmlDeviceGetUtilizationRates(self, device, into):
+        return self._say("rates", device, into, gpu=91, memory=34)
+
+    def nvmlDeviceGetMemoryInfo(self, device, into):
+        return self._say("memory", device, into, total=80 << 30, used=5 << 30)
+
+    def nvmlDeviceGetTemperature(self, device, sensor, into):
+        assert sensor == 0
+        return self._say("temperature", device, into, value=61)
+
+    def nvmlDeviceGetPowerUsage(self, device, into):
+        return self._say("power", device, into, value=350_000)
+
+    def nvmlDeviceGetClockInfo(self, device, clock, into):
+        assert clock == 1
+        return self._say("clock", device, into, value=1980)
+
+
+def test_how_a_device_is(monkeypatch, cupy):  # noqa: F811
+    """Its load, warmth and clock, which tensors have nothing to do with."""
+    if "standin" not in cupy.__version__:
+        pytest.skip("a device says other numbers")
+    c, log = fw.cuda, []
+    monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: ManagementLibrary(log))
+    readings = c.utilization(0), c.memory_usage(), c.temperature("cuda"), c.power_draw(), c.clock_rate()
+    assert readings == (91, 34, 61, 350_000, 1980) and c.device_memory_used() == 5 << 30
+    assert log == ["init", "shutdown"] * 6
+    monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: ManagementLibrary(log, "power"))
+    with pytest.raises(DeviceError, match=r"power_draw: nvmlDeviceGetPowerUsage .* code 999"):
+        c.power_draw()
+    assert log[-1] == "shutdown"
+
+    def missing(name):
+        raise OSError(name)
+    monkeypatch.setattr(nvml.ctypes, "CDLL", missing)
+    with pytest.raises(DeviceError, match=r"cuda.utilization: .*libnvidia-ml.so.1 is not there"):
+        c.utilization()
+
+
+def test_memory_by_other_names(cupy):  # noqa: F811
+    x = fw.ones(1024, device="cuda")
+    figures, nested = fw.cuda.memory_stats(), fw.cuda.memory_stats_as_nested_dict()
+    assert nested["allocated_bytes"]["all"]["current"] == figures["allocated_bytes.all.current"] >= x.nbytes
+    assert fw.cuda.get_per_process_memory_fraction() == 1.0
+    fw.cuda.set_per_process_memory_fraction(0.5)
+    try:
+        assert fw.cuda.get_per_process_memory_fraction(0) == pytest.approx(0.5, rel=1e-3)
+    finally:
+        fw.cuda.set_per_process_memory_fraction(0.0)

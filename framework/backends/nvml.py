@@ -1,4 +1,4 @@
-"""How many GPUs there are, from NVIDIA's management library, which does not start CUDA in this process.
+"""NVIDIA's management library: how many GPUs there are, and how they are, without starting CUDA here.
 
 A process that has started CUDA cannot use it in children that it forks; asking whether there is a GPU must
 not do that.
@@ -6,12 +6,17 @@ not do that.
 
 import ctypes
 import os
+from typing import Any
+
+from ..errors import DeviceError
+
+LIBRARY = "libnvidia-ml.so.1"
 
 
 def device_count() -> int | None:
     """The GPUs that CUDA would show, 0 without a driver; None where only CUDA can tell."""
     try:
-        library = ctypes.CDLL("libnvidia-ml.so.1")
+        library = ctypes.CDLL(LIBRARY)
     except OSError:
         return None
     if library.nvmlInit_v2():
@@ -41,3 +46,36 @@ def _visible(count: int, chosen: str | None) -> int | None:
             return 0  # CUDA refuses all then
         seen.append(number)
     return len(seen)
+
+
+class Rates(ctypes.Structure):
+    """Per cent of the last moments in which kernels ran, and in which memory was read or written."""
+
+    _fields_ = [("gpu", ctypes.c_uint), ("memory", ctypes.c_uint)]
+
+
+class Memory(ctypes.Structure):
+    """Bytes of a device."""
+
+    _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
+
+
+def reading(name: str, bus: str, function: str, *arguments: int, into: Any) -> Any:
+    """What the library says of the device on a bus, for ``cuda.<name>``; DeviceError without it."""
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError as error:
+        raise DeviceError(f"cuda.{name}: NVIDIA's management library {LIBRARY} is not there ({error}); it "
+                          f"comes with the driver, in containers with the capability 'utility'") from None
+    failed = library.nvmlInit_v2()
+    if not failed:
+        try:
+            device = ctypes.c_void_p()
+            failed = (library.nvmlDeviceGetHandleByPciBusId_v2(bus.encode(), ctypes.byref(device))
+                      or getattr(library, function)(device, *arguments, ctypes.byref(into)))
+        finally:
+            library.nvmlShutdown()
+    if failed:
+        raise DeviceError(f"cuda.{name}: {function} of {LIBRARY} failed with code {failed} for the device on "
+                          f"bus {bus}")
+    return into

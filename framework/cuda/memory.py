@@ -137,6 +137,18 @@ def memory_stats(device: Any = None) -> dict[str, int]:
             for kind, n in zip(("allocated", "reserved"), pair)}
 
 
+def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+    """The figures of ``memory_stats`` as dicts in dicts; empty without a GPU."""
+    found: dict[str, Any] = {}
+    for name, n in memory_stats(device).items():
+        *outer, last = name.split(".")
+        place = found
+        for part in outer:
+            place = place.setdefault(part, {})
+        place[last] = n
+    return found
+
+
 def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     """The figures as text, one to a line."""
     lines = [f"{name}: {n}" for name, n in memory_stats(device).items()]
@@ -157,6 +169,14 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     index = needed(device).index
     with _backend.cupy().cuda.Device(index):
         _backend.cupy().get_default_memory_pool().set_limit(fraction=fraction)
+
+
+def get_per_process_memory_fraction(device: Any = None) -> float:
+    """The part of a device's memory that CuPy may take: 1.0 unless it was set; DeviceError without one."""
+    index = needed(device).index
+    with _backend.cupy().cuda.Device(index):
+        limit = int(_backend.cupy().get_default_memory_pool().get_limit())
+        return limit / mem_get_info(index)[1] if limit else 1.0
 
 
 def ipc_collect() -> None:

@@ -57,6 +57,25 @@ class Stream:
         return hash((self.device, self.cuda_stream))
 
 
+class ExternalStream(Stream):
+    """A queue that another library made, by the driver's handle, which that library keeps alive.
+
+    Raises DeviceError where the device is not there, TypeError for a handle that is no int.
+    """
+
+    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+        if not isinstance(stream_ptr, int) or isinstance(stream_ptr, bool):
+            raise TypeError(f"ExternalStream: argument 'stream_ptr' must be an int, the handle of a queue, "
+                            f"got {type(stream_ptr).__name__}")
+        index = needed(device).index
+        super().__init__(device, _own=_backend.cupy().cuda.ExternalStream(stream_ptr, index))
+
+
+def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+    """The queue of a handle that another library made: ``ExternalStream``."""
+    return ExternalStream(data_ptr, device)
+
+
 class Event:
     """A mark in a queue of work; two with ``enable_timing=True`` tell the time between them.
 

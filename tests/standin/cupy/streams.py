@@ -105,6 +105,14 @@ class Stream:
         return self._captured
 
 
+class ExternalStream(Stream):
+    """A queue of another library's, by its handle."""
+
+    def __init__(self, ptr: int, device_id: int = -1) -> None:
+        super().__init__()
+        self.ptr = ptr
+
+
 class _Current(threading.local):
     stream: Stream
 
