@@ -18,7 +18,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -84,21 +84,10 @@ class Results:
             os.replace(f"{self.path}.part", self.path)
 
 
-@contextmanager
-def on(M: Any, device: str) -> Any:
-    """A block in which a module makes its tensors on a device."""
-    before = M.get_default_device()
-    M.set_default_device(device)
-    try:
-        yield
-    finally:
-        M.set_default_device(before)
-
-
 def inside(M: Any, device: str, run: Callable[[], Any]) -> Callable[[], Any]:
     """A run whose new tensors are on a device."""
     def there() -> Any:
-        with on(M, device):
+        with M.device(device):
             return run()
     return there
 
@@ -151,7 +140,7 @@ def measure_workload(work: Workload, modules: Sequence[Any], options: argparse.N
 
     def add(name: str, M: Any, device: str, make: Callable[[Callable], Callable]) -> None:
         try:
-            with on(M, device):
+            with M.device(device):
                 case = work.cases([M], options.tiny)[0]
             runs[name] = M, make(inside(M, device, case.run)), device
             runs[name][1]()
@@ -188,14 +177,14 @@ def measure_calls(kind: str, results: Results, modules: Sequence[Any], options: 
     names = [n for n in calls if options.chosen(n) and results.wants(f"{kind}/{n}")]
     given = {}
     for M in modules if names else ():
-        with on(M, options.device):
+        with M.device(options.device):
             given[M.__name__] = operands(M, options)["small" if kind == "host" else "large"]
     for name in names:
         if not results.wants(f"{kind}/{name}"):
             continue
         with ExitStack() as block:
             for M in modules:
-                block.enter_context(on(M, options.device))
+                block.enter_context(M.device(options.device))
             runs = {M.__name__: (M, lambda M=M: calls[name](M, given[M.__name__]), options.device)
                     for M in modules}
             found = medians(runs, options, kind != "host", 100 if kind == "host" else 0)

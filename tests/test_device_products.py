@@ -3,13 +3,13 @@ and has the products computed by what stands for cuBLAS; and cuBLAS takes over w
 
 import ctypes
 import ctypes.util
-import gc
 import glob
 import sys
 from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from device_libraries import in_place
 from device_steps import counted
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
@@ -132,16 +132,9 @@ def lt(raw, cupy, monkeypatch):  # noqa: F811
         pytest.skip("the native module is not built here, or this is a real CuPy")
     library, path = raw.library("cublas_lt")
     monkeypatch.setattr(device_products, "library", lambda: path)
-    monkeypatch.setattr(device_products, "_started", (None, None))
-    found = Library(library)
-    found.set(refuses=0, fails=0, planned=0, workspace=1000)
-    yield found
-    assert not found.wrong
-    device_products._plans.clear()
-    gc.collect()
-    assert found.alive == 0  # descriptors go with their plans
-    monkeypatch.undo()
-    device_products._started = None, None
+    begins = {"refuses": 0, "fails": 0, "planned": 0, "workspace": 1000}
+    with in_place(device_products, Library(library), monkeypatch, **begins) as found:
+        yield found
 
 
 def laid(rng, dtype, shape, turned):

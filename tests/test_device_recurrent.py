@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from device_libraries import in_place
 from device_steps import Run, counted
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
@@ -174,16 +175,8 @@ def rnn(raw, cupy, monkeypatch):  # noqa: F811
         pytest.skip("this is a real CuPy")
     library, path = raw.library("cudnn_rnn")
     monkeypatch.setattr(cudnn_recurrent, "paths", lambda: [path])
-    monkeypatch.setattr(cudnn_recurrent, "_started", (None, None))
-    found = Library(library)
-    found.set(fails=0, refuses=0)
-    yield found
-    assert not found.wrong
-    cudnn_recurrent._plans.clear()
-    gc.collect()
-    assert found.alive == 0  # descriptors go with their plans
-    monkeypatch.undo()
-    cudnn_recurrent._started = None, None
+    with in_place(cudnn_recurrent, Library(library), monkeypatch, fails=0, refuses=0) as found:
+        yield found
 
 
 def made(mode, *sizes, **settings):
