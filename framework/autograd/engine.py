@@ -202,8 +202,15 @@ def _live(create_graph: bool) -> bool:
 
 def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
          caught: dict, ends: bool, watch: Any) -> None:
+    """The walk: native where nobody looks at it and no device is in it."""
     if _walk_back is not None and watch is None and not ends and quiet.run is not None and cuda._cupy is None:
-        return _walk_back(pending, retain, live, needed, targets, caught)
+        _walk_back(pending, retain, live, needed, targets, caught)
+    else:
+        _run_plainly(pending, heap, retain, live, needed, targets, caught, ends, watch)
+
+
+def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
+                 caught: dict, ends: bool, watch: Any) -> None:
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
     on_gpu, seen = cuda._cupy is not None, quiet.run is None  # seen: somebody looks at all calls
