@@ -146,7 +146,7 @@ class Plan:
         return nodes  # no node is there twice: each is older than the one before
 
     def run(self, nodes: list, seed: Any, retain: bool) -> None:
-        """The walk: what ``engine._run`` does, over nodes that fit."""
+        """The walk: what ``engine._run_plainly`` does, over nodes that fit."""
         if self.missing:
             key, places = self.missing.popitem()
             made = derivative(*key)

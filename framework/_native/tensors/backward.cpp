@@ -397,7 +397,7 @@ void Walk::go() {
     for (auto& [leaf, array] : late) called(accumulate, leaf, array, truth(live));
 }
 
-// The engine's `_run` where nobody watches, all is on the CPU and the walk does not end at its targets.
+// The engine's `_run_plainly` where nobody watches, all is on the CPU and the walk does not end at its targets.
 void walk_back(nb::dict pending, bool retain, bool live, nb::object needed, nb::set targets, nb::dict caught) {
     if (!leaf_class) throw nb::type_error("walk_back: the classes of the graph are not known yet");
     if (!needed.is_none() && !PyAnySet_Check(needed.ptr())) throw nb::type_error("walk_back: needed is a set, or None");
