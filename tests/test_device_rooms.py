@@ -86,17 +86,17 @@ def ctc_loss(at, x, y):
     ]
 
 
-@case((3, 10), (10,), (10,), (2, 3, 4, 5), (4, 5), (4, 5), kernels="norm norm_grad fold")
+@case((3, 10), (10,), (10,), (2, 3, 4, 5), (4, 5), (4, 5), kernels="norm_rows norm_grad fold")
 def layer_norm(at, x, w, b, y, v, c):
     return [F.layer_norm(x, (10,), w, b), F.layer_norm(y, (4, 5), v, c), F.layer_norm(x, (10,))]
 
 
-@case((3, 10), (10,), kernels="norm norm_grad fold")
+@case((3, 10), (10,), kernels="norm_rows norm_grad fold")
 def rms_norm(at, x, w):
     return [F.rms_norm(x, (10,), w), F.rms_norm(x, (10,))]
 
 
-@case((4, 6, 3, 2), (6,), (6,), (7, 6), kernels="norm norm_grad fold")
+@case((4, 6, 3, 2), (6,), (6,), (7, 6), kernels="norm_rows norm_grad fold")
 def channel_norms(at, x, w, b, y):
     return [
         F.batch_norm(x, None, None, w, b, training=True),
@@ -470,7 +470,7 @@ def test_norms_read_and_write_16_bits(dtype, raw, cupy):  # noqa: F811
                 inputs = [x, w] if name == "rms" else [x, w, b]
                 counts.clear()
                 y = call(x, w, b)
-                assert device == "cpu" or dict(counts.launches) == {"norm": 1}, (name, counts.launches)
+                assert device == "cpu" or dict(counts.launches) == {"norm_rows": 1}, (name, counts.launches)
                 counts.clear()
                 grads = fw.autograd.grad(y, inputs, g, retain_graph=True)
                 ours = {"norm_grad", "fold", *(["copy"] if name == "group" else [])}  # of a view's gradient

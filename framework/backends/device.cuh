@@ -35,9 +35,24 @@ template <> struct Of<bf16> {
 template <class T, int N> struct __align__(sizeof(T) * N) Pack { T at[N]; };
 template <class T, int N> __device__ __forceinline__ bool aligned(const T* p) { return u64(p) % (sizeof(T) * N) == 0; }
 
-// the offset of element i of an operand whose dimensions, slowest first, have these sizes and strides (in elements)
+// the offsets of element i of N operands whose dimensions, slowest first, have these sizes and strides (in elements); the
+// divisions are made once for all of them
+template <int N, int M, int D>
+__device__ __forceinline__ void offsets(i64 i, int dims, const i64 (&size)[D], const i64 (&stride)[M][D], i64 (&to)[N]) {
+#pragma unroll
+  for (int j = 0; j < N; ++j) to[j] = 0;
+#pragma unroll 1
+  for (int d = dims - 1; d >= 0; --d) {
+    i64 rest = d ? i / size[d] : 0, here = i - rest * size[d];
+#pragma unroll
+    for (int j = 0; j < N; ++j) to[j] += here * stride[j][d];
+    i = rest;
+  }
+}
+// the same of one of them
 __device__ __forceinline__ i64 offset(i64 i, int dims, const i64* size, const i64* stride) {
   i64 at = 0;
+#pragma unroll 1
   for (int d = dims - 1; d > 0; --d) {
     i64 rest = i / size[d];
     at += (i - rest * size[d]) * stride[d];

@@ -209,9 +209,9 @@ SPECIAL_SHORT double ndtri(double p) {
 SPECIAL_SHORT int size_of(int n) { return n < 0 ? -n : n; }
 SPECIAL_SHORT int sign_of(int n) { return n < 0 && n % 2 ? -1 : 1; }  // J, Y of order -n are those of n times (-1)^n
 
-SPECIAL_SHORT double bessel_j(double x, int n) { return isinf(x) ? 0 : sign_of(n) * ::jn(size_of(n), x); }
+SPECIAL_FUNCTION double bessel_j(double x, int n) { return isinf(x) ? 0 : sign_of(n) * ::jn(size_of(n), x); }
 
-SPECIAL_SHORT double bessel_y(double x, int n) {
+SPECIAL_FUNCTION double bessel_y(double x, int n) {
     if (!(x >= 0)) return nan();
     return isinf(x) ? 0 : sign_of(n) * (x == 0 ? -inf() : ::yn(size_of(n), x));
 }

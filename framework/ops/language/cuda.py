@@ -181,7 +181,10 @@ def limits(written: Written) -> tuple[float, float]:
 
 
 def elementwise_source(name: str, written: Written) -> str:
-    """The kernels ``<name>_flat`` and ``<name>_strided``."""
+    """The kernels ``<name>_flat`` and ``<name>_strided``.
+
+    Their loops are not unrolled: most threads go through them once, and it takes the compiler twice as long.
+    """
     out = device_code.c_type(written.result)
     pack = max(1, 16 // max(map(device_code.itemsize, (*written.chars, written.result))))
     down = "" if written.result == "?" else f"Of<{out}>::down"
@@ -195,10 +198,7 @@ def elementwise_source(name: str, written: Written) -> str:
         f"aligned<{device_code.c_type(c)}, V>({n})"
         for n, c in (*zip(written.arrays, written.chars), ("out", written.result))
     )
-    far = " ".join(
-        f"auto at_{n} = {n}[offset(i, dims, at.size, at.stride[{j + 1}])];"
-        for j, n in enumerate(written.arrays)
-    )
+    far = " ".join(f"auto at_{n} = {n}[to[{j + 1}]];" for j, n in enumerate(written.arrays))
     return f"""{written.text}
 struct Layout {{ i64 dims; i64 size[{DIMS}]; i64 stride[{OPERANDS}][{DIMS}]; }};
 extern "C" __global__ void {name}_flat({out}* out, {written.parameters}, i64 n) {{
@@ -206,6 +206,7 @@ extern "C" __global__ void {name}_flat({out}* out, {written.parameters}, i64 n) 
   i64 first = i64(blockIdx.x) * blockDim.x + threadIdx.x, step = i64(gridDim.x) * blockDim.x, done = 0;
   if ({fits}) {{
     done = n / V;
+#pragma unroll 1
     for (i64 i = first; i < done; i += step) {{
       {packs}
       Pack<{out}, V> r;
@@ -215,14 +216,16 @@ extern "C" __global__ void {name}_flat({out}* out, {written.parameters}, i64 n) 
     }}
     done *= V;
   }}
+#pragma unroll 1
   for (i64 i = done + first; i < n; i += step) {{ {loads} out[i] = {down}(each({written.arguments})); }}
 }}
 extern "C" __global__ void {name}_strided({out}* out, {written.parameters}, Layout at, i64 n) {{
-  i64 first = i64(blockIdx.x) * blockDim.x + threadIdx.x, step = i64(gridDim.x) * blockDim.x;
-  int dims = int(at.dims);
-  for (i64 i = first; i < n; i += step) {{
+  i64 step = i64(gridDim.x) * blockDim.x, to[{1 + len(written.arrays)}];
+#pragma unroll 1
+  for (i64 i = i64(blockIdx.x) * blockDim.x + threadIdx.x; i < n; i += step) {{
+    offsets(i, int(at.dims), at.size, at.stride, to);
     {far}
-    out[offset(i, dims, at.size, at.stride[0])] = {down}(each({written.arguments}));
+    out[to[0]] = {down}(each({written.arguments}));
   }}
 }}
 """

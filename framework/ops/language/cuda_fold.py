@@ -37,14 +37,7 @@ _MOST_PARTS = 64
 def fold_source(how: str, written: Any) -> str:
     """The kernel ``fold``; how: Sum, Max or Min."""
     out = device_code.c_type(written.result)
-    loads = " ".join(
-        f"auto at_{n} = {n}[base_{n} + offset(r, each_dims, plan.each_size, plan.each_stride[{j}])];"
-        for j, n in enumerate(written.arrays)
-    )
-    bases = " ".join(
-        f"i64 base_{n} = offset(o, int(plan.result_dims), plan.result_size, plan.result_stride[{j}]);"
-        for j, n in enumerate(written.arrays)
-    )
+    loads = " ".join(f"auto at_{n} = {n}[base[{j}] + to[{j}]];" for j, n in enumerate(written.arrays))
     return f"""{written.text}
 struct Plan {{
   i64 results, each, result_dims, each_dims, columns;
@@ -58,14 +51,17 @@ parts, int* tickets) {{
   __shared__ int last;
   int many = {device_code.THREADS} / int(lanes), tid = threadIdx.x;
   int lane = plan.columns ? tid / many : tid % int(lanes), own = plan.columns ? tid % many : tid / int(lanes);
-  int each_dims = int(plan.each_dims);
+  i64 base[{len(written.arrays)}], to[{len(written.arrays)}];
   i64 o = i64(blockIdx.x) * many + own;
   i64 share = (plan.each + gridDim.y - 1) / gridDim.y, from = share * blockIdx.y;
-  i64 to = from + share < plan.each ? from + share : plan.each;
+  i64 end = from + share < plan.each ? from + share : plan.each;
   C x = {_START[how]};
   if (o < plan.results) {{
-    {bases}
-    for (i64 r = from + lane; r < to; r += lanes) {{ {loads} x = {how}::of(x, C(each({written.arguments})));
+    offsets(o, int(plan.result_dims), plan.result_size, plan.result_stride, base);
+    for (i64 r = from + lane; r < end; r += lanes) {{
+      offsets(r, int(plan.each_dims), plan.each_size, plan.each_stride, to);
+      {loads}
+      x = {how}::of(x, C(each({written.arguments})));
     }}
   }}
   kept[lane * many + own] = x;
@@ -89,6 +85,7 @@ parts, int* tickets) {{
   __threadfence();
   if (mine) {{
     x = parts[o];
+#pragma unroll 1
     for (i64 k = 1; k < gridDim.y; ++k) x = {how}::of(x, parts[k * plan.results + o]);
     out[o] = Of<{out}>::down(C(x * C(scale)));
   }}

@@ -166,7 +166,7 @@ def norm(x: Any, weight: Any, bias: Any, *, dims: tuple[int, ...], per: tuple[in
     empty = cuda.cupy().empty
     small = tuple([1 if d in {e % x.ndim for e in dims} else s for d, s in enumerate(x.shape)])
     y, mean, var = empty(x.shape, x.dtype), empty(small, ready.moments), empty(small, ready.moments)
-    _SOURCE.kernel("norm", ready.char)(
+    _SOURCE.kernel("norm_rows", ready.char)(
         *_launch(ready.plan), (y, mean, var, *ready.given, ready.wide, ready.plan, float(eps), 1))
     return laid_as(cuda.cupy(), y, images), mean, var
 
@@ -178,7 +178,7 @@ def rms_norm(x: Any, weight: Any, *, dims: tuple[int, ...], per: tuple[int, ...]
         return NotImplemented
     empty, small = cuda.cupy().empty, (*x.shape[: x.ndim - len(dims)], *(1,) * len(dims))
     y, var = empty(x.shape, x.dtype), empty(small, ready.moments)
-    _SOURCE.kernel("norm", ready.char)(
+    _SOURCE.kernel("norm_rows", ready.char)(
         *_launch(ready.plan), (y, None, var, *ready.given, None, ready.wide, ready.plan, float(eps), 0))
     return y, var
 

@@ -20,8 +20,9 @@ __device__ __forceinline__ void put_weight(void* weights, i64 k, i64 wide, W val
   else static_cast<T*>(weights)[k] = Of<T>::down(value);
 }
 
-extern "C" __global__ void norm(T* y, W* means, W* vars, const T* x, const void* weight, const void* bias, i64 wide, Norm s,
-                                double eps, i64 centred) {
+// not `norm`: CUDA's mathematical functions have one
+extern "C" __global__ void norm_rows(T* y, W* means, W* vars, const T* x, const void* weight, const void* bias, i64 wide,
+                                     Norm s, double eps, i64 centred) {
   for (i64 r = blockIdx.x; r < s.rows; r += gridDim.x) {
     W mean = 0, var = 0;
     if (centred) {
