@@ -373,6 +373,11 @@ try:
         fw._native.module.scatter_multiply(np.ones((rows, 1)), np.ones(()), places.numpy(), dim=1)
     elif sys.argv[2] == "product":
         x @ x
+    elif sys.argv[2] == "fold":  # one result of numbers that repeat
+        step = ("exp", 1, 0, 0, 0)
+        kernel = fw._native.module.make_kernel(("x",), (False,), (), 1, (step,), 0, False, np.exp)
+        many = np.lib.stride_tricks.as_strided(np.ones(17), (17, 1 << 50), (8, 0))
+        kernel.fold("sum", (0, 1), False, 1.0, many)
     else:
         F.scaled_dot_product_attention(x, x, x)
 except KeyboardInterrupt:
@@ -382,7 +387,7 @@ except KeyboardInterrupt:
 
 @needs_native
 @pytest.mark.parametrize("threads,kernel", [(1, "attention"), (2, "attention"), (1, "product"), (1, "places"),
-                                            (2, "places")])
+                                            (2, "places"), (1, "fold"), (2, "fold")])
 def test_a_long_kernel_can_be_interrupted(threads, kernel):
     done = subprocess.run([sys.executable, "-c", LONG, str(threads), kernel], capture_output=True, text=True,
                           timeout=100)

@@ -545,9 +545,6 @@ def test_framework_run_reads_and_writes_npy(tmp_path):
 
 def test_models_run_where_the_extra_of_bfloat16_is_missing(tmp_path):
     """The base install has NumPy and tqdm alone; the import of ``runtime`` asked for ml_dtypes."""
-    import subprocess
-    import sys
-
     program = f"""
 import sys
 sys.modules["ml_dtypes"] = None

@@ -9,6 +9,18 @@ namespace fw {
 // throws `Interrupted` if not; threads of the pool go on until something was thrown elsewhere.
 void listen();
 
+// That after every so many lines of a loop: what makes one number has no pieces, and may read more elements than any memory
+// holds, which repeat.
+struct Hearing {
+    static constexpr int64_t LINES = 1 << 14;
+    int64_t left = LINES;
+    void after(int64_t lines) {
+        if ((left -= lines) > 0) return;
+        left = LINES;
+        listen();
+    }
+};
+
 // Whether numbers too small for the normal format become 0, in the threads of the pool and the calling one.
 void set_flush_denormals(bool on);
 bool flush_denormals();

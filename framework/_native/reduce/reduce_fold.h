@@ -6,6 +6,7 @@
 // on the number of elements only: float32 in vectors over a block, then in float64.
 #pragma once
 
+#include "base/pool_internal.h"
 #include "reduce/reduce.h"
 #include "base/shuffles.h"
 #include "base/scratch.h"
@@ -143,12 +144,14 @@ W<F> fold_blocks(const Plan& plan, Reader& reader, int64_t x, int64_t begin, int
     Row<F> row(shift);
     Walk line(plan.folded, plan.nfolded, begin / each);
     int64_t part = begin % each;
+    Hearing hear;
     for (int64_t b = begin; b < end && !row.done();) {
         const int64_t first = part * BLOCK<T>, n = std::min((whole ? end - b : 1) * BLOCK<T>, size - first);
         row.line(reader.template at<T>(x + line.x + first * int64_t(sizeof(T)), n), n);
         const int64_t done = (n + BLOCK<T> - 1) / BLOCK<T>;
         b += done, part += done;
         if (part == each) part = 0, line.next();
+        hear.after(1);
     }
     return row.total();
 }
@@ -248,15 +251,18 @@ const typename F::T* fold_lines(const Plan& plan, Reader& reader, int64_t x, int
     Lines<F> sums(width, (end - begin) / (stays ? TOGETHER * GROUPS : SINGLES));
     Walk line(plan.folded, plan.nfolded, begin);
     int64_t l = begin, groups = 0;
+    Hearing hear;
     for (; stays && l + TOGETHER <= end; l += TOGETHER) {
         const T* p[TOGETHER];
         for (auto& q : p) q = reader.template at<T>(x + line.x, width), line.next();
         if (!F::exact && groups++ == GROUPS) sums.put_aside(), groups = 1;
         take_lines<F>(p, shift, width, sums.line());
+        hear.after(TOGETHER);
     }
     for (; l < end; ++l, line.next()) {
         if (!stays && !F::exact && groups++ == SINGLES) sums.put_aside(), groups = 1;
         take_line<F>(reader.template at<T>(x + line.x, width), shift, width, sums.line());
+        hear.after(1);
     }
     return sums.total();
 }
