@@ -51,6 +51,7 @@ int64_t together(const T* x, const T* columns, T* out, int64_t j, int64_t n, int
 // One row of x to all n rows of y, which lie as columns (k, n).
 template <bool squares, class T> void distances(const T* x, const T* columns, T* out, int64_t n, int64_t k) {
     int64_t j = together<squares, 4>(x, columns, out, 0, n, k);
+    j = together<squares, 2>(x, columns, out, j, n, k);
     j = together<squares, 1>(x, columns, out, j, n, k);
     if (j == n) return;
     Vec<T> sum{};
