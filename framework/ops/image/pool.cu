@@ -34,23 +34,29 @@ extern "C" __global__ void max_position(unsigned char* where, int* wide, const T
     else where[i] = (unsigned char)found;
   }
 }
+// take(tap, window) for all windows over an element of the image, and which of their places it is
+template <class F> __device__ __forceinline__ void windows_over(const Pool& p, i64 i, F take) {
+  i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1], tap = 0;
+  for (i64 a = 0; a < p.kernel[0]; ++a)
+    for (i64 b = 0; b < p.kernel[1]; ++b)
+      for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
+        i64 u = s0 + p.padding[0] - a * p.dilation[0], v = s1 + p.padding[1] - b * p.dilation[1];
+        i64 w = s2 + p.padding[2] - c * p.dilation[2];
+        if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
+        u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
+        if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
+        take(tap, (u * p.out[1] + v) * p.out[2] + w);
+      }
+}
 // each element of the image gets the sum of the windows that chose it
 extern "C" __global__ void max_spread(T* x, const T* y, const unsigned char* where, const int* wide, Pool p) {
   EACH(i, p.rows * p.area) {
-    i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1], tap = 0;
     i64 base = i / p.area * p.out_area;
     W sum = 0;
-    for (i64 a = 0; a < p.kernel[0]; ++a)
-      for (i64 b = 0; b < p.kernel[1]; ++b)
-        for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
-          i64 u = s0 + p.padding[0] - a * p.dilation[0], v = s1 + p.padding[1] - b * p.dilation[1];
-          i64 w = s2 + p.padding[2] - c * p.dilation[2];
-          if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
-          u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
-          if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
-          i64 o = base + (u * p.out[1] + v) * p.out[2] + w;
-          if ((wide ? i64(wide[o]) : i64(where[o])) == tap) sum += up(y[o]);
-        }
+    windows_over(p, i, [&](i64 tap, i64 window) {
+      i64 o = base + window;
+      if ((wide ? i64(wide[o]) : i64(where[o])) == tap) sum += up(y[o]);
+    });
     x[i] = Of<T>::down(sum);
   }
 }
@@ -167,18 +173,10 @@ extern "C" __global__ void fractional_place(i64* place, const T* x, const W* sam
 extern "C" __global__ void fold_image(T* x, const T* columns, Pool p) {
   const i64 taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
   EACH(i, p.rows * p.area) {
-    i64 s = i % p.area, s2 = s % p.size[2], s1 = s / p.size[2] % p.size[1], s0 = s / p.size[2] / p.size[1], tap = 0;
     W sum = 0;
-    for (i64 a = 0; a < p.kernel[0]; ++a)
-      for (i64 b = 0; b < p.kernel[1]; ++b)
-        for (i64 c = 0; c < p.kernel[2]; ++c, ++tap) {
-          i64 u = s0 + p.padding[0] - a * p.dilation[0], v = s1 + p.padding[1] - b * p.dilation[1];
-          i64 w = s2 + p.padding[2] - c * p.dilation[2];
-          if (u < 0 || v < 0 || w < 0 || u % p.stride[0] || v % p.stride[1] || w % p.stride[2]) continue;
-          u /= p.stride[0]; v /= p.stride[1]; w /= p.stride[2];
-          if (u >= p.out[0] || v >= p.out[1] || w >= p.out[2]) continue;
-          sum += up(columns[(i / p.area * taps + tap) * p.out_area + (u * p.out[1] + v) * p.out[2] + w]);
-        }
+    windows_over(p, i, [&](i64 tap, i64 window) {
+      sum += up(columns[(i / p.area * taps + tap) * p.out_area + window]);
+    });
     x[i] = Of<T>::down(sum);
   }
 }
