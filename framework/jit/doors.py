@@ -1,7 +1,7 @@
 """The functions that a compiled function may put off, and the code that they have while one runs.
 
-A *door* (``_native/deferral/``) stands in front of a function: it matches the call against recorded ones,
-or calls the function. Functions keep their identity and get another code that calls their door, as
+A *door* (``_native/bind/deferral/``) stands in front of a function: it matches the call against recorded
+ones, or calls the function. Functions keep their identity and get another code that calls their door, as
 ``ops/record/arming.py`` does it, but only while a compiled function runs: others pay nothing.
 
 Doors are made for elementwise functions and for those that say ``deferred=`` where they are made public

@@ -5,7 +5,7 @@
 // that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order.
 #include <vector>
 
-#include "attention/attention_bind.h"
+#include "bind/attention/attention.h"
 
 namespace fw {
 namespace {

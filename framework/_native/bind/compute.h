@@ -9,7 +9,7 @@
 namespace fw {
 
 // Where the caller wants what it calls to go on beside it: it keeps operands and result, and waits before the result is
-// read. Nobody but a plan that knows who reads it sets this (`deferral/segment.cpp`), for one call.
+// read. Nobody but a plan that knows who reads it sets this (`bind/deferral/segment.cpp`), for one call.
 inline thread_local Beside* beside_caller = nullptr;
 
 // In bytes: what is less takes no longer than another core takes to read the operands; what is more, all threads share.

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "norm/batch.h"
-#include "norm/norm_bind.h"
+#include "bind/norm/norm.h"
 
 namespace fw {
 namespace {

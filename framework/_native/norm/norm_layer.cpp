@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "norm/layer_forward.h"
-#include "norm/norm_bind.h"
+#include "bind/norm/norm.h"
 
 namespace fw {
 namespace {

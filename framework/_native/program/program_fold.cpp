@@ -4,7 +4,7 @@
 
 #include "base/half.h"
 #include "bind/bf16_array.h"
-#include "reduce/reduce_arrays.h"
+#include "bind/reduce/arrays.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {

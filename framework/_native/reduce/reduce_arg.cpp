@@ -2,7 +2,7 @@
 #include <vector>
 
 #include "reduce/reduce_folds.h"
-#include "reduce/reduce_arrays.h"
+#include "bind/reduce/arrays.h"
 
 namespace fw {
 namespace {

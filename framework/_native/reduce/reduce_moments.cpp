@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "program/program_fold.h"
-#include "reduce/reduce_arrays.h"
+#include "bind/reduce/arrays.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {

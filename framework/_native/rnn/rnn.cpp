@@ -1,6 +1,6 @@
 // Recurrent sequences: a layer in one direction, all steps (ops/sequence/rnn.py).
 
-#include "rnn/rnn_arrays.h"
+#include "bind/rnn/arrays.h"
 
 namespace fw {
 namespace rnn {

@@ -1,6 +1,6 @@
 // Backward of recurrent sequences: the steps from the last to the first, then a product for each gradient.
 
-#include "rnn/rnn_arrays.h"
+#include "bind/rnn/arrays.h"
 #include "rnn/rnn_cells.h"
 
 namespace fw {

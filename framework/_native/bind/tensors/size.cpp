@@ -1,5 +1,5 @@
 // The methods of `Size` (size.py) that programs call most: what is cut out of a shape, or added to it.
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
 namespace {

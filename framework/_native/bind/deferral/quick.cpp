@@ -1,5 +1,5 @@
 // What Python does for what goes by a plan, without Python: a backward, and what was put off before a tensor is read.
-#include "deferral/leaves.h"
+#include "bind/deferral/leaves.h"
 
 namespace fw::deferral {
 namespace {

@@ -1,5 +1,5 @@
 // Nodes of the graph: what `Op.node` of Python makes of a call, and the node itself.
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 #include <algorithm>
 

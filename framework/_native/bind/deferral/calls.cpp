@@ -1,7 +1,7 @@
 // Calls that were recorded, as Python sees them.
 #include <structmember.h>
 
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 namespace {

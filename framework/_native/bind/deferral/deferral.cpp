@@ -1,7 +1,7 @@
 // What Python finds in the module of calls that are put off.
 #include <structmember.h>
 
-#include "deferral/leaves.h"
+#include "bind/deferral/leaves.h"
 
 namespace fw::deferral {
 

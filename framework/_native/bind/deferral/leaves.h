@@ -1,7 +1,7 @@
 // Leaves of a backward that runs as a plan.
 #pragma once
 
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 

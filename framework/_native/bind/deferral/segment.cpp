@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "bind/compute.h"
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 #include "move/copy.h"
 
 namespace fw::deferral {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 namespace fw::tensors::backward {
 namespace {

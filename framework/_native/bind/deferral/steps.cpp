@@ -1,7 +1,7 @@
 // What an optimizer's step and the end of a backward do for each parameter, without Python in between.
 #include <algorithm>
 
-#include "deferral/leaves.h"
+#include "bind/deferral/leaves.h"
 
 namespace fw::deferral {
 

@@ -1,5 +1,5 @@
 // Scaled dot-product attention of NumPy arrays.
-#include "attention/attention_bind.h"
+#include "bind/attention/attention.h"
 
 namespace fw {
 namespace {

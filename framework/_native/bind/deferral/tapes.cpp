@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <structmember.h>
 
-#include "deferral/leaves.h"
+#include "bind/deferral/leaves.h"
 
 namespace fw::deferral {
 namespace {

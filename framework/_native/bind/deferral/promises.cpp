@@ -2,7 +2,7 @@
 #include <chrono>
 #include <thread>
 
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <vector>
 
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
 namespace {

@@ -4,7 +4,7 @@
 #include <structmember.h>
 
 #include "base/pool.h"
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 namespace {

@@ -1,7 +1,7 @@
 // Doors in front of functions, and what is in front of every kernel meanwhile.
 #include <structmember.h>
 
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 namespace {

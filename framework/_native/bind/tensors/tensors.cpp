@@ -1,5 +1,5 @@
 // The class of tensors, told once by Python.
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 #include <structmember.h>
 

@@ -1,7 +1,7 @@
 // Whether a call is one that was recorded: the function, and of each argument its kind.
 #include <cstring>
 
-#include "deferral/tape.h"
+#include "bind/deferral/tape.h"
 
 namespace fw::deferral {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "move/copy.h"
-#include "tensors/tensors.h"
+#include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
 namespace {
