@@ -3,7 +3,7 @@
 
 #include <numeric>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw {
 

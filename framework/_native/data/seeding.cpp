@@ -5,7 +5,7 @@
 // beforehand, and their chains run side by side in the lanes of a vector.
 #include <cstring>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw::moving {
 namespace {

@@ -1,5 +1,5 @@
 // Strided copies, and what is made of them: contiguous, clone, flip, roll, tile, tril, triu, pad.
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -4,7 +4,7 @@
 
 #include "base/layout.h"
 #include "bind/bf16_array.h"
-#include "move/copy.h"
+#include "bind/move/copy.h"
 #include "base/half.h"
 
 namespace fw::moving {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw::moving {
 namespace {

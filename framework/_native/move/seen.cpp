@@ -1,7 +1,7 @@
 // Views: the memory of an array in another shape, with other strides. NumPy's functions for them are written in Python.
 #include <algorithm>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw::moving {
 

@@ -5,7 +5,7 @@
 
 #include "bind/compute.h"
 #include "bind/deferral/tape.h"
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw::deferral {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "bind/bf16_array.h"
 #include "index/index.h"
-#include "move/copy.h"
+#include "bind/move/copy.h"
 
 namespace fw::moving {
 namespace {

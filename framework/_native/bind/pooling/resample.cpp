@@ -1,7 +1,7 @@
 // Resampling of NumPy arrays.
 #include <numeric>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 #include "pooling/resample.h"
 
 namespace fw::sampling {

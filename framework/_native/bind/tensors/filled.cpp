@@ -6,7 +6,7 @@
 
 #include "base/bf16.h"
 #include "bind/bf16_array.h"
-#include "move/copy.h"
+#include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {

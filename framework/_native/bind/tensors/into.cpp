@@ -2,7 +2,7 @@
 // first. Each answers NotImplemented, and has changed nothing, where Python is to go the whole way.
 #include <algorithm>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {

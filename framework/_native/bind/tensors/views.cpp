@@ -6,7 +6,7 @@
 // usual in a program is declined without an exception, which costs more than the view.
 #include <algorithm>
 
-#include "move/copy.h"
+#include "bind/move/copy.h"
 #include "bind/tensors/tensors.h"
 
 namespace fw::tensors {
