@@ -87,6 +87,14 @@ template <class T> void map_channels(const BatchForm& f, const T* x, T* y, const
     });
 }
 
+// With the statistics of x, which go to mean and var; weight and bias may be missing.
+template <class T>
+void batch_forward(const BatchForm& f, const T* x, const T* weight, const T* bias, T* y, T* mean, T* var);
+
+// The gradients of x, weight and bias: gx, or gw and gb, may be missing.
+template <class T>
+void batch_grad(const BatchForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb);
+
 // With given statistics: (x - mean) / sqrt(var + eps) * weight + bias; the last two may be missing.
 template <class T>
 void batch_fixed(const BatchForm& f, const T* x, const T* mean, const T* var, const T* weight, const T* bias, T* y);

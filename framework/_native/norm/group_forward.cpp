@@ -1,4 +1,4 @@
-#include "norm/group_forward.h"
+#include "norm/group.h"
 
 #include "norm/norm_rows.h"
 

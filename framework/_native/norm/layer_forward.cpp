@@ -1,4 +1,4 @@
-#include "norm/layer_forward.h"
+#include "norm/layer.h"
 
 #include "norm/norm_rows.h"
 

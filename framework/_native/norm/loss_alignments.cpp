@@ -1,12 +1,11 @@
-// Connectionist temporal classification: the probability of all ways that emit given labels, forward, and the share of
-// each label at each step, backward. Logarithms throughout; -inf stands for what cannot be.
+// Logarithms throughout; -inf stands for what cannot be.
+#include "norm/loss_alignments.h"
+
 #include <algorithm>
 #include <limits>
-#include <vector>
 
 #include "base/pool.h"
 #include "base/vecmath.h"
-#include "bind/array.h"
 
 namespace fw::alignments {
 namespace {
@@ -19,30 +18,15 @@ template <class T> FW_INLINE Vec<T> log_sum(Vec<T> a, Vec<T> b, Vec<T> c) {
     return top + math::log(math::exp(a - top) + math::exp(b - top) + math::exp(c - top));
 }
 
-// Sizes, and the labels of all samples, with blanks between them; copied, since other threads may write into them.
-struct Ways {
-    int64_t steps, samples, classes, width, blank;
-    std::vector<int64_t> labels, times, sizes;
+bool within(const std::vector<int64_t>& numbers, int64_t most) {
+    return std::all_of(numbers.begin(), numbers.end(), [most](int64_t v) { return v >= 0 && v <= most; });
+}
 
-    static bool read(const Array& a, std::vector<int64_t>& to, int64_t most) {
-        InRows rows(a);
-        to.assign(rows.data<int64_t>(), rows.data<int64_t>() + a.size());
-        return std::all_of(to.begin(), to.end(), [most](int64_t v) { return v >= 0 && v <= most; });
-    }
-    bool fit(const Array& x, const Array& label, const Array& time, const Array& size, int64_t blank_) {
-        if (!x.is_float() || x.ndim() != 3 || !x.size() || !label.is<int64_t>() || label.ndim() != 2 || !label.size() ||
-            !time.is<int64_t>() || time.ndim() != 1 || !size.is<int64_t>() || size.ndim() != 1)
-            return false;
-        steps = x.shape(0), samples = x.shape(1), classes = x.shape(2), width = label.shape(1), blank = blank_;
-        return label.shape(0) == samples && time.shape(0) == samples && size.shape(0) == samples &&
-               read(label, labels, classes - 1) && read(time, times, steps) && read(size, sizes, (width - 1) / 2);
-    }
-    template <class F> void each(F&& body) const {
-        parallel(samples, 1 + (1 << 11) / (steps * width), [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) body(i);
-        });
-    }
-};
+template <class F> void each_sample(const Ways& w, F&& body) {
+    parallel(w.samples, 1 + (1 << 11) / (w.steps * w.width), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) body(i);
+    });
+}
 
 // Rows of one sample, as wide as whole vectors and two more on both sides, all of which cannot be.
 template <class T> struct Sample {
@@ -117,61 +101,33 @@ template <class T> void backward(Sample<T>& a, int64_t times, const T* alpha, T 
     }
 }
 
-nb::object ctc(Array x, Array labels, Array times, Array sizes, int64_t blank) {
-    Ways w;
-    if (!w.fit(x, labels, times, sizes, blank)) return not_implemented();
-    InRows rows(x);
-    const npy_intp shape[] = {w.samples, w.steps, w.width};
-    NewArray losses = new_array(1, shape, x.type()), alpha = new_array(3, shape, x.type());
-    const auto run = [&](auto t) {
-        using T = decltype(t);
-        w.each([&](int64_t i) {
-            Sample<T> a(w, rows.data<T>(), i);
-            losses.data<T>()[i] = forward(a, w.times[size_t(i)], alpha.data<T>() + i * w.steps * w.width);
-        });
-    };
-    {
-        Release release(alpha.size() * 64);
-        if (x.is<float>()) run(0.0f);
-        else run(0.0);
-    }
-    return nb::make_tuple(give(losses), give(alpha));
-}
-
-nb::object ctc_grad(Array g, Array x, Array alpha, Array losses, Array labels, Array times, Array sizes, int64_t blank) {
-    Ways w;
-    if (!w.fit(x, labels, times, sizes, blank)) return not_implemented();
-    const auto is_of = [&](const Array& a, int ndim) { return a.usable() && a.type() == x.type() && a.ndim() == ndim; };
-    if (!is_of(g, 1) || !is_of(losses, 1) || !is_of(alpha, 3) || g.shape(0) != w.samples || losses.shape(0) != w.samples ||
-        alpha.shape(0) != w.samples || alpha.shape(1) != w.steps || alpha.shape(2) != w.width)
-        return not_implemented();
-    InRows scores(x), ways(alpha), loss(losses), seed(g);
-    NewArray out = new_array(3, x.shape(), x.type());
-    const auto run = [&](auto t) {
-        using T = decltype(t);
-        w.each([&](int64_t i) {
-            T* to = out.data<T>() + i * w.classes;
-            for (int64_t s = 0; s < w.steps; ++s) std::fill_n(to + s * w.samples * w.classes, w.classes, T(0));
-            const T of = loss.data<T>()[i];
-            if (of == -NONE<T> || of == NONE<T>) return;  // no way at all
-            Sample<T> a(w, scores.data<T>(), i);
-            backward(a, w.times[size_t(i)], ways.data<T>() + i * w.steps * w.width, of, seed.data<T>()[i], to);
-        });
-    };
-    {
-        Release release(alpha.size() * 64);
-        if (x.is<float>()) run(0.0f);
-        else run(0.0);
-    }
-    return give(out);
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    m.def("ctc", &ctc, nb::arg("x"), nb::arg("labels"), nb::arg("times"), nb::arg("sizes"), nb::arg("blank"));
-    m.def("ctc_grad", &ctc_grad, nb::arg("g"), nb::arg("x"), nb::arg("alpha"), nb::arg("losses"), nb::arg("labels"),
-          nb::arg("times"), nb::arg("sizes"), nb::arg("blank"));
+bool Ways::valid() const {
+    return within(labels, classes - 1) && within(times, steps) && within(sizes, (width - 1) / 2);
 }
+
+template <class T> void ctc(const Ways& w, const T* x, T* losses, T* alpha) {
+    each_sample(w, [&](int64_t i) {
+        Sample<T> a(w, x, i);
+        losses[i] = forward(a, w.times[size_t(i)], alpha + i * w.steps * w.width);
+    });
+}
+
+template <class T> void ctc_grad(const Ways& w, const T* g, const T* x, const T* alpha, const T* losses, T* gx) {
+    each_sample(w, [&](int64_t i) {
+        T* to = gx + i * w.classes;
+        for (int64_t s = 0; s < w.steps; ++s) std::fill_n(to + s * w.samples * w.classes, w.classes, T(0));
+        const T loss = losses[i];
+        if (loss == -NONE<T> || loss == NONE<T>) return;  // no way at all
+        Sample<T> a(w, x, i);
+        backward(a, w.times[size_t(i)], alpha + i * w.steps * w.width, loss, g[i], to);
+    });
+}
+
+template void ctc(const Ways&, const float*, float*, float*);
+template void ctc(const Ways&, const double*, double*, double*);
+template void ctc_grad(const Ways&, const float*, const float*, const float*, const float*, float*);
+template void ctc_grad(const Ways&, const double*, const double*, const double*, const double*, double*);
 
 }  // namespace fw::alignments

@@ -1,54 +1,11 @@
-// cross_entropy of scores (N, C, ...) and class numbers: log_softmax, picking and the reduction at once.
-//
-// Of each target t, with the classes' weights w and the smoothing e, every class c has the share
-// q_c = (1 - e) * w_t * [c == t] + e / C * w_c, and the loss is the sum of q_c * (log(sum(exp(x))) - x_c).
-#include <memory>
-#include <string>
-#include <vector>
+#include "norm/loss_classes.h"
 
-#include "bind/array.h"
-#include "base/columns.h"
+#include <memory>
+
 #include "base/vecmath.h"
 
 namespace fw {
 namespace {
-
-constexpr int64_t SHARE_BLOCK = 64;
-
-enum class Reduction { none, sum, mean };
-
-// Targets are copied: another thread may write into the array while the kernel runs.
-template <class T> struct Scores {
-    Around a;                 // classes, and what lies around them
-    const T* x;
-    std::vector<int64_t> target;
-    const T* weight;          // nullptr: all 1
-    int64_t ignore;
-    double smoothing;
-    double all_weights = smoothing == 0 ? 0 : weight ? total_of(weight, a.n) : double(a.n);
-
-    int64_t targets() const { return a.outer * a.inner; }
-    bool ignored(int64_t i) const { return target[size_t(i)] == ignore; }
-    double weight_of(int64_t i) const { return weight ? double(weight[target[size_t(i)]]) : 1; }
-    double even() const { return smoothing / double(a.n); }
-
-    bool valid() const {
-        for (int64_t i = 0; i < targets(); ++i)
-            if ((target[i] < 0 || target[i] >= a.n) && !ignored(i)) return false;
-        return true;
-    }
-
-    double share() const {  // what the mean divides by: added in blocks, for fewer roundings of large sums
-        double total = 0;
-        for (int64_t first = 0; first < targets(); first += SHARE_BLOCK) {
-            double block = 0;
-            for (int64_t i = first; i < std::min(targets(), first + SHARE_BLOCK); ++i)
-                block += ignored(i) ? 0 : weight_of(i);
-            total += block;
-        }
-        return total;
-    }
-};
 
 // -- forward --------------------------------------------------------------------------------------
 
@@ -175,97 +132,46 @@ template <class T, class F> void all_grads(const Scores<T>& s, const T* top, con
         });
 }
 
-// -- bindings -------------------------------------------------------------------------------------
-
-Reduction reduction_of(nb::handle name) {
-    std::string text = nb::cast<std::string>(name);
-    return text == "none" ? Reduction::none : text == "sum" ? Reduction::sum : Reduction::mean;
-}
-
-bool takes(const Array& x, const Array& target, const Given& weight) {
-    if (!x.is_float() || !x.size() || x.ndim() < 2 || !target.is<int64_t>() || target.ndim() != x.ndim() - 1)
-        return false;
-    for (int d = 0; d < target.ndim(); ++d)
-        if (target.shape(d) != x.shape(d ? d + 1 : 0)) return false;
-    return weight.fits(x, x.shape(1));
-}
-
-std::vector<int64_t> copy_of(const InRows& t) {
-    const int64_t* from = t.data<int64_t>();
-    return {from, from + t.a.size()};
-}
-
-template <class T>
-nb::object forward(const Array& given, const Array& target, const Given& weight, int64_t ignore, double smoothing,
-                   Reduction reduction) {
-    InRows x(given), t(target);
-    Scores<T> s{Around(given, 1, 1), x.data<T>(), copy_of(t), weight.data<T>(), ignore, smoothing};
-    if (!s.valid()) return not_implemented();
-    const bool reduced = reduction != Reduction::none;
-    NewArray loss = reduced ? new_array(0, nullptr, given.type()) : new_array(target.ndim(), target.shape(), given.type());
-    NewArray top = new_array(target.ndim(), target.shape(), given.type());
-    NewArray total = new_array(target.ndim(), target.shape(), given.type());
-    std::unique_ptr<T[]> own(reduced ? new T[size_t(s.targets())] : nullptr);
-    T* losses = reduced ? own.get() : loss.data<T>();
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        all_losses(s, losses, top.data<T>(), total.data<T>());
-        if (reduced)
-            *loss.data<T>() = T(total_of(losses, s.targets()) / (reduction == Reduction::mean ? s.share() : 1));
-    }
-    return nb::make_tuple(give(loss), give(top), give(total));
-}
-
-nb::object cross_entropy(const Array& x, const Array& target, nb::object w, int64_t ignore, double smoothing,
-                         nb::object reduction) {
-    Given weight(w);
-    if (!takes(x, target, weight)) return not_implemented();
-    Reduction r = reduction_of(reduction);
-    return x.is<float>() ? forward<float>(x, target, weight, ignore, smoothing, r)
-                         : forward<double>(x, target, weight, ignore, smoothing, r);
-}
-
-template <class T>
-nb::object backward(nb::handle g, const Array& given, const Array& target, const Given& weight, const Array& top,
-                    const Array& total, int64_t ignore, double smoothing, Reduction reduction) {
-    Array by_target = nb::cast<Array>(g);
-    const bool reduced = reduction != Reduction::none;
-    if (!reduced && (!by_target.is<T>() || by_target.size() != target.size())) return not_implemented();
-    InRows x(given), t(target), gs(reduced ? target : by_target);
-    Scores<T> s{Around(given, 1, 1), x.data<T>(), copy_of(t), weight.data<T>(), ignore, smoothing};
-    if (!s.valid()) return not_implemented();
-    double scale = reduced ? PyFloat_AsDouble(g.ptr()) : 1;
-    if (PyErr_Occurred()) throw nb::python_error();
-    NewArray gx = new_array(given.ndim(), given.shape(), given.type());
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        if (reduction == Reduction::mean) scale /= s.share();
-        const T *own = reduced ? nullptr : gs.data<T>(), *tops = top.data<T>(), *totals = total.data<T>();
-        all_grads(s, tops, totals, [&](int64_t i) { return own ? double(own[i]) : scale; }, gx.data<T>());
-    }
-    return give(gx);
-}
-
-nb::object cross_entropy_grad(nb::object g, const Array& x, const Array& target, nb::object w, const Array& top,
-                              const Array& total, int64_t ignore, double smoothing, nb::object reduction) {
-    Given weight(w);
-    if (!takes(x, target, weight)) return not_implemented();
-    for (const Array* a : {&top, &total})
-        if (!a->usable() || a->type() != x.type() || a->size() != target.size() || !a->contiguous())
-            return not_implemented();
-    Reduction r = reduction_of(reduction);
-    return x.is<float>() ? backward<float>(g, x, target, weight, top, total, ignore, smoothing, r)
-                         : backward<double>(g, x, target, weight, top, total, ignore, smoothing, r);
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    m.def("cross_entropy", &cross_entropy, nb::arg("x"), nb::arg("target"), nb::arg("weight").none(),
-          nb::arg("ignore"), nb::arg("smoothing"), nb::arg("reduction"));
-    m.def("cross_entropy_grad", &cross_entropy_grad, nb::arg("g"), nb::arg("x"), nb::arg("target"),
-          nb::arg("weight").none(), nb::arg("top"), nb::arg("total"), nb::arg("ignore"), nb::arg("smoothing"),
-          nb::arg("reduction"));
+template <class T> bool Scores<T>::valid() const {
+    for (int64_t i = 0; i < targets(); ++i)
+        if ((target[i] < 0 || target[i] >= a.n) && !ignored(i)) return false;
+    return true;
 }
+
+template <class T> double Scores<T>::share() const {  // added in blocks, for fewer roundings of large sums
+    constexpr int64_t SHARE_BLOCK = 64;
+    double total = 0;
+    for (int64_t first = 0; first < targets(); first += SHARE_BLOCK) {
+        double block = 0;
+        for (int64_t i = first; i < std::min(targets(), first + SHARE_BLOCK); ++i) block += ignored(i) ? 0 : weight_of(i);
+        total += block;
+    }
+    return total;
+}
+
+template <class T> double Scores<T>::sum_of_weights() const { return total_of(weight, a.n); }
+
+template <class T> void class_losses(const Scores<T>& s, Reduction by, T* loss, T* top, T* total) {
+    if (by == Reduction::none) return all_losses(s, loss, top, total);
+    std::unique_ptr<T[]> losses(new T[size_t(s.targets())]);
+    all_losses(s, losses.get(), top, total);
+    *loss = T(total_of(losses.get(), s.targets()) / (by == Reduction::mean ? s.share() : 1));
+}
+
+template <class T>
+void class_grads(const Scores<T>& s, Reduction by, const T* g, double scale, const T* top, const T* total, T* gx) {
+    if (by == Reduction::mean) scale /= s.share();
+    all_grads(s, top, total, [&](int64_t i) { return g ? double(g[i]) : scale; }, gx);
+}
+
+#define FW_OF(T)                                                                                        \
+    template struct Scores<T>;                                                                          \
+    template void class_losses(const Scores<T>&, Reduction, T*, T*, T*);                                \
+    template void class_grads(const Scores<T>&, Reduction, const T*, double, const T*, const T*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
 
 }  // namespace fw

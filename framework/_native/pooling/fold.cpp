@@ -1,34 +1,38 @@
-// Windows of images as columns, and their sum back into images: framework/ops/image/fold.py.
+#include "pooling/fold.h"
+
 #include <algorithm>
 #include <cstring>
 
 #include "base/pool.h"
-#include "bind/array.h"
 
 namespace fw::windows {
 namespace {
 
-using Sizes = std::vector<int64_t>;
-
-struct FoldAxis {
-    int64_t in, out, kernel, stride, padding, dilation;
-
-    // the windows [begin, end) whose tap k lies inside the image, and where it is in the first of them
-    struct InsideWindows {
-        int64_t begin, end, at;
-    };
-    InsideWindows inside(int64_t k) const {
-        const int64_t shift = k * dilation - padding;
-        int64_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0;
-        begin = std::min(begin, out);
-        const int64_t end = shift >= in ? begin : std::max(begin, std::min(out, (in - 1 - shift) / stride + 1));
-        return {begin, end, begin * stride + shift};
+// Calls body(image line, column line, numbers) for every line of every tap of a plane.
+template <class T, class F> void lines(const FoldAxis (&a)[2], T* image, T* columns, F&& body) {
+    for (int64_t i = 0; i < a[0].kernel; ++i) {
+        const FoldAxis::InsideWindows y = a[0].inside(i);
+        for (int64_t j = 0; j < a[1].kernel; ++j, columns += a[0].out * a[1].out) {
+            const FoldAxis::InsideWindows x = a[1].inside(j);
+            for (int64_t r = y.begin; r < y.end; ++r)
+                body(image + (y.at + (r - y.begin) * a[0].stride) * a[1].in + x.at,
+                     columns + r * a[1].out + x.begin, x.end - x.begin);
+        }
     }
-};
+}
 
-// False where the settings do not fit an image of h x w.
-bool axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
-          const Sizes& dilation) {
+}  // namespace
+
+FoldAxis::InsideWindows FoldAxis::inside(int64_t k) const {
+    const int64_t shift = k * dilation - padding;
+    int64_t begin = shift < 0 ? (-shift + stride - 1) / stride : 0;
+    begin = std::min(begin, out);
+    const int64_t end = shift >= in ? begin : std::max(begin, std::min(out, (in - 1 - shift) / stride + 1));
+    return {begin, end, begin * stride + shift};
+}
+
+bool fold_axes(FoldAxis (&a)[2], int64_t h, int64_t w, const std::vector<int64_t>& kernel, const std::vector<int64_t>& stride,
+               const std::vector<int64_t>& padding, const std::vector<int64_t>& dilation) {
     constexpr int64_t MOST = int64_t(1) << 28;
     if (kernel.size() != 2 || stride.size() != 2 || padding.size() != 2 || dilation.size() != 2) return false;
     for (size_t d = 0; d < 2; ++d) {
@@ -42,19 +46,6 @@ bool axes(FoldAxis (&a)[2], int64_t h, int64_t w, const Sizes& kernel, const Siz
         a[d].out = room / stride[d] + 1;
     }
     return true;
-}
-
-// Calls body(image line, column line, numbers) for every line of every tap of a plane.
-template <class T, class F> void lines(const FoldAxis (&a)[2], T* image, T* columns, F&& body) {
-    for (int64_t i = 0; i < a[0].kernel; ++i) {
-        const FoldAxis::InsideWindows y = a[0].inside(i);
-        for (int64_t j = 0; j < a[1].kernel; ++j, columns += a[0].out * a[1].out) {
-            const FoldAxis::InsideWindows x = a[1].inside(j);
-            for (int64_t r = y.begin; r < y.end; ++r)
-                body(image + (y.at + (r - y.begin) * a[0].stride) * a[1].in + x.at,
-                     columns + r * a[1].out + x.begin, x.end - x.begin);
-        }
-    }
 }
 
 template <class T> void unfold_planes(const FoldAxis (&a)[2], int64_t planes, const T* x, T* y) {
@@ -89,51 +80,9 @@ template <class T> void fold_planes(const FoldAxis (&a)[2], int64_t planes, cons
     });
 }
 
-nb::object unfold(Array x, const Sizes& kernel, const Sizes& stride, const Sizes& padding, const Sizes& dilation) {
-    FoldAxis a[2];
-    if (!x.is_float() || x.ndim() != 4 || !x.size() || !axes(a, x.shape(2), x.shape(3), kernel, stride, padding, dilation))
-        return not_implemented();
-    const int64_t factors[] = {x.shape(1), kernel[0], kernel[1], a[0].out, a[1].out, x.shape(0)};
-    if (!countable(factors, 6)) return not_implemented();
-    const npy_intp shape[] = {x.shape(0), x.shape(1) * kernel[0] * kernel[1], a[0].out * a[1].out};
-    InRows rows(x);
-    NewArray y = new_array(3, shape, x.type());
-    {
-        Release release(y.size() * 8);
-        const int64_t planes = x.shape(0) * x.shape(1);
-        if (x.is<float>()) unfold_planes(a, planes, rows.data<float>(), y.data<float>());
-        else unfold_planes(a, planes, rows.data<double>(), y.data<double>());
-    }
-    return give(y);
-}
+template void unfold_planes(const FoldAxis (&)[2], int64_t, const float*, float*);
+template void unfold_planes(const FoldAxis (&)[2], int64_t, const double*, double*);
+template void fold_planes(const FoldAxis (&)[2], int64_t, const float*, float*);
+template void fold_planes(const FoldAxis (&)[2], int64_t, const double*, double*);
 
-nb::object fold(Array y, const Sizes& x_shape, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
-                const Sizes& dilation) {
-    FoldAxis a[2];
-    if (!y.is_float() || y.ndim() != 3 || !y.size() || x_shape.size() != 4 || !countable(x_shape.data(), 4) ||
-        x_shape[0] < 1 || x_shape[1] < 1 || !axes(a, x_shape[2], x_shape[3], kernel, stride, padding, dilation))
-        return not_implemented();
-    const int64_t factors[] = {x_shape[0], x_shape[1], kernel[0], kernel[1], a[0].out, a[1].out};
-    if (!countable(factors, 6) || y.shape(0) != x_shape[0] || y.shape(1) != x_shape[1] * kernel[0] * kernel[1] ||
-        y.shape(2) != a[0].out * a[1].out)
-        return not_implemented();
-    const npy_intp shape[] = {x_shape[0], x_shape[1], x_shape[2], x_shape[3]};
-    InRows rows(y);
-    NewArray x = new_array(4, shape, y.type());
-    {
-        Release release(y.size() * 8);
-        const int64_t planes = x_shape[0] * x_shape[1];
-        if (y.is<float>()) fold_planes(a, planes, rows.data<float>(), x.data<float>());
-        else fold_planes(a, planes, rows.data<double>(), x.data<double>());
-    }
-    return give(x);
-}
-
-FW_BIND(m) {
-    m.def("unfold", &unfold, nb::arg("x"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"));
-    m.def("fold", &fold, nb::arg("y"), nb::arg("x_shape"), nb::arg("kernel"), nb::arg("stride"), nb::arg("padding"),
-          nb::arg("dilation"));
-}
-
-}  // namespace
 }  // namespace fw::windows

@@ -76,8 +76,14 @@ struct WindowPlaces {
 // The largest element of every window, and its number in the window; `largest` or `where` may be missing. T: float or double.
 template <class T> void max_windows(const PoolShape& s, const T* x, T* largest, WindowPlaces where);
 
-// The same of images whose channels, `channels` of them, lie side by side (n, sizes, c), and the way back: x gets y at its
-// place in each window, y what x has there. False where a place is in no window. Windows of fewer than 256 elements.
+// The way back, by those numbers: x gets y at its place in each window, y what x has there (or 0 where that is padding).
+// False where a number is in no window. P: uint8_t or int32_t.
+template <class T, class P> bool spread(const PoolShape& s, const T* y, const P* where, T* x);
+template <class T, class P> bool collect(const PoolShape& s, const T* x, const P* where, T* y);
+// The element's place in the flattened image; `channels` of them lie side by side. False where a number is in no window.
+template <class P> bool flat_places(const PoolShape& s, int64_t channels, const P* where, int64_t* to);
+
+// The same of images whose channels, `channels` of them, lie side by side (n, sizes, c). Windows of fewer than 256 elements.
 template <class T> void max_channels(const PoolShape& s, int64_t channels, const T* x, T* largest, uint8_t* where);
 template <class T> bool spread_channels(const PoolShape& s, int64_t channels, const T* y, const uint8_t* where, T* x);
 template <class T> bool collect_channels(const PoolShape& s, int64_t channels, const T* x, const uint8_t* where, T* y);
@@ -85,8 +91,9 @@ template <class T> bool collect_channels(const PoolShape& s, int64_t channels, c
 // The mean of every window, whose sum is divided by `divisor`, or if that is 0 by how many of its elements are in the image
 // (`include`: in the image or its padding).
 template <class T> void mean_windows(const PoolShape& s, bool include, int64_t divisor, const T* x, T* y);
+template <class T> void spread_mean(const PoolShape& s, bool include, int64_t divisor, const T* y, T* x);  // the way back
 
-// The same where channels lie side by side, and the way back.
+// The same where channels lie side by side.
 template <class T>
 void mean_channels(const PoolShape& s, int64_t channels, bool include, int64_t divisor, const T* x, T* y);
 template <class T>

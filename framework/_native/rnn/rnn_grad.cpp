@@ -1,241 +1,106 @@
-// Backward of recurrent sequences: the steps from the last to the first, then a product for each gradient.
+// The steps from the last to the first, then a product for each gradient.
+#include "rnn/rnn_grad.h"
 
-#include "bind/rnn/arrays.h"
 #include "rnn/rnn_cells.h"
 
 namespace fw {
 namespace rnn {
 namespace {
 
-// An argument that may be None, in rows.
-struct OptionalRows {
-    Array given;
-    nb::object owner;
-    bool none;
-    explicit OptionalRows(nb::handle h) : given(nb::cast<Array>(h)), none(h.is_none()) {}
-    bool fits(const Array& x, int64_t rows, int64_t cols) const {
-        return none || (given.usable() && given.type() == x.type() && given.ndim() == 2 && given.shape(0) == rows &&
-                        given.shape(1) == cols);
-    }
-    template <class T> const T* data() {
-        if (none) return nullptr;
-        if (given.contiguous()) return given.data<T>();
-        InRows copy(given);
-        owner = copy.owner, given = copy.a;
-        return given.data<T>();
-    }
-};
+template <class T> struct Back {
+    const Sequence<T>& s;
+    int64_t gates;
+    const Gradients<T>& to;
 
-struct Wanted {
-    bool x, h0, w_ih, w_hh, b_ih, b_hh;
-    Wanted(const nb::tuple& given, int states) {
-        if (int(given.size()) < 5 + states) throw nb::value_error("wanted: a truth value for each argument");
-        auto at = [&](int i) { return nb::cast<bool>(given[size_t(i)]); };
-        x = at(0), h0 = at(1), w_ih = at(1 + states), w_hh = at(2 + states), b_ih = at(3 + states),
-        b_hh = at(4 + states);
-    }
-};
-
-// What backward returns, and what it works in. Arrays are made before the work, without other threads of Python.
-template <class T> struct Results {
-    const Operands& o;
-    Wanted wanted;
-    bool with_cell;
-    NewArray x, h0, c0, w_ih, w_hh, b_ih, b_hh;
-    nb::object d_owner, state_owner, before_owner;
-    T *d, *to_state, *before = nullptr;  // gradients of the gates, towards inputs and state; states before each step
-
-    Results(const Operands& o, const Wanted& wanted, bool with_cell, bool parted)
-        : o(o), wanted(wanted), with_cell(with_cell) {
-        int64_t many = o.gates * o.width;
-        x = wanted.x ? like(o.x.a) : none();
-        h0 = like(o.h0.a), c0 = with_cell ? like(o.h0.a) : none();
-        w_ih = wanted.w_ih ? like(o.w_ih.a) : none();
-        w_hh = wanted.w_hh ? like(o.w_hh.a) : none();
-        b_ih = vector(many), b_hh = vector(many);
-        d = work(d_owner, o.steps.rows, many);
-        to_state = parted ? work(state_owner, o.steps.rows, many) : d;
-        if (wanted.w_hh && o.steps.count() > 1) before = work(before_owner, o.steps.rows, o.width);
-    }
-
-    NewArray none() const { return vector(0); }
-    NewArray vector(int64_t n) const {
-        npy_intp shape = n;
-        return new_array(1, &shape, o.x.a.type());
-    }
-    T* work(nb::object& owner, int64_t rows, int64_t cols) const {
-        NewArray a = matrix(rows, cols, o.x.a.type());
-        owner = give(a);
-        return a.data<T>();
-    }
-
-    static void set(const Array& to, const T* from) {
-        size_t size = size_t(to.size()) * sizeof(T);
-        from ? std::memcpy(to.template data<T>(), from, size) : std::memset(to.template data<T>(), 0, size);
+    static void set(T* to, const T* from, int64_t n) {
+        const size_t size = size_t(n) * sizeof(T);
+        from ? std::memcpy(to, from, size) : std::memset(to, 0, size);
     }
 
     // The gradients of final states (or 0) and sums of 0, to go on with.
     void start(const T* gh, const T* gc) const {
-        set(h0, gh), set(c0, gc);
-        set(b_ih, nullptr), set(b_hh, nullptr);
+        const int64_t states = s.steps.most * s.width;
+        set(to.h0, gh, states);
+        if (to.c0) set(to.c0, gc, states);
+        set(to.b_ih, nullptr, gates * s.width), set(to.b_hh, nullptr, gates * s.width);
     }
 
-    Panels<T> weights() const {
-        return Panels<T>(o.w_hh.data<T>(), 1, o.width, o.gates * o.width, 1, o.width);
-    }
+    Panels<T> weights() const { return Panels<T>(s.w_hh, 1, s.width, gates * s.width, 1, s.width); }
 
     // c = d^T b, a gradient of weights
-    void by_rows(const T* gates, const T* b, int64_t cols, Array& to) const {
+    void by_rows(const T* d, const T* b, int64_t cols, T* c) const {
         Gemm<T> g = {};
-        g.m = o.gates * o.width, g.n = cols, g.k = o.steps.rows;
-        g.a = gates, g.a_row = 1, g.a_col = g.m;
+        g.m = gates * s.width, g.n = cols, g.k = s.steps.rows;
+        g.a = d, g.a_row = 1, g.a_col = g.m;
         g.b = b, g.b_row = cols, g.b_col = 1;
-        g.c = to.data<T>(), g.c_row = cols;
+        g.c = c, g.c_row = cols;
         gemm(g);
     }
 
-    void finish_with(const T* y) {
-        if (wanted.x) {
+    void finish_with(const T* y) const {
+        if (to.x) {
             Gemm<T> g = {};
-            g.m = o.steps.rows, g.n = o.in, g.k = o.gates * o.width;
-            g.a = d, g.a_row = g.k, g.a_col = 1;
-            g.b = o.w_ih.template data<T>(), g.b_row = o.in, g.b_col = 1;
-            g.c = x.data<T>(), g.c_row = o.in;
+            g.m = s.steps.rows, g.n = s.in, g.k = gates * s.width;
+            g.a = to.d, g.a_row = g.k, g.a_col = 1;
+            g.b = s.w_ih, g.b_row = s.in, g.b_col = 1;
+            g.c = to.x, g.c_row = s.in;
             gemm(g);
         }
-        if (wanted.w_ih) by_rows(d, o.x.data<T>(), o.in, w_ih);
-        if (wanted.w_hh) {
-            if (before) first_states(o.steps, o.h0.data<T>(), y, before, o.width);
-            by_rows(to_state, before ? before : o.h0.data<T>(), o.width, w_hh);
+        if (to.w_ih) by_rows(to.d, s.x, s.in, to.w_ih);
+        if (to.w_hh) {
+            if (to.before) first_states(s.steps, s.h0, y, to.before, s.width);
+            by_rows(to.d_state, to.before ? to.before : s.h0, s.width, to.w_hh);
         }
     }
 
-    nb::object tuple() {
-        nb::object all[] = {give(x), give(h0), give(c0), give(w_ih), give(w_hh), give(b_ih), give(b_hh)};
-        if (!wanted.b_ih) all[5] = give(none());
-        if (!wanted.b_hh) all[6] = give(none());
-        if (with_cell) return nb::make_tuple(all[0], all[1], all[2], all[3], all[4], all[5], all[6]);
-        return nb::make_tuple(all[0], all[1], all[3], all[4], all[5], all[6]);
-    }
+    void same_biases() const { set(to.b_hh, to.b_ih, gates * s.width); }
 };
 
-int64_t bytes(const Operands& o) { return o.steps.rows * o.gates * o.width * o.width; }  // as long as so many take
-
-template <class T, bool Rectified>
-nb::object plain(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, const InRows& y) {
-    Results<T> r(o, wanted, false, false);
-    const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
-    {
-        Release release(bytes(o));
-        r.start(from_h, nullptr);
-        PlainBack<T, Rectified> cell{o.steps, from_y, y.data<T>(), r.h0.template data<T>(), r.d, r.b_ih.template data<T>(),
-                                o.width};
-        backward(o.steps, r.weights(), cell, r.d, cell.dh, wanted.h0);
-        r.set(r.b_hh, cell.gb);
-        r.finish_with(y.data<T>());
-    }
-    return r.tuple();
-}
-
-template <class T>
-nb::object lstm_of(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, OptionalRows& gc, const InRows& c0,
-                   const InRows& y, const InRows& gates, const InRows& cells) {
-    Results<T> r(o, wanted, true, false);
-    const T *from_y = gy.data<T>(), *from_h = gh.data<T>(), *from_c = gc.data<T>();
-    {
-        Release release(bytes(o));
-        r.start(from_h, from_c);
-        LstmBack<T> cell{o.steps, from_y, gates.data<T>(), cells.data<T>(), c0.data<T>(),
-                         r.h0.template data<T>(), r.c0.template data<T>(), r.d, r.b_ih.template data<T>(), o.width};
-        backward(o.steps, r.weights(), cell, r.d, cell.dh, wanted.h0);
-        r.set(r.b_hh, cell.gb);
-        r.finish_with(y.data<T>());
-    }
-    return r.tuple();
-}
-
-template <class T>
-nb::object gru_of(const Operands& o, const Wanted& wanted, OptionalRows& gy, OptionalRows& gh, const InRows& y, const InRows& gates) {
-    Results<T> r(o, wanted, false, true);
-    const T *from_y = gy.data<T>(), *from_h = gh.data<T>();
-    {
-        Release release(bytes(o));
-        r.start(from_h, nullptr);
-        GruBack<T> cell{o.steps, from_y, gates.data<T>(), y.data<T>(), o.h0.data<T>(), r.h0.template data<T>(), r.d,
-                        r.to_state, r.b_ih.template data<T>(), r.b_hh.template data<T>(), o.width};
-        backward(o.steps, r.weights(), cell, r.to_state, cell.dh, wanted.h0);
-        r.finish_with(y.data<T>());
-    }
-    return r.tuple();
-}
-
-bool kept(const Array& a, const Operands& o, int64_t cols) {
-    return a.shape(0) == o.steps.rows && a.shape(1) == cols * o.width;
-}
-
-nb::object rnn_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
-                    nb::object b_ih, nb::object b_hh, const Array& y, nb::tuple sizes, bool reverse, bool relu,
-                    nb::tuple wanted) {
-    if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y})) return not_implemented();
-    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
-    OptionalRows from_y(gy), from_h(gh);
-    if (!o.fits() || !kept(y, o, 1) || !from_y.fits(x, o.steps.rows, o.width) ||
-        !from_h.fits(x, o.steps.most, o.width))
-        return not_implemented();
-    Wanted w(wanted, 1);
-    InRows out(y);
-    if (relu)
-        return x.is<float>() ? plain<float, true>(o, w, from_y, from_h, out)
-                             : plain<double, true>(o, w, from_y, from_h, out);
-    return x.is<float>() ? plain<float, false>(o, w, from_y, from_h, out)
-                         : plain<double, false>(o, w, from_y, from_h, out);
-}
-
-nb::object lstm_grad(nb::object gy, nb::object gh, nb::object gc, const Array& x, const Array& h0, const Array& c0,
-                     const Array& w_ih, const Array& w_hh, nb::object b_ih, nb::object b_hh, const Array& y,
-                     const Array& gates, const Array& cells, nb::tuple sizes, bool reverse, nb::tuple wanted) {
-    if (!Operands::takes(x, {&x, &h0, &c0, &w_ih, &w_hh, &y, &gates, &cells}) || !c0.same_shape(h0))
-        return not_implemented();
-    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 4);
-    OptionalRows from_y(gy), from_h(gh), from_c(gc);
-    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !kept(cells, o, 1) ||
-        !from_y.fits(x, o.steps.rows, o.width) || !from_h.fits(x, o.steps.most, o.width) ||
-        !from_c.fits(x, o.steps.most, o.width))
-        return not_implemented();
-    Wanted w(wanted, 2);
-    InRows c(c0), out(y), a(gates), b(cells);
-    return x.is<float>() ? lstm_of<float>(o, w, from_y, from_h, from_c, c, out, a, b)
-                         : lstm_of<double>(o, w, from_y, from_h, from_c, c, out, a, b);
-}
-
-nb::object gru_grad(nb::object gy, nb::object gh, const Array& x, const Array& h0, const Array& w_ih, const Array& w_hh,
-                    nb::object b_ih, nb::object b_hh, const Array& y, const Array& gates, nb::tuple sizes, bool reverse,
-                    nb::tuple wanted) {
-    if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh, &y, &gates})) return not_implemented();
-    Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 3);
-    OptionalRows from_y(gy), from_h(gh);
-    if (!o.fits() || !kept(y, o, 1) || !kept(gates, o, 4) || !from_y.fits(x, o.steps.rows, o.width) ||
-        !from_h.fits(x, o.steps.most, o.width))
-        return not_implemented();
-    Wanted w(wanted, 1);
-    InRows out(y), a(gates);
-    return x.is<float>() ? gru_of<float>(o, w, from_y, from_h, out, a) : gru_of<double>(o, w, from_y, from_h, out, a);
+template <bool Rectified, class T>
+void plain(const Sequence<T>& s, const T* gy, const T* gh, const T* y, const Gradients<T>& to) {
+    const Back<T> back{s, 1, to};
+    back.start(gh, nullptr);
+    PlainBack<T, Rectified> cell{s.steps, gy, y, to.h0, to.d, to.b_ih, s.width};
+    backward(s.steps, back.weights(), cell, to.d, cell.dh, to.wants_state);
+    back.same_biases();
+    back.finish_with(y);
 }
 
 }  // namespace
-}  // namespace rnn
 
-FW_BIND(m) {
-    m.def("rnn_grad", &rnn::rnn_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
-          nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
-          nb::arg("sizes"), nb::arg("reverse"), nb::arg("relu"), nb::arg("wanted"));
-    m.def("lstm_grad", &rnn::lstm_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("gc").none(), nb::arg("x"),
-          nb::arg("h0"), nb::arg("c0"), nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(),
-          nb::arg("b_hh").none(), nb::arg("y"), nb::arg("gates"), nb::arg("cells"), nb::arg("sizes"),
-          nb::arg("reverse"), nb::arg("wanted"));
-    m.def("gru_grad", &rnn::gru_grad, nb::arg("gy").none(), nb::arg("gh").none(), nb::arg("x"), nb::arg("h0"),
-          nb::arg("w_ih"), nb::arg("w_hh"), nb::arg("b_ih").none(), nb::arg("b_hh").none(), nb::arg("y"),
-          nb::arg("gates"), nb::arg("sizes"), nb::arg("reverse"), nb::arg("wanted"));
+template <class T>
+void rnn_backward(const Sequence<T>& s, bool rectified, const T* gy, const T* gh, const T* y, const Gradients<T>& to) {
+    rectified ? plain<true>(s, gy, gh, y, to) : plain<false>(s, gy, gh, y, to);
 }
 
+template <class T>
+void lstm_backward(const Sequence<T>& s, const T* gy, const T* gh, const T* gc, const T* c0, const T* y, const T* gates,
+                   const T* cells, const Gradients<T>& to) {
+    const Back<T> back{s, 4, to};
+    back.start(gh, gc);
+    LstmBack<T> cell{s.steps, gy, gates, cells, c0, to.h0, to.c0, to.d, to.b_ih, s.width};
+    backward(s.steps, back.weights(), cell, to.d, cell.dh, to.wants_state);
+    back.same_biases();
+    back.finish_with(y);
+}
+
+template <class T>
+void gru_backward(const Sequence<T>& s, const T* gy, const T* gh, const T* y, const T* gates, const Gradients<T>& to) {
+    const Back<T> back{s, 3, to};
+    back.start(gh, nullptr);
+    GruBack<T> cell{s.steps, gy, gates, y, s.h0, to.h0, to.d, to.d_state, to.b_ih, to.b_hh, s.width};
+    backward(s.steps, back.weights(), cell, to.d_state, cell.dh, to.wants_state);
+    back.finish_with(y);
+}
+
+#define FW_OF(T)                                                                                                    \
+    template void rnn_backward(const Sequence<T>&, bool, const T*, const T*, const T*, const Gradients<T>&);        \
+    template void lstm_backward(const Sequence<T>&, const T*, const T*, const T*, const T*, const T*, const T*,     \
+                                const T*, const Gradients<T>&);                                                     \
+    template void gru_backward(const Sequence<T>&, const T*, const T*, const T*, const T*, const Gradients<T>&);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
+
+}  // namespace rnn
 }  // namespace fw

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "attention/attention.h"
-#include "norm/layer_forward.h"
+#include "norm/layer.h"
 #include "runtime/operations.h"
 
 namespace fw::runtime {

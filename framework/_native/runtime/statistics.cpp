@@ -3,7 +3,7 @@
 #include <type_traits>
 
 #include "norm/batch.h"
-#include "norm/group_forward.h"
+#include "norm/group.h"
 #include "reduce/totals.h"
 #include "runtime/operations.h"
 

@@ -1,8 +1,8 @@
 // The Python functions of a normalisation and of its backward.
 //
 // A class `Norm` says: `centred`, whether a mean is subtracted (there is no bias otherwise); `Form`, the sizes, with
-// `form_of` to make it; `kept` and `weights`, the shapes of the statistics and of the weights' gradients; `Forward`
-// and `Backward`, which do the work on memory.
+// `form_of` to make it; `kept` and `weights`, the shapes of the statistics and of the weights' gradients; `forward`
+// and `backward`, which do the work on memory.
 #pragma once
 
 #include <memory>
@@ -25,8 +25,8 @@ nb::object norm_forward(const Array& given, const Given& weight, const Given& bi
     NewArray mean = Norm::centred ? new_array(given.ndim(), kept.data(), given.type()) : NewArray();
     {
         Release release(given.size() * int64_t(sizeof(T)));
-        typename Norm::template Forward<T>{x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(), (Norm::centred ? mean : var).template data<T>(),
-                                           var.data<T>(), form}.run();
+        Norm::forward(form, x.data<T>(), weight.data<T>(), bias.data<T>(), y.data<T>(),
+                      (Norm::centred ? mean : var).template data<T>(), var.data<T>());
     }
     if (Norm::centred) return nb::make_tuple(give(y), give(mean), give(var));
     return nb::make_tuple(give(y), give(var));
@@ -53,9 +53,9 @@ nb::object norm_backward(const Array& g, const Array& x, const Given& weight, co
     NewArray gb = Norm::centred ? new_array(int(shape.size()), shape.data(), x.type()) : NewArray();
     {
         Release release(x.size() * int64_t(sizeof(T)));
-        typename Norm::template Backward<T>{
-            g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(), mean.data<T>(), var.data<T>(),
-            wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr, (Norm::centred ? gb : gw).template data<T>(), form}.run();
+        Norm::backward(form, g_rows.data<T>(), x_rows.data<T>(), weight.data<T>(), mean.data<T>(), var.data<T>(),
+                       wants_x ? gx.data<T>() : nullptr, wants_w ? gw.data<T>() : nullptr,
+                       (Norm::centred ? gb : gw).template data<T>());
     }
     if (Norm::centred) return nb::make_tuple(give(gx), give(gw), give(gb));
     return nb::make_tuple(give(gx), give(gw));

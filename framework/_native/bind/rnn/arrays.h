@@ -39,6 +39,8 @@ struct Operands {
         return {steps, x.data<T>(), h0.data<T>(), w_ih.data<T>(), w_hh.data<T>(), b_ih.data<T>(), b_hh.data<T>(), in, width};
     }
 
+    int64_t bytes() const { return steps.rows * gates * width * width; }  // as long as so many take
+
     bool fits() const {
         auto is = [](const Array& a, int64_t rows, int64_t cols) { return a.shape(0) == rows && a.shape(1) == cols; };
         int64_t low = steps.count() ? *std::min_element(steps.size.begin(), steps.size.end()) : 0;

@@ -1,42 +1,9 @@
 // The mean of every window, and the way back, of NumPy arrays.
 #include "bind/images.h"
-#include "pooling/mean.h"
+#include "pooling/pool2d.h"
 
 namespace fw::windows {
 namespace {
-
-template <class T> void spread_plane(const PoolShape& s, const Shares& shares, const T* y, T* x) {
-    const PoolAxis& z = s.axis[2];
-    const int64_t room = line_room(z);
-    T* line = scratch<T>(2, room);
-    std::fill(x, x + s.in_size(), T(0));
-    for (int64_t i = 0; i < s.axis[0].out; ++i) {
-        const Range xs = inside(s.axis[0], i);
-        for (int64_t j = 0; j < s.axis[1].out; ++j, y += z.out) {
-            const Range ys = inside(s.axis[1], j);
-            const double share = shares.line(i, j);
-            std::fill(line, line + room, T(0));
-            for (int64_t l = 0; l < z.out; ++l) {
-                const T v = y[l] * shares.of<T>(share, l);
-                for (int64_t k = 0; k < z.kernel; ++k) line[l * z.stride + k] += v;
-            }
-            for (int64_t a = xs.begin; a < xs.end; ++a)
-                for (int64_t b = ys.begin; b < ys.end; ++b)
-                    add_to(x + (a * s.axis[1].in + b) * z.in, line + z.padding, z.in);
-        }
-    }
-}
-
-template <class T> void spread_mean(const PoolShape& s, const Shares& shares, const T* y, T* x) {
-    const bool whole = global(s);
-    parallel(s.planes, s.grain(), [&](int64_t begin, int64_t end) {
-        for (int64_t p = begin; p < end; ++p) {
-            T* to = x + p * s.in_size();
-            if (whole) std::fill(to, to + s.in_size(), y[p] * shares.of<T>(shares.line(0, 0), 0));
-            else spread_plane(s, shares, y + p * s.out_size(), to);
-        }
-    });
-}
 
 bool mean_shape(PoolShape& s, const Sizes& x, const Sizes& kernel, const Sizes& stride, const Sizes& padding,
                 const Sizes& out) {
@@ -94,12 +61,11 @@ nb::object avg_spread(Array y, const Sizes& x_shape, const Sizes& kernel, const 
     }
     InRows rows(y);
     NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    const Shares shares(s, include, divided_by);
     {
         Release release(x.size() * 4);
         by_float(y, [&](auto t) {
             using T = decltype(t);
-            spread_mean(s, shares, rows.a.data<T>(), x.data<T>());
+            spread_mean(s, include, divided_by, rows.a.data<T>(), x.data<T>());
         });
     }
     return give_images(x, channels_last(y));

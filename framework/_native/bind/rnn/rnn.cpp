@@ -1,18 +1,15 @@
-// Recurrent sequences: a layer in one direction, all steps (ops/sequence/rnn.py).
-
+// Recurrent sequences of NumPy arrays: a layer in one direction, all steps (ops/sequence/rnn.py).
 #include "bind/rnn/arrays.h"
 
 namespace fw {
 namespace rnn {
 namespace {
 
-int64_t bytes(const Operands& o) { return o.steps.rows * o.gates * o.width * o.width; }  // as long as so many take
-
-template <class T, bool Rectified> nb::object plain(const Operands& o) {
+template <class T> nb::object plain(const Operands& o, bool rectified) {
     NewArray y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
     {
-        Release release(bytes(o));
-        rnn_forward(o.sequence<T>(), Rectified, y.data<T>(), h.data<T>());
+        Release release(o.bytes());
+        rnn_forward(o.sequence<T>(), rectified, y.data<T>(), h.data<T>());
     }
     return nb::make_tuple(give(y), give(h));
 }
@@ -22,7 +19,7 @@ template <class T> nb::object lstm_of(const Operands& o, const InRows& c0) {
     NewArray y = matrix(o.steps.rows, o.width, type), h = like(o.h0.a), c = like(o.h0.a);
     NewArray gates = matrix(o.steps.rows, 4 * o.width, type), cells = like(y);
     {
-        Release release(bytes(o));
+        Release release(o.bytes());
         std::memcpy(c.data<T>(), c0.data<T>(), size_t(c.size()) * sizeof(T));
         lstm_forward(o.sequence<T>(), y.data<T>(), h.data<T>(), c.data<T>(), gates.data<T>(), cells.data<T>());
     }
@@ -33,7 +30,7 @@ template <class T> nb::object gru_of(const Operands& o) {
     NewArray y = matrix(o.steps.rows, o.width, o.x.a.type()), h = like(o.h0.a);
     NewArray gates = matrix(o.steps.rows, 4 * o.width, o.x.a.type());
     {
-        Release release(bytes(o));
+        Release release(o.bytes());
         gru_forward(o.sequence<T>(), y.data<T>(), h.data<T>(), gates.data<T>());
     }
     return nb::make_tuple(give(y), give(h), give(gates));
@@ -44,8 +41,7 @@ nb::object rnn(const Array& x, const Array& h0, const Array& w_ih, const Array& 
     if (!Operands::takes(x, {&x, &h0, &w_ih, &w_hh})) return not_implemented();
     Operands o(x, h0, w_ih, w_hh, b_ih, b_hh, sizes, reverse, 1);
     if (!o.fits()) return not_implemented();
-    if (relu) return x.is<float>() ? plain<float, true>(o) : plain<double, true>(o);
-    return x.is<float>() ? plain<float, false>(o) : plain<double, false>(o);
+    return x.is<float>() ? plain<float>(o, relu) : plain<double>(o, relu);
 }
 
 nb::object lstm(const Array& x, const Array& h0, const Array& c0, const Array& w_ih, const Array& w_hh, nb::object b_ih,

@@ -23,4 +23,8 @@ template <bool Centred, class T> struct LayerForward {
     void run() const;
 };
 
+// The gradients of x, weight and bias: gx, or gw and gb, may be missing. Without `Centred` neither mean nor gb is used.
+template <bool Centred, class T>
+void layer_grad(const LayerForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb);
+
 }  // namespace fw

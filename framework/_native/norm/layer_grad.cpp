@@ -1,8 +1,8 @@
-// layer_norm and rms_norm: y = (x - mean) * rstd * weight + bias over the last dimensions, and their backward.
+#include "norm/layer.h"
+
 #include <memory>
 
-#include "norm/layer_forward.h"
-#include "bind/norm/norm.h"
+#include "norm/norm_rows.h"
 
 namespace fw {
 namespace {
@@ -11,8 +11,6 @@ constexpr int64_t MOST_CHUNKS = 32;   // of rows, whose sums for weight and bias
 constexpr int64_t LEAST_ROWS = 8;
 constexpr int TOGETHER = 2;           // rows; of more, lines of 4096 bytes would drive each other out of the cache
 
-// -- backward -------------------------------------------------------------------------------------
-//
 // With a = g * weight and h = (x - mean) * rstd: gx = rstd * (a - mean(a) - h * mean(a * h)), and over the
 // rows, weight gets the sum of g * h and bias that of g.
 
@@ -120,36 +118,19 @@ template <bool Centred, class T> struct LayerBackward {
     }
 };
 
-// -- bindings -------------------------------------------------------------------------------------
-
-template <bool Centred> struct LayerNorm {
-    static constexpr bool centred = Centred;
-    using Form = LayerForm;
-    template <class T> using Forward = LayerForward<Centred, T>;
-    template <class T> using Backward = LayerBackward<Centred, T>;
-
-    static bool form_of(const Array& x, nb::tuple dims, nb::tuple, double eps, Form& form) {
-        const int count = int(dims.size()), first = x.usable() ? x.ndim() - count : 0;
-        if (!x.is_float() || !x.size() || count < 1 || first < 0) return false;
-        form = {1, 1, eps, first};
-        for (int d = 0; d < x.ndim(); ++d) (d < first ? form.rows : form.n) *= x.shape(d);
-        return true;
-    }
-    static std::vector<npy_intp> kept(const Array& x, const Form& form) {
-        std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
-        std::fill(shape.begin() + form.first, shape.end(), 1);
-        return shape;
-    }
-    static std::vector<npy_intp> weights(const Array& x, const Form& form) {
-        return {x.shape() + form.first, x.shape() + x.ndim()};
-    }
-};
-
 }  // namespace
 
-FW_BIND(m) {
-    bind_norm<LayerNorm<true>>(m, "layer_norm");
-    bind_norm<LayerNorm<false>>(m, "rms_norm");
+template <bool Centred, class T>
+void layer_grad(const LayerForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb) {
+    LayerBackward<Centred, T>{g, x, weight, mean, var, gx, gw, gb, f}.run();
 }
+
+#define FW_OF(Centred, T)                                                                                                  \
+    template void layer_grad<Centred>(const LayerForm&, const T*, const T*, const T*, const T*, const T*, T*, T*, T*);
+FW_OF(true, float)
+FW_OF(true, double)
+FW_OF(false, float)
+FW_OF(false, double)
+#undef FW_OF
 
 }  // namespace fw

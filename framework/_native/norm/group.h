@@ -25,4 +25,8 @@ template <class T> struct GroupForward {
     void run() const;
 };
 
+// The gradients of x, weight and bias: gx, or gw and gb, may be missing.
+template <class T>
+void group_grad(const GroupForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb);
+
 }  // namespace fw

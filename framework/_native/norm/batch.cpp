@@ -1,12 +1,12 @@
-// batch_norm of (N, C, ...): statistics per channel over the samples and places, and the backward.
+// Statistics per channel over the samples and places, and the backward.
 //
 // A sample is C stretches of `length` numbers. The samples are worked on in chunks, in the order of memory, and
 // what the chunks found is put together in order; chunks depend on the shape alone. Where stretches are short,
 // all columns of a sample are worked on side by side instead, so that vectors are full.
-#include <memory>
-
 #include "norm/batch.h"
-#include "bind/norm/norm.h"
+
+#include <memory>
+#include <vector>
 
 namespace fw {
 namespace {
@@ -226,58 +226,23 @@ template <class T> struct BatchBackward {
     }
 };
 
-// -- bindings -------------------------------------------------------------------------------------
-
-struct BatchNorm {
-    static constexpr bool centred = true;
-    using Form = BatchForm;
-    template <class T> using Forward = BatchForward<T>;
-    template <class T> using Backward = BatchBackward<T>;
-
-    static bool form_of(const Array& x, nb::handle, nb::handle, double eps, Form& f) {
-        if (!x.is_float() || !x.size() || x.ndim() < 2) return false;
-        Around a(x, 1, 1);
-        f = {a.outer, a.n, a.inner, eps};
-        return true;
-    }
-    static std::vector<npy_intp> kept(const Array& x, const Form& f) {
-        std::vector<npy_intp> shape(size_t(x.ndim()), 1);
-        shape[1] = f.channels;
-        return shape;
-    }
-    static std::vector<npy_intp> weights(const Array&, const Form& f) { return {f.channels}; }
-};
-
-// With given statistics.
-template <class T>
-nb::object fixed(const Array& given, const T* mean, const T* var, const Given& weight, const Given& bias,
-                 const BatchForm& f) {
-    InRows x(given);
-    NewArray y = new_array(given.ndim(), given.shape(), given.type());
-    {
-        Release release(given.size() * int64_t(sizeof(T)));
-        batch_fixed(f, x.data<T>(), mean, var, weight.data<T>(), bias.data<T>(), y.data<T>());
-    }
-    return give(y);
-}
-
-nb::object batch_norm_eval(const Array& x, const Array& mean, const Array& var, nb::object w, nb::object b,
-                           nb::object, double eps) {
-    BatchForm f;
-    if (!BatchNorm::form_of(x, {}, {}, eps, f)) return not_implemented();
-    Given weight(w), bias(b);
-    if (!statistic(mean, x, f.channels) || !statistic(var, x, f.channels)) return not_implemented();
-    if (!weight.fits(x, f.channels) || !bias.fits(x, f.channels)) return not_implemented();
-    return x.is<float>() ? fixed(x, mean.data<float>(), var.data<float>(), weight, bias, f)
-                         : fixed(x, mean.data<double>(), var.data<double>(), weight, bias, f);
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    m.def("batch_norm_eval", &batch_norm_eval, nb::arg("x"), nb::arg("mean"), nb::arg("var"),
-          nb::arg("weight").none(), nb::arg("bias").none(), nb::arg("per"), nb::arg("eps"));
-    bind_norm<BatchNorm>(m, "batch_norm");
+template <class T>
+void batch_forward(const BatchForm& f, const T* x, const T* weight, const T* bias, T* y, T* mean, T* var) {
+    BatchForward<T>{x, weight, bias, y, mean, var, f}.run();
 }
+
+template <class T>
+void batch_grad(const BatchForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb) {
+    BatchBackward<T>{g, x, weight, mean, var, gx, gw, gb, f}.run();
+}
+
+#define FW_OF(T)                                                                                            \
+    template void batch_forward(const BatchForm&, const T*, const T*, const T*, T*, T*, T*);                \
+    template void batch_grad(const BatchForm&, const T*, const T*, const T*, const T*, const T*, T*, T*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
 
 }  // namespace fw

@@ -1,14 +1,12 @@
-// group_norm and instance_norm of NumPy arrays, and their backward.
+#include "norm/group.h"
+
 #include <memory>
 
-#include "norm/group_forward.h"
-#include "bind/norm/norm.h"
+#include "norm/norm_rows.h"
 
 namespace fw {
 namespace {
 
-// -- backward -------------------------------------------------------------------------------------
-//
 // Of each channel of each sample, s = sum(g) and t = sum(g * (x - mean)) are all that is needed: weight gets
 // the sum of rstd * t over the samples, bias that of s, and x, with a = g * weight and h = (x - mean) * rstd,
 // rstd * (a - mean(a) - h * mean(a * h)).
@@ -72,39 +70,16 @@ template <class T> struct GroupBackward {
     }
 };
 
-// -- bindings -------------------------------------------------------------------------------------
-
-struct GroupNorm {
-    static constexpr bool centred = true;
-    using Form = GroupForm;
-    template <class T> using Forward = fw::GroupForward<T>;
-    template <class T> using Backward = GroupBackward<T>;
-
-    // `per` is the shape that the weights broadcast from: 1 for the samples, the groups, their channels, 1 ...
-    static bool form_of(const Array& x, nb::tuple dims, nb::tuple per, double eps, Form& form) {
-        if (!x.is_float() || !x.size() || x.ndim() < 3 || int(per.size()) != x.ndim()) return false;
-        if (x.ndim() - int(dims.size()) != 2) return false;
-        form = {x.shape(0) * x.shape(1), 1, x.shape(1), 1, 1, eps};
-        for (int d = 2; d < x.ndim(); ++d) {
-            form.n *= x.shape(d);
-            const int64_t channels = nb::cast<int64_t>(per[size_t(d)]);
-            if (channels < 1 || channels > form.n / form.each) return false;
-            form.each *= channels;
-        }
-        if (form.n % form.each) return false;
-        form.length = form.n / form.each;
-        return form.each == 1 || form.length >= lanes<float> || x.size() < (1 << 14);  // else NumPy is quicker
-    }
-    static std::vector<npy_intp> kept(const Array& x, const Form&) {
-        std::vector<npy_intp> shape(size_t(x.ndim()), 1);
-        std::copy_n(x.shape(), 2, shape.begin());
-        return shape;
-    }
-    static std::vector<npy_intp> weights(const Array&, const Form& form) { return {form.channels()}; }
-};
-
 }  // namespace
 
-FW_BIND(m) { bind_norm<GroupNorm>(m, "group_norm"); }
+template <class T>
+void group_grad(const GroupForm& f, const T* g, const T* x, const T* weight, const T* mean, const T* var, T* gx, T* gw, T* gb) {
+    GroupBackward<T>{g, x, weight, mean, var, gx, gw, gb, f}.run();
+}
+
+template void group_grad(const GroupForm&, const float*, const float*, const float*, const float*, const float*, float*, float*,
+                         float*);
+template void group_grad(const GroupForm&, const double*, const double*, const double*, const double*, const double*, double*,
+                         double*, double*);
 
 }  // namespace fw
