@@ -1,9 +1,12 @@
 """Random numbers: generators that can be seeded, saved and restored exactly.
 
 A generator is NumPy's Philox: numbers are a function of a key (the seed) and a counter, so its state
-is a few words and independent streams of one seed cost nothing. Uniform and normal numbers for a CUDA
-tensor are drawn by a kernel there from the state of that device's generator, others on the host and
-moved: the same seed gives the same numbers on every device.
+is a few words and independent streams of one seed cost nothing. Numbers for a CUDA tensor are drawn by
+kernels there, from the state of that device's generator. Uniform and normal numbers, and what is computed
+from them (dropout, Bernoulli, multinomial and exponential numbers ...), are with the same seed the same on
+every device. Integers, permutations, gamma, Dirichlet, beta, Poisson, binomial and von Mises' numbers are
+not: on the CPU NumPy takes as many words one after the other as it happens to need, on a GPU each element
+has a sequence of its own under a key, which is one word of the generator; the same seed repeats them there.
 
 Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -34,7 +37,7 @@ _MAGIC = int.from_bytes(b"fwrng\0\0\1", "little")
 _FIELDS = ("magic", "seed", "key0", "key1", "counter0", "counter1", "counter2", "counter3",
            "buffer0", "buffer1", "buffer2", "buffer3", "buffer_pos", "has_uint32", "uinteger")
 _STATE_BYTES = 8 * len(_FIELDS)
-_WORD = 1 << 64
+_WORD, _HALF = 1 << 64, 1 << 63
 _SINGLE = np.dtype(np.float32)
 _LARGE = 2048  # numbers that are worth carrying a state over from NumPy
 
@@ -198,7 +201,7 @@ def check_seed(seed: Any, op: str) -> int:
         number = operator.index(seed)
     except TypeError:
         raise TypeError(f"{op}: seed must be an int, got {type(seed).__name__}") from None
-    if not -(_WORD >> 1) <= number < _WORD:
+    if not -(_HALF) <= number < _WORD:
         raise ValueError(f"{op}: seed must be in [-2**63, 2**64), got {number}")
     return number % _WORD
 
@@ -418,9 +421,9 @@ def _integers(source: Generator, low: int, high: int, shape: tuple[int, ...]) ->
     return np.asarray(source._draw.integers(low, high, shape, dtype=np.int64))
 
 
-def fresh_key(device: Device) -> int:
-    """A key for ``philox.coins``: one word of the device's default generator."""
-    source = generator_of(device)
+def fresh_key(device: Device, generator: Generator | None = None) -> int:
+    """A key for ``philox.coins`` and other kernels that draw by one: a word of a generator (the device's)."""
+    source = _source(device, generator)
     if cuda.capture is not None and (capture := cuda.capture_here()) is not None:
         if device.type == "cuda":
             return graph_key(capture.words(), lambda: _word(source))
@@ -506,10 +509,13 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
             lambda size: integers_array(low, high, size, numpy_dtype, device, generator), shape)
     if device.type == "meta":
         return meta.of(shape, np.dtype(numpy_dtype))
-    source = _source(device, generator)
+    source, dtype = _source(device, generator), np.dtype(numpy_dtype)
+    if device.type == "cuda" and device_random.takes(dtype) and prod(shape) and -_HALF <= low < high <= _HALF:
+        with cuda.cupy().cuda.Device(cuda.index_of(device)):
+            return device_random.integers(fresh_key(device, source), low, high, shape, dtype)
     with source._lock:
         array = _integers(source, low, high, shape)
-    return move(array if array.dtype == numpy_dtype else converted(array, np.dtype(numpy_dtype)), device)
+    return move(array if array.dtype == dtype else converted(array, dtype), device)
 
 
 def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:

@@ -48,7 +48,6 @@ MORE = {
 }
 _HOST = "the result is the host's"
 _SIZE = "the size of the result depends on values"
-_OTHER_NUMBERS = "NumPy's ways take as many random numbers as they happen to need"
 _READ = "the sample reads what it got"
 WAITS = {
     **dict.fromkeys(("allclose", "equal", "is_nonzero", "method.__contains__", "method.cpu", "method.apply_",
@@ -57,7 +56,6 @@ WAITS = {
                      "nonzero_static", "repeat_interleave", "unique", "unique_consecutive",
                      "nn.functional.one_hot"), _SIZE),
     **dict.fromkeys(("index_put", "method.__setitem__"), "a mask beside positions, or other values for each"),
-    **dict.fromkeys(("_sample_dirichlet", "_standard_gamma", "binomial", "poisson"), _OTHER_NUMBERS),
     **dict.fromkeys(("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "nn.functional.rrelu"), _READ),
     **dict.fromkeys(("histogram", "histogramdd"), "edges are made on the host, or looked at"),
     **dict.fromkeys(("det", "linalg.det"), "backward asks whether a matrix is singular"),

@@ -1,7 +1,8 @@
-"""Uniform and normal numbers drawn on GPUs (``random.cu``): those that the CPU draws from the same state.
+"""Numbers drawn on GPUs: uniform and normal ones that the CPU draws from the same state (``random.cu``), and
+integers by a key (``integers.cu``).
 
 Uniform ones have the CPU's bits; normal ones are within 2 ulp, since compilers for GPUs join products and
-sums.
+sums. Integers are not the CPU's: each element has a sequence of words of its own.
 """
 
 from math import prod
@@ -12,9 +13,12 @@ import numpy as np
 
 from .. import philox
 from . import cuda, device_code
+from .replayed import place_of
 
 _STATE = np.dtype([("key", "u8", 2), ("counter", "u8", 4), ("ready", "u8", 4), ("left", "i8"),
                    ("spare", "i8"), ("half", "u8")])
+_INTEGERS = device_code.source(Path(__file__).with_name("integers.cu"), "philox.cuh", dtypes="?bBhHiIlLfdeE")
+_KEY = np.dtype([("key", "u8"), ("there", "u8")])
 _WORD = 1 << 64
 
 
@@ -58,6 +62,27 @@ def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: boo
         words[11] = (n - spare) % 2
         if n > spare:  # the last word's upper half, drawn or not
             words[12] = words[6 + int(words[10]) - 1] >> np.uint64(32)
+    return out
+
+
+def key_of(key: int) -> np.ndarray:
+    """A key as kernels take it."""
+    return np.array([(key, place_of(key))], _KEY)
+
+
+def takes(dtype: np.dtype) -> bool:
+    """Whether integers are drawn by a kernel in this dtype."""
+    return device_code.enabled and bool(device_code.letter(dtype))
+
+
+def integers(key: int, low: int, high: int, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """An array of the current device of integers uniform in [low, high), both within int64's (high: just
+    beyond)."""
+    n, size = prod(shape), high - low
+    out = cuda.cupy().empty(shape, dtype)
+    _INTEGERS.kernel("integers", device_code.letter(dtype))(
+        (device_code.blocks(n, 4 * device_code.THREADS),), (device_code.THREADS,),
+        (out, n, low, (size + (_WORD >> 1)) % _WORD - (_WORD >> 1), key_of(key)))
     return out
 
 

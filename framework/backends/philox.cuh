@@ -38,3 +38,26 @@ __device__ __forceinline__ bool coin_of(const Words& words, const Coins& coins, 
 }
 __device__ __forceinline__ Words words_of(const Coins& coins, i64 i) { return philox(key_of(coins), COINS, u64(i / 16) + 1, 0); }
 __device__ __forceinline__ bool coin(const Coins& coins, i64 i) { return coin_of(words_of(coins, i), coins, i); }
+
+#define VARIATES 0x76617269617465ull  // the second word of the key of draws that take as many words as they happen to need
+
+// The words of one element under a key: as many as it takes, whatever others take. ``there``: as for coins.
+struct Key { u64 key; const u64* there; };
+__device__ __forceinline__ u64 key_of(const Key& key) { return key.there ? *key.there : key.key; }
+struct Sequence {
+  u64 key, element, block;
+  Words ready;
+  int left;
+  __device__ __forceinline__ Sequence(u64 key, i64 element, u64 block = 0) : key(key), element(u64(element)), block(block), left(0) {}
+  __device__ __forceinline__ u64 word() {
+    if (left == 0) ready = philox_of(key, VARIATES, element, block++, 0, 0), left = 4;
+    const u64 first = ready.at[0];
+    ready.at[0] = ready.at[1], ready.at[1] = ready.at[2], ready.at[2] = ready.at[3], --left;
+    return first;
+  }
+  __device__ __forceinline__ double uniform() { return double(word() >> 11) * 1.1102230246251565e-16; }  // in [0, 1)
+  __device__ __forceinline__ double normal() {  // G. Box and M. Muller, 1958
+    const double radius = sqrt(-2 * log1p(-uniform()));
+    return radius * cospi(2 * uniform());
+  }
+};

@@ -62,3 +62,12 @@ def graph_key(words: Words, draw: Callable[[], int]) -> GraphKey:
     key.words = words
     key.address = words.address_of(lambda: np.array([draw()], np.uint64), 1)
     return key
+
+
+def place_of(key: int) -> int:
+    """The address where kernels find a key, 0 for one that they are handed."""
+    if not isinstance(key, GraphKey):
+        return 0
+    if (capture := cuda.capture_here()) is not None:
+        capture.kept.append(key)  # another graph's, whose memory has to stay
+    return key.address

@@ -1,5 +1,6 @@
 """Random numbers on GPUs: dropout, whose kernel draws the coins that the CPU draws (``kernels.cu``,
-``backends/philox.cuh``), places drawn by weights (``picks.cu``), and derivatives of samples (``slopes.cu``).
+``backends/philox.cuh``), places drawn by weights (``picks.cu``), permutations, numbers of distributions whose
+parameters are tensors (``variates.cu``), and derivatives of samples (``slopes.cu``).
 """
 
 from pathlib import Path
@@ -7,26 +8,32 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import backend_of, cuda, device_code, device_flags
-from ...backends.replayed import GraphKey
-from ...random import Generator, uniform_array
-from ..reduce.cuda import topk
+from ...autograd.mode import state
+from ...backends import backend_of, cuda, device_code, device_flags, device_random
+from ...backends.replayed import place_of
+from ...device import Device
+from ...dtypes import finfo
+from ...random import Generator, fresh_key, integers_array, uniform_array
+from ...tensor import wrap
+from ..reduce.cuda import sort, topk
 from ..special.numbers import cuda_text
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
 _SLOPES = device_code.source(Path(__file__).with_name("slopes.cu"), begins=lambda char: cuda_text())
+_VARIATES = device_code.source(Path(__file__).with_name("variates.cu"), "philox.cuh")
 _PICKS = device_code.source(Path(__file__).with_name("picks.cu"))
+# what parameters must be, as errors say it here and on the host
+MOST_RATE = 9.2e18  # beyond, numbers do not fit int64, in which NumPy counts
+RATES = ("input must not be below 0", f"input must not be above {MOST_RATE:g}")
+TRIALS = ("count must be whole numbers >= 0", "prob must be in [0, 1]")
+SPREADS = "concentrations must not be below 0"
 _COINS = np.dtype([("key", "u8"), ("whole", "i8"), ("rest", "f8"), ("there", "u8")])
 
 
 def coins(key: int, p: float) -> np.ndarray:
     """The coins of a key as a kernel takes them."""
-    whole, there = int(p * 65536), 0
-    if isinstance(key, GraphKey):
-        there = key.address
-        if (capture := cuda.capture_here()) is not None:
-            capture.kept.append(key)  # another graph's, whose memory has to stay
-    return np.array([(key, whole, p * 65536 - whole, there)], _COINS)
+    whole = int(p * 65536)
+    return np.array([(key, whole, p * 65536 - whole, place_of(key))], _COINS)
 
 
 def factor(p: float) -> float:
@@ -77,6 +84,84 @@ def picks(x: Any, *, num_samples: int, replacement: bool, generator: Generator |
                             "{value} has {size}; pass replacement=True", ValueError)
     _PICKS.kernel("weighted_keys", char)((device_code.blocks(rows, 1),), threads, (*given, few))
     return topk(given[0], k=k, dim=1, largest=False)[1].reshape(*x.shape[:-1], k)
+
+
+def permutation(n: int, device: Device, generator: Generator | None) -> Any:
+    """The numbers 0 to n - 1 in the order of random keys, or NotImplemented."""
+    if device.type != "cuda" or not n or n >= 1 << 31 or state.batches or not device_code.enabled:
+        return NotImplemented
+    keys = integers_array(-1 << 63, 1 << 63, (n,), np.dtype(np.int64), device, generator)
+    with keys.device:
+        return sort(keys, dim=0, descending=False)[1]
+
+
+# -- numbers of distributions --------------------------------------------------------------------------
+
+
+def _drawn(kernel: str, x: Any, *others: Any, generator: Generator | None, settings: tuple = ()) -> Any:
+    """What a kernel draws for each element of parameters, by a key of the generator."""
+    char = device_code.char_of(x, *others)
+    if char not in device_code.FLOATS or state.batches:
+        return NotImplemented
+    module = cuda.cupy()
+    given, out = [module.ascontiguousarray(a) for a in (x, *others)], module.empty(x.shape, x.dtype)
+    if out.size:
+        _VARIATES.kernel(kernel, char)(
+            (device_code.blocks(x.size),), (device_code.THREADS,),
+            (out, *given, x.size, _key(x, generator), *settings))
+    return out
+
+
+def _key(x: Any, generator: Generator | None) -> np.ndarray:
+    return device_random.key_of(fresh_key(backend_of(x).device_of(x), generator))
+
+
+def lowest(like: Any) -> float:
+    """The smallest normal number: where a draw underflows, its logarithm stays finite."""
+    return finfo(wrap(like).dtype).tiny
+
+
+def gamma(x: Any, *, generator: Generator | None) -> Any:
+    """The device function of gamma numbers of shapes ``x``."""
+    return _drawn("gamma_numbers", x, generator=generator, settings=(lowest(x),))
+
+
+def dirichlet(x: Any, *, generator: Generator | None) -> Any:
+    """That of rows of Dirichlet's distribution; a block makes a row."""
+    char = device_code.char_of(x)
+    if char not in device_code.FLOATS or state.batches:
+        return NotImplemented
+    module, n = cuda.cupy(), x.shape[-1]
+    out, logs = module.empty(x.shape, x.dtype), module.empty(x.shape, np.float64)
+    if out.size:
+        _VARIATES.kernel("dirichlet_rows", char)(
+            (device_code.blocks(x.size // n, 1),), (min(1024, max(32, 1 << (n // 2).bit_length())),),
+            (out, logs, module.ascontiguousarray(x), x.size // n, n, _key(x, generator), lowest(x)))
+    return out
+
+
+def poisson(x: Any, *, generator: Generator | None) -> Any:
+    """That of Poisson numbers; a rate that is none is told at the next wait."""
+    told = [device_flags.site(f"poisson: {text}, found {{real}}", ValueError) for text in RATES]
+    return _drawn("poisson_numbers", x, generator=generator,
+                  settings=(MOST_RATE, device_flags.memory(), *told))
+
+
+def binomial(count: Any, prob: Any, *, dtype: np.dtype, generator: Generator | None) -> Any:
+    """That of numbers of successes; what is wrong is told at the next wait."""
+    module = cuda.cupy()
+    if device_code.letter(dtype) not in device_code.FLOATS:
+        return NotImplemented
+    count, prob = (a.astype(dtype, copy=False) for a in module.broadcast_arrays(count, prob))
+    told = [device_flags.site(f"binomial: {text}, found {{real}}", ValueError) for text in TRIALS]
+    return _drawn("binomial_numbers", count, prob, generator=generator,
+                  settings=(device_flags.memory(), *told))
+
+
+def angles(x: Any, *, generator: Generator | None) -> Any:
+    """That of angles of von Mises' distribution; a concentration below 0 is told at the next wait."""
+    told = device_flags.site(f"von_mises: {SPREADS}, found {{real}}", ValueError)
+    return _drawn("angles", x, generator=generator, settings=(device_flags.memory(), told))
 
 
 # -- derivatives of samples ----------------------------------------------------------------------------

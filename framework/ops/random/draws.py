@@ -7,7 +7,7 @@ import numpy as np
 
 from ...backends import backend_of, device_flags, move
 from ...device import CPU, Device
-from ...dtypes import as_dtype, finfo, promote_types
+from ...dtypes import as_dtype, promote_types
 from ...errors import ShapeError
 from ...random import Generator, drawn, normal_array, uniform_array
 from ...tensor import Tensor, made, wrap
@@ -233,11 +233,6 @@ def _result(array: Any, like: Any, lowest: float = 0.0) -> Any:
     return move(np.asarray(np.maximum(array, lowest)).astype(like.dtype), wrap(like).device)
 
 
-def _lowest(like: Any) -> float:
-    """The smallest normal number: where a draw underflows, its logarithm stays finite."""
-    return finfo(wrap(like).dtype).tiny
-
-
 def _host(x: Any) -> np.ndarray:
     return np.asarray(known(move(x, CPU)))
 
@@ -245,7 +240,7 @@ def _host(x: Any) -> np.ndarray:
 def _gamma_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
     shape = _host(x).astype(np.float64)
     return _result(drawn(wrap(x).device, generator, lambda rng: rng.standard_gamma(shape)), x,
-                   _lowest(x))
+                   cuda.lowest(x))
 
 
 def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
@@ -258,22 +253,24 @@ def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
             log = np.log(rng.standard_gamma(a + 1)) + np.log1p(-rng.random(a.shape)) / a
         parts = np.exp(log - log.max(axis=-1, keepdims=True, initial=-np.inf))
         return parts / parts.sum(axis=-1, keepdims=True)
-    return _result(drawn(wrap(x).device, generator, draw), x, _lowest(x))
+    return _result(drawn(wrap(x).device, generator, draw), x, cuda.lowest(x))
 
 
 def _angles_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
     spread = _host(x).astype(np.float64)
+    _within(spread >= 0, spread, f"von_mises: {cuda.SPREADS}")
     return _result(drawn(wrap(x).device, generator, lambda rng: rng.vonmises(0.0, spread)), x, -np.inf)
 
 
-angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same)  # around 0, of concentrations x
+# around 0, of concentrations x
+angles_op = Op("von_mises", "x", kernel=_angles_kernel, infer=_same, device=cuda.angles)
 slope_of_gamma = Op("_standard_gamma_grad", "x y", kernel=gamma_slope, infer=_same, batch=by_element,
                     vjp="undefined", device=cuda.gamma_slope)
 _dirichlet_slope = Op("_dirichlet_grad", "x y w", kernel=dirichlet_slope, infer=_same, batch=rowwise,
                       vjp="undefined", device=cuda.dirichlet_slope)
-_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric",
+_gamma = Op("_standard_gamma", "x", kernel=_gamma_kernel, infer=_same, jvp="symmetric", device=cuda.gamma,
             vjp={"x": lambda g, x, out: g * slope_of_gamma(x, out)})
-_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, vjp={
+_dirichlet = Op("_sample_dirichlet", "x", kernel=_dirichlet_kernel, infer=_same, device=cuda.dirichlet, vjp={
     "x": lambda g, x, out: (g - (g * out).sum(-1, keepdims=True)) * _dirichlet_slope(
         out, x, x.sum(-1, keepdims=True))})
 
@@ -337,14 +334,19 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
-    rate = _host(x)
-    if not np.all(rate >= 0):
-        raise ValueError(f"poisson: input must not be below 0, found {float(rate[~(rate >= 0)][0])}")
-    wide = rate.astype(np.float64)
+    wide = _host(x).astype(np.float64)
+    for fits, text in zip((wide >= 0, wide <= cuda.MOST_RATE), cuda.RATES):
+        _within(fits, wide, f"poisson: {text}")
     return _result(drawn(backend_of(x).device_of(x), generator, lambda rng: rng.poisson(wide)), x)
 
 
-poisson_op = Op("poisson", "x", kernel=_poisson, infer=lambda x, **_: x)
+def _within(fits: np.ndarray, numbers: np.ndarray, text: str) -> None:
+    """ValueError with the first number that does not fit."""
+    if not np.all(fits):
+        raise ValueError(f"{text}, found {float(numbers[~fits][0]):g}")
+
+
+poisson_op = Op("poisson", "x", kernel=_poisson, infer=lambda x, **_: x, device=cuda.poisson)
 
 
 @public()
@@ -364,14 +366,12 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generator | None) -> Any:
     n, p = _host(count), _host(prob)
-    if not np.all((n >= 0) & (n == np.rint(n))):
-        raise ValueError("binomial: count must be whole numbers >= 0")
-    if not np.all((p >= 0) & (p <= 1)):
-        raise ValueError("binomial: prob must be in [0, 1]")
+    for fits, numbers, text in zip(((n >= 0) & (n == np.rint(n)), (p >= 0) & (p <= 1)), (n, p), cuda.TRIALS):
+        _within(fits, numbers, f"binomial: {text}")
     whole, wide = n.astype(np.int64), p.astype(np.float64)
     target = backend_of(count).device_of(count)
     array = drawn(target, generator, lambda rng: rng.binomial(whole, wide))
     return move(np.asarray(array).astype(dtype), target)
 
 
-binomial_op = Op("binomial", "count prob", kernel=_binomial)
+binomial_op = Op("binomial", "count prob", kernel=_binomial, device=cuda.binomial)

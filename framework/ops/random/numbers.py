@@ -1,7 +1,7 @@
 """Tensors of random numbers: fresh ones, and in the shape of others.
 
 No gradient flows through a draw. Every function takes ``generator=`` (default: the generator of the
-device), and the same seed gives the same numbers on each (see ``framework/random.py``).
+device), and the same seed gives the same uniform and normal numbers on each (see ``framework/random.py``).
 """
 
 from functools import cache
@@ -19,6 +19,7 @@ from ...tensor import Tensor, made
 from ..convert.memory_format import made_like
 from ..record.args import size_args, tensor_arg
 from ..record.public import check_out, public
+from . import cuda
 
 
 def _sizes(size: tuple, op: str) -> tuple[int, ...]:
@@ -171,8 +172,10 @@ def randperm(n: int, *, generator: Generator | None = None, out: Tensor | None =
         raise ValueError(f"randperm: n must not be negative, got {n}")
     dtype, target = _kind_and_target(dtype, device, out)
     kind = int64 if dtype is None else as_dtype(dtype)
-    array = permutation_array(n, target, generator).astype(kind.numpy)
-    return _finish(array, RANDPERM, out, requires_grad)
+    array = cuda.permutation(n, target, generator)
+    if array is NotImplemented:
+        array = permutation_array(n, target, generator)
+    return _finish(array.astype(kind.numpy, copy=False), RANDPERM, out, requires_grad)
 
 
 def _like(x: Tensor, dtype: Any, device: Any, op: str) -> dict:

@@ -58,6 +58,7 @@ CUDA_ON_CPU_FLOAT_2(fmin) CUDA_ON_CPU_FLOAT_2(hypot) CUDA_ON_CPU_FLOAT_2(copysig
 extern "C" { double jn(int, double); double yn(int, double); }
 inline float rsqrt(float x) { return 1.0f / sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+inline double cospi(double x) { return cos(3.141592653589793 * x); }
 inline bool isnan(float x) { return __builtin_isnan(x); }
 inline bool isnan(double x) { return __builtin_isnan(x); }
 inline double fma(double x, double y, double z) { return __builtin_fma(x, y, z); }
