@@ -1,12 +1,12 @@
-// Backward of scaled dot-product attention: the weights once more, block by block, from the row log-sum-exps.
+#include "attention/attention_grad.h"
+
+#include <vector>
+
+// The weights once more, block by block, from the row log-sum-exps.
 //
 // With P the weights, D = sum of g * out over the features: dS = P (g v^T - D), and dq = dS k, dk = dS^T q,
 // dv = P^T g. A thread has a range of the keys of some heads: nobody else adds to its rows of dk and dv. Where
 // that cuts the keys of a head into parts, each part has a dq of its own, and those are added in order.
-#include <vector>
-
-#include "bind/attention/attention.h"
-
 namespace fw {
 namespace {
 
@@ -205,12 +205,13 @@ template <class T> void add_parts(const Backward<T>& a) {
 }
 
 // Which heads one thread must go through: those that add to one gradient.
-template <class T> KeySplit split_of(const Backward<T>& a, const std::vector<Array>& wanted) {
+template <class T> KeySplit split_of(const Backward<T>& a, const View (&wanted)[4]) {
     KeySplit split;
     int64_t step = a.heads.count;
     for (int d = 0; d < a.heads.ndim; ++d) {
         bool together = false;
-        for (const Array& x : wanted) {
+        for (const View& x : wanted) {
+            if (!x.start) continue;
             int own = d - a.heads.ndim + x.ndim() - 2;
             together = together || own < 0 || x.shape(own) == 1;
         }
@@ -226,87 +227,48 @@ template <class T> int64_t parts_of(const Backward<T>& a, int64_t groups) {
     return one_column ? 1 : std::min(ceil_div(a.keys, KEYS), ceil_div(8, groups));
 }
 
-bool shared(const Heads& heads, const Array& x) {
+bool shared(const Heads& heads, const View& x) {
     int64_t own = 1;
     for (int d = 0; d < x.ndim() - 2; ++d) own *= x.shape(d);
     return own < heads.count;
 }
 
-void fill_zero(const Array& x) { std::memset(x.data<char>(), 0, size_t(x.size() * PyArray_ITEMSIZE(x.p))); }
+void fill_zero(const View& x) { std::memset(x.start, 0, size_t(x.size() * bytes_of(x.type()))); }
 
-template <class T> nb::object backward(Backward<T>& a, const Array (&given)[4], const std::vector<bool>& wanted) {
-    NewArray results[4];
-    Operand<T>* to[4] = {&a.to.q, &a.to.k, &a.to.v, &a.to.mask};
-    std::vector<Array> kept;
-    const npy_intp none = 0;
-    for (int i = 0; i < 4; ++i) {
-        const Array& x = given[i];
-        results[i] = !wanted[i] ? new_array(1, &none, type_number<T>)
-                     : i < 3    ? new_by_length(x.ndim(), x.shape(), x)
-                                : new_array(x.ndim(), x.shape(), x.type());
-        if (!wanted[i]) continue;
-        *to[i] = {a.heads, view_of(results[i])};
-        kept.push_back(results[i]);
-    }
-    const KeySplit split = split_of(a, kept);
-    a.parts = parts_of(a, int64_t(split.groups.size()));
-    a.shared_q = wanted[0] && shared(a.heads, given[0]);
-    std::vector<nb::object> owners;
-    for (int64_t i = 1; wanted[0] && i < a.parts; ++i) {
-        npy_intp shape[] = {a.heads.count, a.queries, a.width};
-        NewArray more = new_array(3, shape, type_number<T>);
-        a.more.push_back(more.data<T>());
-        owners.push_back(give(more));
-    }
-    {
-        Release release(a.heads.count * a.queries * a.keys * int64_t(sizeof(T)));
-        if (a.shared_q) fill_zero(results[0]);
-        if (wanted[3]) fill_zero(results[3]);
-        all(a, split);
-        add_parts(a);
-    }
-    return nb::make_tuple(give(results[0]), give(results[1]), give(results[2]), give(results[3]));
-}
-
-bool same_heads(const Heads& heads, const Array& x, int64_t rows, int64_t cols, int further) {
-    if (x.ndim() != heads.ndim + further || x.shape(heads.ndim) != rows) return false;
-    if (further == 2 && x.shape(heads.ndim + 1) != cols) return false;
-    return std::equal(heads.shape, heads.shape + heads.ndim, x.shape());
-}
-
-template <class T>
-nb::object backward_of(const Array& g, const Array& q, const Array& k, const Array& v, const Array& mask, bool masked,
-                       const Array& out, const Array& lse, bool causal, double scale, double p, uint64_t key,
-                       const std::vector<bool>& wanted) {
-    Backward<T> a;
-    if (!set_up<T>(a, view_of(q), view_of(k), view_of(v), masked ? view_of(mask) : View(), masked,
-                   causal, scale, p, key) || !a.heads.count)
-        return not_implemented();
-    for (const Array* x : {&g, &out})
-        if (!x->is<T>() || !view_of(*x).whole_strides() || !same_heads(a.heads, *x, a.queries, a.out_width, 2))
-            return not_implemented();
-    if (!lse.is<T>() || !lse.contiguous() || !same_heads(a.heads, lse, a.queries, 0, 1)) return not_implemented();
-    a.g = {a.heads, view_of(g)}, a.out = {a.heads, view_of(out)}, a.lse = lse.data<T>();
-    return backward(a, {q, k, v, mask}, wanted);
-}
-
-nb::object attention_grad(Array g, Array q, Array k, Array v, nb::object mask, Array out, Array lse, bool causal,
-                          double scale, double p, uint64_t key, nb::tuple needs) {
-    Given given(mask);
-    if (!takes(usable_view(q), usable_view(k), usable_view(v), usable_view(given.a), !given.none) || (causal && !given.none)) return not_implemented();
-    std::vector<bool> wanted;
-    for (nb::handle h : needs) wanted.push_back(nb::cast<bool>(h));
-    if (wanted.size() != 4 || (wanted[3] && (given.none || given.a.is<bool>()))) return not_implemented();
-    auto run = q.is<float>() ? backward_of<float> : backward_of<double>;
-    return run(g, q, k, v, given.a, !given.none, out, lse, causal, scale, p, key, wanted);
+// Of a dq that one part of the keys has for itself.
+template <class T> int64_t numbers_of_part(const Backward<T>& a) {
+    const int64_t sizes[] = {a.heads.count, a.queries, a.width, a.parts};
+    if (!countable(sizes, 4)) throw std::bad_alloc();
+    return a.heads.count * a.queries * a.width;
 }
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("attention_grad", &attention_grad, nb::arg("g"), nb::arg("q"), nb::arg("k"), nb::arg("v"),
-          nb::arg("mask").none(), nb::arg("out"), nb::arg("lse"), nb::kw_only(), nb::arg("causal"), nb::arg("scale"),
-          nb::arg("p"), nb::arg("key"), nb::arg("wanted"));
+namespace attention {
+
+template <class T>
+void attend_grad(const Problem<T>& problem, const Operand<const T>& g, const Operand<const T>& out, const T* lse,
+                 const View (&to)[4]) {
+    Backward<T> a{problem, g, out, lse};
+    Operand<T>* wanted[] = {&a.to.q, &a.to.k, &a.to.v, &a.to.mask};
+    for (int i = 0; i < 4; ++i)
+        if (to[i].start) *wanted[i] = {a.heads, to[i]};
+    const KeySplit split = split_of(a, to);
+    a.parts = parts_of(a, int64_t(split.groups.size()));
+    a.shared_q = to[0].start && shared(a.heads, to[0]);
+    const int64_t further = a.to.q.wanted() ? a.parts - 1 : 0, each = further ? numbers_of_part(a) : 0;
+    Borrowed memory(further * each, sizeof(T));
+    for (int64_t i = 0; i < further; ++i) a.more.push_back(static_cast<T*>(memory.start) + i * each);
+    if (a.shared_q) fill_zero(to[0]);
+    if (to[3].start) fill_zero(to[3]);
+    all(a, split);
+    add_parts(a);
 }
 
+template void attend_grad(const Problem<float>&, const Operand<const float>&, const Operand<const float>&, const float*,
+                          const View (&)[4]);
+template void attend_grad(const Problem<double>&, const Operand<const double>&, const Operand<const double>&, const double*,
+                          const View (&)[4]);
+
+}  // namespace attention
 }  // namespace fw

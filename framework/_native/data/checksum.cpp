@@ -1,14 +1,14 @@
-// CRC-32 (ISO 3309, as zlib's) by carry-less multiplication.
-//
-// V. Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
-// Without the instruction there is no such function, and zlib's is used.
-#include "base/intrinsics.h"
-#include "bind/array.h"
+#include "data/checksum.h"
 
+#include "base/intrinsics.h"
+
+namespace fw {
+
+// V. Gopal et al.: Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction, Intel 2009.
+// Without the instruction zlib's is used.
 #if defined(__x86_64__)
 #define FW_FOLD __attribute__((target("pclmul,sse4.1")))
 
-namespace fw::moving {
 namespace {
 
 // 64 bytes at a time are folded onto the next 64; n >= 64 and a multiple of 16. The bits are reversed.
@@ -49,27 +49,21 @@ uint32_t step(uint32_t crc, unsigned char byte) {
     return crc;
 }
 
-uint32_t crc32(nb::handle data, uint32_t value) {
-    Py_buffer view;
-    if (PyObject_GetBuffer(data.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
-    const unsigned char* p = static_cast<const unsigned char*>(view.buf);
-    size_t n = size_t(view.len), whole = n >= 64 ? n / 16 * 16 : 0;
+}  // namespace
+
+bool has_crc32() { return __builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"); }
+
+uint32_t crc32(const unsigned char* p, size_t n, uint32_t value) {
+    const size_t whole = n >= 64 ? n / 16 * 16 : 0;
     uint32_t crc = ~value;
-    {
-        Release release(view.len);
-        if (whole) crc = fold(p, whole, crc);
-        for (size_t i = whole; i < n; ++i) crc = step(crc, p[i]);
-    }
-    PyBuffer_Release(&view);
+    if (whole) crc = fold(p, whole, crc);
+    for (size_t i = whole; i < n; ++i) crc = step(crc, p[i]);
     return ~crc;
 }
 
-}  // namespace
-
-FW_BIND(m) {
-    if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.1"))
-        m.def("crc32", &crc32, nb::arg("data"), nb::arg("value") = 0);
-}
-
-}  // namespace fw::moving
+#else
+bool has_crc32() { return false; }
+uint32_t crc32(const unsigned char*, size_t, uint32_t) { return 0; }
 #endif
+
+}  // namespace fw

@@ -1,17 +1,14 @@
-// Linear algebra of many small matrices: elimination with row exchanges and what follows from it, and Cholesky's
-// factors, in double precision whatever comes. Larger ones, and those without a solution, are left to LAPACK.
+#include "gemm/small_systems.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
 
 #include "base/pool.h"
 #include "base/simd.h"
-#include "bind/array.h"
 
 namespace fw::small {
 namespace {
-
-constexpr int64_t MOST = 32;
 
 // a[j] -= f * b[j]
 FW_INLINE void subtract(double* a, const double* b, double f, int64_t n) {
@@ -70,79 +67,6 @@ bool cholesky_of(double* a, int64_t n) {
     return true;
 }
 
-template <class T> void read(const T* from, double* to, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = double(from[i]);
-}
-template <class T> void write(const double* from, T* to, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
-}
-
-bool matrices(const Array& a, bool square) {
-    if (!a.is_float() || a.ndim() < 2 || !a.size()) return false;
-    const int64_t m = a.shape(a.ndim() - 2), n = a.shape(a.ndim() - 1);
-    return m <= MOST && n <= MOST && (!square || m == n);
-}
-
-// Calls body(number of the matrix, its m * n numbers as doubles) with all threads.
-template <class F> void each(const Array& a, const void* start, F&& body) {
-    const int64_t m = a.shape(a.ndim() - 2), n = a.shape(a.ndim() - 1), count = a.size() / (m * n);
-    parallel(count, 1 + 20000 / (m * n * std::max(m, n)), [&](int64_t begin, int64_t end) {
-        double own[MOST * MOST];
-        for (int64_t i = begin; i < end; ++i) {
-            if (a.is<float>()) read(static_cast<const float*>(start) + i * m * n, own, m * n);
-            else read(static_cast<const double*>(start) + i * m * n, own, m * n);
-            body(i, own);
-        }
-    });
-}
-
-void put(const NewArray& out, int64_t i, const double* from, int64_t n) {
-    if (out.is<float>()) write(from, out.data<float>() + i * n, n);
-    else write(from, out.data<double>() + i * n, n);
-}
-
-nb::object inv(Array A) {
-    if (!matrices(A, true)) return not_implemented();
-    const int64_t n = A.shape(A.ndim() - 1);
-    InRows rows(A);
-    NewArray out = new_array(A.ndim(), A.shape(), A.type());
-    std::atomic<bool> regular{true};
-    {
-        Release release(A.size() * 64);
-        each(A, rows.data<char>(), [&](int64_t i, double* a) {
-            int64_t exchanged[MOST];
-            double b[MOST * MOST] = {};
-            if (!eliminate(a, n, exchanged)) return regular.store(false);
-            for (int64_t k = 0; k < n; ++k) b[k * n + k] = 1;
-            solve_by(a, n, exchanged, b, n);
-            put(out, i, b, n * n);
-        });
-    }
-    return regular ? give(out) : not_implemented();
-}
-
-nb::object solve(Array A, Array B) {
-    if (!matrices(A, true) || !matrices(B, false) || A.type() != B.type() || A.ndim() != B.ndim()) return not_implemented();
-    const int64_t n = A.shape(A.ndim() - 1), k = B.shape(B.ndim() - 1);
-    if (B.shape(B.ndim() - 2) != n || !std::equal(A.shape(), A.shape() + A.ndim() - 2, B.shape())) return not_implemented();
-    InRows rows(A), right(B);
-    NewArray out = new_array(B.ndim(), B.shape(), B.type());
-    std::atomic<bool> regular{true};
-    {
-        Release release(A.size() * 64);
-        each(A, rows.data<char>(), [&](int64_t i, double* a) {
-            int64_t exchanged[MOST];
-            double b[MOST * MOST];
-            if (!eliminate(a, n, exchanged)) return regular.store(false);
-            if (B.is<float>()) read(right.data<float>() + i * n * k, b, n * k);
-            else read(right.data<double>() + i * n * k, b, n * k);
-            solve_by(a, n, exchanged, b, k);
-            put(out, i, b, n * k);
-        });
-    }
-    return regular ? give(out) : not_implemented();
-}
-
 // The product of the pivots with its sign; or the sign, and the logarithm of the absolute value.
 struct PivotProduct {
     double value = 1, sign = 1, log = 0;
@@ -157,57 +81,86 @@ struct PivotProduct {
     }
 };
 
-template <class F> void products(const Array& A, F&& body) {
-    const int64_t n = A.shape(A.ndim() - 1);
-    InRows rows(A);
-    Release release(A.size() * 32);
-    each(A, rows.data<char>(), [&](int64_t i, double* a) {
+template <class T> void read(const T* from, double* to, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = double(from[i]);
+}
+template <class T> void write(const double* from, T* to, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) to[i] = T(from[i]);
+}
+
+// Calls body(number of the matrix, its n * n numbers as doubles) with all threads.
+template <class T, class F> void each(const T* start, int64_t count, int64_t n, F&& body) {
+    parallel(count, 1 + 20000 / (n * n * n), [&](int64_t begin, int64_t end) {
+        alignas(64) double own[MOST * MOST];
+        for (int64_t i = begin; i < end; ++i) {
+            read(start + i * n * n, own, n * n);
+            body(i, own);
+        }
+    });
+}
+
+template <class T, class F> void products(const T* start, int64_t count, int64_t n, F&& body) {
+    each(start, count, n, [&](int64_t i, double* a) {
         int64_t exchanged[MOST];
         eliminate(a, n, exchanged);
         body(i, PivotProduct(a, n, exchanged));
     });
 }
 
-nb::object det(Array A) {
-    if (!matrices(A, true)) return not_implemented();
-    NewArray out = new_array(A.ndim() - 2, A.shape(), A.type());
-    products(A, [&](int64_t i, const PivotProduct& p) { put(out, i, &p.value, 1); });
-    return give(out);
-}
-
-nb::object slogdet(Array A) {
-    if (!matrices(A, true)) return not_implemented();
-    NewArray log = new_array(A.ndim() - 2, A.shape(), A.type()), sign = new_array(A.ndim() - 2, A.shape(), A.type());
-    products(A, [&](int64_t i, const PivotProduct& p) {
-        put(log, i, &p.log, 1);
-        put(sign, i, &p.sign, 1);
-    });
-    return nb::make_tuple(give(log), give(sign));
-}
-
-nb::object cholesky(Array A) {
-    if (!matrices(A, true)) return not_implemented();
-    const int64_t n = A.shape(A.ndim() - 1);
-    InRows rows(A);
-    NewArray out = new_array(A.ndim(), A.shape(), A.type());
-    std::atomic<bool> positive{true};
-    {
-        Release release(A.size() * 32);
-        each(A, rows.data<char>(), [&](int64_t i, double* a) {
-            if (cholesky_of(a, n)) put(out, i, a, n * n);
-            else positive.store(false);
-        });
-    }
-    return positive ? give(out) : not_implemented();
-}
-
-FW_BIND(m) {
-    m.def("small_inv", &inv, nb::arg("A"));
-    m.def("small_solve", &solve, nb::arg("A"), nb::arg("B"));
-    m.def("small_det", &det, nb::arg("A"));
-    m.def("small_slogdet", &slogdet, nb::arg("A"));
-    m.def("small_cholesky", &cholesky, nb::arg("A"));
-}
-
 }  // namespace
+
+template <class T> bool inverses(const T* start, int64_t count, int64_t n, T* out) {
+    std::atomic<bool> regular{true};
+    each(start, count, n, [&](int64_t i, double* a) {
+        int64_t exchanged[MOST];
+        alignas(64) double b[MOST * MOST] = {};
+        if (!eliminate(a, n, exchanged)) return regular.store(false);
+        for (int64_t k = 0; k < n; ++k) b[k * n + k] = 1;
+        solve_by(a, n, exchanged, b, n);
+        write(b, out + i * n * n, n * n);
+    });
+    return regular;
+}
+
+template <class T> bool solutions(const T* start, const T* right, int64_t count, int64_t n, int64_t k, T* x) {
+    std::atomic<bool> regular{true};
+    each(start, count, n, [&](int64_t i, double* a) {
+        int64_t exchanged[MOST];
+        alignas(64) double b[MOST * MOST];
+        if (!eliminate(a, n, exchanged)) return regular.store(false);
+        read(right + i * n * k, b, n * k);
+        solve_by(a, n, exchanged, b, k);
+        write(b, x + i * n * k, n * k);
+    });
+    return regular;
+}
+
+template <class T> void determinants(const T* start, int64_t count, int64_t n, T* out) {
+    products(start, count, n, [&](int64_t i, const PivotProduct& p) { out[i] = T(p.value); });
+}
+
+template <class T> void log_determinants(const T* start, int64_t count, int64_t n, T* log, T* sign) {
+    products(start, count, n, [&](int64_t i, const PivotProduct& p) { log[i] = T(p.log), sign[i] = T(p.sign); });
+}
+
+template <class T> bool cholesky_factors(const T* start, int64_t count, int64_t n, T* out) {
+    std::atomic<bool> positive{true};
+    each(start, count, n, [&](int64_t i, double* a) {
+        if (cholesky_of(a, n)) write(a, out + i * n * n, n * n);
+        else positive.store(false);
+    });
+    return positive;
+}
+
+template bool inverses(const float*, int64_t, int64_t, float*);
+template bool solutions(const float*, const float*, int64_t, int64_t, int64_t, float*);
+template void determinants(const float*, int64_t, int64_t, float*);
+template void log_determinants(const float*, int64_t, int64_t, float*, float*);
+template bool cholesky_factors(const float*, int64_t, int64_t, float*);
+template bool inverses(const double*, int64_t, int64_t, double*);
+template bool solutions(const double*, const double*, int64_t, int64_t, int64_t, double*);
+template void determinants(const double*, int64_t, int64_t, double*);
+template void log_determinants(const double*, int64_t, int64_t, double*, double*);
+template bool cholesky_factors(const double*, int64_t, int64_t, double*);
+
 }  // namespace fw::small

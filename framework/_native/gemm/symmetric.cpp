@@ -1,13 +1,12 @@
-// Symmetric matrices as L D L.T with 1 x 1 and 2 x 2 blocks in D (Bunch and Kaufman, as LAPACK packs them: the exchanges
-// of a step are not made in the columns before it), their systems, and the order of rows that exchanges give. In double
-// precision whatever comes, a matrix a thread.
+#include "gemm/symmetric.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <vector>
 
 #include "base/pool.h"
 #include "base/scratch.h"
-#include "bind/array.h"
 
 namespace fw::symmetric {
 namespace {
@@ -110,102 +109,57 @@ bool solve_by(const double* a, int64_t n, const int32_t* pivots, double* b, int6
     return true;
 }
 
-bool square(const Array& a) {
-    return a.is_float() && a.ndim() >= 2 && a.size() && a.shape(a.ndim() - 1) == a.shape(a.ndim() - 2);
-}
-
-template <class T> void read(const T* from, double* to, int64_t count) { std::copy(from, from + count, to); }
-
-void read(const Array& a, const void* start, int64_t at, double* to, int64_t count) {
-    if (a.is<float>()) read(static_cast<const float*>(start) + at, to, count);
-    else read(static_cast<const double*>(start) + at, to, count);
-}
-
-void write(const NewArray& a, int64_t at, const double* from, int64_t count) {
-    if (a.is<float>())
-        for (int64_t i = 0; i < count; ++i) a.data<float>()[at + i] = float(from[i]);
-    else
-        std::copy(from, from + count, a.data<double>() + at);
-}
-
-// hermitian is the same for real numbers, of which alone this knows.
-nb::object ldl_factor(Array A, bool) {
-    if (!square(A)) return not_implemented();
-    const int64_t n = A.shape(A.ndim() - 1), count = A.size() / n / n;
-    InRows rows(A);
-    NewArray out = like(A), pivots = new_array(A.ndim() - 1, A.shape(), NPY_INT32);
-    NewArray info = new_array(A.ndim() - 2, A.shape(), NPY_INT32);
-    {
-        Release release(A.size() * n);
-        parallel(count, 1 + 20000 / (n * n * n), [&](int64_t begin, int64_t end) {
-            Borrowed memory(n * (n + 2), sizeof(double));
-            auto* a = static_cast<double*>(memory.start);
-            for (int64_t i = begin; i < end; ++i) {
-                read(A, rows.data<char>(), i * n * n, a, n * n);
-                info.data<int32_t>()[i] = factor(a, n, pivots.data<int32_t>() + i * n, a + n * n);
-                write(out, i * n * n, a, n * n);
-            }
-        });
-    }
-    return nb::make_tuple(give(out), give(pivots), give(info));
-}
-
-nb::object ldl_solve(Array LD, Array pivots, Array B, bool) {
-    if (!square(LD) || !B.usable() || B.type() != LD.type() || B.ndim() != LD.ndim() || !B.size() ||
-        !pivots.is<int32_t>() || pivots.ndim() != LD.ndim() - 1)
-        return not_implemented();
-    const int last = LD.ndim() - 1;
-    const int64_t n = LD.shape(last), m = B.shape(last), count = LD.size() / n / n;
-    for (int d = 0; d < last; ++d)
-        if (B.shape(d) != LD.shape(d) || pivots.shape(d) != LD.shape(d)) return not_implemented();
-    InRows rows(LD), right(B), places(pivots);
-    NewArray out = like(B);
-    std::atomic<bool> regular{true};
-    {
-        Release release(LD.size() * m);
-        parallel(count, 1 + 20000 / (n * n * m), [&](int64_t begin, int64_t end) {
-            Borrowed memory(n * (n + m), sizeof(double));
-            auto *a = static_cast<double*>(memory.start), *b = a + n * n;
-            for (int64_t i = begin; i < end; ++i) {
-                read(LD, rows.data<char>(), i * n * n, a, n * n);
-                read(B, right.data<char>(), i * n * m, b, n * m);
-                std::vector<int32_t> own(places.data<int32_t>() + i * n, places.data<int32_t>() + (i + 1) * n);
-                if (!solve_by(a, n, own.data(), b, m)) return regular.store(false);
-                write(out, i * n * m, b, n * m);
-            }
-        });
-    }
-    return regular ? give(out) : not_implemented();
-}
-
-// The order of n rows (int64) that exchanges (int32, from 1) give: row i was exchanged with row pivots[i] - 1 in step i.
-nb::object lu_order(Array pivots, int64_t n) {
-    if (!pivots.is<int32_t>() || !pivots.ndim() || !pivots.size() || n < pivots.shape(pivots.ndim() - 1))
-        return not_implemented();
-    const int last = pivots.ndim() - 1;
-    const int64_t k = pivots.shape(last), count = pivots.size() / k;
-    std::vector<npy_intp> shape(pivots.shape(), pivots.shape() + pivots.ndim());
-    shape[size_t(last)] = n;
-    InRows rows(pivots);
-    NewArray out = new_array(pivots.ndim(), shape.data(), NPY_INT64);
-    for (int64_t i = 0; i < count; ++i) {
-        int64_t* order = out.data<int64_t>() + i * n;
-        for (int64_t r = 0; r < n; ++r) order[r] = r;
-        for (int64_t r = 0; r < k; ++r) {
-            const int64_t p = int64_t(rows.data<int32_t>()[i * k + r]) - 1;
-            if (p < 0 || p >= n) return not_implemented();
-            std::swap(order[r], order[p]);
-        }
-    }
-    return give(out);
+template <class T> void write(T* to, const double* from, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to[i] = T(from[i]);
 }
 
 }  // namespace
 
-FW_BIND(m) {
-    m.def("ldl_factor", &ldl_factor, nb::arg("A"), nb::arg("hermitian"));
-    m.def("ldl_solve", &ldl_solve, nb::arg("LD"), nb::arg("pivots"), nb::arg("B"), nb::arg("hermitian"));
-    m.def("lu_order", &lu_order, nb::arg("pivots"), nb::arg("n"));
+template <class T> void ldl_factors(const T* from, int64_t count, int64_t n, T* factors, int32_t* pivots, int32_t* info) {
+    parallel(count, 1 + 20000 / (n * n * n), [&](int64_t begin, int64_t end) {
+        Borrowed memory(n * (n + 2), sizeof(double));
+        auto* a = static_cast<double*>(memory.start);
+        for (int64_t i = begin; i < end; ++i) {
+            std::copy(from + i * n * n, from + (i + 1) * n * n, a);
+            info[i] = factor(a, n, pivots + i * n, a + n * n);
+            write(factors + i * n * n, a, n * n);
+        }
+    });
 }
+
+template <class T>
+bool solve_ldl(const T* factors, const int32_t* pivots, const T* right, int64_t count, int64_t n, int64_t m, T* x) {
+    std::atomic<bool> regular{true};
+    parallel(count, 1 + 20000 / (n * n * m), [&](int64_t begin, int64_t end) {
+        Borrowed memory(n * (n + m), sizeof(double));
+        auto *a = static_cast<double*>(memory.start), *b = a + n * n;
+        for (int64_t i = begin; i < end; ++i) {
+            std::copy(factors + i * n * n, factors + (i + 1) * n * n, a);
+            std::copy(right + i * n * m, right + (i + 1) * n * m, b);
+            std::vector<int32_t> own(pivots + i * n, pivots + (i + 1) * n);
+            if (!solve_by(a, n, own.data(), b, m)) return regular.store(false);
+            write(x + i * n * m, b, n * m);
+        }
+    });
+    return regular;
+}
+
+bool row_orders(const int32_t* pivots, int64_t count, int64_t k, int64_t n, int64_t* orders) {
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t* order = orders + i * n;
+        for (int64_t r = 0; r < n; ++r) order[r] = r;
+        for (int64_t r = 0; r < k; ++r) {
+            const int64_t p = int64_t(pivots[i * k + r]) - 1;
+            if (p < 0 || p >= n) return false;
+            std::swap(order[r], order[p]);
+        }
+    }
+    return true;
+}
+
+template void ldl_factors(const float*, int64_t, int64_t, float*, int32_t*, int32_t*);
+template void ldl_factors(const double*, int64_t, int64_t, double*, int32_t*, int32_t*);
+template bool solve_ldl(const float*, const int32_t*, const float*, int64_t, int64_t, int64_t, float*);
+template bool solve_ldl(const double*, const int32_t*, const double*, int64_t, int64_t, int64_t, double*);
 
 }  // namespace fw::symmetric

@@ -1,5 +1,5 @@
-// LU factors with row exchanges, and triangular systems, of matrices of any size: blocks of columns one after the other,
-// what lies beside a block by products.
+#include "gemm/triangles.h"
+
 #include <algorithm>
 #include <atomic>
 #include <cmath>
@@ -7,7 +7,6 @@
 
 #include "base/pool.h"
 #include "base/simd.h"
-#include "bind/array.h"
 #include "gemm/gemm.h"
 
 namespace fw::triangles {
@@ -94,71 +93,37 @@ template <class T, class F> void each(int64_t count, int64_t m, int64_t n, F&& b
     parallel(count, 1 + 20000 / (m * n * std::max(m, n)), some);
 }
 
-bool matrices(const Array& a) { return a.is_float() && a.ndim() >= 2 && a.size(); }
-
-template <class T> nb::object factored(const Array& A, bool pivot) {
-    const int dims = A.ndim();
-    const int64_t m = A.shape(dims - 2), n = A.shape(dims - 1), k = std::min(m, n), count = A.size() / (m * n);
-    std::vector<npy_intp> shape(A.shape(), A.shape() + dims - 1);
-    NewArray packed = new_array(dims, A.shape(), A.type()), order = new_array(dims - 1, shape.data(), NPY_INT64);
-    shape.back() = k;
-    NewArray pivots = new_array(dims - 1, shape.data(), NPY_INT32);
-    InRows rows(A);
-    {
-        Release release(A.size() * 32);
-        const T* from = rows.data<T>();
-        each<T>(count, m, n, [&](int64_t i, T* room) {
-            T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed.data<T>() + i * m * n) - m * n;
-            std::vector<int64_t> exchanged(static_cast<size_t>(k));
-            eliminate(a, m, n, exchanged.data(), pivot, room);
-            int64_t* of = order.data<int64_t>() + i * m;
-            for (int64_t r = 0; r < m; ++r) of[r] = r;
-            for (int64_t r = 0; r < k; ++r) {
-                pivots.data<int32_t>()[i * k + r] = int32_t(exchanged[size_t(r)] + 1);
-                std::swap(of[r], of[exchanged[size_t(r)]]);
-            }
-        });
-    }
-    return nb::make_tuple(give(packed), give(pivots), give(order));
-}
-
-// L and U in one matrix; the exchanges of rows (from 1), int32 (*, min(m, n)); the order of rows they give, int64 (*, m).
-nb::object lu_factor(Array A, bool pivot) {
-    if (!matrices(A) || A.shape(A.ndim() - 2) > INT32_MAX) return not_implemented();
-    return A.is<float>() ? factored<float>(A, pivot) : factored<double>(A, pivot);
-}
-
-template <class T> nb::object solved(const Array& A, const Array& B, bool upper, bool unit) {
-    const int64_t n = A.shape(A.ndim() - 1), k = B.shape(B.ndim() - 1), count = A.size() / (n * n);
-    InRows rows(A), right(B);
-    NewArray out = new_array(B.ndim(), B.shape(), B.type());
-    std::atomic<bool> regular{true};
-    {
-        Release release((A.size() + B.size()) * 32);
-        const T *a = rows.data<T>(), *b = right.data<T>();
-        each<T>(count, n, std::min(n, k), [&](int64_t i, T* room) {
-            T* x = std::copy(b + i * n * k, b + (i + 1) * n * k, out.data<T>() + i * n * k) - n * k;
-            if (!solve(a + i * n * n, n, x, k, upper, unit, room)) regular.store(false);
-        });
-    }
-    return regular ? give(out) : not_implemented();
-}
-
-// X with A X = B for the upper or lower triangle of A; unit: whose diagonal counts as ones.
-nb::object solve_triangular(Array A, Array B, bool upper, bool unit) {
-    if (!matrices(A) || !matrices(B) || A.type() != B.type() || A.ndim() != B.ndim()) return not_implemented();
-    const int last = A.ndim() - 1;
-    if (A.shape(last) != A.shape(last - 1) || B.shape(last - 1) != A.shape(last) ||
-        !std::equal(A.shape(), A.shape() + last - 1, B.shape()))
-        return not_implemented();
-    return A.is<float>() ? solved<float>(A, B, upper, unit) : solved<double>(A, B, upper, unit);
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    m.def("lu_factor", &lu_factor, nb::arg("A"), nb::arg("pivot"));
-    m.def("solve_triangular", &solve_triangular, nb::arg("A"), nb::arg("B"), nb::arg("upper"), nb::arg("unit"));
+template <class T>
+void lu_factors(const T* from, int64_t count, int64_t m, int64_t n, bool pivot, T* packed, int32_t* pivots, int64_t* order) {
+    const int64_t k = std::min(m, n);
+    each<T>(count, m, n, [&](int64_t i, T* room) {
+        T* a = std::copy(from + i * m * n, from + (i + 1) * m * n, packed + i * m * n) - m * n;
+        std::vector<int64_t> exchanged(static_cast<size_t>(k));
+        eliminate(a, m, n, exchanged.data(), pivot, room);
+        int64_t* of = order + i * m;
+        for (int64_t r = 0; r < m; ++r) of[r] = r;
+        for (int64_t r = 0; r < k; ++r) {
+            pivots[i * k + r] = int32_t(exchanged[size_t(r)] + 1);
+            std::swap(of[r], of[exchanged[size_t(r)]]);
+        }
+    });
 }
+
+template <class T>
+bool solve_triangles(const T* a, const T* b, int64_t count, int64_t n, int64_t k, bool upper, bool unit, T* out) {
+    std::atomic<bool> regular{true};
+    each<T>(count, n, std::min(n, k), [&](int64_t i, T* room) {
+        T* x = std::copy(b + i * n * k, b + (i + 1) * n * k, out + i * n * k) - n * k;
+        if (!solve(a + i * n * n, n, x, k, upper, unit, room)) regular.store(false);
+    });
+    return regular;
+}
+
+template void lu_factors(const float*, int64_t, int64_t, int64_t, bool, float*, int32_t*, int64_t*);
+template void lu_factors(const double*, int64_t, int64_t, int64_t, bool, double*, int32_t*, int64_t*);
+template bool solve_triangles(const float*, const float*, int64_t, int64_t, int64_t, bool, bool, float*);
+template bool solve_triangles(const double*, const double*, int64_t, int64_t, int64_t, bool, bool, double*);
 
 }  // namespace fw::triangles

@@ -1,10 +1,8 @@
 // Scaled dot-product attention of NumPy arrays.
 #include "bind/attention/attention.h"
 
-namespace fw {
+namespace fw::attention {
 namespace {
-
-using namespace attention;
 
 template <class T> nb::object forward(const Array& q, const Array& k, const Array& v, const Array& mask, bool masked,
                                       bool causal, double scale, double p, uint64_t key) {
@@ -41,4 +39,4 @@ FW_BIND(m) {
           nb::kw_only(), nb::arg("causal"), nb::arg("scale"), nb::arg("p"), nb::arg("key"));
 }
 
-}  // namespace fw
+}  // namespace fw::attention
