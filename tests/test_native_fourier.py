@@ -61,6 +61,13 @@ def test_transforms_leave_what_they_do_not_know() -> None:
     assert _native.module.fft(np.ones((8, 8)), size=8, kind="fft", dims=(0, 0), norm=None) is NotImplemented
 
 
+@native
+def test_dimensions_from_the_33rd_on_are_told_apart() -> None:
+    x = np.random.default_rng(0).standard_normal((4, *(1,) * 31, 6)) + 0j
+    out = _native.module.fft(x, kind="fft", dims=(0, 32), size=6, norm=None)
+    np.testing.assert_allclose(out, np.fft.fftn(x, axes=(0, 32)), rtol=1e-13, atol=1e-13)
+
+
 def test_a_size_with_a_large_prime_factor_is_transformed() -> None:
     for n in (251, 257):  # the first of which has a kernel
         x = np.random.default_rng(n).standard_normal((3, n)) * 1j

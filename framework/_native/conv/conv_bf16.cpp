@@ -4,18 +4,16 @@
 // stride-th place from the first, the second, ... on. So neighbouring windows read neighbouring numbers.
 // Where the processor cannot, the float32 kernels do it: `rounded.py` widens and rounds. Wide 3x3 convolutions of
 // large images go by Winograd's way, in float32.
-#include "bind/bf16_array.h"
-#include "bind/channels_last.h"
-#include "gemm/bf16_tile.h"
-#include "bind/images.h"
-#include "conv/conv_winograd.h"
+#include "conv/conv_bf16.h"
+
 #include "base/pool.h"
 #include "base/scratch.h"
+#include "conv/conv_winograd.h"
+
+#if FW_DOT_BF16
 
 namespace fw::windows {
 namespace {
-
-#if FW_DOT_BF16
 
 using pairs::rows;
 using pairs::width;
@@ -238,8 +236,6 @@ std::vector<int64_t> offsets(const ConvShape& s, const HalfImages& images, int64
     return found;
 }
 
-const Bf16* bf16(const Array& a) { return a.data<Bf16>(); }
-
 // Whether Winograd's few products of float32 take less time than all of bfloat16, of which the processor does two
 // in the time of one: with enough tiles of 4x4 pixels for the kernels' transforms to pay, and most of them full.
 // For the gradient of the kernels they never do.
@@ -249,101 +245,70 @@ bool winograd_wins(const ConvShape& s) {
 }
 
 struct Widened : Buffer<float> {
-    explicit Widened(const Array& a) : Buffer(a.size()) { widen(data, bf16(a), a.size()); }
+    Widened(const Bf16* from, int64_t count) : Buffer(count) { widen(data, from, count); }
 };
 
-nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes& padding, const Sizes& dilation,
-                int64_t groups) {
-    Array bias;
-    if (!b.is_none()) bias = nb::cast<Array>(b);
-    ConvShape s;
-    if (!has_dot_bf16() || !is_bf16(x) || !is_bf16(w) || (!b.is_none() && !is_bf16(bias)) ||
-        !conv_shape(s, sizes(x), sizes(w), stride, padding, dilation, groups) ||
-        (bias.p && (bias.ndim() != 1 || bias.shape(0) != s.rows)))
-        return not_implemented();
-    InRows x_rows(x), w_rows(w), b_rows(bias.p ? bias : w_rows.a);
-    Sizes shape = {s.n, s.rows};
-    for (size_t i = 0; i < stride.size(); ++i) shape.push_back(s.axis[conv_dims - stride.size() + i].out);
-    const bool last = channels_last(x) || channels_last(w);
-    NewArray y = new_array(int(shape.size()), shape.data(), x.type());
+}  // namespace
+
+void conv_forward(const ConvShape& s, const Bf16* x, const Bf16* w, const Bf16* bias, Bf16* y) {
+    const int64_t k = s.k(), row = row_of(k);
     if (winograd_suits(s, 0) && winograd_wins(s)) {
-        const Widened kernels(w_rows.a), start(b_rows.a);
-        const Epilogue<float> end{bias.p ? start.data : nullptr};
-        {
-            Release release(s.flops());
-            winograd(s, bf16(x_rows.a), kernels_of(s, kernels.data), end, y.data<Bf16>());
-        }
-        return give_images(y, last);
+        const Widened kernels(w, s.rows * k), start(bias, bias ? s.rows : 0);
+        return winograd(s, x, kernels_of(s, kernels.data), Epilogue<float>{bias ? start.data : nullptr}, y);
     }
     HalfImages images = images_of(s);
-    const int64_t k = s.k(), row = row_of(k);
     Buffer<int32_t> weights(s.rows * row / 2);
-    {
-        Release release(s.flops());
-        images.fill(bf16(x_rows.a));
-        auto* to = reinterpret_cast<Bf16*>(weights.data);
-        for (int64_t o = 0; o < s.rows; ++o) {
-            std::memcpy(to + o * row, bf16(w_rows.a) + o * k, size_t(k) * sizeof(Bf16));
-            std::memset(to + o * row + k, 0, size_t(row - k) * sizeof(Bf16));
-        }
-        WindowProduct{images, grid_of(s, images), offsets(s, images, s.group_channels()), groups, s.group_rows(),
-                s.group_channels() * HalfImages::plane(images.axis), to, row, bias.p ? bf16(b_rows.a) : nullptr}
-            .run(y.data<Bf16>());
+    images.fill(x);
+    auto* to = reinterpret_cast<Bf16*>(weights.data);
+    for (int64_t o = 0; o < s.rows; ++o) {
+        std::memcpy(to + o * row, w + o * k, size_t(k) * sizeof(Bf16));
+        std::memset(to + o * row + k, 0, size_t(row - k) * sizeof(Bf16));
     }
-    return give_images(y, last);
+    WindowProduct{images, grid_of(s, images), offsets(s, images, s.group_channels()), s.groups, s.group_rows(),
+            s.group_channels() * HalfImages::plane(images.axis), to, row, bias}
+        .run(y);
 }
 
-// With stride 1: the convolution of the gradient with the turned kernel.
-nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& stride, const Sizes& padding,
-                           const Sizes& dilation, int64_t groups) {
-    ConvShape s;
-    if (!has_dot_bf16() || !is_bf16(y) || !is_bf16(w) ||
-        !conv_shape(s, x_shape, sizes(w), stride, padding, dilation, groups) || !is_output(s, y, stride.size()))
-        return not_implemented();
+bool steps_of_one(const ConvShape& s) {
+    for (const ConvAxis& a : s.axis)
+        if (a.stride != 1) return false;
+    return true;
+}
+
+// The convolution of the gradient with the turned kernel.
+void conv_transposed(const ConvShape& s, const Bf16* y, const Bf16* w, Bf16* x) {
+    const int64_t taps = s.taps(), out = s.group_rows(), in = s.group_channels(), k = out * taps, row = row_of(k);
+    if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
+        const Widened kernels(w, s.rows * s.k());
+        return winograd(gradient_shape(s), y, gradient_kernels(s, kernels.data), {}, x);
+    }
     Copy a[conv_dims];
     for (int d = 0; d < conv_dims; ++d) {
-        const ConvAxis& x = s.axis[d];
-        if (x.stride != 1) return not_implemented();
-        const int64_t reach = (x.kernel - 1) * x.dilation;
-        a[d] = {x.out, reach - x.padding, x.in + reach, 1};
-    }
-    InRows y_rows(y), w_rows(w);
-    const bool last = channels_last(y) || channels_last(w);
-    NewArray x = new_array(int(x_shape.size()), x_shape.data(), y.type());
-    if (winograd_suits(s, 0) && winograd_wins(gradient_shape(s))) {
-        const Widened kernels(w_rows.a);
-        {
-            Release release(s.flops());
-            winograd(gradient_shape(s), bf16(y_rows.a), gradient_kernels(s, kernels.data), {}, x.data<Bf16>());
-        }
-        return give_images(x, last);
+        const ConvAxis& x_axis = s.axis[d];
+        const int64_t reach = (x_axis.kernel - 1) * x_axis.dilation;
+        a[d] = {x_axis.out, reach - x_axis.padding, x_axis.in + reach, 1};
     }
     HalfImages images(s.n, s.rows, a);
-    const int64_t taps = s.taps(), out = s.group_rows(), in = s.group_channels(), k = out * taps, row = row_of(k);
     Buffer<int32_t> weights(s.channels * row / 2);
-    {
-        Release release(s.flops());
-        images.fill(bf16(y_rows.a));
-        auto* to = reinterpret_cast<Bf16*>(weights.data);
-        const Bf16* from = bf16(w_rows.a);
-        parallel(s.channels, 8, [&](int64_t begin, int64_t end) {
-            for (int64_t c = begin; c < end; ++c) {
-                Bf16* line = to + c * row;
-                for (int64_t o = 0; o < out; ++o)
-                    for (int64_t t = 0; t < taps; ++t)
-                        *line++ = from[((c / in * out + o) * in + c % in) * taps + taps - 1 - t];
-                std::memset(line, 0, size_t(row - k) * sizeof(Bf16));
-            }
-        });
-        const int64_t line = HalfImages::row(a);
-        WindowGrid grid{{s.axis[0].in, s.axis[1].in, s.axis[2].in}, {a[1].extent * line, line, 1}};
-        WindowProduct{images, grid, offsets(s, images, out), groups, in, out * HalfImages::plane(a), to, row, nullptr}.run(
-            x.data<Bf16>());
-    }
-    return give_images(x, last);
+    images.fill(y);
+    auto* to = reinterpret_cast<Bf16*>(weights.data);
+    parallel(s.channels, 8, [&](int64_t begin, int64_t end) {
+        for (int64_t c = begin; c < end; ++c) {
+            Bf16* line = to + c * row;
+            for (int64_t o = 0; o < out; ++o)
+                for (int64_t t = 0; t < taps; ++t)
+                    *line++ = w[((c / in * out + o) * in + c % in) * taps + taps - 1 - t];
+            std::memset(line, 0, size_t(row - k) * sizeof(Bf16));
+        }
+    });
+    const int64_t line = HalfImages::row(a);
+    WindowGrid grid{{s.axis[0].in, s.axis[1].in, s.axis[2].in}, {a[1].extent * line, line, 1}};
+    WindowProduct{images, grid, offsets(s, images, out), s.groups, in, out * HalfImages::plane(a), to, row, nullptr}.run(x);
 }
 
 // -- gradient with respect to the weights ---------------------------------------------------------
+
+namespace {
 
 // sums[o, k] = sum over images and windows of y[o, window] * image[offset[k] + window's place]
 struct HalfWeightGradient {
@@ -434,50 +399,31 @@ struct HalfWeightGradient {
     }
 };
 
-nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes& stride, const Sizes& padding,
-                            const Sizes& dilation, int64_t groups) {
-    ConvShape s;
-    if (!has_dot_bf16() || !is_bf16(x) || !is_bf16(y) ||
-        !conv_shape(s, sizes(x), w_shape, stride, padding, dilation, groups) || !is_output(s, y, stride.size()))
-        return not_implemented();
-    InRows x_rows(x), y_rows(y);
-    NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
+}  // namespace
+
+void conv_weights(const ConvShape& s, const Bf16* x, const Bf16* y, Bf16* w) {
     HalfImages images = images_of(s);
-    const int64_t k = s.k(), columns = (k + width - 1) / width * width, panels = columns / width * groups;
+    const int64_t k = s.k(), columns = (k + width - 1) / width * width, panels = columns / width * s.groups;
     const int64_t parts = panels < 8 ? std::min<int64_t>(s.n, 8) : 1;
     const int64_t wide = s.axis[2].out, length = (wide + 1) / 2 * 2, lines = s.n * s.rows * s.pixels() / wide;
     Buffer<float> sums(parts * s.rows * columns);
     Buffer<int32_t> even(length == wide ? 0 : lines * length / 2);
-    {
-        Release release(s.flops());
-        images.fill(bf16(x_rows.a));
-        const Bf16* gradient = bf16(y_rows.a);
-        if (length != wide) {
-            auto* to = reinterpret_cast<Bf16*>(even.data);
-            for (int64_t i = 0; i < lines; ++i) {
-                std::memcpy(to + i * length, gradient + i * wide, size_t(wide) * sizeof(Bf16));
-                to[i * length + wide] = Bf16{0};
-            }
-            gradient = to;
+    images.fill(x);
+    const Bf16* gradient = y;
+    if (length != wide) {
+        auto* to = reinterpret_cast<Bf16*>(even.data);
+        for (int64_t i = 0; i < lines; ++i) {
+            std::memcpy(to + i * length, y + i * wide, size_t(wide) * sizeof(Bf16));
+            to[i * length + wide] = Bf16{0};
         }
-        HalfWeightGradient g{s, images, grid_of(s, images), offsets(s, images, s.group_channels()), gradient, length,
-                         parts, sums.data, columns};
-        g.run();
-        g.give(w.data<Bf16>());
+        gradient = to;
     }
-    return give_images(w, channels_last(x) || channels_last(y));
+    HalfWeightGradient g{s, images, grid_of(s, images), offsets(s, images, s.group_channels()), gradient, length,
+                     parts, sums.data, columns};
+    g.run();
+    g.give(w);
 }
 
-FW_BIND(m) {
-    m.def("conv_bf16", &conv, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
-          nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
-    m.def("conv_input_grad_bf16", &conv_input_grad, nb::arg("y"), nb::arg("w"), nb::arg("x_shape"),
-          nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
-    m.def("conv_weight_grad_bf16", &conv_weight_grad, nb::arg("x"), nb::arg("y"), nb::arg("w_shape"),
-          nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
-}
+}  // namespace fw::windows
 
 #endif
-
-}  // namespace
-}  // namespace fw::windows

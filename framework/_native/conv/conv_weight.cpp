@@ -4,10 +4,11 @@
 // Vectors run along the output's channels: a chunk of y is turned so that these are neighbours, and the
 // windows are read in place, a number at a time. With few channels in a group (depthwise) vectors run along
 // the pixels of a line instead.
+#include "conv/conv_weight.h"
+
 #include "conv/conv_chunks.h"
 #include "conv/conv_depthwise.h"
 #include "conv/conv_kernel.h"
-#include "bind/images.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -147,35 +148,34 @@ template <class T> struct TapProduct {
     }
 };
 
-template <class T> void by_channels(const ConvShape& s, const Array& x, const Array& y, Array w) {
+template <class T> void by_channels(const ConvShape& s, const T* x, const T* y, T* w) {
     const WindowLines<T> at(s, false);
     const TapProduct<T> product(at);
     Buffer<T> copy(at.planes.size), turned(product.turned_size()), sums(product.parts * product.sum_size());
     std::fill(sums.data, sums.data + product.parts * product.sum_size(), T(0));
-    each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
-        product.turn(turned.data, y.data<T>() + first * s.rows * s.pixels(), count);
+    each_chunk(at.planes, x, s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
+        product.turn(turned.data, y + first * s.rows * s.pixels(), count);
         product.add(sums.data, from, turned.data, count);
     });
-    product.finish(w.data<T>(), sums.data);
+    product.finish(w, sums.data);
 }
 
 // -- vectors along the pixels ---------------------------------------------------------------------
 
-template <class T> void by_pixels(const ConvShape& s, const Array& x, const Array& y, Array w) {
+template <class T> void by_pixels(const ConvShape& s, const T* x, const T* y, T* w) {
     const WindowLines<T> at(s, true);
     const int64_t k = s.k(), rows = s.group_rows(), tiles = (k + dot_taps - 1) / dot_taps;
     Buffer<T> copy(at.planes.size);
-    T* to = w.data<T>();
-    std::fill(to, to + s.rows * k, T(0));
-    each_chunk(at.planes, x.data<T>(), s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
+    std::fill(w, w + s.rows * k, T(0));
+    each_chunk(at.planes, x, s.n, copy.data, [&](const T* from, int64_t first, int64_t count) {
         const int64_t work = 1 + count * s.pixels() * std::min<int64_t>(k, dot_taps) / lanes<T>;
         parallel(s.rows * tiles, 1 + (1 << 14) / work, [&](int64_t begin, int64_t end) {
             for (int64_t i = begin; i < end; ++i) {
                 const int64_t row = i / tiles, p = i % tiles * dot_taps;
                 dot_tiles<T>.at[std::min<int64_t>(dot_taps, k - p) - 1][0](
                     {from + row / rows * at.group_from(), at.offset.data() + p, at.line.data(), count,
-                     at.lines_each(), at.length, y.data<T>() + (first * s.rows + row) * s.pixels(),
-                     s.rows * s.pixels(), to + row * k + p});
+                     at.lines_each(), at.length, y + (first * s.rows + row) * s.pixels(),
+                     s.rows * s.pixels(), w + row * k + p});
             }
         });
     });
@@ -195,35 +195,18 @@ template <class T> bool along_pixels(const ConvShape& s) {
     return by_pixels < (double(s.k()) + turning) * double((rows + n - 1) / n * n);
 }
 
-template <class T> void weight_gradient(const ConvShape& s, const Array& x, const Array& y, Array w) {
+}  // namespace
+
+template <class T> void conv_weights(const ConvShape& s, const T* x, const T* y, T* w) {
     if constexpr (sizeof(T) == 4) {
-        if (winograd_suits(s, 8)) return winograd_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
+        if (winograd_suits(s, 8)) return winograd_weights(s, x, y, w);
         if (depthwise_suits(s) && s.axis[1].stride == 2)  // else `by_pixels` is quicker
-            return depthwise_weights(s, x.data<T>(), y.data<T>(), w.data<T>());
+            return depthwise_weights(s, x, y, w);
     }
     (along_pixels<T>(s) ? by_pixels<T> : by_channels<T>)(s, x, y, w);
 }
 
-nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes& stride, const Sizes& padding,
-                            const Sizes& dilation, int64_t groups) {
-    ConvShape s;
-    if (!x.is_float() || !y.usable() || y.type() != x.type() ||
-        !conv_shape(s, sizes(x), w_shape, stride, padding, dilation, groups) ||
-        !is_output(s, y, stride.size()))
-        return not_implemented();
-    InRows x_rows(x), y_rows(y);
-    NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
-    {
-        Release release(s.flops());
-        (x.is<float>() ? weight_gradient<float> : weight_gradient<double>)(s, x_rows.a, y_rows.a, w);
-    }
-    return give_images(w, channels_last(x) || channels_last(y));
-}
+template void conv_weights(const ConvShape&, const float*, const float*, float*);
+template void conv_weights(const ConvShape&, const double*, const double*, double*);
 
-FW_BIND(m) {
-    m.def("conv_weight_grad", &conv_weight_grad, nb::arg("x"), nb::arg("y"), nb::arg("w_shape"),
-          nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
-}
-
-}  // namespace
 }  // namespace fw::windows

@@ -1,17 +1,19 @@
 // Discrete Fourier transforms over any dimensions: mixed radix (Stockham, decimation in frequency), as many lines side
 // by side as a vector has lanes. Numbers of float32 are computed in float32, their roots rounded once from float64.
 // Sizes with a prime factor above 256 are left to NumPy.
+#include "signal/fourier.h"
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "base/pool.h"
+#include "base/scratch.h"
 #include "base/shuffles.h"
 #include "base/simd.h"
-#include "bind/array.h"
 
 namespace fw::fourier {
 namespace {
@@ -223,24 +225,6 @@ template <class S> S* transform(const TransformPlan<S>& plan, int64_t n, S* x, S
     }
     return x;
 }
-
-enum class TransformKind { complex, forward_real, backward_real };
-
-// Lines of one dimension of an array: where they begin, and how far apart their numbers are, in bytes.
-struct Side {
-    char* start;
-    int64_t step;
-    std::vector<int64_t> strides;  // of the other dimensions
-};
-
-struct TransformJob {
-    TransformKind kind;
-    bool inverse, real_input;
-    int64_t n;                     // the size of the transform
-    std::vector<int64_t> shape;    // of the other dimensions
-    Side from, to;
-    double factor;
-};
 
 // Calls body(line, number) in the order in which they lie in memory.
 template <class F> FW_INLINE void each(const Side& side, const int64_t* at, int64_t lines, int64_t count, F&& body) {
@@ -506,6 +490,8 @@ template <class S> void one_block(const TransformJob& job, const TransformPlan<S
     scatter(job.to, job.to.step, to, lines, used, job.kind == TransformKind::forward_real ? h + 1 : n, re, im, f);
 }
 
+}  // namespace
+
 template <class S> void run(const TransformJob& job) {
     int64_t count = 1;
     for (int64_t s : job.shape) count *= s;
@@ -518,7 +504,7 @@ template <class S> void run(const TransformJob& job) {
         const int64_t room = 2 * parts(job.n + 2, lines) + GAP;
         Borrowed memory(2 * room, sizeof(S));
         S* x = static_cast<S*>(memory.start);
-        int64_t from[MOST_LINES], to[MOST_LINES], index[NPY_MAXDIMS] = {}, here = 0, there = 0;
+        int64_t from[MOST_LINES], to[MOST_LINES], index[MOST_DIMS] = {}, here = 0, there = 0;
         const int dims = int(job.shape.size());
         int64_t at = begin * lines;
         for (int d = dims; d-- > 0; at /= job.shape[d]) {
@@ -546,6 +532,17 @@ template <class S> void run(const TransformJob& job) {
     });
 }
 
+template void run<float>(const TransformJob&);
+template void run<double>(const TransformJob&);
+
+bool transformable(int64_t n) {
+    for (int r = 2; r <= LARGEST_FACTOR && n > 1; ++r)
+        while (n % r == 0) n /= r;
+    return n == 1;
+}
+
+namespace {
+
 // Dimensions that lie like one, on both sides, become one.
 void merge(TransformJob& job) {
     for (size_t d = job.shape.size(); d-- > 1;) {
@@ -557,84 +554,34 @@ void merge(TransformJob& job) {
     }
 }
 
-Side side(const Array& a, int dim) {
+Side side(const View& a, int dim) {
     Side s{a.data<char>(), a.stride(dim), {}};
     for (int d = 0; d < a.ndim(); ++d)
         if (d != dim) s.strides.push_back(a.stride(d));
     return s;
 }
 
-bool can(int64_t n) {
-    for (int r = 2; r <= LARGEST_FACTOR; ++r)
-        while (n % r == 0) n /= r;
-    return n == 1;
-}
-
-template <class S>
-nb::object transformed(Array x, const std::string& kind, const std::vector<int64_t>& dims, int64_t size, double factor,
-                       int real_type, int complex_type) {
-    const bool inverse = kind[0] == 'i', halving = kind == "rfft", whole = kind == "irfft", real_input = x.type() == real_type;
-    if (halving != real_input && (halving || whole)) return not_implemented();
-    const int last = int(dims.back());
-    std::vector<npy_intp> shape(x.shape(), x.shape() + x.ndim());
-    if (halving) shape[last] = size / 2 + 1;
-    NewArray out = new_array(x.ndim(), shape.data(), complex_type), result;
-    if (whole) {
-        shape[last] = size;
-        result = new_array(x.ndim(), shape.data(), real_type);
-    }
-    std::vector<int> order;  // the halved dimension comes first on the way there, last on the way back
-    for (int64_t d : dims) order.push_back(int(d));
-    if (halving) std::reverse(order.begin(), order.end());
-    {
-        Release release(out.size() * int64_t(sizeof(S)) * 8);
-        Array source = x;
-        for (size_t i = 0; i < order.size(); ++i) {
-            const int d = order[i];
-            const bool last_back = whole && i + 1 == order.size();
-            Array target = last_back ? Array(result) : Array(out);
-            const auto kind = last_back ? TransformKind::backward_real
-                              : halving && i == 0 ? TransformKind::forward_real : TransformKind::complex;
-            TransformJob job{kind, inverse, i == 0 && real_input, last_back || (halving && i == 0) ? size : x.shape(d), {},
-                    side(source, d), side(target, d), i + 1 == order.size() ? factor : 1.0};
-            for (int e = 0; e < x.ndim(); ++e)
-                if (e != d) job.shape.push_back(target.shape(e));
-            merge(job);
-            run<S>(job);
-            source = target;
-        }
-    }
-    return whole ? give(result) : give(out);
-}
-
-// kind: fft, ifft, rfft or irfft. size: of the last of dims. norm: None, "backward", "ortho" or "forward".
-nb::object fft(Array x, const std::string& kind, const std::vector<int64_t>& dims, int64_t size, nb::object norm) {
-    if (!x.usable() || !x.size() || dims.empty() || size < 1) return not_implemented();
-    const int type = x.type();
-    const bool single = type == NPY_FLOAT || type == NPY_CFLOAT;
-    if (!single && type != NPY_DOUBLE && type != NPY_CDOUBLE) return not_implemented();
-    double total = 1;
-    unsigned seen = 0;
-    for (size_t i = 0; i < dims.size(); ++i) {
-        const int64_t d = dims[i];
-        if (d < 0 || d >= x.ndim() || seen >> d & 1) return not_implemented();
-        seen |= 1u << d;
-        const bool last = i + 1 == dims.size();
-        const int64_t n = last ? size : x.shape(int(d)), had = kind == "irfft" && last ? n / 2 + 1 : n;
-        if (!can(n) || x.shape(int(d)) != had) return not_implemented();
-        total *= double(n);
-    }
-    const std::string by = norm.is_none() ? "backward" : nb::cast<std::string>(norm);
-    const bool inverse = kind[0] == 'i';
-    const double factor = by == "ortho" ? 1 / std::sqrt(total) : (by == "forward") != inverse ? 1 / total : 1;
-    if (single) return transformed<float>(x, kind, dims, size, factor, NPY_FLOAT, NPY_CFLOAT);
-    return transformed<double>(x, kind, dims, size, factor, NPY_DOUBLE, NPY_CDOUBLE);
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    m.def("fft", &fft, nb::arg("x"), nb::arg("kind"), nb::arg("dims"), nb::arg("size"), nb::arg("norm").none());
+std::vector<TransformJob> Transform::jobs(const View& x, const View& between, const View& result) const {
+    const bool there = kind == TransformKind::forward_real, back = kind == TransformKind::backward_real;
+    const size_t count = dims.size();
+    std::vector<TransformJob> all;
+    all.reserve(count);
+    const View* source = &x;
+    for (size_t i = 0; i < count; ++i) {
+        const int d = int(dims[there ? count - 1 - i : i]);  // the halved one comes first on the way there, last on the way back
+        const bool first = i == 0, last = i + 1 == count, halved = (there && first) || (back && last);
+        const View& target = last ? result : between;
+        TransformJob job{halved ? kind : TransformKind::complex, inverse, first && real_input, halved ? size : x.shape(d), {},
+                         side(*source, d), side(target, d), last ? factor : 1.0};
+        for (int e = 0; e < x.ndim(); ++e)
+            if (e != d) job.shape.push_back(target.shape(e));
+        merge(job);
+        all.push_back(std::move(job));
+        source = &target;
+    }
+    return all;
 }
 
 }  // namespace fw::fourier

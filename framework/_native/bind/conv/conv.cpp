@@ -1,7 +1,8 @@
-// Convolution and its gradient with respect to the input (which is also the transposed convolution).
+// Convolutions of NumPy arrays and their gradients; that of the images is also the transposed convolution.
 #include "bind/images.h"
 #include "conv/conv_forward.h"
 #include "conv/conv_transposed.h"
+#include "conv/conv_weight.h"
 #include "conv/conv_winograd.h"
 
 namespace fw::windows {
@@ -66,8 +67,6 @@ nb::object conv(Array x, Array w, nb::handle b, const Sizes& stride, const Sizes
     return conv_then(std::move(x), std::move(w), b, stride, padding, dilation, groups, nb::none(), false);
 }
 
-// -- gradient with respect to the input -----------------------------------------------------------
-
 nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& stride, const Sizes& padding,
                            const Sizes& dilation, int64_t groups) {
     ConvShape s;
@@ -87,6 +86,25 @@ nb::object conv_input_grad(Array y, Array w, const Sizes& x_shape, const Sizes& 
     return give_images(x, channels_last(y) || channels_last(w));
 }
 
+nb::object conv_weight_grad(Array x, Array y, const Sizes& w_shape, const Sizes& stride, const Sizes& padding,
+                            const Sizes& dilation, int64_t groups) {
+    ConvShape s;
+    if (!x.is_float() || !y.usable() || y.type() != x.type() ||
+        !conv_shape(s, sizes(x), w_shape, stride, padding, dilation, groups) ||
+        !is_output(s, y, stride.size()))
+        return not_implemented();
+    InRows x_rows(x), y_rows(y);
+    NewArray w = new_array(int(w_shape.size()), w_shape.data(), x.type());
+    {
+        Release release(s.flops());
+        by_float(x, [&](auto number) {
+            using T = decltype(number);
+            conv_weights<T>(s, x_rows.data<T>(), y_rows.data<T>(), w.data<T>());
+        });
+    }
+    return give_images(w, channels_last(x) || channels_last(y));
+}
+
 FW_BIND(m) {
     m.def("use_winograd", &use_winograd, nb::arg("on"));
     m.def("conv", &conv, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
@@ -94,6 +112,8 @@ FW_BIND(m) {
     m.def("conv_then", &conv_then, nb::arg("x"), nb::arg("w"), nb::arg("b").none(), nb::arg("stride"),
           nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"), nb::arg("norm").none(), nb::arg("relu"));
     m.def("conv_input_grad", &conv_input_grad, nb::arg("y"), nb::arg("w"), nb::arg("x_shape"),
+          nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
+    m.def("conv_weight_grad", &conv_weight_grad, nb::arg("x"), nb::arg("y"), nb::arg("w_shape"),
           nb::arg("stride"), nb::arg("padding"), nb::arg("dilation"), nb::arg("groups"));
 }
 
