@@ -226,4 +226,19 @@ void copy_block(Block b, int bytes, const char* from, char* to) {
     });
 }
 
+void copy_triangles(const char* from, char* to, int64_t rows, int64_t height, int64_t width, int bytes, int64_t k, bool lower) {
+    const int64_t row = width * bytes;
+    k = std::max(-height - 1, std::min(k, width + 1));
+    parallel(rows, grain_of(row), [=](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const int64_t cut = std::max<int64_t>(0, std::min(width, i % height + k + lower)) * bytes;
+            const char* x = from + i * row;
+            char* y = to + i * row;
+            memcpy(y, lower ? x : y, size_t(lower ? cut : 0));
+            memset(lower ? y + cut : y, 0, size_t(lower ? row - cut : cut));
+            if (!lower) memcpy(y + cut, x + cut, size_t(row - cut));
+        }
+    });
+}
+
 }  // namespace fw::moving

@@ -67,6 +67,9 @@ void copy_block(Block block, int bytes, const char* from, char* to);
 void copy_bytes(const char* from, char* to, int64_t n);
 void fill_bytes(char* to, int64_t n, int value);
 void fill_elements(char* to, int64_t n, int bytes, const Pair& bits);  // n elements, each the first `bytes` of `bits`
+// Matrices of `height` rows, `rows` in all, one after another: each row keeps its elements up to the k-th diagonal, or from there
+// on, the others are 0.
+void copy_triangles(const char* from, char* to, int64_t rows, int64_t height, int64_t width, int bytes, int64_t k, bool lower);
 
 // The product of some sizes.
 template <class T> int64_t product(const T* sizes, int begin, int end) {

@@ -1,28 +1,25 @@
-// Conversion between the types of numbers, in one pass.
+#include "move/copy_cast.h"
+
 #include <algorithm>
 #include <type_traits>
 
-#include "base/layout.h"
-#include "bind/bf16_array.h"
-#include "bind/move/copy.h"
 #include "base/half.h"
 
 namespace fw::moving {
 namespace {
 
-template <class F> bool by_type(PyArray_Descr* descr, F&& f) {
-    const bool bf16 = is_bf16(descr);
-    switch (descr->type_num) {
-        case NPY_BOOL: return f(bool{}), true;
-        case NPY_UINT8: return f(uint8_t{}), true;
-        case NPY_INT8: return f(int8_t{}), true;
-        case NPY_INT16: return f(int16_t{}), true;
-        case NPY_INT32: return f(int32_t{}), true;
-        case NPY_INT64: return f(int64_t{}), true;
-        case NPY_HALF: return f(Half{}), true;
-        case NPY_FLOAT: return f(float{}), true;
-        case NPY_DOUBLE: return f(double{}), true;
-        default: return bf16 ? f(Bf16{}), true : false;
+template <class F> void by_kind(NumberKind kind, F&& f) {
+    switch (kind) {
+        case NumberKind::boolean: return f(bool{});
+        case NumberKind::uint8: return f(uint8_t{});
+        case NumberKind::int8: return f(int8_t{});
+        case NumberKind::int16: return f(int16_t{});
+        case NumberKind::int32: return f(int32_t{});
+        case NumberKind::int64: return f(int64_t{});
+        case NumberKind::float16: return f(Half{});
+        case NumberKind::float32: return f(float{});
+        case NumberKind::float64: return f(double{});
+        case NumberKind::bfloat16: return f(Bf16{});
     }
 }
 
@@ -67,9 +64,6 @@ template <class From, class To> void convert_line(const From* x, To* y, int64_t 
         for (int64_t j = 0; j < n; ++j) y[j] = converted<From, To>(x[j]);
 }
 
-// Converts the rows [begin, end) of a block.
-using Converter = void (*)(const Block& b, const char* from, char* to, int64_t begin, int64_t end);
-
 template <class From, class To>
 void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t end) {
     const int inner = b.ndim - 1;
@@ -94,22 +88,6 @@ void convert(const Block& b, const char* from, char* to, int64_t begin, int64_t 
     }
 }
 
-// The converter of a pair of types; nullptr if NumPy converts it. Bytes are the same with and without a sign.
-Converter converter(PyArray_Descr* given, PyArray_Descr* wanted) {
-    Converter found = nullptr;
-    by_type(given, [&](auto a) {
-        using Given = decltype(a);
-        using From = std::conditional_t<std::is_same<Given, bool>::value, uint8_t, Given>;
-        by_type(wanted, [&](auto b) {
-            using Wanted = decltype(b);
-            using To = std::conditional_t<std::is_same<Wanted, int8_t>::value, uint8_t, Wanted>;
-            constexpr bool bytes = sizeof(From) == 1 && sizeof(To) == 1;
-            if constexpr (taken<From, To>) found = convert<std::conditional_t<bytes, uint8_t, From>, To>;
-        });
-    });
-    return found;
-}
-
 // One long row as several, for the threads.
 constexpr int64_t ROW = 8192;
 void split(Block& b) {
@@ -127,25 +105,28 @@ void convert_all(Converter convert, const Block& b, int64_t item_bytes, const ch
              [&](int64_t begin, int64_t end) { convert(b, from, to, begin, end); });
 }
 
-nb::object cast(Array x, nb::handle dtype) {
-    if (!x.usable() || !x.size()) return not_implemented();
-    nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
-    if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
-    auto* wanted = reinterpret_cast<PyArray_Descr*>(descr.ptr());
-    const int type = wanted->type_num;
-    const Converter convert = converter(PyArray_DESCR(x.p), wanted);
-    if (!convert) return not_implemented();
-    NewArray out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
-    nb::object result = give(out);
-    const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
-    Release release(x.size() * bytes);
-    Block block;
-    for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
+}  // namespace
+
+// Bytes are the same with and without a sign.
+Converter converter(NumberKind given, NumberKind wanted) {
+    Converter found = nullptr;
+    by_kind(given, [&](auto a) {
+        using Given = decltype(a);
+        using From = std::conditional_t<std::is_same<Given, bool>::value, uint8_t, Given>;
+        by_kind(wanted, [&](auto b) {
+            using Wanted = decltype(b);
+            using To = std::conditional_t<std::is_same<Wanted, int8_t>::value, uint8_t, Wanted>;
+            constexpr bool bytes = sizeof(From) == 1 && sizeof(To) == 1;
+            if constexpr (taken<From, To>) found = convert<std::conditional_t<bytes, uint8_t, From>, To>;
+        });
+    });
+    return found;
+}
+
+void convert_block(Converter convert, Block& block, int64_t bytes, const char* from, char* to) {
     block.simplify();
     if (!block.ndim) block.add(1, 0, 0);
     int64_t n = block.shape[0], odd = n % ROW;
-    const char* from = x.data<char>();
-    char* to = out.data<char>();
     if (block.ndim == 1 && n > 2 * ROW && odd) {  // the rest first, then rows of one length
         block.shape[0] = odd;
         convert_all(convert, block, bytes, from, to);
@@ -154,11 +135,6 @@ nb::object cast(Array x, nb::handle dtype) {
     }
     split(block);
     convert_all(convert, block, bytes, from, to);
-    return result;
 }
-
-}  // namespace
-
-FW_BIND(m) { m.def("cast", &cast, nb::arg("x"), nb::arg("dtype")); }
 
 }  // namespace fw::moving

@@ -1,50 +1,23 @@
 #include "program/program_bf16.h"
 
+#include <algorithm>
+#include <cstring>
+
 #include "base/half.h"
 #include "base/scratch.h"
-#include "bind/array_layout.h"
-#include "bind/bf16_array.h"
 
 namespace fw {
 namespace {
 
 constexpr int64_t PIECE = 1024;  // elements that are computed at a time, in the first cache
-constexpr int MOST = 8;          // arguments
-
-template <class H> bool is_of(PyArrayObject* a) {
-    if constexpr (std::is_same<H, Half>::value) return PyArray_TYPE(a) == NPY_HALF;
-    else return is_bf16(PyArray_DESCR(a));
-}
-
-// What stands for an argument that is one number throughout.
-struct Numbers {
-    std::array<float, MOST> numbers{};
-    std::array<char, MOST> truths{};
-};
-
-bool take_number(PyObject* o, bool truth, int i, Numbers& given) {
-    if (truth) {
-        given.truths[i] = o == Py_True;
-        return PyBool_Check(o);
-    }
-    if (PyFloat_CheckExact(o)) {
-        given.numbers[i] = float(PyFloat_AS_DOUBLE(o));
-    } else if (PyLong_CheckExact(o) || PyBool_Check(o)) {
-        int overflow = 0;
-        given.numbers[i] = float(PyLong_AsLongLongAndOverflow(o, &overflow));
-        return !overflow;
-    } else {
-        return false;
-    }
-    return true;
-}
+constexpr int MOST = MOST_HALF_ARGUMENTS;
 
 // The elements of a result, piece by piece through float32.
 template <class H> struct HalfPieces {
     const Program& program;
     const Layout& layout;                  // of the result and the array arguments
     const std::vector<Operand>& operands;  // arrays of H or of truth values, and numbers
-    const Numbers& numbers;
+    const HalfNumbers& numbers;
     char* result;
     const Operand* target;  // where results go that do not lie in the order of their numbers
 
@@ -107,75 +80,26 @@ template <class H> struct HalfPieces {
 };
 
 // An argument of a single element as a number.
-template <class H> void settle_number(const Operand& o, bool truth, int i, Numbers& numbers) {
+template <class H> void settle_number(const Operand& o, bool truth, int i, HalfNumbers& numbers) {
     if (!o.array || !o.constant) return;
     if (truth) numbers.truths[i] = *o.data;
     else numbers.numbers[i] = widen(*reinterpret_cast<const H*>(o.data));
 }
 
-template <class H> PyObject* call_narrow(const Program& program, PyObject* const* args, PyArrayObject* target) {
-    if (!program.f32.fits || program.arguments > MOST) return nullptr;
-    Numbers numbers;
-    ArrayLayout layout;
-    std::vector<Operand> operands(size_t(program.arguments));
-    Array prototype;
-    int type = program.truth_result ? NPY_BOOL : NPY_NOTYPE;
-    for (int i = 0; i < program.arguments; ++i) {
-        auto* a = reinterpret_cast<PyArrayObject*>(args[i]);
-        if (PyArray_CheckExact(args[i])) {
-            const bool fits = program.truth[i] ? PyArray_TYPE(a) == NPY_BOOL : is_of<H>(a);
-            if (!fits || !PyArray_ISBEHAVED_RO(a) || !layout.broadcast(a)) return nullptr;
-            operands[size_t(i)] = ArrayLayout::operand(a);
-            if (type == NPY_NOTYPE && !program.truth[i]) type = PyArray_TYPE(a);
-            if (!prototype.p || PyArray_NDIM(a) > prototype.ndim() ||
-                (PyArray_NDIM(a) == prototype.ndim() && ArrayLayout::repeats(prototype.p)))
-                prototype.p = a;
-        } else if (take_number(args[i], program.truth[i], i, numbers)) {
-            operands[size_t(i)] = Operand::single(nullptr);
-        } else {
-            return nullptr;
-        }
-    }
-    NewArray made;
-    Array out;
-    if (target) {
-        if (!is_of<H>(target) || (!prototype.p && !layout.broadcast(target))) return nullptr;
-        if (!layout.takes(target, operands)) return nullptr;
-        out.p = target;
-        layout.no_result(out);
-        operands.push_back(ArrayLayout::operand(target));
-    } else {
-        if (!prototype.p || type == NPY_NOTYPE) return nullptr;
-        made = layout.result(prototype, type);
-        out.p = made.p;
-    }
-    if (const int64_t n = layout.size) {
-        layout.settle(operands);
-        Operand place;
-        if (target) {
-            place = operands.back();
-            operands.pop_back();
-        }
-        for (int i = 0; i < program.arguments; ++i)
-            settle_number<H>(operands[size_t(i)], program.truth[i], i, numbers);
-        const bool straight = !target || place.flat || place.constant;
-        const HalfPieces<H> run{program, layout, operands, numbers, out.data<char>(), straight ? nullptr : &place};
-        const int cost = program.f32.cost;
-        Release release(n * 2 * cost, target ? Writes::memory : Writes::results);
-        parallel(n, std::max<int64_t>(grain(cost) / PIECE, 1) * PIECE, run);
-    }
-    if (!target) return give(made).release().ptr();
-    Py_INCREF(target);
-    return reinterpret_cast<PyObject*>(target);
-}
-
 }  // namespace
 
-PyObject* call_bf16(const Program& program, PyObject* const* args, PyArrayObject* target) {
-    return call_narrow<Bf16>(program, args, target);
+template <class H>
+void run_narrow(const Program& program, const Layout& layout, const std::vector<Operand>& operands, HalfNumbers& numbers,
+                char* result, const Operand* target) {
+    for (int i = 0; i < program.arguments; ++i) settle_number<H>(operands[size_t(i)], program.truth[i], i, numbers);
+    const HalfPieces<H> run{program, layout, operands, numbers, result, target};
+    parallel(layout.size, std::max<int64_t>(grain(program.f32.cost) / PIECE, 1) * PIECE, run);
 }
-PyObject* call_half(const Program& program, PyObject* const* args, PyArrayObject* target) {
-    return call_narrow<Half>(program, args, target);
-}
+
+#define FW_OF(H)                                                                                                        \
+    template void run_narrow<H>(const Program&, const Layout&, const std::vector<Operand>&, HalfNumbers&, char*, const Operand*);
+FW_OF(Half)
+FW_OF(Bf16)
+#undef FW_OF
 
 }  // namespace fw

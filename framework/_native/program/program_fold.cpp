@@ -1,10 +1,8 @@
-// Reductions of what elementwise programs compute, and of halves as float32: the elements are made a few thousand at a
-// time, folded while they are in the cache, and never stored.
+// Reductions of what elementwise programs compute, and of halves as float32.
 #include "program/program_fold.h"
 
 #include "base/half.h"
-#include "bind/bf16_array.h"
-#include "bind/reduce/arrays.h"
+#include "base/scratch.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {
@@ -49,29 +47,15 @@ template <class Number> struct Computed {
     Reader reader(int64_t ahead) const { return Reader(*this, ahead); }
 };
 
-template <class Task> PyObject* fold_as(const Run<typename Task::T>& run, const Folding& folding, Task task) {
-    using T = typename Task::T;
-    const Layout& layout = run.layout;
-    const auto* shape = reinterpret_cast<const npy_intp*>(layout.shape);
-    int64_t strides[MOST_DIMS] = {};
-    for (int d = 0; d < layout.ndim; ++d) strides[d] = layout.apart(d) * int64_t(sizeof(T));
-    Plan plan;
-    if (!plan.make(layout.ndim, layout.shape, strides, sizeof(T), folding.dims)) return nullptr;
-    NewArray out = results_array(layout.ndim, shape, folding.dims, folding.keepdim, type_number<T>);
-    {
-        Release release(layout.size * int64_t(sizeof(T)) * run.compiled.cost);
-        run_plan(plan, Computed<T>(run), out.data<T>(), task);
+// Calls f with the task.
+template <class T, class F> void with_task(const Folding& folding, F&& f) {
+    switch (folding.kind) {
+        case Reduction::sum: return f(Total<T>(false));
+        case Reduction::mean: return f(Total<T>(true));
+        case Reduction::amax: return f(Plain<Largest<T>>());
+        case Reduction::amin: return f(Plain<Smallest<T>>());
+        case Reduction::var: return f(Variance<T>(folding.correction, false));
     }
-    return give(out).release().ptr();
-}
-
-// Calls f with the task; nullptr for a name that there is not.
-template <class T, class F> auto with_task(const Folding& folding, F&& f) -> decltype(f(Total<T>(false))) {
-    if (folding.name == "sum" || folding.name == "mean") return f(Total<T>(folding.name == "mean"));
-    if (folding.name == "amax") return f(Plain<Largest<T>>());
-    if (folding.name == "amin") return f(Plain<Smallest<T>>());
-    if (folding.name == "var") return f(Variance<T>(folding.correction, false));
-    return {};
 }
 
 // Halves that are widened where they are folded, which saves a way to the cache and back.
@@ -100,45 +84,44 @@ template <class H, class Task> void run_halves(const Plan& plan, const H* x, flo
     run_plan(plan, Computed<float>(x, widen_some<H>), results, task);
 }
 
-// Results in float32, rounded once.
-template <class H> nb::object fold_as_float(const Array& x, const Folding& folding) {
-    int64_t strides[MOST];
-    for (int d = 0; d < x.ndim(); ++d) strides[d] = x.stride(d) * int64_t(sizeof(float) / sizeof(H));
-    Plan plan;
-    if (!plan.make(x.ndim(), as_sizes(x.shape()), strides, sizeof(float), folding.dims)) return not_implemented();
-    NewArray out = results_array(x, folding.dims, folding.keepdim, x.type());
-    return with_task<float>(folding, [&](auto task) {
-        {
-            Release release(x.size() * int64_t(sizeof(float)));
-            const Borrowed room(out.size(), sizeof(float));
-            float* results = static_cast<float*>(room.start);
-            run_halves(plan, x.data<H>(), results, task);
-            narrow(out.data<H>(), results, out.size());
-        }
-        return give(out);
-    });
-}
-
 }  // namespace
 
-nb::object fold_halves(const Array& x, nb::handle dims, Folding folding) {
-    if (!x.usable() || !read_dims(dims, x.ndim(), folding.dims)) return not_implemented();
-    if (x.type() == NPY_HALF) return fold_as_float<Half>(x, folding);
-    return is_bf16(x) ? fold_as_float<Bf16>(x, folding) : not_implemented();
+template <class T> bool plan_fold(const Layout& layout, uint32_t dims, Plan& plan) {
+    int64_t strides[MOST_DIMS] = {};
+    for (int d = 0; d < layout.ndim; ++d) strides[d] = layout.apart(d) * int64_t(sizeof(T));
+    return plan.make(layout.ndim, layout.shape, strides, sizeof(T), dims);
 }
 
-template <class T> PyObject* execute_fold(const Run<T>& run, const Folding& folding) {
-    if (folding.name == "sum" && run.layout.size == 0 && run.layout.ndim <= MOST) {
-        const Layout& layout = run.layout;
-        const auto* shape = reinterpret_cast<const npy_intp*>(layout.shape);
-        NewArray out = results_array(layout.ndim, shape, folding.dims, folding.keepdim, type_number<T>);
-        std::fill_n(out.data<T>(), out.size(), T(0));
-        return give(out).release().ptr();
-    }
-    return with_task<T>(folding, [&](auto task) { return fold_as(run, folding, task); });
+template <class T> void fold_program(const Run<T>& run, const Plan& plan, const Folding& folding, T* out) {
+    with_task<T>(folding, [&](auto task) { run_plan(plan, Computed<T>(run), out, task); });
 }
 
-template PyObject* execute_fold(const Run<float>&, const Folding&);
-template PyObject* execute_fold(const Run<double>&, const Folding&);
+template <class H> bool plan_halves(int ndim, const int64_t* sizes, const int64_t* strides, uint32_t dims, Plan& plan) {
+    int64_t wide[MOST];
+    if (ndim > MOST) return false;
+    for (int d = 0; d < ndim; ++d) wide[d] = strides[d] * int64_t(sizeof(float) / sizeof(H));
+    return plan.make(ndim, sizes, wide, sizeof(float), dims);
+}
+
+template <class H> void fold_halves(const H* x, const Plan& plan, const Folding& folding, H* out, int64_t results) {
+    const Borrowed room(results, sizeof(float));
+    float* wide = static_cast<float*>(room.start);
+    with_task<float>(folding, [&](auto task) { run_halves(plan, x, wide, task); });
+    narrow(out, wide, results);
+}
+
+#define FW_OF(T)                                                    \
+    template bool plan_fold<T>(const Layout&, uint32_t, Plan&);     \
+    template void fold_program(const Run<T>&, const Plan&, const Folding&, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
+
+#define FW_OF(H)                                                                                          \
+    template bool plan_halves<H>(int, const int64_t*, const int64_t*, uint32_t, Plan&);                    \
+    template void fold_halves(const H*, const Plan&, const Folding&, H*, int64_t);
+FW_OF(Half)
+FW_OF(Bf16)
+#undef FW_OF
 
 }  // namespace fw

@@ -1,10 +1,25 @@
-// Special functions of float32, a vector of doubles at a time: what is lost where large numbers cancel lies below the
-// last digit of the result.
+// Special functions of one number. No Python.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace fw::special {
+
+// A function of n numbers, and of an order: that of a derivative, or of the function, if there is one.
+struct Function {
+    const char* name;
+    int least, most;  // orders
+    int most_quick;   // orders from 0 to this one have a quicker formula for float32; -1: none has
+    void (*floats)(const float* x, int64_t n, float* to, int order);
+    void (*doubles)(const double* x, int64_t n, double* to, int order);
+
+    bool takes(int order) const { return order >= least && order <= most; }
+    bool quick(int order) const { return order >= 0 && order <= most_quick; }
+};
+std::vector<Function> functions();
+
+// -- of float32, a vector of doubles at a time: what is lost where large numbers cancel lies below the last digit of the result
 
 // Of n numbers, of this order; `exact` is asked for those that the formula is not for.
 using Floats = void (*)(const float* x, int64_t n, float* to, int order, double (*exact)(double, int));

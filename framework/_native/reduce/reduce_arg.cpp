@@ -1,13 +1,15 @@
-// The largest or smallest element along a dimension and where it is: the first of equal ones, the first nan.
+#include "reduce/reduce_arg.h"
+
+#include <limits>
 #include <vector>
 
 #include "reduce/reduce_folds.h"
-#include "bind/reduce/arrays.h"
+#include "reduce/reduce_run.h"
 
 namespace fw {
-namespace {
+namespace reduce {
 
-using namespace reduce;
+namespace {
 
 template <class T> struct Found {
     T value;
@@ -169,34 +171,24 @@ void best_of_columns(const Plan& plan, const char* x, T* values, int64_t* places
     }
 }
 
-template <template <class> class F, class T> nb::object best_typed(const Array& x, int dim, bool keepdim) {
-    Plan plan;
-    if (dim < 0 || dim >= x.ndim() || !make_plan(plan, x, 1u << dim)) return not_implemented();
-    if (plan.lines > std::numeric_limits<Int<T>>::max()) return not_implemented();
-    NewArray values = results_array(x, 1u << dim, keepdim, x.type());
-    NewArray places = results_array(x, 1u << dim, keepdim, NPY_INT64);
-    {
-        Release release(x.size() * int64_t(sizeof(T)));
-        (plan.rows ? best_of_rows<F, T> : best_of_columns<F, T>)(plan, x.data<char>(), values.data<T>(),
-                                                                 places.data<int64_t>());
-    }
-    return nb::make_tuple(give(values), give(places));
-}
-
-template <template <class> class F> nb::object best(Array x, int dim, bool keepdim) {
-    if (x.is<float>()) return best_typed<F, float>(x, dim, keepdim);
-    if (x.is<double>()) return best_typed<F, double>(x, dim, keepdim);
-    if (x.is<int64_t>()) return best_typed<F, int64_t>(x, dim, keepdim);
-    if (x.is<int32_t>()) return best_typed<F, int32_t>(x, dim, keepdim);
-    return not_implemented();
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    nb::arg x("x"), dim("dim"), keepdim("keepdim");
-    m.def("max", &best<Largest>, x, dim, keepdim);
-    m.def("min", &best<Smallest>, x, dim, keepdim);
+template <class T> bool countable_places(const Plan& plan) { return plan.lines <= std::numeric_limits<Int<T>>::max(); }
+
+template <class T> void best_along(const Plan& plan, const char* x, bool largest, T* values, int64_t* places) {
+    const auto best = largest ? (plan.rows ? best_of_rows<Largest, T> : best_of_columns<Largest, T>)
+                              : (plan.rows ? best_of_rows<Smallest, T> : best_of_columns<Smallest, T>);
+    best(plan, x, values, places);
 }
 
+#define FW_OF(T)                                     \
+    template bool countable_places<T>(const Plan&);  \
+    template void best_along(const Plan&, const char*, bool, T*, int64_t*);
+FW_OF(float)
+FW_OF(double)
+FW_OF(int32_t)
+FW_OF(int64_t)
+#undef FW_OF
+
+}  // namespace reduce
 }  // namespace fw

@@ -1,14 +1,13 @@
-// Variance, standard deviation, log-sum-exp: sums of what the first fold shifts, over any dimensions.
+#include "reduce/reduce_moments.h"
+
 #include <cmath>
 
-#include "program/program_fold.h"
-#include "bind/reduce/arrays.h"
 #include "reduce/reduce_tasks.h"
 
 namespace fw {
-namespace {
+namespace reduce {
 
-using namespace reduce;
+namespace {
 
 template <class Number> struct LogSumExp : TwoFolds {
     using T = Number;
@@ -20,25 +19,24 @@ template <class Number> struct LogSumExp : TwoFolds {
     template <class V> T finish(V v, T top) const { return T(std::log(v) + V(top)); }
 };
 
-template <bool Rooted> nb::object spread(Array x, nb::handle dims, double correction, bool keepdim) {
-    if (x.is<float>()) return run(x, dims, keepdim, Variance<float>(correction, Rooted));
-    if (x.is<double>()) return run(x, dims, keepdim, Variance<double>(correction, Rooted));
-    return Rooted ? not_implemented() : fold_halves(x, dims, {"var", 0, keepdim, correction});
-}
-
-nb::object logsumexp(Array x, nb::handle dims, bool keepdim) {
-    if (x.is<float>()) return run(x, dims, keepdim, LogSumExp<float>());
-    if (x.is<double>()) return run(x, dims, keepdim, LogSumExp<double>());
-    return not_implemented();
-}
-
 }  // namespace
 
-FW_BIND(m) {
-    nb::arg x("x"), dims("dims"), keepdim("keepdim"), correction("correction");
-    m.def("var", &spread<false>, x, dims, correction, keepdim);
-    m.def("std", &spread<true>, x, dims, correction, keepdim);
-    m.def("logsumexp", &logsumexp, x, dims, keepdim);
+template <class T> void variance(const Plan& plan, const char* x, T* out, double correction, bool rooted) {
+    Variance<T> task(correction, rooted);
+    run_plan(plan, InMemory{x}, out, task);
 }
 
+template <class T> void logsumexp(const Plan& plan, const char* x, T* out) {
+    LogSumExp<T> task;
+    run_plan(plan, InMemory{x}, out, task);
+}
+
+#define FW_OF(T)                                                            \
+    template void variance(const Plan&, const char*, T*, double, bool);     \
+    template void logsumexp(const Plan&, const char*, T*);
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
+
+}  // namespace reduce
 }  // namespace fw

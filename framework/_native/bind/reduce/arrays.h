@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bind/array.h"
-#include "reduce/reduce_run.h"
+#include "reduce/reduce.h"
 
 namespace fw {
 namespace reduce {
@@ -30,7 +30,7 @@ inline bool read_dims(nb::handle dims, int ndim, uint32_t& mask) {
 
 // An array for the results.
 inline NewArray results_array(int ndim, const npy_intp* whole, uint32_t dims, bool keepdim, int type) {
-    npy_intp shape[MOST];
+    npy_intp shape[MOST] = {};
     int n = 0;
     for (int d = 0; d < ndim; ++d) {
         bool fold = dims >> d & 1;
@@ -67,14 +67,14 @@ struct Prepared {
     }
 };
 
-// The results of a task for the dimensions `dims` of x, or not_implemented().
-template <class Task> nb::object run(const Array& x, nb::handle dims, bool keepdim, Task task) {
-    using T = typename Task::T;
+// The results of fold(plan, x, results), which are of x's dtype and numbers of type T for it, for the dimensions `dims` of x, or
+// not_implemented().
+template <class T, class F> nb::object run(const Array& x, nb::handle dims, bool keepdim, F&& fold) {
     Prepared to;
     if (!to.make(x, dims, keepdim)) return not_implemented();
     {
         Release release(x.size() * int64_t(sizeof(T)));
-        run_plan(to.plan, InMemory{to.from.data<char>()}, to.out.data<T>(), task);
+        fold(to.plan, to.from.data<char>(), to.out.data<T>());
     }
     return give(to.out);
 }

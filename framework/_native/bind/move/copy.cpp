@@ -257,7 +257,6 @@ nb::object tile(Array x, nb::handle reps) {
     return result;
 }
 
-// Each row keeps its first or last elements, the others are 0.
 nb::object triangle(const Array& x, int64_t k, bool lower) {
     int bytes = item_bytes(x);
     if (!bytes || x.ndim() < 2 || !x.size()) return not_implemented();
@@ -265,18 +264,8 @@ nb::object triangle(const Array& x, int64_t k, bool lower) {
     NewArray out = like(x);
     nb::object result = give(out);
     Release release(bytes_of(x));
-    int64_t height = x.shape(x.ndim() - 2), width = x.shape(x.ndim() - 1);
-    k = std::max(-height - 1, std::min(k, width + 1));
-    parallel(x.size() / width, grain_of(width * bytes), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-            int64_t cut = std::max<int64_t>(0, std::min(width, i % height + k + lower)) * bytes;
-            const char* from = rows.a.data<char>() + i * width * bytes;
-            char* to = out.data<char>() + i * width * bytes;
-            memcpy(to, lower ? from : to, size_t(lower ? cut : 0));
-            memset(lower ? to + cut : to, 0, size_t(lower ? width * bytes - cut : cut));
-            if (!lower) memcpy(to + cut, from + cut, size_t(width * bytes - cut));
-        }
-    });
+    const int64_t height = x.shape(x.ndim() - 2), width = x.shape(x.ndim() - 1);
+    copy_triangles(rows.data<char>(), out.data<char>(), x.size() / width, height, width, bytes, k, lower);
     return result;
 }
 

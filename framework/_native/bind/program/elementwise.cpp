@@ -6,8 +6,8 @@
 
 #include "bind/array_layout.h"
 #include <structmember.h>
-#include "program/program_fold.h"
-#include "program/program_bf16.h"
+#include "bind/program/program_bf16.h"
+#include "bind/program/program_fold.h"
 
 namespace fw {
 
@@ -225,6 +225,15 @@ PyObject* kernel_call(PyObject* self, PyObject* const* args, size_t flags, PyObj
     return PyObject_Vectorcall(k->fallback, args, flags, keywords);
 }
 
+bool reduction_of(const char* name, Reduction& kind) {
+    constexpr std::pair<const char*, Reduction> known[] = {{"sum", Reduction::sum}, {"mean", Reduction::mean},
+                                                           {"amax", Reduction::amax}, {"amin", Reduction::amin},
+                                                           {"var", Reduction::var}};
+    for (const auto& [word, reduction] : known)
+        if (std::strcmp(name, word) == 0) return kind = reduction, true;
+    return false;
+}
+
 // fold(name, dims, keepdim, correction, *arguments): "sum", "mean", "amax", "amin" or "var" of the result over
 // `dims`, a tuple; the correction is the variance's. NotImplemented for what the engine does not take.
 PyObject* kernel_fold(PyObject* self, PyObject* const* args, Py_ssize_t given, PyObject* keywords) {
@@ -235,13 +244,13 @@ PyObject* kernel_fold(PyObject* self, PyObject* const* args, Py_ssize_t given, P
         PyErr_SetString(PyExc_TypeError, "fold: wanted a name, a tuple of dimensions, keepdim, a correction, and so on");
         return nullptr;
     }
-    folding.name = name;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args[1]); ++i)
         folding.dims |= 1u << (PyLong_AsUnsignedLong(PyTuple_GET_ITEM(args[1], i)) & 31);
     folding.keepdim = args[2] == Py_True;
     folding.correction = PyFloat_AsDouble(args[3]);
     if (PyErr_Occurred()) return nullptr;
-    PyObject* result = try_native(k, args + 4, size_t(given - 4), keywords, {&folding, nullptr});
+    PyObject* result = nullptr;
+    if (reduction_of(name, folding.kind)) result = try_native(k, args + 4, size_t(given - 4), keywords, {&folding, nullptr});
     if (result || PyErr_Occurred()) return result;
     Py_RETURN_NOTIMPLEMENTED;
 }

@@ -1,0 +1,48 @@
+// cast: NumPy arrays as numbers of another type.
+#include "bind/bf16_array.h"
+#include "bind/move/copy.h"
+#include "move/copy_cast.h"
+
+namespace fw::moving {
+namespace {
+
+bool kind_of(PyArray_Descr* descr, NumberKind& kind) {
+    switch (descr->type_num) {
+        case NPY_BOOL: return kind = NumberKind::boolean, true;
+        case NPY_UINT8: return kind = NumberKind::uint8, true;
+        case NPY_INT8: return kind = NumberKind::int8, true;
+        case NPY_INT16: return kind = NumberKind::int16, true;
+        case NPY_INT32: return kind = NumberKind::int32, true;
+        case NPY_INT64: return kind = NumberKind::int64, true;
+        case NPY_HALF: return kind = NumberKind::float16, true;
+        case NPY_FLOAT: return kind = NumberKind::float32, true;
+        case NPY_DOUBLE: return kind = NumberKind::float64, true;
+        default: return kind = NumberKind::bfloat16, is_bf16(descr);
+    }
+}
+
+nb::object cast(Array x, nb::handle dtype) {
+    if (!x.usable() || !x.size()) return not_implemented();
+    nb::object descr = PyArray_DescrCheck(dtype.ptr()) ? nb::borrow(dtype) : nb::getattr(dtype, "numpy", nb::none());
+    if (!PyArray_DescrCheck(descr.ptr())) return not_implemented();
+    auto* wanted = reinterpret_cast<PyArray_Descr*>(descr.ptr());
+    const int type = wanted->type_num;
+    NumberKind given_kind, wanted_kind;
+    if (!kind_of(PyArray_DESCR(x.p), given_kind) || !kind_of(wanted, wanted_kind)) return not_implemented();
+    const Converter convert = converter(given_kind, wanted_kind);
+    if (!convert) return not_implemented();
+    NewArray out = x.contiguous() ? new_array(x.ndim(), x.shape(), type) : new_like(x, type);
+    nb::object result = give(out);
+    const int64_t bytes = PyArray_ITEMSIZE(x.p) + PyArray_ITEMSIZE(out.p);  // of an element, both
+    Release release(x.size() * bytes);
+    Block block;
+    for (int d = 0; d < x.ndim(); ++d) block.add(x.shape(d), x.stride(d), out.stride(d));
+    convert_block(convert, block, bytes, x.data<char>(), out.data<char>());
+    return result;
+}
+
+}  // namespace
+
+FW_BIND(m) { m.def("cast", &cast, nb::arg("x"), nb::arg("dtype")); }
+
+}  // namespace fw::moving
