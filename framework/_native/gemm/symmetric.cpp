@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-#include "base/pool.h"
+#include "base/rows.h"
 #include "base/scratch.h"
 
 namespace fw::symmetric {
@@ -37,6 +37,11 @@ void exchange(double* a, int64_t n, int64_t k, int64_t i, int64_t j) {
     for (int64_t r = j + 1; r < n; ++r) std::swap(a[r * n + i], a[r * n + j]);
 }
 
+// a[j] -= of(j, part)
+template <class F> FW_INLINE void subtract(double* a, int64_t n, F&& of) {
+    long_vectors<double>(0, n, [&](int64_t j, auto part, int) { put<double>(a + j, take(a + j, part) - of(j, part), part); });
+}
+
 // The lower triangle of a becomes its factors; which step, from 1, met a column of 0 (0: none). room: for 2 n numbers.
 int32_t factor(double* a, int64_t n, int32_t* pivots, double* room) {
     int32_t info = 0;
@@ -55,13 +60,15 @@ int32_t factor(double* a, int64_t n, int32_t* pivots, double* room) {
             const double top = a[k * n + k];
             for (int64_t i = end; i < n; ++i) {
                 const double f = a[i * n + k] /= top;
-                for (int64_t j = end; j <= i; ++j) a[i * n + j] -= f * first[j];
+                subtract(a + i * n + end, i + 1 - end, [&](int64_t j, auto part) { return splat(f) * take(first + end + j, part); });
             }
         } else {
             const double p = a[k * n + k], q = a[last * n + k], r = a[last * n + last], det = p * r - q * q;
             for (int64_t i = end; i < n; ++i) {
                 const double c = first[i], d = second[i], f = (c * r - d * q) / det, g = (d * p - c * q) / det;
-                for (int64_t j = end; j <= i; ++j) a[i * n + j] -= f * first[j] + g * second[j];
+                subtract(a + i * n + end, i + 1 - end, [&](int64_t j, auto part) {
+                    return splat(f) * take(first + end + j, part) + splat(g) * take(second + end + j, part);
+                });
                 a[i * n + k] = f, a[i * n + last] = g;
             }
         }
