@@ -18,9 +18,8 @@ from framework.backends import device_code
 MOST = 14  # launches of a call, and of its backward
 MORE = {
     # derivatives of factors of matrices: products and triangular systems one by one
-    "cholesky": (2, 20), "cholesky_inverse": (8, 16), "cholesky_solve": (8, 17), "det": (1, 17),
+    "cholesky": (2, 20), "cholesky_inverse": (8, 16), "cholesky_solve": (8, 17),
     "qr": (3, 33), "linalg.cholesky": (2, 20), "linalg.cholesky_ex": (6, 20), "linalg.cond": (8, 19),
-    "linalg.det": (1, 17),
     "linalg.eig": (11, 45), "linalg.eigh": (3, 26), "linalg.eigvals": (6, 15), "linalg.lstsq": (27, 26),
     "linalg.lu": (17, 49), "linalg.lu_factor": (3, 40), "linalg.lu_factor_ex": (10, 45),
     "linalg.lu_solve": (37, 51), "linalg.pinv": (15, 21), "linalg.qr": (2, 24), "linalg.svd": (7, 57),
@@ -38,10 +37,10 @@ MORE = {
     "nn.functional.scaled_dot_product_attention": (13, 20),  # all dropped
     # formulas of records
     "as_strided": (1, 20), "as_strided_": (1, 20), "as_strided_copy": (5, 15), "corrcoef": (8, 19),
-    "cov": (16, 28), "cumprod": (3, 21), "cumulative_trapezoid": (5, 16), "diff": (9, 18),
-    "gradient": (34, 125), "linalg.vander": (4, 22), "logcumsumexp": (1, 19), "nanquantile": (18, 15),
-    "quantile": (12, 15), "trapezoid": (5, 15), "unique_consecutive": (15, 0), "vander": (5, 23),
-    "nn.functional.cosine_embedding_loss": (22, 21), "nn.functional.embedding_bag": (21, 22),
+    "cov": (16, 28), "cumulative_trapezoid": (5, 16), "diff": (9, 18),
+    "gradient": (34, 125), "nanquantile": (18, 15),
+    "quantile": (12, 15), "trapezoid": (5, 15), "unique_consecutive": (15, 0),
+    "nn.functional.cosine_embedding_loss": (22, 21), "nn.functional.embedding_bag": (13, 22),
     "nn.functional.multi_margin_loss": (19, 17), "nn.functional.multilabel_margin_loss": (29, 13),
     "nn.functional.poisson_nll_loss": (16, 19), "nn.functional.triplet_margin_loss": (14, 17),
     "nn.functional.triplet_margin_with_distance_loss": (13, 16),
@@ -57,8 +56,6 @@ WAITS = {
                      "nn.functional.one_hot"), _SIZE),
     **dict.fromkeys(("index_put", "method.__setitem__"), "a mask beside positions, or other values for each"),
     **dict.fromkeys(("linalg.cholesky_ex", "linalg.inv_ex", "linalg.solve_ex", "nn.functional.rrelu"), _READ),
-    **dict.fromkeys(("histogram", "histogramdd"), "edges are made on the host, or looked at"),
-    **dict.fromkeys(("det", "linalg.det"), "backward asks whether a matrix is singular"),
     **dict.fromkeys(("linalg.ldl_factor", "linalg.ldl_factor_ex", "linalg.ldl_solve"),
                     "the host chooses pivots"),
     "linalg.eig": "backward looks whether the loss depends on the phase",

@@ -44,6 +44,48 @@ def log_softmax(at, *xs):
     return [F.log_softmax(x, dim=d) for x in xs for d in (1, 0)]
 
 
+@case((5, 37), (3, 2200), (2, 1, 3), kernels="cumprod cumprod_grad", dtypes="float32 float64")
+def running_products(at, x, y, z):
+    factors = fw.ones_like(x)
+    factors[1, 3] = factors[2, 4] = factors[2, 30] = 0  # one zero, and two
+    return [(x * factors).cumprod(d) for d in (0, 1)] + [(1 + y / 100).cumprod(1), z.cumprod(1), z.cumprod(2)]
+
+
+@case((5, 37), (3, 2200), (2, 1, 3), kernels="logcumsumexp logcumsumexp_grad", dtypes="float32 float64")
+def running_log_sums(at, x, y, z):
+    nothing = fw.zeros_like(x)
+    nothing[0, :4] = -float("inf")
+    return [(30 * x + nothing).logcumsumexp(d) for d in (0, 1)] + [(9 * y).logcumsumexp(1), z.logcumsumexp(1)]
+
+
+@case((3, 1, 1), (2, 2, 2), (5, 5), (4, 6, 6), (40, 40), (2, 70, 70), kernels="cofactors", dtypes="float64")
+def determinants(at, a, b, c, d, e, f):
+    keep = fw.ones(4, 6, 6, dtype=a.dtype)
+    keep[1, 2] = keep[2] = 0  # rank 5, and 0
+    d = d * at(keep)
+    equal = fw.cat([d[3:, :, :5], d[3:, :, 4:5]], -1)  # columns that are equal
+    return [fw.linalg.det(x) for x in (a, b, c, d, equal, e / 6, f / 8)]
+
+
+@case((9, 4), (20,), kernels="bags_of take_rows add_rows")
+def bags(at, table, weights):
+    places, starts = at(integers(9, 20)), at(fw.tensor([0, 3, 3, 11, 20]))
+    bag = F.embedding_bag
+    return [bag(places, table, starts, mode=m) for m in ("sum", "mean", "max")] + [
+        bag(places, table, starts[:3], mode="sum", per_sample_weights=weights),
+        bag(places, table, starts, include_last_offset=True), bag(places, table, starts, padding_idx=2)]
+
+
+@case((50, 3), (50, 3), kernels="edges_of bins_of count_places add_along")
+def histograms(at, x, w):
+    x, w = x.detach(), w.detach().abs()
+    edges = at(fw.tensor([-1.0, 0.0, 0.0, 0.5, 2.0])).to(x.dtype)
+    cells = fw.histogramdd(x, [4, 3, 2])
+    return [*fw.histogram(x, 7), fw.histogram(x, edges).hist, fw.histogram(x * 0, 3).hist,
+            *fw.histogram(x, 5, weight=w, density=True), cells.hist, *cells.bin_edges,
+            fw.histogramdd(x[:, :1], [edges], weight=w[:, 0]).hist]
+
+
 @case((4, 5), (3, 4, 2, 3), (5,), kernels="cross_entropy cross_entropy_grad target_shares")
 def cross_entropy(at, x, y, w):
     t, u = integers(5, 4), integers(4, 3, 2, 3)

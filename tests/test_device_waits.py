@@ -45,6 +45,10 @@ CALLS = {
     "embedding by frequency": lambda t: F.embedding(t["i"], t["x"], scale_grad_by_freq=True),
     "embedding of limited norm": lambda t: F.embedding(t["i"], t["x"], max_norm=1.0),
     "histc": lambda t: t["x"] + t["x"].detach().histc(6),
+    "det": lambda t: fw.linalg.det(t["x"][:, :4]) + fw.linalg.det(t["x"][:, :1] @ t["x"][:1, :4]),
+    "histogram": lambda t: t["x"][:, :5] + t["x"].detach().histogram(5).hist,
+    "histogram of edges": lambda t: t["x"][:, :1] + t["x"].detach().histogram(t["q25"].detach()).hist,
+    "histogramdd": lambda t: t["x"][:3, :2] + fw.histogramdd(t["x"].detach()[:, :2], [3, 2]).hist,
     "ctc_loss": lambda t: F.ctc_loss(t["x"].reshape(4, 1, 6).log_softmax(2), t["i"][None, :1] + 1,
                                      t["offsets"][3:] + 1, t["offsets"][1:2], reduction="none"),
     "median": lambda t: t["x"].median() + t["x"].median(1).values + t["x"].mode(1).values,
@@ -102,6 +106,11 @@ def test_nobody_waits(name, raw, cupy):  # noqa: F811
     (lambda x, i: x.masked_scatter(x > 0, x[0, :2]), fw.errors.ShapeError,
      "masked_scatter: the mask chooses more elements than source has, which are 2"),
     (lambda x, i: (x / 0).histc(3), ValueError, "histc: the range must be finite, the elements reach inf"),
+    (lambda x, i: (x / 0).histogram(3), ValueError, "histogram: the range must be finite, .* reach inf"),
+    (lambda x, i: x.histogram(-x[0].cumsum(0)), ValueError,
+     "histogram: the edges of bins must rise, that behind number 0 falls"),
+    (lambda x, i: fw.histogramdd(x[:, :2], [x[0], -x[0].cumsum(0)]), ValueError,
+     "histogramdd: the edges of bins must rise, that behind number 0 falls"),
     (lambda x, i: x.quantile(x[0] * 4, 1), ValueError, "every q must lie in .0, 1., got 2"),
 ])
 def test_what_is_wrong_is_told_at_the_next_wait(call, error, text, raw, cupy):  # noqa: F811

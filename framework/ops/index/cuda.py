@@ -11,6 +11,7 @@ from ...backends import cuda, device_code, device_flags, precision
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
 _PLACES = device_code.source(Path(__file__).with_name("places.cu"), "along.cuh", dtypes="bhil")
 _SUMS = device_code.source(Path(__file__).with_name("along.cu"), "along.cuh", dtypes="fdeEil")
+_BAGS = device_code.source(Path(__file__).with_name("bags.cu"), dtypes="l")
 _LAID = np.dtype([("outer", "i8"), ("n", "i8"), ("inner", "i8"), ("dims", "i8"), ("size", "i8", (4,))])
 _ALONG = np.dtype([*[(n, "i8") for n in ("dims", "dim", "n", "length")],
                    *[(n, "i8", (8,)) for n in ("size", "stride")]])
@@ -50,6 +51,23 @@ def take_rows(weight: Any, indices: Any, *, padding: int | None, by_frequency: b
         ),
     )
     return out
+
+
+def bags(starts: Any, n: int, ends: bool, op: str) -> Any:
+    """The bag of each of ``n`` elements by where bags begin (``ends``: and where the last one ends), or
+    NotImplemented. What is wrong with offsets is told at the next wait."""
+    if starts.size <= ends or not checks_itself(starts):
+        return NotImplemented
+    said = f"{op}: offsets must start with 0, not fall, and end within the input of {{size}}, got "
+    told = [device_flags.site(said + got, ValueError)
+            for got in ("{value} first", "{value} last", "a step of {value}")]
+    with starts.device:
+        found = cuda.cupy().empty(n, np.int64)
+        _BAGS.kernel("bags_of", "l")(
+            (device_code.blocks(max(n, starts.size)),), (device_code.THREADS,),
+            (found, _indices(starts), starts.size, starts.size - ends, n, int(ends), device_flags.memory(),
+             *told))
+    return found
 
 
 def add_rows(x: Any, indices: Any, *, rows: int, padding: int = -1) -> Any:

@@ -4,13 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cuda, device_code, device_flags
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..pointwise.choose import where
 from ..record.args import tensor_arg
 from ..record.public import public
+from . import cuda
 from .embedding import embedding
 from .index import one_index, unindex
 from .scatter_reduce import index_reduce
@@ -64,19 +64,6 @@ def embedding_bag(input: Tensor, weight: Tensor, offsets: Tensor | None = None,
     return (total / sizes.clamp(min=1.0).unsqueeze(1))[:count]
 
 
-def _checked_later(offsets: Any, size: int, last: bool, op: str) -> bool:
-    """Whether offsets are on a device, which is not waited for: what is wrong with them is told at the next
-    wait."""
-    starts = offsets._array
-    if len(starts) <= last or not device_code.enabled or not device_code.is_device_array(starts):
-        return False
-    said = f"{op}: offsets must start with 0, not fall, and end within the input of {size}, got "
-    device_flags.check(starts[:1], 0, 1, said + "{value} first", error=ValueError)
-    device_flags.check(starts[-1:], size if last else 0, size + 1, said + "{value} last", error=ValueError)
-    device_flags.check(starts[1:] - starts[:-1], 0, size + 1, said + "a step of {value}", error=ValueError)
-    return True
-
-
 def _bags(x: Any, offsets: Any, last: bool, op: str) -> tuple[Any, int]:
     """The bag of every element of the flattened input, and how many bags there are."""
     if x.ndim == 2:
@@ -86,11 +73,9 @@ def _bags(x: Any, offsets: Any, last: bool, op: str) -> tuple[Any, int]:
         return from_array(numbers, x), x.shape[0]
     if x.ndim != 1 or offsets is None or tensor_arg(offsets, op, "offsets").ndim != 1:
         raise ShapeError(f"{op}: input must be (B, n), or (N) with offsets (B), got shape {list(x.shape)}")
-    if _checked_later(offsets, x.shape[0], last, op):
-        xp, begins = cuda.cupy(), offsets._array
-        count = len(begins) - bool(last)
-        bags = xp.searchsorted(begins, xp.arange(x.shape[0], dtype=begins.dtype), side="right") - 1
-        return wrap(xp.clip(bags, 0, count - 1).astype(np.int64)), count  # wrong offsets name no bag beyond
+    found = cuda.bags(offsets._array, x.shape[0], bool(last), op)
+    if found is not NotImplemented:
+        return wrap(found), offsets.shape[0] - bool(last)
     starts = offsets.cpu().numpy()
     if not starts.size or starts[0] != 0 or (starts[1:] < starts[:-1]).any() or starts[-1] > x.shape[0]:
         raise ValueError(f"{op}: offsets must start with 0, not fall, and end within the input of "

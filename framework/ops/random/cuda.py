@@ -135,7 +135,7 @@ def dirichlet(x: Any, *, generator: Generator | None) -> Any:
     out, logs = module.empty(x.shape, x.dtype), module.empty(x.shape, np.float64)
     if out.size:
         _VARIATES.kernel("dirichlet_rows", char)(
-            (device_code.blocks(x.size // n, 1),), (min(1024, max(32, 1 << (n // 2).bit_length())),),
+            (device_code.blocks(x.size // n, 1),), (min(256, max(32, 1 << (n // 2).bit_length())),),
             (out, logs, module.ascontiguousarray(x), x.size // n, n, _key(x, generator), lowest(x)))
     return out
 

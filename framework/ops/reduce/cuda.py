@@ -177,6 +177,20 @@ def running(name: str, places: bool = False) -> Any:
     return scan
 
 
+def running_grad(name: str, g: Any, x: Any, out: Any, dim: int) -> Any:
+    """The gradient of a running product or log-sum ``out`` of ``x``, by one kernel, or NotImplemented."""
+    char = device_code.char_of(g, x, out)
+    if char not in device_code.FLOATS or not x.size:
+        return NotImplemented
+    module, n, inner = cuda.cupy(), x.shape[dim], math.prod(x.shape[dim + 1 :])
+    found, rows = module.empty(x.shape, x.dtype), x.size // n
+    _SCAN.kernel(f"{name}_grad", char)(
+        (min(rows, 1 << 30) if inner == 1 else device_code.blocks(rows),),
+        (_SCAN_THREADS if inner == 1 else device_code.THREADS,),
+        (found, *map(module.ascontiguousarray, (g, x, out)), n, inner, rows))
+    return found
+
+
 def _in_order(x: Any, dim: int, first: int, take: int, descending: bool, nan_wins: bool = False) -> Any:
     """(values, places) of ``take`` elements from ``first`` on; nan_wins: the first nan, if there is one."""
     char = device_code.char_of(x)
@@ -292,3 +306,37 @@ def histc(x: Any, *, bins: int, low: float, high: float) -> Any:
         (device_code.blocks(x.size),), (device_code.THREADS,),
         (counts, x, *ends, x.size, bins, low, high, device_flags.memory(), _RANGE))
     return counts.astype(x.dtype)
+
+
+def bin_edges(x: Any, bins: int, op: str) -> Any:
+    """The edges of equal bins over each column of (n, d), for whose ends nobody waits: (d, bins + 1), or
+    NotImplemented."""
+    char = device_code.char_of(x) if device_code.is_device_array(x) else ""
+    if char not in device_code.FLOATS or not x.size or bins < 1:
+        return NotImplemented
+    infinite = device_flags.site(f"{op}: the range must be finite, the elements reach {{real}}", ValueError)
+    with x.device:
+        out = cuda.cupy().empty((x.shape[1], bins + 1), x.dtype)
+        ends = [fold_of_elements(n, (0,), x.shape[1:], x) for n in ("amin", "amax")]
+        _COUNTS.kernel("edges_of", char)(
+            (device_code.blocks(out.size),), (device_code.THREADS,),
+            (out, *ends, x.shape[1], bins, device_flags.memory(), infinite))
+    return out
+
+
+def bins_of(columns: list, edges: tuple, op: str) -> Any:
+    """The place of each row in a grid by the rising edges of each column, each with a place behind its last
+    for what is outside, or NotImplemented."""
+    char = device_code.char_of(*columns, *edges)
+    if char not in device_code.FLOATS or not columns[0].size:
+        return NotImplemented
+    falls = device_flags.site(f"{op}: the edges of bins must rise, that behind number {{value}} falls; sort "
+                              "them, e.g. bins.sort().values", ValueError)
+    module, n = cuda.cupy(), columns[0].size
+    places = module.empty(n, np.int64)
+    for i, (x, e) in enumerate(zip(columns, edges)):
+        _COUNTS.kernel("bins_of", char)(
+            (device_code.blocks(max(n, e.size)),), (device_code.THREADS,),
+            (places, x, x.strides[0] // x.itemsize, module.ascontiguousarray(e), n, e.size - 1, int(i > 0),
+             device_flags.memory(), falls))
+    return places

@@ -9,7 +9,7 @@ import numpy as np
 from ... import dtypes
 from ...backends import device_code, device_flags
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
 from ..index.cuda import counts, ungather
 from ..record import return_types
@@ -109,9 +109,30 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     return histc_op.run(input, bins=int(bins), low=low, high=high)
 
 
-histogram_op = Op("histogram", "x weight edges", vjp="undefined", infer=lambda x, weight, edges: Meta(
-    (edges.shape[0] - 1,), x.dtype), kernel=lambda xp, x, weight, edges: xp.histogram(
+def _by_places(places: Any, x: Any, weight: Any, sizes: tuple[int, ...]) -> Any:
+    """How many rows, or how much weight, are where in a grid, by their places; the last ones are outside."""
+    if places is NotImplemented:
+        return places
+    found = _bincount_on_device(places, None if weight is None else weight.reshape(-1), size=math.prod(sizes))
+    inside = (slice(-1),) * len(sizes)
+    return found if found is NotImplemented else found.reshape(sizes)[inside].astype(x.dtype, copy=False)
+
+
+def _histogram_on_device(x: Any, weight: Any, edges: Any) -> Any:
+    return _by_places(cuda.bins_of([x.reshape(-1)], (edges,), "histogram"), x, weight, edges.shape)
+
+
+histogram_op = Op(
+    "histogram", "x weight edges", vjp="undefined", device=_histogram_on_device,
+    infer=lambda x, weight, edges: Meta((edges.shape[0] - 1,), x.dtype),
+    kernel=lambda xp, x, weight, edges: xp.histogram(
         x.reshape(-1), bins=edges, weights=None if weight is None else weight.reshape(-1))[0].astype(x.dtype))
+
+
+def _checked_later(x: Any, edges: Any) -> bool:
+    """Whether the kernel that looks for bins tells of edges that fall, at the next wait."""
+    return x.numel() and device_code.is_device_array(edges._array) \
+        and device_code.char_of(x._array, edges._array) in device_code.FLOATS
 
 
 def _edges(x: Any, bins: Any, range: Any, op: str) -> Tensor:
@@ -119,12 +140,17 @@ def _edges(x: Any, bins: Any, range: Any, op: str) -> Tensor:
     if isinstance(bins, Tensor):
         if bins.ndim != 1 or bins.shape[0] < 2:
             raise ShapeError(f"{op}: bins must be a number or edges (k + 1), got shape {list(bins.shape)}")
+        if _checked_later(x, bins):
+            return bins
         if bool((bins.diff() < 0).any()):  # type: ignore[attr-defined]
             raise ValueError(f"{op}: the edges of bins must rise; sort them, e.g. bins.sort().values")
         return bins
     if isinstance(bins, bool) or not isinstance(bins, int):
         raise TypeError(f"{op}: argument 'bins' must be an int or a Tensor, got {type(bins).__name__}; "
                         f"convert edges with framework.tensor(...)")
+    made = cuda.bin_edges(x._array.reshape(-1, 1), bins, op) if range is None else NotImplemented
+    if made is not NotImplemented:
+        return wrap(made[0])
     low, high = range if range is not None else (
         (x.min().item(), x.max().item()) if x.numel() else (0.0, 0.0))
     if bins < 1 or not low <= high:
@@ -162,7 +188,13 @@ def _histogramdd_kernel(xp: Any, x: Any, weight: Any, *edges: Any) -> Any:
     return xp.histogramdd(x, bins=list(edges), weights=weights)[0].astype(x.dtype)
 
 
+def _histogramdd_on_device(x: Any, weight: Any, *edges: Any) -> Any:
+    columns = [x[:, i] for i in range(len(edges))]
+    return _by_places(cuda.bins_of(columns, edges, "histogramdd"), x, weight, tuple(e.size for e in edges))
+
+
 histogramdd_op = Op("histogramdd", "x weight *edges", vjp="undefined", kernel=_histogramdd_kernel,
+                    device=_histogramdd_on_device,
                     infer=lambda x, weight, *edges: Meta(tuple(e.shape[0] - 1 for e in edges), x.dtype))
 
 
@@ -193,8 +225,11 @@ def histogramdd(input: Tensor, bins: Any, range: Any = None, weight: Tensor | No
         raise ShapeError(f"histogramdd: weight must have shape {list(input.shape[:-1])}, got "
                          f"{list(weight.shape)}")
     x: Any = input.reshape(-1, d)  # type: ignore[attr-defined]
-    edges: list[Any] = [_edges(x[:, i], each[i], None if range is None else range[2 * i:2 * i + 2],
-                               "histogramdd") for i in builtins.range(d)]
+    made = cuda.bin_edges(x._array, bins, "histogramdd") if type(bins) is int and range is None \
+        else NotImplemented
+    edges: list[Any] = [wrap(e) for e in made] if made is not NotImplemented else [
+        _edges(x[:, i], each[i], None if range is None else range[2 * i:2 * i + 2], "histogramdd")
+        for i in builtins.range(d)]
     hist: Any = histogramdd_op.run(x, weight, *edges)
     if density:
         hist = hist / hist.sum()

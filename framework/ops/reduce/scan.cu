@@ -40,13 +40,58 @@ struct RunningMin : RunningMax {
   }
 };
 
-template <class F> __device__ __forceinline__ void put(T* out, i64* places, i64 at, typename F::State state) {
-  out[at] = Of<T>::down(F::value(state));
-  if (places) places[at] = F::place(state);
-}
+// what a scan goes over: the state of one element, and where the state up to there goes. ``at`` counts elements of all rows,
+// ``i`` those of one.
+template <class F> struct Running {
+  typedef typename F::State State;
+  T* out;
+  i64* places;
+  const T* x;
+  static __device__ __forceinline__ State joined(State a, State b) { return F::joined(a, b); }
+  __device__ __forceinline__ State read(i64 at, i64 i) const { return F::of(up(x[at]), i); }
+  __device__ __forceinline__ void put(i64 at, i64, State state) const {
+    out[at] = Of<T>::down(F::value(state));
+    if (places) places[at] = F::place(state);
+  }
+};
+
+// Gradients: a running sum from behind whose terms are multiplied on the way, s[i] = g[i] + factor * s[i + 1]. In double, for what
+// is large here may be multiplied by something small.
+struct Affine { double factor, sum; };
+struct Slopes {
+  typedef Affine State;
+  T* out;
+  const T *g, *x, *y;
+  i64 n, inner;
+  static __device__ __forceinline__ Affine joined(Affine behind, Affine own) {
+    Affine both = {own.factor * behind.factor, own.sum + (own.factor == 0 ? 0.0 : own.factor * behind.sum)};
+    return both;
+  }
+};
+struct ProductSlopes : Slopes {  // of y[k] = x[0] ... x[k]: what comes before x[i], times the sum of what follows it
+  __device__ __forceinline__ Affine read(i64 at, i64 i) const {
+    Affine one = {i + 1 < n ? double(up(x[at + inner])) : 0.0, double(up(g[at]))};
+    return one;
+  }
+  __device__ __forceinline__ void put(i64 at, i64 i, Affine state) const {
+    const double before = i ? double(up(y[at - inner])) : 1.0;
+    out[at] = Of<T>::down(W(before == 0 || state.sum == 0 ? 0.0 : before * state.sum));
+  }
+};
+struct LogSumSlopes : Slopes {  // of y[k] = log(exp(x[0]) + ... + exp(x[k])): exp(x[i] - y[k]) by steps none of which is above 1
+  __device__ __forceinline__ Affine read(i64 at, i64 i) const {
+    const double here = up(y[at]);
+    Affine one = {i + 1 < n && here != -infinity<double>() ? exp(here - double(up(y[at + inner]))) : 0.0, double(up(g[at]))};
+    return one;
+  }
+  __device__ __forceinline__ void put(i64 at, i64, Affine state) const {
+    const double here = up(y[at]);
+    out[at] = Of<T>::down(W(here == -infinity<double>() ? 0.0 : exp(double(up(x[at])) - here) * state.sum));
+  }
+};
 
 // one row by a block; ``kept`` has room for a state of each thread
-template <class F> __device__ __forceinline__ void row_by_block(T* out, i64* places, const T* x, i64 n, bool reverse,
+template <class F> __device__ __forceinline__ void row_by_block(const F& f, i64 start, i64 n, bool reverse,
                                                                typename F::State* kept) {
   typedef typename F::State State;
   const int t = threadIdx.x;
@@ -58,8 +103,8 @@ template <class F> __device__ __forceinline__ void row_by_block(T* out, i64* pla
 #pragma unroll
     for (int k = 0; k < PER_THREAD; ++k) {
       if (k >= mine) continue;
-      const i64 at = reverse ? n - 1 - first - k : first + k;
-      State one = F::of(up(x[at]), at);
+      const i64 i = reverse ? n - 1 - first - k : first + k;
+      State one = f.read(start + i, i);
       own[k] = k ? F::joined(own[k ? k - 1 : 0], one) : one;
     }
     const int with = n - base >= PER_THREAD * SCAN_THREADS ? SCAN_THREADS : int((n - base + PER_THREAD - 1) / PER_THREAD);
@@ -79,19 +124,18 @@ template <class F> __device__ __forceinline__ void row_by_block(T* out, i64* pla
       if (k >= mine) continue;
       State all = t ? F::joined(kept[t - 1], own[k]) : own[k];
       if (base) all = F::joined(before, all);
-      put<F>(out, places, reverse ? n - 1 - first - k : first + k, all);
+      const i64 i = reverse ? n - 1 - first - k : first + k;
+      f.put(start + i, i, all);
     }
     before = base ? F::joined(before, kept[with - 1]) : kept[with - 1];
     __syncthreads();  // before the next round overwrites
   }
 }
 
-template <class F> __device__ __forceinline__ void scan_of(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows,
-                                                          bool reverse) {
+template <class F> __device__ __forceinline__ void scan_of(const F& f, i64 n, i64 inner, i64 rows, bool reverse) {
   __shared__ typename F::State kept[SCAN_THREADS];
   if (inner == 1) {
-    for (i64 row = blockIdx.x; row < rows; row += gridDim.x)
-      row_by_block<F>(out + row * n, places ? places + row * n : places, x + row * n, n, reverse, kept);
+    for (i64 row = blockIdx.x; row < rows; row += gridDim.x) row_by_block(f, row * n, n, reverse, kept);
     return;
   }
   for (i64 row = i64(blockIdx.x) * blockDim.x + threadIdx.x; row < rows; row += i64(gridDim.x) * blockDim.x) {
@@ -99,25 +143,40 @@ template <class F> __device__ __forceinline__ void scan_of(T* out, i64* places, 
     typename F::State state = {};
     for (i64 k = 0; k < n; ++k) {
       const i64 i = reverse ? n - 1 - k : k, at = start + i * inner;
-      typename F::State one = F::of(up(x[at]), i);
+      typename F::State one = f.read(at, i);
       state = k ? F::joined(state, one) : one;
-      put<F>(out, places, at, state);
+      f.put(at, i, state);
     }
   }
 }
 
 extern "C" __global__ void cumsum(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 reverse) {
-  scan_of<RunningSum>(out, places, x, n, inner, rows, reverse != 0);
+  const Running<RunningSum> running = {out, places, x};
+  scan_of(running, n, inner, rows, reverse != 0);
 }
 extern "C" __global__ void cumprod(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 reverse) {
-  scan_of<RunningProduct>(out, places, x, n, inner, rows, reverse != 0);
+  const Running<RunningProduct> running = {out, places, x};
+  scan_of(running, n, inner, rows, reverse != 0);
 }
 extern "C" __global__ void logcumsumexp(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 reverse) {
-  scan_of<RunningLogSum>(out, places, x, n, inner, rows, reverse != 0);
+  const Running<RunningLogSum> running = {out, places, x};
+  scan_of(running, n, inner, rows, reverse != 0);
 }
 extern "C" __global__ void cummax(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 reverse) {
-  scan_of<RunningMax>(out, places, x, n, inner, rows, reverse != 0);
+  const Running<RunningMax> running = {out, places, x};
+  scan_of(running, n, inner, rows, reverse != 0);
 }
 extern "C" __global__ void cummin(T* out, i64* places, const T* x, i64 n, i64 inner, i64 rows, i64 reverse) {
-  scan_of<RunningMin>(out, places, x, n, inner, rows, reverse != 0);
+  const Running<RunningMin> running = {out, places, x};
+  scan_of(running, n, inner, rows, reverse != 0);
+}
+extern "C" __global__ void cumprod_grad(T* out, const T* g, const T* x, const T* y, i64 n, i64 inner, i64 rows) {
+  ProductSlopes slopes;
+  slopes.out = out, slopes.g = g, slopes.x = x, slopes.y = y, slopes.n = n, slopes.inner = inner;
+  scan_of(slopes, n, inner, rows, true);
+}
+extern "C" __global__ void logcumsumexp_grad(T* out, const T* g, const T* x, const T* y, i64 n, i64 inner, i64 rows) {
+  LogSumSlopes slopes;
+  slopes.out = out, slopes.g = g, slopes.x = x, slopes.y = y, slopes.n = n, slopes.inner = inner;
+  scan_of(slopes, n, inner, rows, true);
 }

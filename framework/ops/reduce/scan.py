@@ -12,14 +12,12 @@ from ...tensor import Tensor
 from ..pointwise.arithmetic import gate
 from ..pointwise.choose import where_op
 from ..pointwise.compare import ne
-from ..pointwise.elementary import log
 from ..record import autocast, return_types
 from ..record.args import floating, one_dim, real_arg, tensor_arg
 from ..record.batched import along
 from ..record.constants import alike, raw
 from ..record.op import Meta, Op
 from ..record.public import public
-from ..record.rounded import widened
 from ..shape.slices import put_slice, slice_along
 from ..shape.view import permute_op, reshape_op, take_shape
 from . import cuda
@@ -85,20 +83,11 @@ def _from_last(x: Any, dim: int) -> Any:
     return x if dim == end else permute_op(x, dims=(*range(dim), end, *range(dim, end)))
 
 
-def _cumprod_grad_without_waiting(g: Any, x: Any, out: Any, dim: int) -> Any:
-    """In linear time whether or not there are zeros: up to the first one as without any; it gets the sum of
-    the products without it; those behind it get nothing."""
-    zeros = cumsum_op((x == 0).astype(np.int64), dim=dim, reverse=False)
-    before, first = zeros == 0, (zeros == 1) & (x == 0)
-    usual = cumsum_op(gate(g, out), dim=dim, reverse=True) / where_op(before, x, 1.0)
-    without = gate(g, cumprod_op(where_op(first, 1.0, x), dim=dim))
-    at_first = cumsum_op(where_op(zeros > 0, without, 0.0), dim=dim, reverse=True)
-    return where_op(before, usual, where_op(first, at_first, 0.0))
-
-
 def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
-    if device_code.is_device_array(g) and g.dtype.kind in "fV":
-        return _cumprod_grad_without_waiting(g, x, out, dim)
+    if device_code.is_device_array(g):  # nobody waits to see zeros
+        found = cuda.running_grad("cumprod", g, x, out, dim)
+        if found is not NotImplemented:
+            return found
     if not (raw(x) == 0).any():
         return cumsum_op(gate(g, out), dim=dim, reverse=True) / x
     x, g, at = _to_last(x, dim), _to_last(g, dim), len(x.shape) - 1
@@ -110,7 +99,7 @@ def _cumprod_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 cumprod_op = Op("cumprod", "x", runtime="cumulated(1, x, dim)", native="cumprod",
                 infer=lambda x, *, dim: x, vjp={"x": _cumprod_vjp},
-                batch=along("dim"),
+                batch=along("dim"), device=cuda.running("cumprod"),
                 kernel=lambda xp, x, *, dim: xp.cumprod(x, axis=dim, dtype=x.dtype))
 
 
@@ -218,16 +207,14 @@ def _logcumsumexp_kernel(xp: Any, x: Any, *, dim: int) -> Any:
 
 
 def _logcumsumexp_vjp(g: Any, x: Any, out: Any, dim: int) -> Any:
+    if device_code.is_device_array(g):  # nobody waits to see the values
+        found = cuda.running_grad("logcumsumexp", g, x, out, dim)
+        if found is not NotImplemented:
+            return found
     out = where_op(out == -np.inf, 0.0, out)  # there x is -inf as well, and its weight 0, not nan
     values = raw(out)
     if not values.size:
         return g
-    if device_code.is_device_array(g) and device_code.char_of(g, x, out):  # nobody waits to see them
-        kind, total = g.dtype, cuda.running("logcumsumexp")
-        g, x, out = map(widened, (g, x, out))
-        parts = [exp_op(x + total(log.op(where_op(part > 0, part, 0.0)) - out, dim=dim, reverse=True))
-                 for part in (g, -g)]  # as logarithms of what is positive
-        return (parts[0] - parts[1]).astype(kind, copy=False)
     top = values.max()
     if float(top - values.min()) < _NEAR:
         top = float(top)
