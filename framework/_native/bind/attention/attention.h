@@ -10,6 +10,11 @@ namespace attention {
 // As kernels see it; what is no array that they can read is of no type.
 inline View usable_view(const Array& a) { return a.usable() ? view_of(a) : View(); }
 
+// False where the arrays are not what the kernels take.
+inline bool takes(const Array& q, const Array& k, const Array& v, const Given& mask, bool causal) {
+    return takes(usable_view(q), usable_view(k), usable_view(v), usable_view(mask.a), !mask.none) && !(causal && !mask.none);
+}
+
 // A new array whose second-last dimension lies behind the first one in memory, so that (batch, heads, length,
 // features) becomes (batch, length, heads * features) without a copy; before it where that of `like` does.
 inline NewArray new_by_length(int ndim, const npy_intp* shape, const Array& like) {

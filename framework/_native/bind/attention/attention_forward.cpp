@@ -27,7 +27,7 @@ template <class T> nb::object forward(const Array& q, const Array& k, const Arra
 nb::object attention_forward(Array q, Array k, Array v, nb::object mask, bool causal, double scale, double p,
                              uint64_t key) {
     Given given(mask);
-    if (!takes(usable_view(q), usable_view(k), usable_view(v), usable_view(given.a), !given.none) || (causal && !given.none)) return not_implemented();
+    if (!takes(q, k, v, given, causal)) return not_implemented();
     if (q.is<float>()) return forward<float>(q, k, v, given.a, !given.none, causal, scale, p, key);
     return forward<double>(q, k, v, given.a, !given.none, causal, scale, p, key);
 }

@@ -52,7 +52,7 @@ nb::object backward_of(const Array& g, const Array& q, const Array& k, const Arr
 nb::object attention_grad(Array g, Array q, Array k, Array v, nb::object mask, Array out, Array lse, bool causal,
                           double scale, double p, uint64_t key, nb::tuple needs) {
     Given given(mask);
-    if (!takes(usable_view(q), usable_view(k), usable_view(v), usable_view(given.a), !given.none) || (causal && !given.none)) return not_implemented();
+    if (!takes(q, k, v, given, causal)) return not_implemented();
     std::vector<bool> wanted;
     for (nb::handle h : needs) wanted.push_back(nb::cast<bool>(h));
     if (wanted.size() != 4 || (wanted[3] && (given.none || given.a.is<bool>()))) return not_implemented();
