@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 import types
@@ -228,6 +229,18 @@ def test_no_torch_or_scipy_in_the_package():
             )
             bad = {n.partition(".")[0] for n in names} & {"torch", "scipy", "cupy"}
             assert not bad, f"{path.relative_to(PACKAGE)}:{node.lineno} imports {bad}"
+
+
+def test_kernels_know_no_python():
+    """Of the native sources only those in bind/ name Python, NumPy or nanobind, or include what does."""
+    native = PACKAGE / "_native"
+    knows = re.compile(r'#include [<"](bind/|nanobind|numpy|Python|structmember)|'
+                       r"\b(nb::|npy_|NPY_|Py[A-Z]\w*_)")
+    plain = [path for path in native.glob("*/**/*") if path.suffix in (".cpp", ".h")
+             and path.relative_to(native).parts[0] != "bind"]
+    assert len(plain) > 100
+    assert not [f"{path.relative_to(native)}:{number}" for path in plain
+                for number, line in enumerate(path.read_text().splitlines(), 1) if knows.search(line)]
 
 
 def test_import_loads_nothing_optional():

@@ -52,6 +52,16 @@ def test_the_instruction_set_is_the_one_that_is_named(name):
     assert (done.stdout.strip() == name) == runs, done.stdout
 
 
+@pytest.mark.skipif(sys.platform != "linux" or not shutil.which("nm"), reason="asks for nm of Linux")
+def test_programs_see_the_interface_alone():
+    """Not what the compiler made of the standard library, in instructions that may not be the program's."""
+    shown = subprocess.run(["nm", "-D", "--defined-only", "-P", str(LIBRARY)],
+                           capture_output=True, text=True, check=True)
+    names = {line.split()[0] for line in shown.stdout.splitlines()}
+    assert {"fw_conv", "framework_model_load"} <= names
+    assert not {name for name in names if not name.startswith(("fw_", "framework_"))}
+
+
 @pytest.fixture(scope="module")
 def library():
     return ctypes.CDLL(str(LIBRARY))

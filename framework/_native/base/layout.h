@@ -163,10 +163,10 @@ struct Layout {
     bool rows = false;                       // row by row
 };
 
-// The same over arrays of one kind. `Of::Array` is the kind; `Of` has ndim, size and stride of a dimension, count and bytes
+// The same over arrays of one kind. `Of::Kind` is that kind; `Of` has ndim, size and stride of a dimension, count and bytes
 // of elements, and whether they lie row by row.
 template <class Of> struct LayoutOf : Layout {
-    using A = typename Of::Array;
+    using A = typename Of::Kind;
 
     static Operand operand(const A* a) {
         Operand o;

@@ -7,17 +7,17 @@
 namespace fw {
 
 struct NumPyArrays {
-    using Array = PyArrayObject;
-    static const char* data(const Array& a) { return PyArray_BYTES(&a); }
-    static int ndim(const Array& a) { return PyArray_NDIM(&a); }
-    static int64_t size(const Array& a, int d) { return PyArray_DIMS(mutable_of(a))[d]; }
-    static int64_t stride(const Array& a, int d) { return PyArray_STRIDES(mutable_of(a))[d]; }
-    static int64_t count(const Array& a) { return PyArray_SIZE(mutable_of(a)); }
-    static int64_t itemsize(const Array& a) { return PyArray_ITEMSIZE(&a); }
-    static bool in_rows(const Array& a) { return PyArray_IS_C_CONTIGUOUS(&a); }
+    using Kind = PyArrayObject;
+    static const char* data(const Kind& a) { return PyArray_BYTES(&a); }
+    static int ndim(const Kind& a) { return PyArray_NDIM(&a); }
+    static int64_t size(const Kind& a, int d) { return PyArray_DIMS(mutable_of(a))[d]; }
+    static int64_t stride(const Kind& a, int d) { return PyArray_STRIDES(mutable_of(a))[d]; }
+    static int64_t count(const Kind& a) { return PyArray_SIZE(mutable_of(a)); }
+    static int64_t itemsize(const Kind& a) { return PyArray_ITEMSIZE(&a); }
+    static bool in_rows(const Kind& a) { return PyArray_IS_C_CONTIGUOUS(&a); }
 
   private:
-    static Array* mutable_of(const Array& a) { return const_cast<Array*>(&a); }
+    static Kind* mutable_of(const Kind& a) { return const_cast<Kind*>(&a); }
 };
 
 struct ArrayLayout : LayoutOf<NumPyArrays> {

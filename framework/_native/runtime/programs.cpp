@@ -10,7 +10,7 @@ namespace fw::runtime {
 namespace {
 
 struct Tensors {
-    using Array = Tensor;
+    using Kind = Tensor;
     static const char* data(const Tensor& t) { return t.data; }
     static int ndim(const Tensor& t) { return t.ndim; }
     static int64_t size(const Tensor& t, int d) { return t.shape[d]; }
