@@ -288,7 +288,7 @@ def test_sorts_are_the_plain_formulas(given, count, flag, data):
     assert_like_plain("searchsorted", np.sort(rows.reshape(-1)), keys, right=flag)
 
 
-@pytest.mark.parametrize("n", SIZES + [600, 5000])
+@pytest.mark.parametrize("n", sorted({*SIZES, 31, 64, 65, 600, 5000}))
 @pytest.mark.parametrize("kind", ["normal", "equal", "few", "wide", "sorted", "odd"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_orders_of_all_lengths(n, kind, dtype):
@@ -300,10 +300,32 @@ def test_orders_of_all_lengths(n, kind, dtype):
     for descending in (False, True):
         assert_like_plain("sort", x, dim=1, descending=descending)
         assert_like_plain("sort", x.T.copy(), dim=0, descending=descending)
+        order = module.sort(x, dim=1, descending=descending)[1]
+        for k in {1, (n + 1) // 2, n, min(n, 9), min(n, 32), min(n, 33)}:  # of equal ones the first
+            places = module.topk(x, k=k, dim=1, largest=descending)[1]
+            np.testing.assert_array_equal(places, order[:, :k])
+            places = module.topk(x.T.copy(), k=k, dim=0, largest=descending)[1]
+            np.testing.assert_array_equal(places, order[:, :k].T)
     for k in {1, (n + 1) // 2, n, min(n, 9)}:
         np.testing.assert_array_equal(*(r[0] for r in both("topk", x, k=k, dim=1, largest=True)))
         np.testing.assert_array_equal(*(r[0] for r in both("kthvalue", x, dim=1, keepdim=False, k=k - 1,
                                                            nan_wins=True)))
+
+
+@pytest.mark.parametrize("lines", [1, 2, 5, 64, 65])
+@pytest.mark.parametrize("width", [1, 2, 4, 8, 15, 16, 17])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_extremes_of_a_few_short_lines(lines, width, dtype):
+    rng = np.random.default_rng(10)
+    x = np.where(rng.random((9, 3, lines, width)) < 0.1, rng.choice(ODD, (9, 3, lines, width)),
+                 rng.integers(-3, 4, (9, 3, lines, width)))
+    x = np.nan_to_num(x, posinf=9, neginf=-9).astype(dtype) if dtype is np.int64 else x.astype(dtype)
+    for laid in (x, x.transpose(1, 0, 2, 3), x[:, :, ::-1], x[::2, 1:]):
+        for name in ("max", "min"):
+            if taken(name, laid, dim=2, keepdim=False):
+                assert_like_plain(name, laid, dim=2, keepdim=False)
+            else:
+                assert laid is not x or lines == 1
 
 
 def test_signs_of_zeros_keep_their_places():

@@ -11,6 +11,8 @@ namespace reduce {
 
 namespace {
 
+constexpr int64_t FEW_LINES = 64;
+
 template <class T> struct Found {
     T value;
     int64_t at;
@@ -136,8 +138,38 @@ void best_of_narrow(const char* x, int64_t width, int64_t begin, int64_t end, T*
         if (wins<F>(found[j], values[j])) values[j] = found[j], places[j] = where[j];
 }
 
+// Few lines of at most a vector's columns, many times: all goes through registers.
+template <template <class> class F, class T>
+void best_of_small(const Plan& plan, const char* x, T* values, int64_t* places) {
+    const int64_t step = plan.nfolded ? plan.folded[0].step : 0, width = plan.inner.size, out = plan.inner.out;
+    parallel(plan.outer, std::max<int64_t>(1, GRAIN / (plan.lines * lanes<T>)), [&](int64_t begin, int64_t end) {
+        Walk at(plan.kept, plan.nkept, begin);
+        for (int64_t u = begin; u < end; ++u, at.next()) {
+            auto line = [&](int64_t l) {
+                const T* p = reinterpret_cast<const T*>(x + at.x + l * step);
+                return width == lanes<T> ? load(p) : load_part(p, width);
+            };
+            Vec<T> best = line(0);
+            Mask<T> where{};
+            for (int64_t l = 1; l < plan.lines; ++l) {
+                const Vec<T> v = line(l);
+                const Mask<T> m = beats<F>(v, best);
+                best = select<T>(m, v, best);
+                where = m ? splat(Int<T>(l)) : where;
+            }
+            T found[lanes<T>];
+            Int<T> line_of[lanes<T>];
+            store<T>(found, best), store<Int<T>>(line_of, where);
+            for (int64_t j = 0; j < width; ++j)
+                values[at.out + j * out] = found[j], places[at.out + j * out] = line_of[j];
+        }
+    });
+}
+
 template <template <class> class F, class T>
 void best_of_columns(const Plan& plan, const char* x, T* values, int64_t* places) {
+    if (plan.inner.size <= lanes<T> && plan.lines <= FEW_LINES && plan.outer > 1)
+        return best_of_small<F>(plan, x, values, places);
     Strips strips(plan, STRIP<T> / 2, 4 * lanes<T>);
     int64_t each = plan.lines * std::min(strips.width, plan.inner.size);
     int64_t pieces = std::min(plan.lines, pieces_of(strips.count, each)), room = strips.width;

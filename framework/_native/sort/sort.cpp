@@ -14,6 +14,53 @@ template <class T> void write_row(const T* x, const EntryOf<T>* e, int64_t m, in
     }
 }
 
+// The first m of a short row in order.
+template <class T> void write_ranked(const T* x, int64_t n, int64_t m, bool descending, int64_t step, T* values,
+                                     int64_t* places) {
+    const Ranks<T> ranks(x, n, descending);
+    if (m == n) {
+        for (int64_t i = 0; i < n; ++i) values[ranks.of[i] * step] = x[i], places[ranks.of[i] * step] = i;
+        return;
+    }
+    Int<T> order[SHORT];
+    for (int64_t i = 0; i < n; ++i) order[ranks.of[i]] = Int<T>(i);
+    for (int64_t i = 0; i < m; ++i) {
+        values[i * step] = x[order[i]];
+        places[i * step] = order[i];
+    }
+}
+
+constexpr int64_t INSERTED = 32;  // so many of the best are kept in order while a row is read
+
+// Into e the best k of a row, in order, for a small k: a block is looked at as a whole first, by vectors.
+template <class T> void few_best(const T* x, int64_t n, int64_t k, bool largest, EntryOf<T>* e) {
+    constexpr int64_t BLOCK = 64;
+    const KeyOf<T> flip = largest ? ~KeyOf<T>(0) : 0;
+    int64_t count = 0;
+    T worst{};
+    auto insert = [&](T v, KeyOf<T> key, int64_t place) {
+        const auto entry = EntryOf<T>::of(key, place);
+        int64_t at = count < k ? count++ : k - 1;
+        for (; at > 0 && entry < e[at - 1]; --at) e[at] = e[at - 1];
+        e[at] = entry;
+        if (count == k) worst = at == k - 1 ? v : x[e[k - 1].place()];
+    };
+    int64_t i = 0;
+    for (; i < k; ++i) insert(x[i], KeyOf<T>(key_of(x[i]) ^ flip), i);
+    for (; i < n;) {
+        const int64_t stop = std::min(n, i + BLOCK);
+        bool some = false;  // nan is not refused here
+        if (largest) for (int64_t j = i; j < stop; ++j) some |= !(x[j] <= worst);
+        else for (int64_t j = i; j < stop; ++j) some |= !(x[j] >= worst);
+        for (; some && i < stop; ++i) {
+            const T v = x[i];
+            const KeyOf<T> key = KeyOf<T>(key_of(v) ^ flip);
+            if (key < e[k - 1].key()) insert(v, key, i);  // of equal keys the earlier place wins
+        }
+        i = stop;
+    }
+}
+
 // Into e the best k of a row, in order: candidates are those before the worst of the best so far.
 template <class T> void best_entries(const T* x, int64_t n, int64_t k, bool largest, EntryOf<T>* e) {
     int64_t room = 2 * k + 256, count = std::min(n, room);
@@ -45,6 +92,7 @@ void sort_along(const View& x, int dim, bool descending, void* values, int64_t* 
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
         rows.go(x.data<const T>(), n, 8, [&](const T* row, int64_t at) {
+            if (n <= SHORT) return write_ranked(row, n, n, descending, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, 2 * n);
             make_entries(row, n, descending, e);
             write_row(row, sort_entries(e, e + n, n), n, rows.inner, to + at, places + at);
@@ -56,13 +104,15 @@ void topk(const View& x, int64_t k, int dim, bool largest, void* values, int64_t
     by_type(x, [&](auto zero) {
         using T = decltype(zero);
         const int64_t n = x.shape(dim);
-        const bool all = 8 * k > n;
+        const bool few = k <= INSERTED, all = !few && 8 * k > n;
         const Rows rows(x, dim);
         T* to = static_cast<T*>(values);
         rows.go(x.data<const T>(), k, all ? 8 : 2, [&](const T* row, int64_t at) {
+            if (n <= SHORT) return write_ranked(row, n, k, largest, rows.inner, to + at, places + at);
             auto* e = scratch<EntryOf<T>>(1, all ? 2 * n : 2 * k + 257);
             auto* sorted = e;
-            if (all) make_entries(row, n, largest, e), sorted = sort_entries(e, e + n, n);
+            if (few) few_best(row, n, k, largest, e);
+            else if (all) make_entries(row, n, largest, e), sorted = sort_entries(e, e + n, n);
             else best_entries(row, n, k, largest, e);
             write_row(row, sorted, k, rows.inner, to + at, places + at);
         });

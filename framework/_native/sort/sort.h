@@ -12,6 +12,7 @@
 #include "base/pool.h"
 #include "base/rows.h"
 #include "base/scratch.h"
+#include "base/shuffles.h"
 #include "base/simd.h"
 #include "sort/sorting.h"
 
@@ -54,6 +55,47 @@ template <class T> void make_entries(const T* x, int64_t n, bool descending, Ent
     KeyOf<T> flip = descending ? ~KeyOf<T>(0) : 0;
     for (int64_t i = 0; i < n; ++i) e[i] = EntryOf<T>::of(key_of(x[i]) ^ flip, i);
 }
+
+// Short rows: the place of each element in order is the number of those before it, counted by vectors. Ranks are those of
+// a stable sort, whatever other threads do with x meanwhile.
+constexpr int64_t SHORT = 64;  // elements: up to here comparing all pairs takes less than any other way
+
+template <class T> struct Ranks {
+    using S = Int<T>;
+    static constexpr int L = lanes<S>;
+    S of[SHORT];
+
+    Ranks(const T* x, int64_t n, bool descending) {
+        S keys[SHORT];
+        const Vec<S> turn = splat(S(descending ? -1 : 0)), lane = lane_numbers<S>();
+        for (int64_t i = 0; i < n; i += L) store(keys + i, ordered(n - i < L ? load_part(x + i, n - i) : load(x + i)) ^ turn);
+        for (int64_t first = 0; first < n; first += L) {
+            const Vec<S> own = load(keys + first);
+            const int64_t stop = std::min(first + L, n);
+            Vec<S> rank{};
+            int64_t j = 0;
+            for (; j < first; ++j) rank -= splat(keys[j]) <= own;
+            for (; j < stop; ++j) {
+                const Vec<S> other = splat(keys[j]);
+                rank -= (other < own) | ((other == own) & (splat(S(j - first)) < lane));
+            }
+            for (; j < n; ++j) rank -= splat(keys[j]) < own;
+            store(of + first, rank);
+        }
+    }
+
+  private:
+    // `key_of` as signed integers
+    static FW_INLINE Vec<S> ordered(Vec<T> v) {
+        if constexpr (std::numeric_limits<T>::is_integer) {
+            return v;
+        } else {
+            constexpr S most = std::numeric_limits<S>::max();
+            const Vec<S> b = bits<Vec<S>>(v), turned = b ^ ((b >> (8 * int(sizeof(S)) - 1)) & splat(most));
+            return v != v ? splat(most) : v == splat(T(0)) ? Vec<S>{} : turned;
+        }
+    }
+};
 
 constexpr int64_t FEW = 64;  // below, counting digits costs more than comparing
 constexpr int DIGIT = 8, VALUES = 1 << DIGIT;

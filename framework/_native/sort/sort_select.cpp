@@ -9,6 +9,10 @@ constexpr int FIRST_BITS = 11;
 
 // The place of the element that sorting puts at place k.
 template <class T> int64_t select_place(const T* x, int64_t n, int64_t k) {
+    if (n <= SHORT) {
+        const Ranks<T> ranks(x, n, false);
+        return std::find(ranks.of, ranks.of + n - 1, Int<T>(k)) - ranks.of;
+    }
     auto* e = scratch<EntryOf<T>>(1, n);
     if (n < COUNTED) {
         make_entries(x, n, false, e);
