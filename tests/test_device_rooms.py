@@ -58,6 +58,28 @@ def running_log_sums(at, x, y, z):
     return [(30 * x + nothing).logcumsumexp(d) for d in (0, 1)] + [(9 * y).logcumsumexp(1), z.logcumsumexp(1)]
 
 
+@case((3, 4, 5), (6, 2), (2, 3, 4), kernels="triangle")
+def triangles(at, x, y, z):
+    z = z.mT  # columns one after the other
+    return [f(a, k) for a in (x, y, z, x[1:, ::2]) for f in (fw.tril, fw.triu) for k in (-2, 0, 1)] + [
+        fw.tril((z.detach() * 9).to(kind), -1).to(z.dtype) for kind in (fw.int64, fw.int8, fw.bool)]
+
+
+@case((2, 5, 5), (2, 5, 3), (3, 5), (2, 1, 1), kernels="mirrored singular_middle eigen_middle",
+      dtypes="float32 float64")
+def gradients_of_factors(at, x, tall, wide, one):
+    linalg, found = fw.linalg, []
+    for a in (x, tall, wide, one):
+        found += [*linalg.qr(a)] + [linalg.qr(a)[i] for i in (0, 1)]
+        u, s, vh = linalg.svd(a, full_matrices=False)
+        found += [(u * u), s, (vh * vh), u[..., :1] @ vh[..., :1, :], linalg.svdvals(a)]
+    for a in (x, one):
+        eye = at(fw.eye(a.shape[-1], dtype=a.dtype))
+        values, vectors = linalg.eigh(a + a.mT + eye)
+        found += [values, vectors * vectors, linalg.eigvalsh(a + a.mT), linalg.cholesky(a @ a.mT + eye)]
+    return [*found, linalg.inv(x + 3 * at(fw.eye(5, dtype=x.dtype)))]
+
+
 @case((3, 1, 1), (2, 2, 2), (5, 5), (4, 6, 6), (40, 40), (2, 70, 70), kernels="cofactors", dtypes="float64")
 def determinants(at, a, b, c, d, e, f):
     keep = fw.ones(4, 6, 6, dtype=a.dtype)
@@ -590,6 +612,25 @@ def test_rooms_on_a_device(dtype, raw, cupy):  # noqa: F811
             before = got
 
 
+def test_blocks_of_most_threads_say_so(raw, cupy):  # noqa: F811
+    """The stand-in refuses blocks for which registers may be too few; long rows have the largest ones."""
+    rng = np.random.default_rng(0)
+    for kind in ("float32", "bfloat16"):
+        x = fw.tensor(rng.standard_normal((2, 5000)), device="cuda").to(getattr(fw, kind)).requires_grad_()
+        classes = fw.tensor([1, 2], device="cuda")
+        for call in (lambda t: F.softmax(t, 1), lambda t: F.layer_norm(t, (5000,)), lambda t: t.cumprod(1),
+                     lambda t: F.rms_norm(t, (5000,)), lambda t: F.cross_entropy(t, classes),
+                     lambda t: t.logcumsumexp(1), lambda t: t.sum(1), lambda t: t.sort(1).values,
+                     lambda t: F.group_norm(t.reshape(1, 2, 5000), 1), lambda t: F.normalize(t, dim=1)):
+            call(x).sum().backward()
+        for replaced in (True, False):
+            assert fw.multinomial(x.detach().abs(), 3, replaced).shape == (2, 3)
+        fw._sample_dirichlet(x.detach().abs() + 1)
+    with pytest.raises(ValueError, match="softmax: 2048 threads .* say __launch_bounds__.2048."):
+        source = next(s for s in device_code.SOURCES if s.path.endswith("reduce/kernels.cu"))
+        source.kernel("softmax", "f")((1,), (2048,), ())
+
+
 def test_indices_out_of_range_are_told_at_the_next_wait(raw, cupy):  # noqa: F811
     w, x = fw.ones(5, 2, device="cuda"), fw.ones(2, 4, device="cuda")
     out = F.embedding(fw.tensor([1, 7], device="cuda"), w)
@@ -751,3 +792,37 @@ def test_parameters_with_channels_last_are_clipped_and_stepped_in_one_launch_eac
                 "norm_of_all": 1, "scale_all": 1, "adam_step": 1}
         ends.append(w.detach().cpu().numpy())
     np.testing.assert_allclose(ends[1], ends[0], 1e-9, 1e-9)
+
+
+@pytest.mark.parametrize("own", [fw.contiguous_format, fw.channels_last])
+def test_gradients_that_lie_another_way_are_stepped_by_the_kernel(own, raw, cupy):  # noqa: F811
+    """Convolutions may give them so; a step of all others would go with them, and a graph would refuse it."""
+    from cupy import counts, streams
+
+    rng, ends = np.random.default_rng(0), []
+    other = fw.channels_last if own is fw.contiguous_format else fw.contiguous_format
+    kernels, slopes = rng.standard_normal((2, 4, 3, 5, 5))
+    for device in ("cpu", "cuda", "graph"):
+        at = device.replace("graph", "cuda")
+        w = fw.nn.Parameter(fw.tensor(kernels).to(at).contiguous(memory_format=own))
+        w.grad = fw.tensor(slopes).to(at).contiguous(memory_format=other)
+        assert w.stride() != w.grad.stride()
+        optimizer = fw.optim.AdamW([w], lr=0.1, capturable=True)
+        optimizer.step()
+        counts.clear()
+        if device == "graph":
+            graph = fw.cuda.CUDAGraph()
+            try:
+                with fw.cuda.graph(graph):
+                    optimizer.step()
+                graph.replay()
+            finally:
+                fw.cuda.graph.default_capture_stream = None
+                streams.clear()
+        else:
+            optimizer.step()
+        if device == "cuda":
+            assert counts.launches == {"setitem": 1, "adam_step": 1}
+        ends.append(w.detach().cpu().numpy())
+    for end in ends[1:]:
+        np.testing.assert_allclose(end, ends[0], 1e-9, 1e-9)

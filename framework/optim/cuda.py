@@ -42,6 +42,19 @@ def _fits(tensors: list[Any]) -> str:
     return char if alike and char in device_code.FLOATS and dense_axes(first) is not None else ""
 
 
+def _as_parameter(tensors: list[Any]) -> list[Any]:
+    """The tensors with a gradient that lies as its parameter does, copied where it lay another way."""
+    parameter, gradient, *states = tensors
+    same = gradient.strides == parameter.strides
+    same = same or gradient.flags.c_contiguous and parameter.flags.c_contiguous
+    if same or gradient.shape != parameter.shape or dense_axes(parameter) is None:
+        return tensors
+    with parameter.device:
+        laid = cuda.cupy().empty_like(parameter, dtype=gradient.dtype)
+        laid[...] = gradient
+    return [parameter, laid, *states]
+
+
 def step(
     function: str,
     numbers: dict[str, Any],
@@ -66,7 +79,7 @@ def step(
         values["there"] = cuda.capture_here().words().address_of(said, len(names))
     work: dict[tuple[str, int], list[list[Any]]] = {}
     left, seen = [], set()
-    for i, tensors in enumerate(rows):
+    for i, tensors in enumerate(map(_as_parameter, rows)):
         char, pointer = _fits(tensors), tensors[0].data.ptr
         elsewhere = skip is not None and skip.device != tensors[0].device
         if not char or elsewhere or pointer in seen:  # parameters that share memory go one after the other

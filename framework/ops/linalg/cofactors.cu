@@ -1,7 +1,8 @@
 // Matrices of cofactors, also of singular matrices, a block for each. T: elements; everything is computed in double.
 //
-// With rows and columns exchanged, largest element first, Gauss and Jordan's steps for all columns but the last make of a matrix
-// B the product E B = [I u; 0 d]. Then adj(B) = p [d I, -u; 0, 1] E, where p is the product of the pivots: nothing is divided by d.
+// With rows and columns exchanged, largest element first, Gauss and Jordan's steps for all columns but the last make of a
+// matrix B the product E B = [I u; 0 d]. Then adj(B) = p [d I, -u; 0, 1] E with the product p of the pivots: nothing is divided
+// by d.
 extern "C" __global__ void cofactors(T* out, double* room, i64* orders, const T* x, i64 n) {
   __shared__ double sizes[256];
   __shared__ i64 places[256];

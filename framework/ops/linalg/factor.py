@@ -25,9 +25,11 @@ from ..record.constants import like, raw
 from ..record.op import Meta, Op
 from ..shape.broadcast import broadcast_shape, sum_to
 from ..shape.complex_parts import imag_op
+from ..shape.cuda import triangle
 from ..shape.diagonals import diagonal_op, tril_op, triu_op
 from ..shape.slices import put_slice, slice_op
 from ..shape.view import reshape_op
+from .cuda_slopes import eigen_middle, mirrored, product, singular_middle
 from .matmul import swap_last
 
 
@@ -112,7 +114,7 @@ def check_phase(turn: Any, op: str, *gradients: Any) -> None:
 
 inv_op = Op("inv", "A", batch=leading, native="small_inv", infer=lambda A: A,
             kernel=checked("inv: the matrix is singular; pinv takes any")(lambda xp, A: xp.linalg.inv(A)),
-            vjp={"A": lambda g, out: -(swap_last(out) @ g @ swap_last(out))})
+            vjp={"A": lambda g, out: -product(product(swap_last(out), g), swap_last(out))})
 
 
 def solve_infer(A: Meta, B: Meta) -> Meta:
@@ -125,7 +127,7 @@ def solve_infer(A: Meta, B: Meta) -> Meta:
 
 def _solve_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple) -> tuple:
     gb = solve_op(swap_last(A), g)
-    ga = -(gb @ swap_last(out)) if needs[0] else None
+    ga = -product(gb, swap_last(out)) if needs[0] else None
     return (None if ga is None else sum_to(ga, size=A.shape), sum_to(gb, size=B_shape) if needs[1] else None)
 
 
@@ -136,14 +138,18 @@ solve_op = Op("solve", "A B", batch=rowwise, native="small_solve", infer=solve_i
 
 
 def _triangular_kernel(xp: Any, A: Any, B: Any, *, upper: bool, unit: bool) -> Any:
-    A = xp.triu(A, int(unit)) if upper else xp.tril(A, -int(unit))
-    return xp.linalg.solve(A + xp.eye(A.shape[-1], dtype=A.dtype) if unit else A, B)
+    found = NotImplemented if xp is np else triangle(
+        A, k=0, upper=upper, unit=unit, as_it_lies=True)
+    if found is NotImplemented:
+        found = xp.triu(A, int(unit)) if upper else xp.tril(A, -int(unit))
+        found = found + xp.eye(A.shape[-1], dtype=A.dtype) if unit else found
+    return xp.linalg.solve(found, B)
 
 
 def _triangular_vjp(g: Any, A: Any, out: Any, B_shape: tuple, needs: tuple, upper: bool, unit: bool) -> tuple:
     gb, ga = triangular_op(swap_last(A), g, upper=not upper, unit=unit), None
     if needs[0]:
-        ga = -(gb @ swap_last(out))
+        ga = -product(gb, swap_last(out))
         ga = sum_to(triu_op(ga, k=int(unit)) if upper else tril_op(ga, k=-int(unit)), size=A.shape)
     return ga, sum_to(gb, size=B_shape) if needs[1] else None
 
@@ -159,9 +165,13 @@ triangular_op = Op("solve_triangular", "A B", batch=rowwise, native="solve_trian
 
 def _cholesky_vjp(g: Any, out: Any) -> Any:
     n = out.shape[-1]
-    phi = (turned(out) @ g) * lower_mask(g, n, 0.5)
     above = turned(out)
-    middle = triangular_op(above, 0.5 * (phi + turned(phi)), upper=True, unit=False)
+    phi = product(above, g)
+    middle = mirrored(phi, None, 0.5)
+    if middle is NotImplemented:
+        phi = phi * lower_mask(g, n, 0.5)
+        middle = 0.5 * (phi + turned(phi))
+    middle = triangular_op(above, middle, upper=True, unit=False)
     return turned(triangular_op(above, turned(middle), upper=True, unit=False))
 
 
@@ -194,8 +204,8 @@ def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
     gy = None
     if gr is not None:
         gv = columns(gr, m, n)
-        gy = Q @ gv
-        through = (Q @ v) @ turned(gv)  # Y = Q V
+        gy = product(Q, gv)
+        through = product(product(Q, v), turned(gv))  # Y = Q V
         gx_q = through if gq is None else gq + through
     gx = _qr_tall(gx_q, gu, Q, u)
     total = put_slice(gx, key=(Ellipsis, slice(0, m)), shape=A_shape)
@@ -205,14 +215,14 @@ def _qr_vjp(g: list, A_shape: tuple, Q: Any, R: Any, mode: str) -> tuple:
 
 
 def _qr_tall(gq: Any, gr: Any, Q: Any, R: Any) -> Any:
-    middle = None
-    if gr is not None:
-        middle = R @ turned(gr)
-    if gq is not None:
-        part = turned(gq) @ Q
-        middle = -part if middle is None else middle - part
-    lower = middle * lower_mask(middle, R.shape[-1], 0.5)
-    total = Q @ (lower + turned(lower))
+    plus = None if gr is None else product(R, turned(gr))
+    minus = None if gq is None else product(turned(gq), Q)
+    middle = mirrored(plus, minus, 1.0)
+    if middle is NotImplemented:
+        difference = plus if minus is None else -minus if plus is None else plus - minus
+        lower = difference * lower_mask(difference, R.shape[-1], 0.5)
+        middle = lower + turned(lower)
+    total = product(Q, middle)
     if gq is not None:
         total = gq + total
     return turned(triangular_op(R, turned(total), upper=True, unit=False))
@@ -238,34 +248,39 @@ def _svd_vjp(g: list, U: Any, S: Any, Vh: Any, full: bool) -> tuple:
         gu, gvh = _without_rest(gu, -1, k), _without_rest(gvh, -2, k)
         U, Vh = columns(U, 0, k), slice_op(Vh, key=(Ellipsis, slice(0, k), slice(None)))
     if gu is None and gvh is None:
-        return ((U * row(gs)) @ Vh,)
+        return (product(U * row(gs), Vh),)
+    ours = None if gu is None else product(turned(U), gu)
+    theirs = None if gvh is None else product(Vh, turned(gvh))
+    middle = singular_middle(theirs if ours is None else ours, gs, ours, theirs, S)
+    if middle is NotImplemented:
+        turn = _svd_turn(ours, theirs, gu, gvh) if is_complex(U) else None
+        middle = _svd_middle(gs, ours, theirs, S, turn)
+    core = product(product(U, middle), Vh)
+    if gu is not None and m > k:
+        core = core + product(over(gu - product(U, ours), row(S)), Vh)
+    if gvh is not None and n > k:
+        core = core + product(U, over(gvh - product(turned(theirs), Vh), column(S)))
+    return (core,)
+
+
+def _svd_middle(gs: Any, ours: Any, theirs: Any, S: Any, turn: Any) -> Any:
+    """``singular_middle`` as a formula; turn: of complex vectors, by which their phases turn."""
+    k, like = S.shape[-1], theirs if ours is None else ours
     gaps = (row(S) - column(S)) * (row(S) + column(S)) + eye(S, k)
-    middle, total = None if gs is None else row(gs) * eye(U, k), None
-    turn = _svd_turn(U, Vh, gu, gvh) if is_complex(U) else None
+    parts = [] if gs is None else [row(gs) * eye(like, k)]
     if turn is not None:
-        part = eye(U, k) * over(turn, column(S))
-        middle = part if middle is None else middle + part
-    if gu is not None:
-        inner = turned(U) @ gu
-        part = over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * row(S)
-        middle = part if middle is None else middle + part
-        if m > k:
-            total = over(gu - U @ inner, row(S)) @ Vh
-    if gvh is not None:
-        inner = Vh @ turned(gvh)
-        part = over((inner - turned(inner)) * (1 - eye(U, k)), gaps) * column(S)
-        middle = part if middle is None else middle + part
-        if n > k:
-            rest = U @ over(gvh - turned(inner) @ Vh, column(S))
-            total = rest if total is None else total + rest
-    core = U @ middle @ Vh
-    return (core if total is None else core + total,)
+        parts.append(eye(like, k) * over(turn, column(S)))
+    parts += [over((x - turned(x)) * (1 - eye(like, k)), gaps) * values
+              for x, values in ((ours, row(S)), (theirs, column(S))) if x is not None]
+    middle = parts[0]
+    for part in parts[1:]:
+        middle = middle + part
+    return middle
 
 
-def _svd_turn(U: Any, Vh: Any, gu: Any, gvh: Any) -> Any:
+def _svd_turn(ours: Any, theirs: Any, gu: Any, gvh: Any) -> Any:
     """The part of diag(U.H gu) that turns the phases of U's vectors; Vh's must turn back by as much."""
-    ours = None if gu is None else imaginary_diagonal(turned(U) @ gu)
-    theirs = None if gvh is None else imaginary_diagonal(Vh @ turned(gvh))
+    ours, theirs = (None if x is None else imaginary_diagonal(x) for x in (ours, theirs))
     total = theirs if ours is None else ours if theirs is None else ours + theirs
     check_phase(total, "svd", gu, gvh)
     return None if ours is None else column(ours) * 1j
@@ -296,7 +311,7 @@ svd_op = Op("svd", "A", batch=leading, outputs="U S Vh", vjp=_svd_vjp, infer=_sv
 
 def _svdvals_vjp(g: Any, A: Any) -> Any:
     U, _, Vh = svd_op(A, full=False)
-    return (U * row(g)) @ Vh
+    return product(U * row(g), Vh)
 
 
 # the values alone, a third of the work; with a gradient the vectors are wanted, too
@@ -313,17 +328,17 @@ svdvals_op = Op("svdvals", "A", batch=leading, adjoint=True,
 def _eigh_vjp(g: list, eigenvalues: Any, V: Any) -> tuple:
     gl, gv = g
     n = V.shape[-1]
-    middle = None if gl is None else row(gl) * eye(V, n)
-    if gv is not None:
-        gaps = row(eigenvalues) - column(eigenvalues) + eye(eigenvalues, n)
-        inner = turned(V) @ gv
-        if is_complex(V):
-            check_phase(imaginary_diagonal(inner), "eigh", gv)
-        part = over(inner * (1 - eye(V, n)), gaps)
-        middle = part if middle is None else middle + part
     if gv is None:
-        return (V @ middle @ turned(V),)
-    g = V @ middle @ turned(V)  # what is not Hermitian says nothing of Hermitian matrices
+        return (product(V * row(gl), turned(V)),)
+    inner = product(turned(V), gv)
+    if is_complex(V):
+        check_phase(imaginary_diagonal(inner), "eigh", gv)
+    middle = eigen_middle(gl, inner, eigenvalues)
+    if middle is NotImplemented:
+        gaps = row(eigenvalues) - column(eigenvalues) + eye(eigenvalues, n)
+        middle = over(inner * (1 - eye(V, n)), gaps)
+        middle = middle if gl is None else row(gl) * eye(V, n) + middle
+    g = product(product(V, middle), turned(V))  # what is not Hermitian says nothing of Hermitian matrices
     return ((g + turned(g)) * 0.5,)
 
 
@@ -335,7 +350,7 @@ eigh_op = Op("eigh", "A", batch=leading, outputs="eigenvalues V", vjp=_eigh_vjp,
 
 def _eigvalsh_vjp(g: Any, A: Any, uplo: str) -> Any:
     V = eigh_op(A, uplo=uplo)[1]
-    return (V * row(g)) @ turned(V)
+    return product(V * row(g), turned(V))
 
 
 eigvalsh_op = Op("eigvalsh", "A", batch=leading, adjoint=True,

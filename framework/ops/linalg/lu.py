@@ -17,6 +17,7 @@ from ..shape.diagonals import tril, tril_op, triu, triu_op
 from ..shape.join import cat_op
 from ..shape.slices import slice_op
 from . import cuda_lu
+from .cuda_slopes import product
 from .factor import column, matrix, mirror, triangular_op, turned
 from .matmul import promoted, swap_last
 
@@ -79,14 +80,14 @@ def _factor_vjp(g: Any, packed: Any, order: Any, pivot: bool) -> Any:
     square, first, beside = cut(packed), cut(g), None
     if m > n:
         beside = _over_upper(square, cut(g, True))
-        first = first - triu_op(turned(cut(packed, True)) @ beside, k=0)
+        first = first - triu_op(product(turned(cut(packed, True)), beside), k=0)
     elif n > m:
         beside = triangular_op(turned(square), cut(g, True), upper=True, unit=True)
-        first = first - tril_op(beside @ turned(cut(packed, True)), k=-1)
+        first = first - tril_op(product(beside, turned(cut(packed, True))), k=-1)
     lower = tril_op(square, k=-1)
     strict = tril_op(first, k=-1)
-    phi = tril_op(strict + turned(lower) @ strict, k=-1)
-    phi = phi + triu_op(triu_op(first, k=0) @ turned(triu_op(square, k=0)), k=0)
+    phi = tril_op(strict + product(turned(lower), strict), k=-1)
+    phi = phi + triu_op(product(triu_op(first, k=0), turned(triu_op(square, k=0))), k=0)
     total = _over_upper(square, triangular_op(turned(square), phi, upper=True, unit=True))
     if beside is not None:
         total = cat_op(total, beside, dim=total.ndim - (2 if m > n else 1))

@@ -10,6 +10,7 @@ from ..record.batched import Batched, known, leading
 from ..record.op import Meta, Op
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, sum_to
+from .cuda_slopes import product
 from .decompositions import svdvals
 from .factor import eigvalsh_op, matrix, turned
 
@@ -38,9 +39,10 @@ def _limit(xp: Any, s: Any, atol: Any, rtol: Any) -> Any:
 def _pinv_vjp(g: Any, A: Any, out: Any) -> Any:
     m, n = A.shape[-2:]
     gt, pt = turned(g), turned(out)
-    total = -(pt @ g @ pt)
+    total = -product(product(pt, g), pt)
     if m > 0 and n > 0:
-        total = total + (gt - A @ (out @ gt)) @ out @ pt + pt @ out @ (gt - (gt @ out) @ A)
+        total = total + product(product(gt - product(A, product(out, gt)), out), pt)
+        total = total + product(product(pt, out), gt - product(product(gt, out), A))
     return total if total.shape == A.shape else sum_to(total, size=A.shape)
 
 

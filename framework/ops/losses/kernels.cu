@@ -68,8 +68,8 @@ extern "C" __global__ void cross_entropy(T* loss, T* tops, T* totals, const T* x
 }
 
 // what all targets count together, for the mean; one block
-extern "C" __global__ void target_shares(W* out, const i64* target, const T* weight, i64 classes, i64 inner, i64 rows,
-                                         i64 ignore) {
+extern "C" __global__ void __launch_bounds__(1024)
+target_shares(W* out, const i64* target, const T* weight, i64 classes, i64 inner, i64 rows, i64 ignore) {
   W sum = 0;
   for (i64 row = threadIdx.x; row < rows; row += blockDim.x) {
     i64 t = target[row];

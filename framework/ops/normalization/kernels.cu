@@ -21,8 +21,9 @@ __device__ __forceinline__ void put_weight(void* weights, i64 k, i64 wide, W val
 }
 
 // not `norm`: CUDA's mathematical functions have one
-extern "C" __global__ void norm_rows(T* y, W* means, W* vars, const T* x, const void* weight, const void* bias, i64 wide,
-                                     Norm s, double eps, i64 centred) {
+extern "C" __global__ void __launch_bounds__(1024)
+norm_rows(T* y, W* means, W* vars, const T* x, const void* weight, const void* bias, i64 wide, Norm s, double eps,
+          i64 centred) {
   for (i64 r = blockIdx.x; r < s.rows; r += gridDim.x) {
     W mean = 0, var = 0;
     if (centred) {
@@ -50,8 +51,9 @@ extern "C" __global__ void norm_rows(T* y, W* means, W* vars, const T* x, const 
 }
 
 // gx (or none), and where a row has one weight, the gradients of weight and bias
-extern "C" __global__ void norm_grad(T* gx, void* gw, void* gb, const T* g, const T* x, const void* weight, i64 wide,
-                                     const W* means, const W* vars, Norm s, double eps) {
+extern "C" __global__ void __launch_bounds__(1024)
+norm_grad(T* gx, void* gw, void* gb, const T* g, const T* x, const void* weight, i64 wide, const W* means, const W* vars,
+          Norm s, double eps) {
   for (i64 r = blockIdx.x; r < s.rows; r += gridDim.x) {
     W mean = means ? means[r] : W(0), rstd = rsqrt(vars[r] + W(eps)), sum = 0, product = 0;
     for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) {

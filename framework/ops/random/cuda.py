@@ -73,7 +73,7 @@ def picks(x: Any, *, num_samples: int, replacement: bool, generator: Generator |
         raise ValueError(f"multinomial: {k} samples without replacement need as many weights above 0, there "
                          f"are {n} weights; pass replacement=True")
     draws = uniform_array((rows, k if once else n), np.dtype("f8"), backend_of(x).device_of(x), generator)
-    threads = (min(1024, max(32, 1 << (n // 4).bit_length())),)
+    threads = (min(512, max(32, 1 << (n // 4).bit_length())),)
     given = module.empty((rows, n), np.float64), module.ascontiguousarray(x), draws, rows, n, k, \
         device_flags.memory(), _WRONG, _NOTHING
     if once:

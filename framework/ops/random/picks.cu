@@ -9,8 +9,9 @@ __device__ __forceinline__ double weight_at(const T* weights, i64 i, Flag* flag,
 
 // out (rows, k): the first place where the running sum of the weights exceeds draws (rows, k) of the whole. heights: room for
 // the sums. A thread adds up what stands together, then the threads' sums are added up.
-extern "C" __global__ void pick_by_height(i64* out, double* heights, const T* weights, const double* draws, i64 rows, i64 n,
-                                          i64 k, Flag* flag, i64 wrong, i64 nothing) {
+extern "C" __global__ void __launch_bounds__(512)
+pick_by_height(i64* out, double* heights, const T* weights, const double* draws, i64 rows, i64 n, i64 k, Flag* flag, i64 wrong,
+               i64 nothing) {
   __shared__ double sums[2][1024];
   const i64 t = threadIdx.x, each = (n + blockDim.x - 1) / blockDim.x;
   const i64 from = t * each < n ? t * each : n, to = from + each < n ? from + each : n;
@@ -49,8 +50,9 @@ extern "C" __global__ void pick_by_height(i64* out, double* heights, const T* we
 }
 
 // keys (rows, n) of which the k smallest of a row are drawn without replacement: Exp(1) / weight
-extern "C" __global__ void weighted_keys(double* keys, const T* weights, const double* draws, i64 rows, i64 n, i64 k,
-                                         Flag* flag, i64 wrong, i64 nothing, i64 few) {
+extern "C" __global__ void __launch_bounds__(512)
+weighted_keys(double* keys, const T* weights, const double* draws, i64 rows, i64 n, i64 k, Flag* flag, i64 wrong, i64 nothing,
+              i64 few) {
   for (i64 row = blockIdx.x; row < rows; row += gridDim.x) {
     double positive = 0;
     for (i64 i = row * n + threadIdx.x; i < (row + 1) * n; i += blockDim.x) {

@@ -124,7 +124,7 @@ def _along(name: str, logarithm: bool, *arrays: Any, dim: int) -> Any:
     out = module.empty(x.shape, x.dtype)
     n, inner = x.shape[dim], math.prod(x.shape[dim + 1 :])
     rows = x.size // n
-    threads = min(1024, max(32, 1 << (n // 4).bit_length())) if inner == 1 else device_code.THREADS
+    threads = min(512, max(32, 1 << (n // 4).bit_length())) if inner == 1 else device_code.THREADS
     grid = rows if inner == 1 else device_code.blocks(rows)
     _SOURCE.kernel(name, char)(
         (min(grid, 1 << 30),), (threads,), (out, *arrays, n, inner, rows, int(logarithm))

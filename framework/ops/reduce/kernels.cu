@@ -33,7 +33,7 @@ template <class Together> __device__ __forceinline__ void gradient_row(
   }
 }
 
-extern "C" __global__ void softmax(T* out, const T* x, i64 n, i64 inner, i64 rows, i64 logarithm) {
+extern "C" __global__ void __launch_bounds__(512) softmax(T* out, const T* x, i64 n, i64 inner, i64 rows, i64 logarithm) {
   if (inner == 1) {
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x)
       softmax_row<InBlock>(out + row * n, x + row * n, n, 1, threadIdx.x, blockDim.x, logarithm);
@@ -45,7 +45,8 @@ extern "C" __global__ void softmax(T* out, const T* x, i64 n, i64 inner, i64 row
   }
 }
 
-extern "C" __global__ void softmax_grad(T* out, const T* g, const T* y, i64 n, i64 inner, i64 rows, i64 logarithm) {
+extern "C" __global__ void __launch_bounds__(512)
+softmax_grad(T* out, const T* g, const T* y, i64 n, i64 inner, i64 rows, i64 logarithm) {
   if (inner == 1) {
     for (i64 row = blockIdx.x; row < rows; row += gridDim.x)
       gradient_row<InBlock>(out + row * n, g + row * n, y + row * n, n, 1, threadIdx.x, blockDim.x, logarithm);

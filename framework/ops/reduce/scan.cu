@@ -55,8 +55,8 @@ template <class F> struct Running {
   }
 };
 
-// Gradients: a running sum from behind whose terms are multiplied on the way, s[i] = g[i] + factor * s[i + 1]. In double, for what
-// is large here may be multiplied by something small.
+// Gradients: a running sum from behind whose terms are multiplied on the way, s[i] = g[i] + factor * s[i + 1]. In double, for
+// what is large here may be multiplied by something small.
 struct Affine { double factor, sum; };
 struct Slopes {
   typedef Affine State;

@@ -1,6 +1,6 @@
 """Triangles and diagonals of matrices, a diagonal as a view."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from ..record.args import one_dim, tensor_arg
 from ..record.batched import along, call, leading
 from ..record.op import Meta, Op
 from ..record.public import public
+from . import cuda
 from .view import take_shape
 
 _diagonal_of = view_maker("diagonal")
@@ -86,11 +87,11 @@ def _same(x: Meta, **settings: Any) -> Meta:
 
 tril_op = Op("tril", "x", onnx="triangle(x, k, 0)", runtime="triangle(x, k, 0)",
              masks=True, kernel=lambda xp, x, *, k: xp.tril(x, k), infer=_same, jvp="linear",
-             batch=leading,
+             batch=leading, device=partial(cuda.triangle, upper=False),
              native="tril", rounds="tril", vjp={"x": lambda g, k: tril_op(g, k=k)})
 triu_op = Op("triu", "x", onnx="triangle(x, k, 1)", runtime="triangle(x, k, 1)",
              masks=True, kernel=lambda xp, x, *, k: xp.triu(x, k), infer=_same, jvp="linear",
-             batch=leading,
+             batch=leading, device=partial(cuda.triangle, upper=True),
              native="triu", rounds="triu", vjp={"x": lambda g, k: triu_op(g, k=k)})
 
 

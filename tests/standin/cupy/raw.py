@@ -25,6 +25,7 @@ COMPILER = os.environ.get("CXX") or shutil.which("g++") or shutil.which("clang++
 _KERNEL = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\(')
 _BARRIERS = re.compile(r"__syncthreads|__syncwarp|__shfl|block_total|warp_total|block_of")
 _PAGE = mmap.PAGESIZE
+_ANY_REGISTERS = 256  # threads of a block for which there are as many registers as each can name
 settings = {"backward": False, "guarded": False}
 compiled: dict[str, Any] = {}  # code: library
 _engine: Any = None
@@ -130,11 +131,12 @@ class Kernel:
 
     def __init__(self, module: RawModule, name: str) -> None:
         self.name, self.module = name, module
-        bounds = r"(?:__launch_bounds__\([^)]*\)\s+)?"
+        bounds = r"(?:__launch_bounds__\((\d*)[^)]*\)\s+)?"
         takes = re.search(rf"__global__ void\s+{bounds}{name}\(([^)]*)\)", module.code)
+        self.most_threads = int(takes[1] or _ANY_REGISTERS)  # type: ignore[index]
         self.written = [  # flags are raised by atomic operations, in any order
             "*" in p and "const" not in p and "Flag*" not in p
-            for p in takes[1].split(",")  # type: ignore[index]
+            for p in takes[2].split(",")  # type: ignore[index]
         ]
         self.run = getattr(module.library, f"cuda_on_cpu_run_{module.prefix}{name}")
         sizes = (ctypes.c_int * 64)()
@@ -150,6 +152,10 @@ class Kernel:
         import cupy
 
         counts.launch(self.name)
+        threads = int(np.prod(block))
+        if threads > self.most_threads:
+            raise ValueError(f"{self.name}: {threads} threads of a block may find no registers; say "
+                             f"__launch_bounds__({threads}) in its source")
         if len(args) != len(self.sizes):
             raise TypeError(f"{self.name} takes {len(self.sizes)} arguments, got {len(args)}")
         if graphs.recording is not None:
