@@ -173,6 +173,39 @@ def test_truth(shape, dims, share, dtype):
         assert_like_plain(name, x.astype(dtype), dims=dims, keepdim=False)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 5), (6, 4), (40, 300), (2, 1500), (300, 4, 9),
+                                   (3, 700, 2), (70000,), (5, 3, 33), (600, 3)])
+@pytest.mark.parametrize("dtype", [np.bool_, np.uint8, np.int32, np.int64, np.float32, np.float64])
+def test_counts_of_what_is_not_zero(shape, dtype):
+    rng = np.random.default_rng(12)
+    for share in (0.0, 0.3, 1.0):
+        x = np.where(rng.random(shape) < share, rng.choice([1, 2, 255], shape), 0).astype(dtype)
+        if x.dtype.kind == "f" and x.size > 1:
+            x.flat[:2] = -0.0, np.nan
+        for laid in (x, x.T, x[..., ::-1] if x.ndim else x):
+            for mask in range(1 << x.ndim):
+                dims = tuple(d for d in range(x.ndim) if mask >> d & 1)
+                if taken("count_nonzero", laid, dims=dims):
+                    found = module.count_nonzero(laid, dims=dims)
+                    wanted = (laid != 0).sum(axis=dims, dtype=np.int64)
+                    assert found.dtype == np.int64 and found.shape == wanted.shape
+                    np.testing.assert_array_equal(found, wanted)
+                else:
+                    assert laid is not x
+    assert not taken("count_nonzero", np.zeros((0, 3), dtype), dims=(0,))
+
+
+def test_sums_of_truth_values_are_counts():
+    x = fw.tensor(np.random.default_rng(13).random((5, 300)) < 0.5)
+    for dim in (None, 0, (0, 1), 1):
+        for keepdim in (False, True):
+            wanted = x.numpy().sum(dim, keepdims=keepdim)
+            found = x.sum(dim, keepdim)
+            assert found.dtype is fw.int64 and found.shape == wanted.shape
+            np.testing.assert_array_equal(found.numpy(), wanted)
+    assert x.sum(dtype=fw.float32).dtype is fw.float32 and (x[:0]).sum().item() == 0
+
+
 def test_whole_sums_wrap_as_numpys_do():
     x = np.full((40, 50), 2**62)
     for dims in [(0,), (1,), (0, 1)]:

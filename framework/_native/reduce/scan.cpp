@@ -12,7 +12,7 @@ template <class Number> struct PlainScan {
     struct State {
         Vec<T> v;
     };
-    static constexpr bool places = false, sums = false;
+    static constexpr bool places = false, sums = false, alone = true;
     static constexpr int cost = 1;
     static FW_INLINE State start(Vec<T> x, Mask<T>) { return {x}; }
     static FW_INLINE Vec<T> value(State s) { return s.v; }
@@ -27,6 +27,7 @@ template <class T> struct RunningSum : PlainScan<T> {
     static T fill() { return T(-0.0); }  // -0 + x = x, also for x = -0
     static FW_INLINE State neutral() { return {splat(fill())}; }
     static FW_INLINE State join(State a, State b) { return {a.v + b.v}; }
+    static FW_INLINE T after(T a, T b) { return a + b; }
     template <int W, bool Backward> static FW_INLINE State shift(State s) {
         return {scan::shifted<T, W, Backward>(s.v, splat(fill()))};
     }
@@ -37,6 +38,7 @@ template <class T> struct RunningProduct : PlainScan<T> {
     static T fill() { return T(1); }
     static FW_INLINE State neutral() { return {splat(fill())}; }
     static FW_INLINE State join(State a, State b) { return {a.v * b.v}; }
+    static FW_INLINE T after(T a, T b) { return a * b; }
     template <int W, bool Backward> static FW_INLINE State shift(State s) {
         return {scan::shifted<T, W, Backward>(s.v, splat(fill()))};
     }
@@ -50,7 +52,7 @@ template <class Number, bool Largest> struct RunningExtreme {
         Vec<T> v;
         Mask<T> place;
     };
-    static constexpr bool places = true, sums = false;
+    static constexpr bool places = true, sums = false, alone = false;
     static constexpr int cost = 2;
     static T fill() {
         if (N::has_infinity) return Largest ? -N::infinity() : N::infinity();
@@ -78,7 +80,7 @@ template <class Number> struct RunningLogSum {
     struct State {
         Vec<T> top, sum;
     };
-    static constexpr bool places = false, sums = false;
+    static constexpr bool places = false, sums = false, alone = false;
     static constexpr int cost = 8;
     static T fill() { return -std::numeric_limits<T>::infinity(); }
     static FW_INLINE State neutral() { return {splat(fill()), Vec<T>{}}; }

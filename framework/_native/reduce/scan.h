@@ -3,7 +3,7 @@
 // A running combination R has a State of vectors, made of elements and their indices by `start`.
 // `join(a, b)`, a before b, is associative: the lanes of one vector are combined in log2(lanes) steps (Hillis
 // and Steele 1986), and only the joining of vectors is serial. `value` gives the results; `places`: they have
-// an index.
+// an index; `alone`: `after(a, b)` joins two numbers as well.
 #pragma once
 
 #include <algorithm>
@@ -78,6 +78,19 @@ void along_row(const typename R::T* x, typename R::T* out, int64_t* places, int6
     if (!Backward) rest();
 }
 
+// Rows that fill no vector, number by number: those of several rows go side by side.
+template <class R, bool Backward>
+void along_short(const typename R::T* x, typename R::T* out, int64_t n, int64_t rows) {
+    for (int64_t r = 0; r < rows; ++r, x += n, out += n) {
+        int64_t i = Backward ? n - 1 : 0;
+        auto now = out[i] = x[i];
+        for (int64_t k = 1; k < n; ++k) {
+            i += Backward ? -1 : 1;
+            out[i] = now = R::after(now, x[i]);
+        }
+    }
+}
+
 constexpr int64_t STRIP = 1024;  // bytes: columns gone along together
 
 template <class R, bool Backward>
@@ -112,6 +125,11 @@ template <class R, bool Backward = false> void run(const View& x, int dim, void*
     const int64_t n = a.n, inner = a.inner;
     const T* from = x.data<const T>();
     T* to = static_cast<T*>(out);
+    if constexpr (R::alone)
+        if (inner == 1 && 2 * n <= lanes<T>)
+            return parallel(a.outer, GRAIN / n, [&](int64_t begin, int64_t end) {
+                along_short<R, Backward>(from + begin * n, to + begin * n, n, end - begin);
+            });
     const int64_t most = STRIP / int64_t(sizeof(T)), across = inner == 1 ? 1 : (inner + most - 1) / most;
     const int64_t each = n * std::min(inner, most) * R::cost;
     parallel(a.outer * across, std::max<int64_t>(1, GRAIN / each), [&](int64_t begin, int64_t end) {

@@ -91,6 +91,8 @@ def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = N
     """
     if autocast.used and dtype is None:
         input = autocast.in_float32_on_a_gpu(input)
+    if dtype is None and not keepdim and type(input) is Tensor and input._array.dtype == bool:
+        return count_op.run(input, dims=many_dims(dim, input.ndim, "sum"))  # in a byte each, not in eight
     input = as_summed(input, dtype, "sum")
     return sum_op.run(input, dims=many_dims(dim, input.ndim, "sum"), keepdim=keepdim)
 
@@ -254,8 +256,7 @@ def _count_kernel(xp: Any, x: Any, *, dims: tuple[int, ...]) -> Any:
 
 count_op = Op("count_nonzero", "x", onnx="counted(x, dims)",
               infer=lambda x, *, dims: reduced(x, dims, False, dtypes.int64),
-              batch=along("dims"),
-              kernel=_count_kernel)
+              batch=along("dims"), native="count_nonzero", kernel=_count_kernel)
 
 
 @public(method=True, op=all_op)

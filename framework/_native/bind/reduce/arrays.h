@@ -51,7 +51,7 @@ struct Prepared {
     Array from;  // x, or its elements side by side
     nb::object owner;
 
-    [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim) {
+    [[gnu::noinline]] bool make(const Array& x, nb::handle dims, bool keepdim, int type) {
         uint32_t mask;
         if (!read_dims(dims, x.ndim(), mask)) return false;
         from = x;
@@ -62,7 +62,7 @@ struct Prepared {
             plan = Plan();
             if (!make_plan(plan, from, mask)) return false;
         }
-        out = results_array(x, mask, keepdim, x.type());
+        out = results_array(x, mask, keepdim, type);
         return true;
     }
 };
@@ -71,7 +71,7 @@ struct Prepared {
 // not_implemented().
 template <class T, class F> nb::object run(const Array& x, nb::handle dims, bool keepdim, F&& fold) {
     Prepared to;
-    if (!to.make(x, dims, keepdim)) return not_implemented();
+    if (!to.make(x, dims, keepdim, x.type())) return not_implemented();
     {
         Release release(x.size() * int64_t(sizeof(T)));
         fold(to.plan, to.from.data<char>(), to.out.data<T>());

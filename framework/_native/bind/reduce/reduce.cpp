@@ -1,6 +1,7 @@
 // Sums, means, norms, products, extremes and truth over any dimensions.
 #include "bind/program/program_fold.h"
 #include "bind/reduce/arrays.h"
+#include "reduce/counts.h"
 #include "reduce/totals.h"
 
 namespace fw {
@@ -56,6 +57,24 @@ template <bool all> nb::object truth(Array x, nb::handle dims, bool keepdim) {
     return run<uint8_t>(x, dims, keepdim, [](const Plan& p, const char* from, uint8_t* to) { reduce::truth(p, from, to, all); });
 }
 
+template <class T> nb::object counted(const Array& x, nb::handle dims) {
+    Prepared to;
+    if (!to.make(x, dims, false, NPY_INT64)) return not_implemented();
+    {
+        Release release(x.size() * int64_t(sizeof(T)));
+        reduce::count_nonzero<T>(to.plan, to.from.data<char>(), to.out.data<int64_t>());
+    }
+    return give(to.out);
+}
+
+nb::object nonzero_counts(Array x, nb::handle dims) {
+    if (x.is<bool>() || x.is<uint8_t>()) return counted<uint8_t>(x, dims);
+    if (x.is<int32_t>()) return counted<int32_t>(x, dims);
+    if (x.is<int64_t>()) return counted<int64_t>(x, dims);
+    if (x.is<float>()) return counted<float>(x, dims);
+    return x.is<double>() ? counted<double>(x, dims) : not_implemented();
+}
+
 // The sum that undoes broadcasting to x's shape from `size`.
 nb::object sum_to_size(Array x, nb::handle size) {
     if (!x.usable() || !PyTuple_Check(size.ptr()) || x.ndim() > MOST) return not_implemented();
@@ -95,6 +114,7 @@ FW_BIND(m) {
     m.def("amin", &extreme<false>, x, dims, keepdim);
     m.def("any", &truth<false>, x, dims, keepdim);
     m.def("all", &truth<true>, x, dims, keepdim);
+    m.def("count_nonzero", &nonzero_counts, x, dims);
     m.def("sum_to_size", &sum_to_size, x, nb::arg("size"));
 }
 
