@@ -190,6 +190,8 @@ def test_counts_of_what_is_not_zero(shape, dtype):
                     wanted = (laid != 0).sum(axis=dims, dtype=np.int64)
                     assert found.dtype == np.int64 and found.shape == wanted.shape
                     np.testing.assert_array_equal(found, wanted)
+                    for name in ("any", "all"):
+                        assert_like_plain(name, laid, dims=dims, keepdim=bool(mask & 1))
                 else:
                     assert laid is not x
     assert not taken("count_nonzero", np.zeros((0, 3), dtype), dims=(0,))

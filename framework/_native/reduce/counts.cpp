@@ -145,10 +145,22 @@ template <class T> void count_nonzero(const Plan& plan, const char* x, int64_t* 
     (plan.rows ? rows<T> : columns<T>)(plan, x, out);
 }
 
-template void count_nonzero<uint8_t>(const Plan&, const char*, int64_t*);
-template void count_nonzero<int32_t>(const Plan&, const char*, int64_t*);
-template void count_nonzero<int64_t>(const Plan&, const char*, int64_t*);
-template void count_nonzero<float>(const Plan&, const char*, int64_t*);
-template void count_nonzero<double>(const Plan&, const char*, int64_t*);
+template <class T> void truth_by_counts(const Plan& plan, const char* x, uint8_t* out, bool all) {
+    const int64_t results = plan.outer * (plan.rows ? 1 : plan.inner.size), least = all ? plan.count() : 1;
+    const Borrowed room(results, sizeof(int64_t));
+    auto* counts = static_cast<int64_t*>(room.start);
+    count_nonzero<T>(plan, x, counts);
+    for (int64_t i = 0; i < results; ++i) out[i] = counts[i] >= least;
+}
+
+#define FW_OF(T)                                                      \
+    template void count_nonzero<T>(const Plan&, const char*, int64_t*); \
+    template void truth_by_counts<T>(const Plan&, const char*, uint8_t*, bool);
+FW_OF(uint8_t)
+FW_OF(int32_t)
+FW_OF(int64_t)
+FW_OF(float)
+FW_OF(double)
+#undef FW_OF
 
 }  // namespace fw::reduce

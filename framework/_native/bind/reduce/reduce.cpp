@@ -52,11 +52,6 @@ template <bool largest> nb::object extreme(Array x, nb::handle dims, bool keepdi
     return fold_halves(x, dims, {largest ? Reduction::amax : Reduction::amin, 0, keepdim, 0});
 }
 
-template <bool all> nb::object truth(Array x, nb::handle dims, bool keepdim) {
-    if (!x.is<bool>() && !x.is<uint8_t>()) return not_implemented();
-    return run<uint8_t>(x, dims, keepdim, [](const Plan& p, const char* from, uint8_t* to) { reduce::truth(p, from, to, all); });
-}
-
 template <class T> nb::object counted(const Array& x, nb::handle dims) {
     Prepared to;
     if (!to.make(x, dims, false, NPY_INT64)) return not_implemented();
@@ -73,6 +68,29 @@ nb::object nonzero_counts(Array x, nb::handle dims) {
     if (x.is<int64_t>()) return counted<int64_t>(x, dims);
     if (x.is<float>()) return counted<float>(x, dims);
     return x.is<double>() ? counted<double>(x, dims) : not_implemented();
+}
+
+// Whether some are not 0, or all: long rows are read until that is known, others counted.
+template <class T> nb::object truth_of(const Array& x, nb::handle dims, bool keepdim, bool all) {
+    Prepared to;
+    if (!to.make(x, dims, keepdim, x.is<uint8_t>() ? NPY_UINT8 : NPY_BOOL)) return not_implemented();
+    const Plan& plan = to.plan;
+    {
+        Release release(x.size() * int64_t(sizeof(T)));
+        const auto* from = to.from.data<char>();
+        auto* out = to.out.data<uint8_t>();
+        if (sizeof(T) == 1 && plan.count() > COUNTED_FOR_TRUTH) reduce::truth(plan, from, out, all);
+        else truth_by_counts<T>(plan, from, out, all);
+    }
+    return give(to.out);
+}
+
+template <bool all> nb::object truth(Array x, nb::handle dims, bool keepdim) {
+    if (x.is<bool>() || x.is<uint8_t>()) return truth_of<uint8_t>(x, dims, keepdim, all);
+    if (x.is<int32_t>()) return truth_of<int32_t>(x, dims, keepdim, all);
+    if (x.is<int64_t>()) return truth_of<int64_t>(x, dims, keepdim, all);
+    if (x.is<float>()) return truth_of<float>(x, dims, keepdim, all);
+    return x.is<double>() ? truth_of<double>(x, dims, keepdim, all) : not_implemented();
 }
 
 // The sum that undoes broadcasting to x's shape from `size`.
