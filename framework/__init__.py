@@ -18,6 +18,7 @@ from .autograd.mode import is_grad_enabled as is_grad_enabled
 from .autograd.mode import is_inference_mode_enabled as is_inference_mode_enabled
 from .autograd.mode import no_grad as no_grad
 from .autograd.mode import set_grad_enabled as set_grad_enabled
+from .backends import cuda as _gpus
 from .backends import forking as _forking
 from .backends.precision import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .backends.precision import get_deterministic_debug_mode as get_deterministic_debug_mode
@@ -698,6 +699,7 @@ _hang(array_api=lambda: _import_module(f"{__name__}.array_api"),
       parameters=lambda: _import_module(f"{__name__}.nn.parameter"),
       ragged=lambda: _import_module(f"{__name__}.nested.ragged"),
       sparse=lambda: _import_module(f"{__name__}.sparse"))
+_gpus.owners = lambda index: _import_module(f"{__name__}.cuda.memory").owners(index)  # asked when it is full
 
 
 def __getattr__(name: str) -> _Any:

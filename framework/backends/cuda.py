@@ -22,7 +22,7 @@ _cupy: Any = None
 array_type: Any = None  # of CuPy's arrays, once it is imported
 _allocator: Allocator | None = None
 _forked = False  # whether the parent of this process, which was forked, uses a GPU
-owners: Callable[[int], list[str]] = lambda device: []  # who has a device's memory; framework.cuda says it
+owners: Callable[[int], list[str]] = lambda device: []  # who has a device's memory; framework says it
 
 
 def cupy() -> Any:
@@ -134,7 +134,8 @@ def device_of(array: Any) -> Device:
 def follow(g: Any) -> None:
     """Make the device of a gradient (array, tensor, or list of parts) the current one."""
     for part in g if isinstance(g, list) else (g,):
-        array = getattr(part, "_array", part) if part is not None else None
+        values = getattr(part, "_entries", part)  # a sparse tensor's are where it is
+        array = getattr(values, "_array", values)
         if isinstance(array, _cupy.ndarray):
             array.device.use()
             return

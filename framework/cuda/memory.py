@@ -3,10 +3,12 @@
 import gc
 from typing import Any
 
+from ..autograd.anomaly import site_of
 from ..backends import cuda as _backend
 from ..backends import device_launcher
 from ..backends.gpu_memory import bytes_of
 from ..config.listing import own as _own
+from ..errors import LayoutError
 from ..node import notes_of
 from ..tensor import Tensor
 from .devices import device_count, needed
@@ -51,13 +53,18 @@ def _peak(device: Any) -> tuple[int, int]:
     return tuple(_peaks()[needed(device).index])  # type: ignore[index, return-value]
 
 
-def _owners(device: int) -> list[str]:
-    """The largest tensors on a device, each with the op that made it, and the line where one was noted."""
+def owners(device: int) -> list[str]:
+    """The largest tensors on a device, each with the op that made it, and the line that called it where lines
+    are noted."""
     found: dict[int, tuple[int, str]] = {}
+    noted = False
     for x in gc.get_objects():
         if not issubclass(type(x), Tensor):
             continue
-        array = getattr(x, "_array", None)
+        try:
+            array = getattr(x, "_array", None)
+        except LayoutError:  # sparse or nested: the tensor of its values is found by itself
+            continue
         if not isinstance(array, _backend.cupy().ndarray) or int(array.device.id) != device:
             continue
         root = array if array.base is None else array.base
@@ -65,15 +72,16 @@ def _owners(device: int) -> list[str]:
         node = x._node
         if hasattr(node, "op"):
             text += f", made by {node.op.name}"
-            line = notes_of(node).get("profiled", (None,))[0]
+            line = notes_of(node).get("profiled", (site_of(node),))[0]
             text += f" at {line}" if line else ""
+            noted = noted or bool(line)
         elif node is not None:
             text += ", a leaf that requires grad"
         found[id(root)] = root.nbytes, text
-    return [text for _, text in sorted(found.values(), reverse=True)[:5]]
-
-
-_backend.owners = _owners
+    lines = [text for _, text in sorted(found.values(), reverse=True)[:5]]
+    if lines and not noted:
+        lines.append("(within autograd.detect_anomaly() the lines that made them are known)")
+    return lines
 
 
 def empty_cache() -> None:

@@ -9,8 +9,9 @@ from ..creation import full
 from ..errors import DTypeError, ShapeError
 from ..from_data import as_tensor
 from ..layouts import jagged, strided
+from ..ops.convert.cast import from_array
 from ..ops.shape.join import cat
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .tensor import HANDLERS, NestedTensor, Ragged, nested, rows
 
 
@@ -133,11 +134,12 @@ def to_padded_tensor(input: NestedTensor, padding: float, output_size: Any = Non
     index = np.full((len(input), longest), len(packed), np.int64)
     inside = np.arange(longest) < sizes.lengths[:, None]
     index[inside] = np.arange(len(packed))
-    padded = rows(cat([packed, full((1, *packed.shape[1:]), padding, dtype=packed.dtype)]), index)
+    spare = full((1, *packed.shape[1:]), padding, dtype=packed.dtype, device=packed.device)
+    padded = rows(cat([packed, spare]), index)
     if place > 1:
         padded = padded.movedim(1, place)  # type: ignore[attr-defined]
     if wanted is not None and tuple(padded.shape) != wanted:
-        whole = full(wanted, padding, dtype=packed.dtype)
+        whole = full(wanted, padding, dtype=packed.dtype, device=packed.device)
         whole[tuple(slice(n) for n in padded.shape)] = padded  # type: ignore[index]
         return whole
     return padded
@@ -159,7 +161,7 @@ def from_padded(padded: Tensor, lengths: Any, batch_first: bool = True) -> Neste
     if len(found) != n or (found < 0).any() or (found > steps).any():
         raise ValueError(f"from_padded: {n} lengths between 0 and {steps} are needed, got "
                          f"{found.tolist()[:8]}")
-    return narrow(padded, 1, 0, wrap(found))
+    return narrow(padded, 1, 0, from_array(found, padded))
 
 
 def narrow(tensor: Tensor, dim: int, start: Any, length: Any, layout: Any = strided) -> NestedTensor:

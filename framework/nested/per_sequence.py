@@ -8,10 +8,11 @@ from ..creation import zeros
 from ..dtypes import FLOAT
 from ..errors import ShapeError
 from ..nn import functional as F
+from ..ops.convert.cast import from_array
 from ..ops.index.embedding import add_rows
 from ..ops.index.scatter_reduce import index_reduce
 from ..ops.shape.join import cat
-from ..tensor import Tensor, wrap
+from ..tensor import Tensor
 from .tensor import NestedTensor, Ragged, nested, rows
 
 
@@ -19,15 +20,15 @@ def total(values: Tensor, sizes: Ragged) -> Tensor:
     """The sum of each sequence, (batch, ...)."""
     if values.dtype.category < FLOAT:
         values = values.long()  # type: ignore[attr-defined]
-    return add_rows.run(values, wrap(sizes.index), rows=len(sizes.lengths))
+    return add_rows.run(values, from_array(sizes.index, values), rows=len(sizes.lengths))
 
 
 def extreme(values: Tensor, sizes: Ragged, reduce: str) -> Tensor:
     """The largest (amax) or smallest (amin) element of each sequence, (batch, ...)."""
     if not sizes.lengths.all():
         raise ShapeError(f"{reduce}: a sequence of length 0 has no {reduce}")
-    empty = zeros((len(sizes.lengths), *values.shape[1:]), dtype=values.dtype)
-    return index_reduce(empty, 0, wrap(sizes.index), values, reduce, include_self=False)
+    empty = zeros((len(sizes.lengths), *values.shape[1:]), dtype=values.dtype, device=values.device)
+    return index_reduce(empty, 0, from_array(sizes.index, values), values, reduce, include_self=False)
 
 
 def softmax(values: Tensor, sizes: Ragged, log: bool) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..nn.utils.rnn import PackedSequence
+from ..ops.convert.cast import from_array
 from ..tensor import Tensor, wrap
 from .make import from_padded as from_padded
 from .make import to_padded_tensor
@@ -43,7 +44,7 @@ def to_packed(x: NestedTensor) -> PackedSequence:
     if not len(x) or not x._sizes.lengths.all():
         raise ValueError("to_packed: recurrent layers take no sequence of length 0, and at least one")
     places, counts, order = _in_steps(x._sizes)
-    return PackedSequence(rows(x.values(), places), wrap(counts), wrap(order))
+    return PackedSequence(rows(x.values(), places), wrap(counts), from_array(order, x.values()))
 
 
 def from_packed(sequence: PackedSequence) -> NestedTensor:
@@ -87,4 +88,4 @@ def mask(x: NestedTensor) -> Tensor:
             [ True, False]])
     """
     lengths = x._sizes.lengths
-    return wrap(np.arange(lengths.max(initial=0)) < lengths[:, None])
+    return from_array(np.arange(lengths.max(initial=0)) < lengths[:, None], x._packed)

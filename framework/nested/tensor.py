@@ -15,10 +15,11 @@ from ..device import Device
 from ..dtypes import DType
 from ..errors import AutogradError, LayoutError, ShapeError
 from ..layouts import Layout, jagged
+from ..ops.convert.cast import from_array
 from ..ops.index.embedding import embedding_op
 from ..ops.record.arming import arm
 from ..size import Size
-from ..tensor import More, Tensor, wrap
+from ..tensor import More, Tensor
 
 _new = object.__new__
 
@@ -165,11 +166,11 @@ class NestedTensor(Tensor):
 
     def offsets(self) -> Tensor:
         """Where each sequence begins, and the end: (batch + 1)."""
-        return wrap(self._sizes.starts)
+        return from_array(self._sizes.starts, self._packed)
 
     def lengths(self) -> Tensor:
         """How long each sequence is: (batch)."""
-        return wrap(self._sizes.lengths)
+        return from_array(self._sizes.lengths, self._packed)
 
     def unbind(self, dim: int = 0) -> tuple[Tensor, ...]:
         """The sequences, as tensors."""
@@ -332,7 +333,8 @@ def rows(values: Tensor, index: np.ndarray) -> Tensor:
     """The rows of the values at an index of any shape."""
     if values.ndim == 1:
         return rows(values.reshape(-1, 1), index).reshape(index.shape)  # type: ignore[attr-defined]
-    return embedding_op.run(values, wrap(np.asarray(index, np.int64)), padding=None, by_frequency=False)
+    places = from_array(np.asarray(index, np.int64), values)
+    return embedding_op.run(values, places, padding=None, by_frequency=False)
 
 
 

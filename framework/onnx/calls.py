@@ -1,5 +1,6 @@
 """The call that is exported: the model, its arguments by name, and which of their axes are dynamic."""
 
+import copy
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import no_grad
+from ..errors import DeviceError
 from ..layouts import strided
 from ..nn import Module
 from ..tensor import Tensor
@@ -22,6 +24,7 @@ class Call:
 
     def __init__(self, model: Any, args: tuple, kwargs: dict, input_names: Any, output_names: Any,
                  training: Any) -> None:
+        model, args, kwargs = _on_the_cpu(model, args, kwargs)
         self.model = model
         self.args = args
         self.kwargs = kwargs
@@ -95,6 +98,24 @@ class Call:
             raise ValueError(f"export: inputs {list(self.example)} and outputs {names} need names of their "
                              f"own")
         return names
+
+
+def _on_the_cpu(model: Any, args: tuple, kwargs: dict) -> tuple[Any, tuple, dict]:
+    """A model and its arguments, as they are or, where any of them is on a GPU, copies on the CPU."""
+    found: list[tuple[str, Tensor]] = []
+    _tensors(args, "args", found)
+    _tensors(kwargs, "kwargs", found)
+    owner = model if isinstance(model, Module) else getattr(model, "__self__", None)
+    weights = [*owner.parameters(), *owner.buffers()] if isinstance(owner, Module) else []
+    if any(w.is_cuda for w in weights):
+        if owner is not model:
+            raise DeviceError("export: the method of a module on a GPU was given; give the module, or move "
+                              "it: model.cpu()")
+        model = copy.deepcopy(model).cpu()
+    if any(t.is_cuda for _, t in found):
+        left = [t.cpu() for _, t in found]
+        args, kwargs = _replaced(args, left), _replaced(kwargs, left)
+    return model, args, kwargs
 
 
 def _parameters(model: Any, count: int) -> list[str]:

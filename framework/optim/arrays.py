@@ -20,7 +20,8 @@ def on_device(array: Any) -> AbstractContextManager:
 
 def zeros_like(p: Any) -> Any:
     """Zeros of the shape and dtype of the array ``p``, where it is."""
-    return array_module(p).zeros_like(p)
+    with on_device(p):
+        return array_module(p).zeros_like(p)
 
 
 def real_view(array: Any) -> Any:

@@ -15,7 +15,7 @@ from ...backends import array_module, device_code
 from ...backends.native import native_or
 from ...dtypes import BY_NUMPY, as_dtype, can_cast
 from ...errors import DeviceError, DTypeError, ShapeError, kind_of
-from ...quiet import quiet, quietly
+from ...quiet import quiet, quietly, readable
 from ...seam import settled
 from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
@@ -348,9 +348,21 @@ def _written_where(x: Any, mask: Any, value: Any) -> bool:
         if value.ndim > len(rest) or any(n not in (1, m) for n, m in zip(value.shape[::-1], rest[::-1])):
             return False
         value = to(value, x.dtype.numpy)
+    elif x._array.dtype.kind in "biu":
+        value = _as_written(value, x.dtype.numpy)
     where = take_shape(mask, (*mask.shape, *(1,) * len(rest)))
     write(x, where_op.run(where, value, x), "__setitem__")
     return True
+
+
+def _as_written(value: Any, dtype: np.dtype) -> Any:
+    """The number that NumPy leaves in memory of integers or bools: 2 or True of 2.5, and no 300 in int8."""
+    memory = np.empty((), dtype)
+    try:
+        quietly(memory.__setitem__, (), value)
+    except OverflowError as error:
+        raise readable(error, "__setitem__") from None
+    return memory.item()
 
 
 def _is_recorded(x: Tensor) -> bool:

@@ -1,0 +1,122 @@
+"""Calls on a device beside the same calls on the CPU: what is taken, what is refused, and how results lie."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_cuda import cupy, limited  # noqa: F401 - the fixtures: CuPy, or its stand-in; little memory
+from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+
+import framework as fw
+import framework.nested
+import framework.optim
+from framework import nn
+
+F = nn.functional
+BOTH = ("cpu", "cuda")
+
+
+def numbers(x):
+    return x.detach().cpu().to_dense().tolist()
+
+
+def test_gradients_that_are_sparse(raw, cupy):  # noqa: F811
+    """Once CuPy is loaded, of tensors of the CPU, too."""
+    found = []
+    for device in BOTH:
+        fw.manual_seed(0)
+        table = nn.Embedding(4, 2, sparse=True).to(device)
+        bags = nn.EmbeddingBag(4, 2, mode="sum", sparse=True).to(device)
+        steps = [fw.optim.SparseAdam(table.parameters()), fw.optim.SGD(bags.parameters(), lr=0.1)]
+        for _ in range(2):
+            for optimizer in steps:
+                optimizer.zero_grad()
+            table(fw.tensor([1, 1], device=device)).sum().backward()
+            bags(fw.tensor([[1, 2]], device=device)).sum().backward()
+            assert table.weight.grad.is_sparse and bags.weight.grad.is_sparse
+            for optimizer in steps:
+                optimizer.step()
+        found.append([numbers(t) for t in (table.weight, table.weight.grad, bags.weight, bags.weight.grad)])
+    np.testing.assert_allclose(found[1], found[0], 1e-6)
+
+
+def test_memory_that_is_out_while_a_sparse_tensor_lives(limited):  # noqa: F811
+    gradient = fw.sparse_coo_tensor([[1]], fw.ones(1, 1 << 14, device="cuda"), (4, 1 << 14))
+    with pytest.raises(fw.OutOfMemoryError, match="64.0 KiB: framework.float32"):
+        fw.ones(1 << 19, device="cuda")
+    assert gradient.is_cuda
+
+
+def test_the_largest_tensors_are_told_to_programs_that_never_named_cuda(cupy):  # noqa: F811
+    if "standin" not in cupy.__version__:
+        pytest.skip("the limits of a real device are another's")
+    program = """
+import framework as fw
+x = fw.ones(256, 256, device="cuda", requires_grad=True)
+import cupy
+pool = cupy.get_default_memory_pool()
+pool.set_limit(size=pool.used_bytes() + (1 << 20))
+with fw.autograd.detect_anomaly():
+    y = x * 2
+plain = x * 3
+try:
+    fw.cat([y] * 5)
+except fw.OutOfMemoryError as error:
+    print(error)
+"""
+    standin = str(Path(__file__).parent / "standin")
+    program = f"import sys; sys.path.insert(0, {standin!r}){program}"
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", program],
+                          capture_output=True, text=True)
+    assert "256.0 KiB: framework.float32 [256, 256], made by mul\n" in done.stdout, done
+    assert "made by mul at <string>:8 in <module>" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int8", "uint8", "bool", "float32"])
+def test_numbers_written_where_a_mask_holds(dtype, raw, cupy):  # noqa: F811
+    """What NumPy leaves of a number in this dtype, and its refusals."""
+    for value in (2.5, -2.7, True, -1, 300, 1e30, float("nan"), np.float32(1.5)):
+        found = []
+        for device in BOTH:
+            x = fw.tensor([1, 0, 1], dtype=getattr(fw, dtype), device=device)
+            try:
+                x[x > 0] = value
+                found.append(str(x.tolist()))
+            except (ValueError, OverflowError) as error:
+                found.append(f"{type(error).__name__}: {error}")
+        assert found[0] == found[1], (value, found)
+
+
+def test_nested_tensors(raw, cupy):  # noqa: F811
+    found = []
+    for device in BOTH:
+        parts = [fw.arange(6.0).reshape(2, 3), fw.ones(1, 3)]
+        x = fw.nested.nested_tensor(parts, device=device, requires_grad=True)
+        q = fw.nested.nested_tensor([p.reshape(-1, 1, 3) for p in parts], device=device).transpose(1, 2)
+        results = [
+            x.to_padded_tensor(0.5), x.to_padded_tensor(0.5, (3, 4, 3)), x.sum(1), (x * 2).amax(1),
+            x.softmax(1).values(), x.offsets(), x.lengths(), fw.nn.utils.ragged.mask(x),
+            fw.nn.utils.ragged.from_padded(x.to_padded_tensor(0.0), fw.tensor([2, 1])).values(),
+            F.scaled_dot_product_attention(q, q, q).values(),
+            fw.nn.utils.ragged.recurrent(nn.RNN(3, 2).to(device), x)[0].values() * 0,
+        ]
+        assert all(y.device.type == device for y in results)
+        fw.autograd.backward([y.sum() for y in results if y.requires_grad])
+        found.append([numbers(y) for y in (*results, x.grad.values())])
+    for want, got in zip(*found):
+        np.testing.assert_allclose(got, want, 1e-6, 1e-6)
+
+
+def test_models_on_a_device_are_exported(raw, cupy, tmp_path):  # noqa: F811
+    pytest.importorskip("onnx")
+    model, files = nn.Sequential(nn.Linear(3, 4), nn.ReLU(), nn.BatchNorm1d(4), nn.Linear(4, 2)), []
+    for device in BOTH:
+        files.append(tmp_path / f"{device}.onnx")
+        fw.onnx.export(model.to(device), (fw.ones(2, 3, device=device),), str(files[-1]))
+        assert next(model.parameters()).device.type == device
+    assert files[0].read_bytes() == files[1].read_bytes()
+    fw.onnx.export(lambda x: x * 2, (fw.ones(2, 3, device="cuda"),), str(tmp_path / "function.onnx"))
+    with pytest.raises(fw.errors.DeviceError, match=r"give the module, or move it: model.cpu\(\)"):
+        fw.onnx.export(model.forward, (fw.ones(2, 3, device="cuda"),), str(tmp_path / "method.onnx"))
