@@ -25,7 +25,7 @@ def numbers(x):
 def test_gradients_that_are_sparse(raw, cupy):  # noqa: F811
     """Once CuPy is loaded, of tensors of the CPU, too."""
     found = []
-    for device in BOTH:
+    for device in (*BOTH, "cuda:1"):
         fw.manual_seed(0)
         table = nn.Embedding(4, 2, sparse=True).to(device)
         bags = nn.EmbeddingBag(4, 2, mode="sum", sparse=True).to(device)
@@ -40,6 +40,7 @@ def test_gradients_that_are_sparse(raw, cupy):  # noqa: F811
                 optimizer.step()
         found.append([numbers(t) for t in (table.weight, table.weight.grad, bags.weight, bags.weight.grad)])
     np.testing.assert_allclose(found[1], found[0], 1e-6)
+    np.testing.assert_allclose(found[2], found[0], 1e-6)
 
 
 def test_memory_that_is_out_while_a_sparse_tensor_lives(limited):  # noqa: F811

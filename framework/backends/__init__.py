@@ -1,5 +1,6 @@
 """The backends behind one face: which one holds an array, and how arrays move between them."""
 
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -51,6 +52,14 @@ def move(array: Any, device: Device, wait: bool = True) -> Any:
 def array_module(array: Any) -> Any:
     """numpy or cupy, whichever ``array`` belongs to."""
     return np if isinstance(array, (np.ndarray, np.generic, meta.MetaArray)) else cuda.cupy()
+
+
+_HERE: AbstractContextManager = nullcontext()
+
+
+def on_device(array: Any) -> AbstractContextManager:
+    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for others."""
+    return array.device if cuda.array_type is not None and isinstance(array, cuda.array_type) else _HERE
 
 
 _SETTINGS = ("cudnn", "mkl", "mkldnn", "mps", "openmp", "opt_einsum")

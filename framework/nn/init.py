@@ -9,7 +9,7 @@ from functools import wraps
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..backends import array_module
+from ..backends import array_module, on_device
 from ..config.listing import own as _own
 from ..errors import ShapeError
 from ..random import Generator, normal_array, uniform_array
@@ -67,9 +67,11 @@ def _fills(function: Callable) -> Callable:
 
     @wraps(function)
     def run(*args: Any, **settings: Any) -> Tensor:
+        tensor = args[0] if args else settings["tensor"]
         if _skipping.on:
-            return args[0] if args else settings["tensor"]
-        return fill(*args, **settings)
+            return tensor
+        with on_device(tensor._array):
+            return fill(*args, **settings)
     return run
 
 

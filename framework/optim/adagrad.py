@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from ..backends import array_module
+from ..backends import array_module, on_device
 from ..ops.convert.share import share
-from .arrays import on_device
 from .fused import Fused, denominator, fused_denominator, fused_gradient, run_rows
 from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
 from .optimizer import Optimizer

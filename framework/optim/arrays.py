@@ -1,22 +1,13 @@
 """What optimizers do with arrays: places, complex numbers as pairs, casts of saved state."""
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
-from ..backends import array_module, meta, move
+from ..backends import array_module, move, on_device
 from ..dtypes import INEXACT
 from ..ops.shape.complex_parts import as_complex_op, as_real_op
 from ..tensor import Tensor, wrap
-
-_NOWHERE: AbstractContextManager = nullcontext()
-
-
-def on_device(array: Any) -> AbstractContextManager:
-    """Make the GPU that holds ``array`` the current one, which CuPy wants; nothing for others."""
-    return _NOWHERE if isinstance(array, (np.ndarray, meta.MetaArray)) else array.device
-
 
 def zeros_like(p: Any) -> Any:
     """Zeros of the shape and dtype of the array ``p``, where it is."""

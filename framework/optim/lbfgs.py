@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ..autograd.mode import enable_grad, no_grad
-from ..backends import array_module, move
+from ..backends import array_module, move, on_device
 from ..config.listing import own as _own
 from ..dtypes import finfo, promote_types
 from ..quiet import settle
 from ..tensor import Tensor, bump, wrap
-from .arrays import cast_to, number, on_device, real_view, zeros_like
+from .arrays import cast_to, number, real_view, zeros_like
 from .groups import AT_LEAST_ZERO, LIMITS
 from .line_search import Point, minfunc, strong_wolfe
 from .optimizer import Optimizer

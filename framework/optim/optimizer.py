@@ -27,7 +27,7 @@ import numpy as np
 
 from ..autograd.hooks import RemovableHandle
 from ..autograd.mode import enable_grad, no_grad, set_grad_enabled, state
-from ..backends import cuda
+from ..backends import cuda, on_device
 from ..config.listing import own as _own
 from ..errors import DeviceError, DTypeError, LayoutError, ShapeError
 from ..node import Leaf
@@ -36,7 +36,7 @@ from ..seam import is_watched
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, bump, counter_of, wrap
 from . import saved, steps
-from .arrays import as_kept, on_device, real_view, zeros_like
+from .arrays import as_kept, real_view, zeros_like
 from .fused import Fused, gradients_fit, kernels_for
 from .fused import run as run_fused
 from .groups import Groups
@@ -361,7 +361,8 @@ class Optimizer(Groups):
             kept = self.state[p]
             if not kept:
                 kept.update(self.first_state(p, group), step=0)
-            places, values = sparse().rows_of(p.grad)
+            with on_device(p._array):
+                places, values = sparse().rows_of(p.grad)
             given = {k: v._array if isinstance(v, Tensor) else v for k, v in kept.items()}
             state = {**given, "step": kept["step"] + 1}
             with on_device(p._array):

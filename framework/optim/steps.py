@@ -12,12 +12,11 @@ import numpy as np
 
 from .. import _native
 from ..autograd.mode import no_grad
-from ..backends import cuda
+from ..backends import cuda, on_device
 from ..nn.parameter import Parameter
 from ..node import Leaf
 from ..quiet import quiet
 from ..tensor import Tensor, bump
-from .arrays import on_device
 
 _OWN = ("_run", "_ready", "update_group", "_update_natively", "_update_one", "numbers_of", "first_state")
 _usual: dict[type, bool] = {}

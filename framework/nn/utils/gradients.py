@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import _native
 from ...autograd.mode import no_grad
-from ...backends import array_module, tensor_lists
+from ...backends import array_module, cuda, move, on_device, tensor_lists
 from ...creation import zeros
 from ...errors import ShapeError, kind_of
 from ...ops.language.cuda_fold import tickets
@@ -56,7 +56,8 @@ def clip_grad_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, norm
         return zeros(())
     total = _checked_norm("clip_grad_norm_", grads, norm_type, error_if_nonfinite)
     _scale_down(grads, max_norm, total)
-    return wrap(array_module(total).asarray(total))
+    with on_device(total):
+        return wrap(array_module(total).asarray(total))
 
 
 def _checked_norm(op: str, tensors: list[Tensor], norm_type: float, error_if_nonfinite: bool) -> Any:
@@ -67,7 +68,23 @@ def _checked_norm(op: str, tensors: list[Tensor], norm_type: float, error_if_non
     return total
 
 
+def _by_place(tensors: list[Tensor]) -> list[list[Tensor]]:
+    """The tensors of each device together, those of the first one first."""
+    if not cuda.is_loaded():
+        return [tensors]
+    places: dict[Any, list[Tensor]] = {}
+    for t in tensors:
+        places.setdefault(t.device, []).append(t)
+    return list(places.values())
+
+
 def _scale_down(grads: list[Tensor], max_norm: float, total: Any) -> None:
+    for part in _by_place(grads):
+        with on_device(part[0]._array):
+            _scale_down_here(part, max_norm, move(total, part[0].device) if len(part) < len(grads) else total)
+
+
+def _scale_down_here(grads: list[Tensor], max_norm: float, total: Any) -> None:
     if not is_watched() and tensor_lists.scale_all([g._array for g in grads], total, max_norm):
         for g in grads:
             bump(g, "mul_")
@@ -93,7 +110,8 @@ def get_total_norm(tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0,
     if not items:
         return zeros(())
     total = _checked_norm("get_total_norm", items, norm_type, error_if_nonfinite)
-    return wrap(array_module(total).asarray(total))
+    with on_device(total):
+        return wrap(array_module(total).asarray(total))
 
 
 @no_grad()
@@ -134,6 +152,16 @@ def _change_all(function: str, grads: list[Tensor], name: str, **numbers: float)
 
 
 def _total_norm(grads: list[Tensor], kind: float) -> Any:
+    places = _by_place(grads)
+    if len(places) == 1:
+        with on_device(grads[0]._array):
+            return _total_norm_here(grads, kind)
+    totals = [move(_total_norm(part, kind), grads[0].device) for part in places]
+    with on_device(totals[0]):
+        return _norm(totals, kind)
+
+
+def _total_norm_here(grads: list[Tensor], kind: float) -> Any:
     if kind == 2:
         total = tensor_lists.norm_of_all([g._array for g in grads], tickets)
         if total is not NotImplemented:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module, device_flags, meta, sums
+from ...backends import array_module, device_flags, meta, on_device, sums
 from ...backends.native import native_or
 from ...dtypes import bool_
 from ...errors import DTypeError, ShapeError
@@ -256,7 +256,8 @@ mask_put = Op("mask_put", "x value mask", batch=batch_mask, kernel=_mask_put_ker
 
 def count_true(mask: Tensor) -> int:
     """How many elements of a bool tensor hold."""
-    return int(array_module(mask._array).count_nonzero(mask._array))
+    with on_device(mask._array):
+        return int(array_module(mask._array).count_nonzero(mask._array))
 
 
 # -- arguments -----------------------------------------------------------------------------------

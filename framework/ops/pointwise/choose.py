@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import array_module
+from ...backends import array_module, on_device
 from ...dtypes import FLOATING, finfo, iinfo
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor
@@ -232,8 +232,9 @@ def _with_diagonal(input: Tensor, fill_value: float, wrap: bool) -> Tensor:
         raise ShapeError(f"fill_diagonal_: wanted a matrix, or more dimensions of one size, got shape "
                          f"{list(input.shape)}")
     xp = array_module(input._array)
-    mask = xp.zeros(input.shape, bool)
-    xp.fill_diagonal(mask, True, wrap)
+    with on_device(input._array):
+        mask = xp.zeros(input.shape, bool)
+        xp.fill_diagonal(mask, True, wrap)
     return masked_fill(input, as_tensor(mask), fill_value)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import on_device
 from ...dtypes import FLOATING, DType, finfo, float32
 from ...errors import DTypeError, ShapeError
 from ...quiet import quiet
@@ -31,7 +32,8 @@ def _fill(x: Tensor, name: str, draw: Callable[[], Any]) -> Tensor:
     if type(x._array) is not np.ndarray and x.device.type == "meta":  # there is nowhere to put numbers
         bump(x, name)
         return x
-    array = draw()
+    with on_device(x._array):
+        array = draw()
     if _put_into(x, array, name) is x:
         return x
     if quiet.run is None or x._node is not None or x._more is not None or type(x._array) is not np.ndarray:

@@ -166,6 +166,8 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
                 return None
             if other._node is not None and state.enabled or type(b) is not type(array):
                 return None
+            if type(b) is not np.ndarray and b.data.device_id != array.data.device_id:
+                return None
             if b.shape == shape:
                 whole = True
             elif not _broadcasts(b.shape, shape):

@@ -7,7 +7,7 @@ from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
 from ...dtypes import can_cast
-from ...errors import DTypeError, ShapeError, kind_of
+from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...layouts import strided
 from ...tensor import Tensor
 from . import autocast
@@ -264,6 +264,9 @@ def check_out(out: Any, result: Tensor, op: str, exact: bool = False) -> Tensor:
     if not can_cast(result.dtype, out.dtype) or exact and out.dtype is not result.dtype:
         raise DTypeError(f"{op}: a result of {result.dtype} does not fit out= of {out.dtype}; give one of "
                          f"the result's dtype")
+    if result.is_cuda and out.device != result.device:
+        raise DeviceError(f"{op}: the result is on {result.device}, out= on {out.device}; give one of the "
+                          f"result's device")
     if out.shape != result.shape and not out._array.size:  # an empty one takes the shape, as in PyTorch
         out.resize_(result.shape)  # type: ignore[attr-defined]
     if out.shape != result.shape:
