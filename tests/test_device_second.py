@@ -97,7 +97,8 @@ def test_clipping_over_two_devices(second):
             total = nn.utils.clip_grad_norm_(params, 0.5, kind)
             assert str(total.device) == devices[0]
             again = nn.utils.get_total_norm([p.grad for p in params], kind)
-            ends.append([total.tolist(), again.tolist(), *[v for p in params for v in p.grad.flatten().tolist()]])
+            grads = [v for p in params for v in p.grad.flatten().tolist()]
+            ends.append([total.tolist(), again.tolist(), *grads])
         for got in ends[1:]:
             np.testing.assert_allclose(got, ends[0], 1e-5)
 

@@ -9,6 +9,7 @@ from ..dtypes import INEXACT
 from ..ops.shape.complex_parts import as_complex_op, as_real_op
 from ..tensor import Tensor, wrap
 
+
 def zeros_like(p: Any) -> Any:
     """Zeros of the shape and dtype of the array ``p``, where it is."""
     with on_device(p):
