@@ -111,7 +111,8 @@ def _on_the_cpu(model: Any, args: tuple, kwargs: dict) -> tuple[Any, tuple, dict
         if owner is not model:
             raise DeviceError("export: the method of a module on a GPU was given; give the module, or move "
                               "it: model.cpu()")
-        model = copy.deepcopy(model).cpu()
+        there: Any = copy.deepcopy(model)
+        model = there.cpu()
     if any(t.is_cuda for _, t in found):
         left = [t.cpu() for _, t in found]
         args, kwargs = _replaced(args, left), _replaced(kwargs, left)
