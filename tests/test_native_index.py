@@ -440,3 +440,41 @@ def test_places_that_are_added_to_are_the_kernels(call, monkeypatch):
         if op.name in ("unindex", "ungather"):
             monkeypatch.setattr(op, "cpu", checked(getattr(native, op.native)))
     call(fw.zeros(3, 4))
+
+
+POSITIONS = np.random.default_rng(14).integers(0, 4, (2, 2, 3))
+KEYS = {"plain": lambda i, j: (i, j), "one too far": lambda i, j: (i, j + 5 * (j == j.max())),
+        "negative": lambda i, j: (i - 4, j), "two shapes": lambda i, j: (i, j[0]),
+        "strided": lambda i, j: (i[:, ::-1], j), "whole rows": lambda i, j: (i,),
+        "repeated": lambda i, j: (i * 0, j * 0), "nothing": lambda i, j: (i[:0], j[:0])}
+VALUES = {"fits": lambda shape: np.full(shape, 7, np.float32), "a number": lambda shape: 2.5,
+          "broadcast": lambda shape: np.full(shape[-1:], 3, np.float32),
+          "other dtype": lambda shape: np.ones(shape, np.int32)}
+
+
+@pytest.mark.parametrize("kind", KEYS)
+@pytest.mark.parametrize("what", VALUES)
+def test_keys_of_positions_are_read_as_numpy_reads_them(kind, what):
+    """``x[i, j]``, ``x[i, j] = v`` and ``index_put_``; a refused write changes nothing."""
+    x = np.random.default_rng(15).random((4, 5, 3)).astype(np.float32)
+    key = KEYS[kind](*POSITIONS)
+    value = VALUES[what]((*np.broadcast_shapes(*[k.shape for k in key]), *x.shape[len(key):]))
+    new = fw.tensor(value) if isinstance(value, np.ndarray) else value
+    places, t = tuple(fw.from_numpy(k.copy(order="K")) for k in key), fw.tensor(x)
+    if kind == "one too far":
+        for call in (lambda: t[places], lambda: t.__setitem__(places, new),
+                     lambda: t.index_put_(places, fw.tensor(value))):
+            with pytest.raises(IndexError, match="out of range for dimension 1 of size 5"):
+                call()
+        np.testing.assert_array_equal(t.numpy(), x)
+        return
+    np.testing.assert_array_equal(t[places].numpy(), x[key])
+    y = x.copy()
+    y[key] = value
+    t[places] = new
+    np.testing.assert_array_equal(t.numpy(), y)
+    if isinstance(value, np.ndarray):
+        z = fw.tensor(x)
+        before = z._version
+        assert z.index_put_(places, new) is z and z._version == before + 1
+        np.testing.assert_array_equal(z.numpy(), y)

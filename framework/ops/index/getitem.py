@@ -27,7 +27,7 @@ from ..shape.broadcast import broadcast_shape, expand
 from ..shape.join import stack_op
 from ..shape.slices import slice_op, sliced, take_slice
 from ..shape.view import take_shape
-from ..write.inplace import fill_op, fitted, overwrite, store, write
+from ..write.inplace import fill_op, fitted, inplace, overwrite, store, write
 from .index import (
     _key,
     check_range,
@@ -52,6 +52,7 @@ class Choice(NamedTuple):
     mask: Tensor | None = None
     places: Tensor | None = None
     dims: tuple[int, ...] = ()
+    there: bool = False  # whether all places are known to be
 
 
 def _plain(k: Any) -> bool:
@@ -124,6 +125,8 @@ def _is_positions(key: Any, x: Tensor) -> bool:
 
 
 def _explain(y: Tensor, choice: Choice) -> None:
+    if choice.there:
+        return
     for k, d in enumerate(choice.dims):
         check_range(choice.places._array[k], y.shape[d], "index", d, "index")  # type: ignore[union-attr]
 
@@ -131,10 +134,17 @@ def _explain(y: Tensor, choice: Choice) -> None:
 # -- reading a key -------------------------------------------------------------------------------
 
 
+# the positions of a key that is tensors of positions of one shape, all of them there, as one array
+_stacked = native_or("stacked_positions", lambda key, x: NotImplemented)
+
+
 def _all_positions(key: tuple, x: Tensor) -> Choice | None:
     """The choice of a key that is tensors of positions, of one shape; None for other keys."""
     if not 1 <= len(key) <= x.ndim or type(x._array) is not np.ndarray or quiet.run is None:
         return None
+    known = _stacked(key, x._array)
+    if known is not NotImplemented:
+        return Choice(None, places=wrap(known), dims=tuple(range(len(key))), there=True)
     shape = None
     for k in key:
         if not isinstance(k, Tensor) or type(k._array) is not np.ndarray or k._array.dtype != np.int64:
@@ -414,10 +424,17 @@ def _set_quickly(x: Tensor, key: tuple, value: Any) -> bool:
 
 
 def _set_chosen_quickly(x: Tensor, key: Any, value: Any) -> bool:
-    """The same for one tensor of positions, or one mask and a number, where the values fit as they are."""
-    if not isinstance(key, Tensor) or type(x._array) is not np.ndarray:
+    """The same for tensors of positions, or one mask and a number, where the values fit as they are."""
+    if type(x._array) is not np.ndarray:
         return False
-    memory, index = x._array, key._array
+    memory = x._array
+    if type(key) is tuple:
+        places = _stacked(key, memory)
+        return (places is not NotImplemented and _fits(value, memory, places.shape[1:], len(key))
+                and _put_quickly(x, places, tuple(range(len(key))), value))
+    if not isinstance(key, Tensor):
+        return False
+    index = key._array
     if type(value) is float and type(index) is np.ndarray and index.dtype == bool \
             and index.shape == memory.shape and memory.dtype.kind == "f":
         if _is_recorded(x) or quiet.run is None or state.batches:
@@ -426,12 +443,16 @@ def _set_chosen_quickly(x: Tensor, key: Any, value: Any) -> bool:
         return True
     if not _is_positions(key, x):
         return False
-    if isinstance(value, Tensor):
-        fits = (type(value._array) is np.ndarray and value._array.dtype is memory.dtype
-                and value._array.shape == index.shape + memory.shape[1:])
-    else:
-        fits = type(value) is float and memory.dtype.kind == "f"
-    return fits and _put_quickly(x, index[None], (0,), value)
+    return _fits(value, memory, index.shape, 1) and _put_quickly(x, index[None], (0,), value)
+
+
+def _fits(value: Any, memory: np.ndarray, chosen: tuple[int, ...], dims: int) -> bool:
+    """Whether a value can be written as it is at places of shape ``chosen`` in the first dimensions."""
+    if not isinstance(value, Tensor):
+        return type(value) is float and memory.dtype.kind == "f"
+    array = value._array
+    return (type(array) is np.ndarray and array.dtype is memory.dtype
+            and array.shape == chosen + memory.shape[dims:])
 
 
 def _value(x: Tensor, value: Any) -> Any:
@@ -490,7 +511,7 @@ def contains(input: Tensor, element: Any) -> bool:
     return bool((input == element).any())  # type: ignore[attr-defined]
 
 
-@public(method=True, inplace=True, op=index_put_op)
+@public(method=True, op=index_put_op)
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``input[indices]`` replaced by ``values``, or, with ``accumulate``, with them added.
 
@@ -514,6 +535,22 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
         added = unindex.run(values, choice.places, dims=choice.dims, shape=input._array.shape)
         return input + added  # type: ignore[operator]
     return index_put_op.run(input, values, choice.places, dims=choice.dims)
+
+
+_index_put_into = inplace(index_put, "index_put", index_put_op)
+
+
+@public("", method=True, op=index_put_op)
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """``index_put`` in place: writes into this tensor and returns it.
+
+    >>> fw.zeros(2, 2).index_put_((fw.tensor([0, 1]), fw.tensor([1, 0])), fw.ones(2))
+    tensor([[0., 1.],
+            [1., 0.]])
+    """
+    if not accumulate and isinstance(values, Tensor) and _set_chosen_quickly(input, indices, values):
+        return input
+    return _index_put_into(input, indices, values, accumulate)
 
 
 def _index_only(choice: Choice, x: Tensor) -> Choice:
