@@ -96,6 +96,144 @@ def test_the_list_of_float32_of_gpus(raw, cupy):  # noqa: F811
     assert x.grad.dtype is fw.bfloat16 and abs(float(y) - 24 * math.exp(0.5)) < 1e-4
 
 
+def i(*shape):
+    return fw.zeros(shape, dtype=fw.int64, device="cuda")
+
+
+LOWER = {  # of ``x(*shape)``, a tensor of float32: what PyTorch's list for CUDA has in the block's dtype
+    "matmul": lambda x: x(2, 3) @ x(3, 2), "mm": lambda x: fw.mm(x(2, 3), x(3, 2)),
+    "bmm": lambda x: fw.bmm(x(3, 2, 4), x(3, 4, 2)), "mv": lambda x: fw.mv(x(2, 3), x(3)),
+    "mv as a method": lambda x: x(2, 3).mv(x(3)), "addr": lambda x: fw.addr(x(2, 4), x(2), x(4)),
+    "addmm": lambda x: fw.addmm(x(2, 2), x(2, 4), x(4, 2)), "addmv": lambda x: fw.addmv(x(2), x(2, 4), x(4)),
+    "addbmm": lambda x: fw.addbmm(x(2, 2), x(3, 2, 4), x(3, 4, 2)),
+    "baddbmm": lambda x: fw.baddbmm(x(3, 2, 2), x(3, 2, 4), x(3, 4, 2)),
+    "multi_dot": lambda x: fw.linalg.multi_dot([x(2, 3), x(3, 4), x(4, 2)]),
+    "linear": lambda x: F.linear(x(2, 3), x(4, 3), x(4)), "prelu": lambda x: F.prelu(x(2, 3), x(3)),
+    "conv1d": lambda x: F.conv1d(x(1, 2, 5), x(3, 2, 2)),
+    "conv2d": lambda x: F.conv2d(x(1, 2, 5, 5), x(3, 2, 2, 2)),
+    "conv3d": lambda x: F.conv3d(x(1, 2, 5, 5, 5), x(3, 2, 2, 2, 2)),
+    "conv_transpose1d": lambda x: F.conv_transpose1d(x(1, 2, 5), x(2, 3, 2)),
+    "conv_transpose2d": lambda x: F.conv_transpose2d(x(1, 2, 5, 5), x(2, 3, 2, 2)),
+    "conv_transpose3d": lambda x: F.conv_transpose3d(x(1, 2, 5, 5, 5), x(2, 3, 2, 2, 2)),
+    "attention": lambda x: F.scaled_dot_product_attention(x(1, 2, 3, 4), x(1, 2, 3, 4), x(1, 2, 3, 4)),
+    "RNNCell": lambda x: fw.nn.RNNCell(3, 4, device="cuda")(x(2, 3)),
+    "GRUCell": lambda x: fw.nn.GRUCell(3, 4, device="cuda")(x(2, 3)),
+    "LSTMCell": lambda x: fw.nn.LSTMCell(3, 4, device="cuda")(x(2, 3))[0],
+    "GRU": lambda x: fw.nn.GRU(3, 4, device="cuda")(x(2, 1, 3))[0],
+    "LSTM": lambda x: fw.nn.LSTM(3, 4, device="cuda")(x(2, 1, 3))[0],
+}
+LOSSES = {  # of tensors of the block's dtype: float32
+    "binary_cross_entropy_with_logits": lambda x: F.binary_cross_entropy_with_logits(x(2), x(2)),
+    "cosine_embedding_loss": lambda x: F.cosine_embedding_loss(x(2, 3), x(2, 3), i(2) + 1),
+    "cross_entropy": lambda x: F.cross_entropy(x(2, 3), i(2)),
+    "nll_loss": lambda x: F.nll_loss(x(2, 3), i(2)),
+    "hinge_embedding_loss": lambda x: F.hinge_embedding_loss(x(2), x(2) * 0 + 1),
+    "kl_div": lambda x: F.kl_div(x(2), x(2), reduction="sum"), "l1_loss": lambda x: F.l1_loss(x(2), x(2)),
+    "margin_ranking_loss": lambda x: F.margin_ranking_loss(x(2), x(2), x(2)),
+    "mse_loss": lambda x: F.mse_loss(x(2), x(2)),
+    "soft_margin_loss": lambda x: F.soft_margin_loss(x(2), x(2)),
+    "multilabel_margin_loss": lambda x: F.multilabel_margin_loss(x(2, 3), i(2, 3)),
+    "multi_margin_loss": lambda x: F.multi_margin_loss(x(2, 3), i(2)),
+    "poisson_nll_loss": lambda x: F.poisson_nll_loss(x(2), x(2)),
+    "smooth_l1_loss": lambda x: F.smooth_l1_loss(x(2), x(2)),
+    "triplet_margin_loss": lambda x: F.triplet_margin_loss(x(2, 3), x(2, 3) * 2, x(2, 3)),
+    "cdist": lambda x: fw.cdist(x(2, 3), x(2, 3)), "pdist": lambda x: F.pdist(x(3, 2)),
+    "prod": lambda x: x(2, 3).prod(), "prod of rows": lambda x: x(2, 3).prod(1),
+}
+WIDEST = {  # of ``x(*shape)`` of one dtype and ``y(*shape)`` of another
+    "addcdiv": lambda x, y: fw.addcdiv(x(2), y(2), x(2)),
+    "addcmul": lambda x, y: fw.addcmul(x(2), y(2), x(2)),
+    "atan2": lambda x, y: fw.atan2(x(2), y(2)), "cross": lambda x, y: fw.cross(x(2, 3), y(2, 3)),
+    "bilinear": lambda x, y: F.bilinear(x(2, 3), y(2, 4), x(5, 3, 4), y(5)),
+    "dot": lambda x, y: fw.dot(x(3), y(3)), "dot as a method": lambda x, y: x(3).dot(y(3)),
+    "vdot": lambda x, y: fw.vdot(x(3), y(3)), "inner": lambda x, y: fw.inner(x(3), y(3)),
+    "tensordot": lambda x, y: fw.tensordot(x(2, 3), y(3, 2), 1),
+    "grid_sample": lambda x, y: F.grid_sample(x(1, 1, 3, 3), y(1, 2, 2, 2)),
+    "index_put": lambda x, y: fw.index_put(x(3), (i(2),), y(2)),
+    "index_put as a method": lambda x, y: x(3).index_put((i(2),), y(2), accumulate=True),
+    "scatter_add": lambda x, y: fw.scatter_add(x(3), 0, i(2), y(2)),
+    "scatter_add as a method": lambda x, y: x(3).scatter_add(0, i(2), y(2)),
+    "cat": lambda x, y: fw.cat([x(2), y(2)]), "stack": lambda x, y: fw.stack([x(2), y(2)]),
+    "add": lambda x, y: x(2) + y(2), "where": lambda x, y: fw.where(x(2) > 0, x(2), y(2)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_the_lists_of_gpus(dtype, raw, cupy):  # noqa: F811
+    """What PyTorch documents for CUDA: products lower, losses float32, the rest the widest of what comes."""
+    pytest.importorskip("ml_dtypes")
+    low = getattr(fw, dtype)
+
+    def narrow(*shape):
+        return fw.full(shape, 0.5, dtype=low, device="cuda")
+
+    def wide(*shape):
+        return fw.full(shape, 0.5, device="cuda")
+
+    with fw.autocast("cuda", low):
+        for calls, given, wanted in ((LOWER, (wide,), low), (LOSSES, (narrow,), fw.float32),
+                                     (WIDEST, (narrow, wide), fw.float32),
+                                     (WIDEST, (wide, narrow), fw.float32),
+                                     (WIDEST, (narrow, narrow), low), (WIDEST, (wide, wide), fw.float32)):
+            found = {name: call(*given).dtype for name, call in calls.items()}
+            assert found == dict.fromkeys(calls, wanted)
+        for call in (F.binary_cross_entropy, fw.nn.BCELoss()):
+            with pytest.raises(RuntimeError, match="binary_cross_entropy: .*use .*entropy_with_logits"):
+                call(wide(2), wide(2))
+        out = fw.empty((), device="cuda")
+        assert fw.dot(wide(3), wide(3), out=out) is out and out.tolist() == 0.75
+        with pytest.raises(fw.errors.DTypeError, match="scatter_add: src must be"):  # in place: as it comes
+            narrow(3).scatter_add_(0, i(2), wide(2))
+        assert (wide(2, 3).double() @ wide(3, 2).double()).dtype is fw.float64
+        x = wide(3).requires_grad_()
+        fw.dot(x, narrow(3)).backward()
+        assert x.grad.dtype is fw.float32 and x.grad.tolist() == [0.5] * 3
+    with pytest.raises(fw.errors.DTypeError, match="dot"):
+        fw.dot(wide(3), narrow(3))
+    with fw.autocast("cpu", low):  # PyTorch's list for the CPU has none of these
+        x = fw.full((3,), 0.5)
+        assert fw.mv(fw.ones(2, 3), x).dtype is fw.float32 and F.binary_cross_entropy(x, x).item() > 0
+        with pytest.raises(fw.errors.DTypeError, match="dot"):
+            fw.dot(x, x.to(low))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_compiled_functions_in_blocks_of_a_device(dtype, raw, cupy):  # noqa: F811
+    """Results and gradients in the dtypes of a plain call, also of a function called in and out of blocks."""
+    pytest.importorskip("ml_dtypes")
+    low, net = getattr(fw, dtype), network().cuda()
+    rng = np.random.default_rng(0)
+    x, v = (fw.tensor(rng.standard_normal(s).astype("f"), device="cuda") for s in ((5, 6), (8,)))
+    target = fw.tensor([0, 1, 2, 0, 1], device="cuda")
+
+    def step(x):
+        h = net[1](net[0](x))
+        more = fw.dot(h[0], v) + (h.exp() + 1).log().sum(1).mean() + fw.mv(h, v).float().sum() * 0.1
+        y = net[3](F.gelu(h * 2 + 1))
+        return F.cross_entropy(y, target) + more, y, h, F.softmax(y, 1), (y + 1).relu() * 2
+
+    def inside(x):
+        with fw.autocast("cuda", low):
+            return step(x)
+
+    def found(function, around):
+        net.zero_grad()
+        with fw.autocast("cuda", low, enabled=around):
+            out = function(x)
+        out[0].backward()
+        all_of_it = [*out, *[p.grad for p in net.parameters()]]
+        return [(str(t.dtype), t.detach().float().cpu().numpy()) for t in all_of_it]
+
+    compiled = {f: fw.compile(f) for f in (step, inside)}
+    close = 2e-3 if dtype == "float16" else 2e-2
+    for function, around in ((step, True), (step, False), (inside, False), (step, True), (inside, True)):
+        for _ in range(2):
+            plain, ours = found(function, around), found(compiled[function], around)
+            for (kind, want), (got_kind, got) in zip(plain, ours):
+                assert got_kind == kind
+                np.testing.assert_allclose(got, want, close, close)
+
+
 def test_checkpoints_find_the_blocks_of_a_device(raw, cupy):  # noqa: F811
     pytest.importorskip("ml_dtypes")
     net, x, seen = network().cuda(), fw.ones(2, 6, device="cuda", requires_grad=True), []

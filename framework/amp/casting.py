@@ -128,15 +128,22 @@ def _as_given(function: Callable, args: tuple, settings: dict) -> Any:
     return function(*args, **settings)
 
 
+def _refused(function: Callable, args: tuple, settings: dict) -> Any:
+    raise RuntimeError(f"{function.__name__}: a block of autocast('cuda') refuses it, as PyTorch does, since "
+                       f"its gradients may overflow; use binary_cross_entropy_with_logits "
+                       f"(nn.BCEWithLogitsLoss) on numbers before sigmoid, or leave the block for it")
+
+
 def _recurrent(function: Callable, args: tuple, settings: dict) -> Any:
     """A recurrent layer or cell: its record is to choose, its input has the dtype of the weights until then.
 
-    What mixes with a state of the input's dtype at its end comes out in that, as in PyTorch.
+    On the CPU what mixes with a state of the input's dtype at its end comes out in that, as in PyTorch.
     """
     module, x, *rest = args
     thread.choose = choose
     data = x.data if isinstance(x, PackedSequence) else x
-    kept = data.dtype if isinstance(module, (GRU, GRUCell, LSTMCell)) and eligible(data) else _fast(data)
+    mixes = isinstance(module, (GRU, GRUCell, LSTMCell)) and eligible(data) and not data.is_cuda
+    kept = data.dtype if mixes else _fast(data)
     weights = next(module.parameters()).dtype
 
     def fitted(value: Any) -> Any:
@@ -148,4 +155,4 @@ def _recurrent(function: Callable, args: tuple, settings: dict) -> Any:
 
 POLICIES: dict[str, Callable] = {"lower": _lower, "float32": _float32, "widest": _widest,
                                  "float32 on a GPU": _float32_on_a_gpu, "as given": _as_given,
-                                 "recurrent": _recurrent}
+                                 "recurrent": _recurrent, "refused": _refused}

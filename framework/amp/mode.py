@@ -135,11 +135,14 @@ class autocast(_Mode):
     dtype: bfloat16 (the default on the CPU) or float16; for another one a warning says that the block does
     nothing. Products (``linear``, ``matmul``, convolutions, attention, recurrent layers) convert floating
     operands to it and give it; losses, spectra and decompositions run in float32; all others in the dtypes
-    they get. Operands of float64 are left alone, as are in-place forms and calls with ``out=``. Parameters
-    stay what they are, and so do their gradients. cache_enabled: convert a weight once in a block, however
-    often it is used (default: as around). Backward is best called after the block; its operations run in
-    the dtypes of the forward pass in any case. As a decorator, around every call. Raises TypeError or
-    RuntimeError for an unknown kind of device, MissingExtraError where bfloat16 needs a package.
+    they get. On GPUs softmax, norms, sums, powers and exponentials run in float32, too, ``dot``,
+    ``bilinear``, ``index_put``, ``scatter_add``, ``tensordot`` and ``grid_sample`` in the widest dtype of
+    their tensors, and ``binary_cross_entropy`` is refused (RuntimeError). Operands of float64 are left alone,
+    as are in-place forms and calls with ``out=``. Parameters stay what they are, and so do their gradients.
+    cache_enabled: convert a weight once in a block, however often it is used (default: as around). Backward
+    is best called after the block; its operations run in the dtypes of the forward pass in any case. As a
+    decorator, around every call. Raises TypeError or RuntimeError for an unknown kind of device,
+    MissingExtraError where bfloat16 needs a package.
 
     Micikevicius et al., "Mixed Precision Training" (arXiv:1710.03740).
 

@@ -27,6 +27,7 @@ from ..linalg.matmul import matmul
 from ..pointwise.choose import where_op
 from ..pointwise.rounding import floor, nearest
 from ..record.args import floating, tensor_arg
+from ..record.autocast import by_place
 from ..record.batched import by_element
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -160,7 +161,7 @@ def _check(input: Any, grid: Any, mode: str, padding_mode: str) -> None:
                          f"use 'bilinear'")
 
 
-@public("nn.functional", op=fold_into, autocast="float32")
+@public("nn.functional", op=fold_into, autocast=by_place("widest", "float32"))
 def grid_sample(input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros",
                 align_corners: bool | None = None) -> Tensor:
     """The image read at the places of ``grid`` (spatial transformer networks, arXiv:1506.02025).

@@ -21,6 +21,7 @@ from ...tensor import Tensor, bump, wrap
 from ..convert.cast import from_array, to
 from ..pointwise.choose import where_op
 from ..record.args import tensor_arg
+from ..record.autocast import by_place
 from ..record.into import count_if_begun, guard
 from ..record.public import public
 from ..shape.broadcast import broadcast_shape, expand
@@ -511,7 +512,7 @@ def contains(input: Tensor, element: Any) -> bool:
     return bool((input == element).any())  # type: ignore[attr-defined]
 
 
-@public(method=True, op=index_put_op)
+@public(method=True, op=index_put_op, autocast=by_place("widest"))
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """``input`` with ``input[indices]`` replaced by ``values``, or, with ``accumulate``, with them added.
 

@@ -7,7 +7,9 @@ import numpy as np
 from ...errors import AutogradError, DTypeError, ShapeError
 from ...quiet import quiet
 from ...tensor import Tensor
+from ..record import autocast
 from ..record.args import one_dim, tensor_arg
+from ..record.autocast import by_place
 from ..record.batched import along
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -205,7 +207,7 @@ def _add(x: Tensor, at: int, index: Tensor, src: Any) -> Tensor:
     return x + (added if x.ndim else take_shape(added, ()))  # type: ignore[operator]
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast=by_place("widest"), asks=False)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """``input`` with the elements of ``src`` added at the places named by ``index`` along ``dim``.
 
@@ -214,6 +216,8 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     >>> fw.scatter_add(fw.zeros(3), 0, fw.tensor([0, 2, 2]), fw.ones(3))
     tensor([1., 0., 2.])
     """
+    if autocast.used:
+        input, src = autocast.on_a_gpu("widest", input, src)
     at, index = _check(input, dim, index, "scatter_add")
     tensor_arg(src, "scatter_add", "src")
     if not index.numel():

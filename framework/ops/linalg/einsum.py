@@ -6,6 +6,7 @@ from ...backends import array_module
 from ...errors import ShapeError
 from ...tensor import Tensor, wrap
 from ..record.args import tensor_arg
+from ..record.autocast import by_place
 from ..record.batched import call, on_tensors
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -129,7 +130,7 @@ def _from_sublists(args: tuple) -> tuple[str, tuple]:
     return equation, args[:2 * pairs:2]
 
 
-@public("nn.functional", autocast="as given")
+@public("nn.functional", autocast=by_place("widest"))
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """``y[o] = input1 . weight[o] . input2 + bias[o]``: x1 (*, i), x2 (*, j), weight (o, i, j) -> (*, o).
 

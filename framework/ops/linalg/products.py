@@ -10,7 +10,9 @@ from ...tensor import Tensor
 from ..language.cuda import DeviceKernel
 from ..language.program import native_kernel
 from ..pointwise.complex_numbers import conj
+from ..record import autocast
 from ..record.args import one_dim, tensor_arg
+from ..record.autocast import by_place
 from ..record.batched import rowwise
 from ..record.op import Meta, Op
 from ..record.public import public
@@ -20,18 +22,20 @@ from ..shape.view import take_order, take_shape
 from .matmul import _product, bmm, matmul_op, mm, of_ndim, promoted, same_dtype
 
 
-@public(method=True, out=True, deferred=True)
+@public(method=True, out=True, autocast=by_place("lower"), asks=False, deferred=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """A matrix times a vector: (m, n), (n) -> (m). Raises ShapeError for other shapes.
 
     >>> fw.mv(fw.tensor([[1.0, 2.0], [3.0, 4.0]]), fw.tensor([1.0, 1.0]))
     tensor([3., 7.])
     """
+    if autocast.used:
+        input, vec = autocast.on_a_gpu("lower", input, vec)
     of_ndim("mv", input=(input, 2), vec=(vec, 1))
     return _product("mv", input=input, vec=vec)
 
 
-@public(method=True, out=True)
+@public(method=True, out=True, autocast=by_place("widest"), asks=False)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """The inner product ``sum(conj(input) * other)`` of two vectors: (n), (n) -> ().
 
@@ -40,11 +44,14 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     >>> fw.vdot(fw.tensor([1j, 2.0]), fw.tensor([1j, 3.0]))
     tensor(7.+0.j)
     """
+    if autocast.used:
+        input, other = autocast.on_a_gpu("widest", input, other)
     of_ndim("vdot", input=(input, 1), other=(other, 1))
     return _product("vdot", input=conj(input), other=other)
 
 
-@public(method=True, out=True, also="other=tensor", deferred=True)
+@public(method=True, out=True, also="other=tensor", autocast=by_place("widest"), asks=False,
+        deferred=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements: (n), (n) -> (); none is conjugated, see ``vdot``.
 
@@ -53,6 +60,8 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     >>> fw.dot(fw.tensor([1.0, 2.0]), fw.tensor([3.0, 4.0]))
     tensor(11.)
     """
+    if autocast.used:
+        input, tensor = autocast.on_a_gpu("widest", input, tensor)
     of_ndim("dot", input=(input, 1), tensor=(tensor, 1))
     if input.shape != tensor.shape:
         raise ShapeError(f"dot: input has {input.shape[0]} elements and tensor {tensor.shape[0]}; they must "
@@ -73,7 +82,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return take_shape(input, (input.shape[0], 1)) * vec2  # type: ignore[operator]
 
 
-@public(method=True, out=True, autocast="lower")
+@public(method=True, out=True, autocast=by_place("widest", "lower"))
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Sums over the last dimension of both: (*a, n), (*b, n) -> (*a, *b); numbers multiply.
 
@@ -115,7 +124,7 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: An
     return _plus_product("addmm", input, mm(mat1, mat2), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast=by_place("lower"))
 def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * mat @ vec``: (m, n), (n) -> (m), to which input expands.
 
@@ -125,7 +134,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Any = 1, alpha: Any 
     return _plus_product("addmv", input, mv(mat, vec), beta, alpha)
 
 
-@public(method=True, inplace=True, out=True)
+@public(method=True, inplace=True, out=True, autocast=by_place("lower"))
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """``beta * input + alpha * outer(vec1, vec2)``: (m), (n) -> (m, n), to which input expands.
 
@@ -156,7 +165,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Any = 1, alph
     return _plus_product("addbmm", input, product, beta, alpha)
 
 
-@public(out=True, autocast="lower")
+@public(out=True, autocast=by_place("widest", "lower"))
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Sums over pairs of dimensions: the last ``dims`` of ``a`` with the first of ``b``, or two lists.
 

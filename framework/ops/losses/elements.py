@@ -17,6 +17,7 @@ from ..pointwise.activations import logsigmoid_op
 from ..pointwise.choose import where_op
 from ..pointwise.elementary import exp, log
 from ..record.args import number_arg, tensor_arg
+from ..record.autocast import by_place
 from ..record.batched import innermost
 from ..record.public import public
 from ..reduce.sums import mean_op, sum_op
@@ -204,7 +205,7 @@ def _outside(array: Any) -> bool:
     return bool(((array < 0) | (array > 1)).any())  # the extremes of an array with nan tell nothing
 
 
-@public("nn.functional", op=_bce, autocast="float32")
+@public("nn.functional", op=_bce, autocast=by_place("refused", "float32"))
 def binary_cross_entropy(input: Tensor, target: Tensor, weight: Tensor | None = None, *,
                          reduction: str = "mean") -> Tensor:
     """``-(t * log(input) + (1 - t) * log(1 - input))`` for probabilities, the logs at least -100.

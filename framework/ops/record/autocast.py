@@ -3,9 +3,10 @@
 ``public(autocast=...)`` says how an operation behaves in a block of autocast, as in PyTorch. "lower": in the
 block's dtype (products, which sum up in float32 whatever they are given). "float32": in that (sums of many
 small terms, and what has no short floating form). "widest": in that of its tensors' dtypes. Or a function of
-the arguments that gives one of these. A function that says nothing runs in the dtypes that it gets. Softmax,
-norms, sums and exponentials, which PyTorch's list for CUDA has and that for the CPU has not, ask by
-``in_float32_on_a_gpu``, elementwise records where they say so.
+the arguments that gives one of these: ``by_place`` where PyTorch's lists for CUDA and for the CPU differ.
+A function that says nothing runs in the dtypes that it gets. Softmax, norms, sums and exponentials, which
+the list for CUDA has and that for the CPU has not, ask by ``in_float32_on_a_gpu``, elementwise records where
+they say so.
 ``tests/test_amp.py`` compares with PyTorch.
 
 While no block was ever opened, a call pays for one test of a global; then for one look at its thread.
@@ -48,6 +49,16 @@ def choosing(function: Callable, policy: Policy) -> Callable:
     return call
 
 
+def by_place(on_a_gpu: str, on_the_cpu: str = "as given") -> Policy:
+    """The policy of a function by where its first tensor lies."""
+    def policy(*args: Any, **settings: Any) -> str:
+        for x in (*args, *settings.values()):
+            if hasattr(x, "is_cuda"):
+                return on_a_gpu if x.is_cuda else on_the_cpu
+        return on_the_cpu
+    return policy
+
+
 def without_choosing(function: Callable) -> Callable:
     """The function inside of ``choosing``, to be called while ``used`` is false; any other function
     itself."""
@@ -71,20 +82,20 @@ def _itself(x: Any) -> Any:
     return x
 
 
+def _these(*xs: Any) -> tuple:
+    return xs
+
+
+def on_a_gpu(policy: str, *xs: Any) -> tuple:
+    """Tensors of a GPU as a policy wants them in a block; to be asked for once ``used`` is true."""
+    choose = thread.choose
+    return xs if choose is None or not getattr(xs[0], "is_cuda", False) else choose(policy, _these, xs, {})
+
+
 def in_float32_on_a_gpu(x: Any) -> Any:
     """A tensor of a GPU in float32 where its thread is in a block; to be asked for once ``used`` is true."""
     choose = thread.choose
     return x if choose is None else choose("float32 on a GPU", _itself, (x,), {})
-
-
-def unless_out(function: Callable) -> Callable:
-    """A function with ``out=`` around one that chooses: not where the result is to go into a tensor."""
-    @wraps(function)
-    def call(*args: Any, **settings: Any) -> Any:
-        if used and settings.get("out") is not None:
-            return as_given(function, *args, **settings)
-        return function(*args, **settings)
-    return call
 
 
 def never(function: Callable) -> Callable:

@@ -11,7 +11,7 @@ from ...errors import DeviceError, DTypeError, ShapeError, kind_of
 from ...layouts import strided
 from ...tensor import Tensor
 from . import autocast
-from .autocast import Policy, choosing, unless_out, without_choosing
+from .autocast import Policy, choosing, without_choosing
 from .deferred import Deferred
 from .into import Call, computed_into, run_call
 from .op import Op
@@ -70,8 +70,6 @@ def public(namespace: str = "framework", *, method: bool | str = False, inplace:
         if out or plain is not given:
             takes_out = out or function is not given
             function = with_out(plain, own, call, exact=out == "exact") if takes_out else plain
-            if autocast == "lower":
-                function = unless_out(function)
         if namespace == "nn.functional":
             function = with_old_reduction(function)
         methods = (own,) if method is True else tuple(method.split()) if method else ()
@@ -125,9 +123,10 @@ def with_out(function: Callable[..., T], name: str | None = None,
         elif plan is not None and names.keys().isdisjoint(settings) and given_out(
                 out, plan(*args, **settings), name):
             return out
-        result: Any = function(*args, **settings)
         if out is None:
-            return result
+            return function(*args, **settings)
+        result: Any = (autocast.as_given(function, *args, **settings) if autocast.used
+                       else function(*args, **settings))
         if isinstance(result, Tensor):
             return check_out(out, result, name, exact)
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
