@@ -1,6 +1,7 @@
 """Bugs that were found once: each test failed before its fix."""
 
 import asyncio
+import math
 import signal
 import time
 import warnings
@@ -394,3 +395,21 @@ def test_all_elements_that_are_not_0_are_counted_in_every_dtype(dtype):
     x = fw.tensor([[0, 1, 2], [3, 0, 0]]).to(getattr(fw, dtype))
     assert fw.count_nonzero(x).item() == fw.count_nonzero(x.T).item() == 3 and fw.count_nonzero(x).shape == ()
     assert fw.count_nonzero(fw.tensor(float("nan"))).item() == 1
+
+
+@pytest.mark.parametrize("dtype", [fw.float32, fw.float64, fw.float16, fw.bfloat16, fw.int32, fw.int64])
+def test_quotients_rounded_towards_zero_round_the_quotient(dtype):
+    """1 / 0.1 is 10, though ten times the number nearest to 0.1 is more than 1."""
+    x, y = [1.0, 6.0, 7.0, -7.0, -7.0, 5.0, -0.0], [0.1, 0.2, -2.0, 2.0, -2.0, 3.0, 4.0]
+    if dtype in (fw.int32, fw.int64):
+        x, y = [7, 7, -7, -7, 9, 0], [2, -2, 2, -2, 3, 5]
+    a, b = fw.tensor(x, dtype=dtype), fw.tensor(y, dtype=dtype)
+    wide = fw.float32 if dtype.itemsize == 2 else dtype  # 16 bits are computed in 32 and rounded once
+    wanted = [math.trunc(fw.div(p.double(), q.double()).to(wide).item()) for p, q in zip(a, b)]
+    for times in (1, 40):
+        found = fw.div(a.repeat(times), b.repeat(times), rounding_mode="trunc")
+        assert found.dtype is dtype and found.tolist() == wanted * times
+    if dtype.is_floating_point:
+        signs = fw.tensor([5.0, -5.0], dtype=dtype)
+        assert fw.div(signs, 0.0, rounding_mode="trunc").tolist() == [np.inf, -np.inf]
+    assert fw.compile(lambda p, q: fw.div(p, q, rounding_mode="trunc") * 1)(a, b).tolist() == wanted

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import framework as fw
+from framework import _native
 from framework.errors import AutogradError, DTypeError, ShapeError
 from framework.ops.pointwise import arithmetic
 from framework.quiet import quiet
@@ -568,3 +569,25 @@ def test_writes_that_end_early_are_counted(write, monkeypatch):
         write(x)
     monkeypatch.undo()
     assert x._version > version or x.tolist() == [0, 0, 0, 0]
+
+
+@pytest.mark.skipif(_native.module is None, reason="views are made by C++")
+def test_pythons_collector_looks_at_two_objects_of_a_view():
+    """Numbers and names say how it was made; a list of many views is collected often otherwise."""
+    x = fw.ones(4, 5)
+    for make in (lambda: x[1], lambda: x.view(-1), lambda: x.unbind(0)[2], lambda: x[1:3, 2],
+                 lambda: x.T[2][1:], lambda: x.view(2, 10)[1].reshape(5, 2)):
+        view = make()
+        more = view._more
+        assert gc.is_tracked(view) and gc.is_tracked(more) and more.base is x
+        links = more.links
+        while links is not None:
+            assert not gc.is_tracked(links) and not gc.is_tracked(links[1]) and not gc.is_tracked(links[1][1])
+            links = links[0]
+    y = fw.zeros(3, requires_grad=True) * 1
+    view = y[1:]
+    view.mul_(2.0)
+    dead = weakref.ref(y)
+    del y, view
+    gc.collect()
+    assert dead() is None

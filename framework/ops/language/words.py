@@ -78,6 +78,8 @@ def all_finite(x: Any) -> bool:
 
 def _trunc_divide(xp: Any) -> Callable:
     def trunc_divide(x: Any, y: Any) -> Any:
+        if np.result_type(x, y).kind not in "iub":
+            return xp.trunc(xp.true_divide(x, y))
         quotient = xp.floor_divide(x, y)
         inexact = quotient * y != x
         return quotient + (inexact & ((x < 0) != (y < 0))).astype(quotient.dtype)
@@ -232,7 +234,7 @@ WORDS: dict[str, Word] = {
     "ndtr": Word(erf_.ndtr, "ndtr", "x: 0.5 * (1 + erf(x * 0.7071067811865476))",
                  "(C(0.5) * erfc(C(-0.7071067811865476) * {}))"),
     "gelu_slope": Word(erf_.gelu_slope, "gelu_slope", None, "gelu_slope_of"),
-    "trunc_divide": Word(_trunc_divide, None, "trunc_divide"),
+    "trunc_divide": Word(_trunc_divide, ("x y", "trunc(x / y)"), "trunc_divide"),
     # the engine meets real numbers only
     "conj": Word("conjugate", ("x", "x")),
     "real": Word("real", ("x", "x")),

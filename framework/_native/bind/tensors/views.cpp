@@ -112,6 +112,14 @@ nb::object more_of(PyObject* x) {
     return nb::borrow(more);
 }
 
+// Python's collector does not look at it again. Only for what holds numbers, names of settings and records, which live as
+// long as the program: nothing there leads back to a tensor. Of six objects of a view four are such.
+void leave_to_counts(nb::handle o) {
+    if (PyObject_GC_IsTracked(o.ptr())) PyObject_GC_UnTrack(o.ptr());
+}
+
+bool left_to_counts(PyObject* o) { return !PyObject_IS_GC(o) || !PyObject_GC_IsTracked(o); }
+
 // `aliases.link`
 void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
     slot(view, at_counter) = counter_of(s.x).release().ptr();
@@ -121,6 +129,10 @@ void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
     if (!first) links = asked(source.ptr(), word_links);
     nb::object step = taken(PyTuple_Pack(2, op, settings));
     nb::object chain = taken(PyTuple_Pack(2, first ? Py_None : links.ptr(), step.ptr()));
+    if (left_to_counts(settings)) {
+        leave_to_counts(step);
+        if (first || left_to_counts(links.ptr())) leave_to_counts(chain);
+    }
     give_to(more.ptr(), word_base, first ? s.x : base.ptr());
     give_to(more.ptr(), word_links, chain.ptr());
     slot(view, at_more) = more.release().ptr();
@@ -137,10 +149,29 @@ void link(const Source& s, PyObject* view, PyObject* op, PyObject* settings) {
     if (count >= PRUNE_FROM && !(count & (count - 1))) taken(PyObject_CallOneArg(find_living, views.ptr()));
 }
 
+bool only_numbers(PyObject* o) {
+    if (PySlice_Check(o)) {
+        auto* slice = reinterpret_cast<PySliceObject*>(o);
+        return only_numbers(slice->start) && only_numbers(slice->stop) && only_numbers(slice->step);
+    }
+    if (!PyTuple_CheckExact(o)) return o == Py_None || o == Py_Ellipsis || PyLong_CheckExact(o);
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+        if (!only_numbers(PyTuple_GET_ITEM(o, i))) return false;
+    return true;
+}
+
 nb::object settings_of(std::initializer_list<std::pair<PyObject*, nb::object>> given) {
     nb::object made = taken(PyDict_New());
-    for (const auto& [word, setting] : given)
+    bool numbers = true;
+    for (const auto& [word, setting] : given) {
         if (PyDict_SetItem(made.ptr(), word, setting.ptr()) < 0) throw nb::python_error();
+        if (only_numbers(setting.ptr())) {
+            if (PyTuple_CheckExact(setting.ptr())) leave_to_counts(setting);
+        } else {
+            numbers = false;
+        }
+    }
+    if (numbers) leave_to_counts(made);
     return made;
 }
 
