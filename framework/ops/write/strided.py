@@ -127,11 +127,12 @@ def _add_in_steps(memory: np.ndarray, x: np.ndarray, stride: tuple, offset: int)
         return False
     at_once.sort()
     size, steps = [x.shape[d] for d in at_once], [stride[d] * x.itemsize for d in at_once]
-    for place in itertools.product(*[range(x.shape[d]) for d in others]):
-        start = offset + sum(i * stride[d] for i, d in zip(place, others))
-        part = seen_in(memory, tuple(size), tuple(steps), start * x.itemsize, True)
-        if part is NotImplemented:  # without the extension: the first time already
-            return False
+    places = list(itertools.product(*[range(x.shape[d]) for d in others]))
+    starts = [offset + sum(i * stride[d] for i, d in zip(place, others)) for place in places]
+    parts = [seen_in(memory, tuple(size), tuple(steps), start * x.itemsize, True) for start in starts]
+    if any(part is NotImplemented for part in parts):  # as without the extension
+        return False
+    for place, part in zip(places, parts):
         key: list[Any] = [slice(None)] * x.ndim
         for i, d in zip(place, others):
             key[d] = i
