@@ -168,3 +168,134 @@ def test_streams_of_other_libraries(races):
     for wrong in (None, True, "7"):
         with pytest.raises(TypeError, match="stream_ptr"):
             fw.cuda.ExternalStream(wrong)
+
+
+def in_streams(make, backward, sides=2):
+    """What ``backward`` gives of the results of ``make(side)``, each computed in a stream of its own."""
+    streams = [fw.cuda.Stream() for _ in range(sides)]
+    found = []
+    for side in streams:
+        side.wait_stream(fw.cuda.current_stream())
+        with fw.cuda.stream(side):
+            found.append(make())
+    for side in streams:
+        fw.cuda.current_stream().wait_stream(side)
+    return backward(found)
+
+
+def added(outs):
+    """Backward of the sum of all."""
+    total = sum(y.sum() for y in outs)
+    del outs
+    total.backward()
+
+
+def twice(outs):
+    """The gradient of a gradient, of which each part is made in the stream of its forward."""
+    total = sum((y * y).sum() for y in outs)
+    (g,) = fw.autograd.grad(total, X, create_graph=True)
+    g.square().sum().backward()
+
+
+X = None
+BACKWARDS = {
+    "one": lambda outs: added(outs[:1]),
+    "all": added,
+    "at once": lambda outs: fw.autograd.backward([y.sum() for y in outs]),
+    "gradient of a gradient": twice,
+}
+CALLS = {
+    "chain": lambda x: (x * 2).exp().tanh(),
+    "branches": lambda x: (x * 2).exp() + (x * 3).tanh() * x,
+    "several outputs": lambda x: x.split(2, 1)[0] * x.split(2, 1)[1],
+    "checkpoint": lambda x: fw.utils.checkpoint.checkpoint(lambda x: (x * 2).exp(), x, use_reentrant=False),
+    "embedding": lambda x: F.embedding(fw.tensor([1, 1, 0], device=x.device), x),
+    "hook": lambda x: hooked(x * 3).exp(),
+}
+
+
+def hooked(y):
+    y.register_hook(lambda g: g * 2)
+    return y
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_backward_runs_in_the_streams_of_forward(name, races):
+    """From outside of them, once, of several, and of gradients: no memory is given back too soon, no wait
+    is missing, and the numbers are those of one stream."""
+    call = CALLS[name]
+    for way, backward in BACKWARDS.items():
+        ends = []
+        for device in ("cpu", "cuda"):
+            global X
+            X = fw.tensor(np.random.default_rng(0).standard_normal((3, 4)), device=device).requires_grad_()
+            if device == "cpu":
+                backward([call(X) for _ in range(2)])
+            else:
+                in_streams(lambda: call(X), backward)  # nobody has waited here, and all may be used
+            ends.append((X.grad * 1).tolist())
+        np.testing.assert_allclose(ends[1], ends[0], 1e-12, err_msg=way)
+
+
+def test_backward_leaves_the_streams_that_it_found(races):
+    side, other = fw.cuda.Stream(), fw.cuda.Stream()
+    x = fw.ones(4, device="cuda", requires_grad=True)
+    side.wait_stream(fw.cuda.current_stream())
+    with fw.cuda.stream(side):
+        y = x * 2
+    seen = []
+    y.register_hook(lambda g: seen.append(fw.cuda.current_stream()))
+    other.wait_stream(side)
+    with fw.cuda.stream(other):
+        (g,) = fw.autograd.grad(y.sum(), y)
+        z = g + 1
+        y.sum().backward()
+        assert fw.cuda.current_stream() == other
+        assert (x.grad * 1 + z).tolist() == [4.0] * 4
+    assert seen == [side, side] and fw.cuda.current_stream() == fw.cuda.default_stream()
+    with pytest.raises(ValueError, match="a hook fails"):
+        w = fw.ones(2, device="cuda", requires_grad=True)
+        side.wait_stream(fw.cuda.current_stream())
+        with fw.cuda.stream(side):
+            v = w * 2
+            v.register_hook(failing)
+        fw.cuda.current_stream().wait_stream(side)
+        v.sum().backward()
+    assert fw.cuda.current_stream() == fw.cuda.default_stream()
+
+
+def failing(g):
+    raise ValueError("a hook fails")
+
+
+def test_a_stream_that_is_chosen_for_good(races):
+    x, side = fw.ones(4, device="cuda", requires_grad=True), fw.cuda.Stream()
+    side.wait_stream(fw.cuda.current_stream())
+    try:
+        fw.cuda.set_stream(side)
+        y = (x * 2).exp()
+    finally:
+        fw.cuda.set_stream(fw.cuda.default_stream())
+    fw.cuda.current_stream().wait_stream(side)
+    y.sum().backward()
+    del y
+    assert (x.grad * 1).tolist() == pytest.approx([2 * np.exp(2.0)] * 4)
+
+
+def test_streams_of_two_devices(races):
+    if fw.cuda.device_count() < 2:
+        pytest.skip("there is one GPU here")
+    first, second = fw.cuda.Stream("cuda:0"), fw.cuda.Stream("cuda:1")
+    x = fw.ones(4, device="cuda:0", requires_grad=True)
+    first.wait_stream(fw.cuda.current_stream())
+    with fw.cuda.stream(first):
+        y = (x * 2).exp()
+    second.wait_stream(first)
+    with fw.cuda.device(1), fw.cuda.stream(second):
+        z = y.to("cuda:1").tanh()
+    fw.cuda.current_stream("cuda:1").wait_stream(second)
+    z.sum().backward()
+    del y, z
+    want = fw.ones(4, requires_grad=True)
+    (want * 2).exp().tanh().sum().backward()
+    assert (x.grad * 1).tolist() == pytest.approx(want.grad.tolist())

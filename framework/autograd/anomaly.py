@@ -139,7 +139,7 @@ class Changed(str):
 
 def _note_line(node: Any) -> None:
     pulled = state.anomaly.pulled
-    node.notes = {"site": Site(None if pulled is None else site_of(pulled))}
+    notes_of(node)["site"] = Site(None if pulled is None else site_of(pulled))
 
 
 def site_of(node: Any) -> Site | None:

@@ -26,6 +26,7 @@ from ..quiet import hush, quiet, speak
 from ..seam import BACKWARD, Event, intercepted, settled
 from ..sparse_door import is_sparse, sparse
 from ..tensor import Tensor, as_tensor, set_node, wrap
+from . import streams
 from .arguments import GradientEdge, place_of, seeds_of, stand_ins, tensors_given
 from .mode import masked_walks, set_recording, state
 
@@ -211,6 +212,24 @@ def _run(pending: dict, heap: list, retain: bool, live: bool, needed: set | None
 
 def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
                  caught: dict, ends: bool, watch: Any) -> None:
+    lanes = streams.Streams() if streams.used and cuda._cupy is not None else None
+    try:
+        if lanes is not None:
+            if live:
+                streams.entered()
+            for node, g in pending.items():
+                cuda.follow(g)
+                lanes.hand(node, g, lanes.found_here())
+        _run_in_streams(pending, heap, retain, live, needed, targets, caught, ends, watch, lanes)
+    finally:
+        if lanes is not None:
+            if live:
+                streams.left()
+            lanes.close()
+
+
+def _run_in_streams(pending: dict, heap: list, retain: bool, live: bool, needed: set | None, targets: set,
+                    caught: dict, ends: bool, watch: Any, lanes: Any) -> None:
     owned: set = set()  # nodes whose pending gradient is an array that nobody else has
     late: list[tuple] = []  # leaves that take an array which others may still read
     on_gpu, seen = cuda._cupy is not None, quiet.run is None  # seen: somebody looks at all calls
@@ -223,6 +242,8 @@ def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: se
             mine = node in owned  # whether nobody else has g
         if on_gpu:
             cuda.follow(g)
+            if lanes is not None:
+                lanes.enter(node)
         if ends and node in targets:
             caught[node], node = g, None
             continue
@@ -237,6 +258,8 @@ def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: se
                 edges = _on_the_way(edges, needed)
         if not edges or type(node) is Pick:
             if edges:
+                if lanes is not None:
+                    lanes.hand(edges[0], g, lanes.here)
                 _add_part(pending, heap, edges[0], node.index, g)
             elif type(node) is Leaf:
                 if watch is not None:
@@ -256,9 +279,12 @@ def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: se
         if versions and not retain:
             node.kept = node.versions = None
         node = None  # in a chain, the next node: it needs no turn on the heap
+        source = None if lanes is None else lanes.here
         for edge, ge in zip(edges, grads):
             if edge is None or ge is None:
                 continue
+            if lanes is not None:
+                lanes.hand(edge, ge, source)
             if type(edge) is Leaf and not live and not fresh and (ge is g or ge.base is not None) \
                     and (edge.home is None or ge is not edge.home.array):
                 if mine and ge is g and needed is None and watch is None and takes_over(edge, op):
@@ -277,6 +303,8 @@ def _run_plainly(pending: dict, heap: list, retain: bool, live: bool, needed: se
         if node is not None:
             g, mine = chain, fresh
     for leaf, g in late:
+        if lanes is not None:
+            lanes.enter(leaf)
         accumulate(leaf, g, live)
 
 

@@ -1,4 +1,5 @@
-"""Being told of every node that this thread makes: for anomaly mode and for hooks on saved tensors.
+"""Being told of every node that this thread makes: for anomaly mode, hooks on saved tensors, and streams of
+GPUs.
 
 While somebody listens, in any thread, the classes of nodes have another ``__init__``; while nobody does,
 they have their own, so making a node costs what it costs without this file.

@@ -133,12 +133,18 @@ def device_of(array: Any) -> Device:
 
 def follow(g: Any) -> None:
     """Make the device of a gradient (array, tensor, or list of parts) the current one."""
+    for array in arrays_in(g):
+        array.device.use()
+        return
+
+
+def arrays_in(g: Any) -> Iterator[Any]:
+    """The arrays of GPUs in a gradient: an array, a tensor, or a list of parts."""
     for part in g if isinstance(g, list) else (g,):
         values = getattr(part, "_entries", part)  # a sparse tensor's are where it is
         array = getattr(values, "_array", values)
         if isinstance(array, _cupy.ndarray):
-            array.device.use()
-            return
+            yield array
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from ..autograd import streams as _backward
 from ..backends import cuda as _backend
 from .devices import needed
 
@@ -121,9 +122,11 @@ class StreamContext:
     def __enter__(self) -> None:
         if self.stream is not None:
             self.stream.own.__enter__()
+            _backward.entered()
 
     def __exit__(self, *error: Any) -> None:
         if self.stream is not None:
+            _backward.left()
             self.stream.own.__exit__(*error)
 
 
@@ -148,6 +151,7 @@ def set_stream(stream: Stream | None) -> None:
     """Let work go into a queue from here on; nothing for None."""
     if stream is not None:
         stream.own.use()
+        _backward.chosen(bool(stream.cuda_stream))
 
 
 def is_current_stream_capturing() -> bool:
