@@ -11,6 +11,7 @@ import numpy as np
 
 WORDS = 13  # of the state of NumPy's Philox
 _COINS = 0x636f696e73  # the second word of the key of ``coins``
+_VARIATES = 0x76617269617465  # that of draws of which each element takes as many words as it happens to need
 
 
 def state_words(state: dict[str, Any]) -> np.ndarray:
@@ -41,12 +42,12 @@ def state_of(words: np.ndarray) -> Any:
 class _Scratch(threading.local):
     bits: Any = None  # made when asked for: NumPy is quicker to import without its random numbers
 
-    def at(self, key: int, *counter: int) -> "np.random.Philox":
+    def at(self, key: int, *counter: int, purpose: int = _COINS) -> "np.random.Philox":
         """The source of numbers that follow ``counter``."""
         if self.bits is None:
             self.bits = np.random.Philox(key=0)
         words = np.zeros(WORDS, np.uint64)
-        words[:2] = key, _COINS
+        words[:2] = key, purpose
         words[2:2 + len(counter)] = counter
         words[10] = 4
         self.bits.state = state_of(words)
@@ -70,6 +71,74 @@ def coins(key: int, n: int, p: float) -> np.ndarray:
         for i in np.flatnonzero(bits == whole).tolist():
             kept[i] = (_scratch.at(key, i, 1).random_raw() >> 11) * 2.0 ** -53 >= rest
     return kept
+
+
+# -- words that elements have of their own -----------------------------------------------------------
+
+
+def block_of_all(key: int, n: int, block: int = 0) -> np.ndarray:
+    """The words (n, 4) of a block of each of n elements."""
+    last = (1 << 64) - 1
+    before = (last, block - 1) if block else (last,) * 4  # counters go up before they are used
+    return _scratch.at(key, *before, purpose=_VARIATES).random_raw(4 * n).reshape(n, 4)
+
+
+_MULTIPLIERS = 0xD2E7470EE14C6C93, 0xCA5A826395121157
+_STEPS = 0x9E3779B97F4A7C15, 0xBB67AE8584CAA73B
+
+
+def block_of(key: int, elements: np.ndarray, block: int) -> np.ndarray:
+    """The words (n, 4) of a block of some elements."""
+    keys, words = [key, _VARIATES], [elements.astype(np.uint64), *np.zeros((3, len(elements)), np.uint64)]
+    words[1] += np.uint64(block)
+    for _ in range(10):
+        (low, low_2), (high, high_2) = zip(*[_product(w, m) for w, m in zip(words[::2], _MULTIPLIERS)])
+        words = [high_2 ^ words[1] ^ np.uint64(keys[0]), low_2, high ^ words[3] ^ np.uint64(keys[1]), low]
+        keys = [(k + step) % (1 << 64) for k, step in zip(keys, _STEPS)]
+    return np.stack(words, 1)
+
+
+def _product(a: np.ndarray, b: int) -> tuple[np.ndarray, np.ndarray]:
+    """The lower and the upper half of a product of words."""
+    half, rest = np.uint64(32), np.uint64((1 << 32) - 1)
+    a1, a0, b1, b0 = a >> half, a & rest, np.uint64(b >> 32), np.uint64(b & (1 << 32) - 1)
+    middle = a1 * b0 + (a0 * b0 >> half)
+    other = a0 * b1 + (middle & rest)
+    return a * np.uint64(b), a1 * b1 + (middle >> half) + (other >> half)
+
+
+def integers(key: int, n: int, low: int, size: int) -> np.ndarray:
+    """n int64 numbers uniform in [low, low + size), size up to 2**64; beyond int64 they go on from its start.
+
+    The upper half of a word times size (of half a word where the size has no more bits), but for the few
+    words that would give some numbers once more than others (D. Lemire, "Fast random integer generation in an
+    interval", 2019), in whose place an element takes others of its own.
+    """
+    if size < 1 << 32:
+        halves = block_of_all(key, (n + 7) // 8).astype("<u8", copy=False).view("<u4").reshape(-1)[:n]
+        product = halves * np.uint64(size)
+        above, wrong = product >> np.uint64(32), product.astype(np.uint32) < np.uint32((1 << 32) % size)
+    else:
+        above, wrong = _above(block_of_all(key, (n + 3) // 4).reshape(-1)[:n], size)
+    again, block = np.flatnonzero(wrong), 1
+    while len(again):
+        above[again], wrong = _above(block_of(key, again, block)[:, 0], size)
+        again, block = again[wrong], block + 1
+    above += np.uint64(low % (1 << 64))
+    return above.view(np.int64)
+
+
+def _above(words: np.ndarray, size: int) -> tuple[np.ndarray, Any]:
+    if size == 1 << 64:
+        return words.copy(), np.zeros(len(words), bool)
+    rest, above = _product(words, size)
+    return above, rest < np.uint64((1 << 64) % size)
+
+
+def permutation(key: int, n: int) -> np.ndarray:
+    """The numbers 0 to n - 1, int64, in the order of n words."""
+    order: np.ndarray = block_of_all(key, (n + 3) // 4).reshape(-1)[:n].argsort(kind="stable")
+    return order.astype(np.int64, copy=False)
 
 
 # -- normal numbers ----------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 A generator is NumPy's Philox: numbers are a function of a key (the seed) and a counter, so its state
 is a few words and independent streams of one seed cost nothing. Numbers for a CUDA tensor are drawn by
 kernels there, from the state of that device's generator. Uniform and normal numbers, and what is computed
-from them (dropout, Bernoulli, multinomial and exponential numbers ...), are with the same seed the same on
-every device. Integers, permutations, gamma, Dirichlet, beta, Poisson, binomial and von Mises' numbers are
-not: on the CPU NumPy takes as many words one after the other as it happens to need, on a GPU each element
-has a sequence of its own under a key, which is one word of the generator; the same seed repeats them there.
+from them (dropout, Bernoulli, multinomial and exponential numbers ...), integers and permutations are with
+the same seed the same on every device. Integers and permutations are functions of a key, which is one word
+of the generator, and of places. Gamma, Dirichlet, beta, Poisson, binomial and von Mises' numbers differ: on
+the CPU NumPy takes as many words one after the other as it happens to need, on a GPU each element has a
+sequence of its own under a key; the same seed repeats them there.
 
 Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
+from . import _native, philox
 from .autograd.mode import state
 from .backends import backend_for, cuda, device_random, meta, move
 from .backends.native import converted
@@ -433,7 +434,8 @@ def fresh_key(device: Device, generator: Generator | None = None) -> int:
 
 def _word(source: Generator) -> int:
     with source._lock:
-        return int(source._bits.random_raw())
+        word = source._native_draw("philox_word") if source._native_suits(()) else NotImplemented
+        return int(source._bits.random_raw()) if word is NotImplemented else word
 
 
 def uniform_number() -> float:
@@ -509,13 +511,23 @@ def integers_array(low: int, high: int, shape: tuple[int, ...], numpy_dtype: Any
             lambda size: integers_array(low, high, size, numpy_dtype, device, generator), shape)
     if device.type == "meta":
         return meta.of(shape, np.dtype(numpy_dtype))
-    source, dtype = _source(device, generator), np.dtype(numpy_dtype)
-    if device.type == "cuda" and device_random.takes(dtype) and prod(shape) and -_HALF <= low < high <= _HALF:
+    source, dtype, n = _source(device, generator), np.dtype(numpy_dtype), prod(shape)
+    if device.type == "cuda" and device_random.takes(dtype) and n and -_HALF <= low < high <= _HALF:
         with cuda.cupy().cuda.Device(cuda.index_of(device)):
             return device_random.integers(fresh_key(device, source), low, high, shape, dtype)
-    with source._lock:
-        array = _integers(source, low, high, shape)
+    array = keyed_integers(_word(source), low, high, shape) if n else np.empty(shape, np.int64)
     return move(array if array.dtype == dtype else converted(array, dtype), device)
+
+
+def keyed_integers(key: int, low: int, high: int, shape: tuple[int, ...]) -> Any:
+    """Integers of the host uniform in [low, high) by a key: int64, or uint64 where they need it."""
+    first = low if low < _HALF else low - _WORD
+    draw = getattr(_native.module, "keyed_integers", None)
+    if draw is None:
+        array = philox.integers(key, prod(shape), first, high - low).reshape(shape)
+    else:
+        array = draw(shape, key, first, (high - low) % _WORD)
+    return array.view(np.uint64) if high > _HALF else array
 
 
 def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:
@@ -534,9 +546,31 @@ def permutation_array(n: int, device: Device, generator: Generator | None = None
     if device.type == "meta":
         return meta.of((n,), np.dtype(np.int64))
     source = _source(device, generator)
+    if n == 0:
+        return move(np.empty(0, np.int64), device)
+    key, draw = _word(source), getattr(_native.module, "keyed_permutation", None)
+    array = NotImplemented if draw is None else draw(n, key)
+    return move(philox.permutation(key, n) if array is NotImplemented else array, device)
+
+
+# -- numbers in NumPy's order ------------------------------------------------------------------------
+
+# What the order of samples and their transforms are made of: they stay those of the checkpoints that are to
+# be resumed.
+
+
+def numpy_integers(low: int, high: int, shape: tuple[int, ...], generator: Generator | None = None) -> Any:
+    """int64 numbers of the host uniform in [low, high), as NumPy's Generator draws them."""
+    source = _source(CPU, generator)
     with source._lock:
-        array = source._draw.permutation(n)
-    return move(array.astype(np.int64, copy=False), device)
+        return _integers(source, low, high, shape)
+
+
+def numpy_permutation(n: int, generator: Generator | None = None) -> Any:
+    """The numbers 0 to n - 1, int64, in the order that NumPy's Generator draws."""
+    source = _source(CPU, generator)
+    with source._lock:
+        return source._draw.permutation(n).astype(np.int64, copy=False)
 
 
 __dir__ = _shown(globals())

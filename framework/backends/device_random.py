@@ -1,8 +1,8 @@
-"""Numbers drawn on GPUs: uniform and normal ones that the CPU draws from the same state (``random.cu``), and
-integers by a key (``integers.cu``).
+"""Numbers drawn on GPUs, those that the CPU draws: uniform and normal ones from the same state
+(``random.cu``), integers by the same key (``integers.cu``).
 
-Uniform ones have the CPU's bits; normal ones are within 2 ulp, since compilers for GPUs join products and
-sums. Integers are not the CPU's: each element has a sequence of words of its own.
+Uniform ones and integers have the CPU's bits; normal ones are within 2 ulp, since compilers for GPUs join
+products and sums.
 """
 
 from math import prod
@@ -81,7 +81,7 @@ def integers(key: int, low: int, high: int, shape: tuple[int, ...], dtype: np.dt
     n, size = prod(shape), high - low
     out = cuda.cupy().empty(shape, dtype)
     _INTEGERS.kernel("integers", device_code.letter(dtype))(
-        (device_code.blocks(n, 4 * device_code.THREADS),), (device_code.THREADS,),
+        (device_code.blocks(n, 8 * device_code.THREADS),), (device_code.THREADS,),
         (out, n, low, (size + (_WORD >> 1)) % _WORD - (_WORD >> 1), key_of(key)))
     return out
 

@@ -49,6 +49,8 @@ struct Sequence {
   Words ready;
   int left;
   __device__ __forceinline__ Sequence(u64 key, i64 element, u64 block = 0) : key(key), element(u64(element)), block(block), left(0) {}
+  __device__ __forceinline__ void next() { ready = philox_of(key, VARIATES, element, block++, 0, 0); }
+  __device__ __forceinline__ u64 word(int k) const { return ready.at[k]; }
   __device__ __forceinline__ u64 word() {
     if (left == 0) ready = philox_of(key, VARIATES, element, block++, 0, 0), left = 4;
     const u64 first = ready.at[0];

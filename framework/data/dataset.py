@@ -11,9 +11,8 @@ import numpy as np
 
 from ..backends import move
 from ..config.listing import own as _own
-from ..device import CPU
 from ..errors import ShapeError, kind_of
-from ..random import Generator, permutation_array
+from ..random import Generator, numpy_permutation
 from ..tensor import Tensor, wrap
 
 Sample = TypeVar("Sample", covariant=True)  # for type checkers: Dataset[tuple[Tensor, int]]
@@ -235,7 +234,7 @@ def random_split(dataset: Any, lengths: Sequence[Any], generator: Generator | No
     if sum(sizes) != total:
         raise ValueError(f"random_split: the lengths {sizes} sum to {sum(sizes)}, the dataset has {total} "
                          f"samples")
-    order = permutation_array(total, CPU, generator).tolist()
+    order = numpy_permutation(total, generator).tolist()
     return [Subset(dataset, order[end - s:end]) for s, end in zip(sizes, accumulate(sizes))]
 
 

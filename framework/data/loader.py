@@ -5,8 +5,7 @@ from itertools import islice
 from types import GenericAlias
 from typing import Any
 
-from ..device import CPU
-from ..random import Generator, integers_array, stream
+from ..random import Generator, numpy_integers, stream
 from .checks import check_order, check_state, check_workers
 from .collate import default_collate, default_convert
 from .dataset import IterableDataset
@@ -201,7 +200,7 @@ class DataLoader:
             while own is None and order is not None:
                 own = getattr(order, "generator", None)
                 order = getattr(order, "sampler", None)
-            self._seed = int(integers_array(0, 1 << 62, (), "int64", CPU, own))
+            self._seed = int(numpy_integers(0, 1 << 62, (), own))
         return self._seed
 
     # -- an epoch --------------------------------------------------------------------------------

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from ..config.listing import own as _own
-from ..device import CPU
 from ..ops.random.draws import multinomial
-from ..random import Generator, check_seed, default_generator, integers_array, permutation_array, stream
+from ..random import Generator, check_seed, default_generator, numpy_integers, numpy_permutation, stream
 from ..tensor import Tensor, wrap
 
 
@@ -114,9 +113,9 @@ class RandomSampler(_Random):
         n, left = length(self.data_source, "RandomSampler"), self.num_samples
         while left > 0 and n > 0:
             if self.replacement:
-                batch = integers_array(0, n, (min(left, 4096),), "int64", CPU, generator)
+                batch = numpy_integers(0, n, (min(left, 4096),), generator)
             else:
-                batch = permutation_array(n, CPU, generator)[:left]
+                batch = numpy_permutation(n, generator)[:left]
             yield from batch.tolist()
             left -= len(batch)
 
@@ -137,7 +136,7 @@ class SubsetRandomSampler(_Random):
 
     def draw(self, generator: Generator) -> Iterator[int]:
         """The indices in an order drawn from ``generator``."""
-        order = permutation_array(len(self.indices), CPU, generator).tolist()
+        order = numpy_permutation(len(self.indices), generator).tolist()
         return (self.indices[i] for i in order)
 
     def __len__(self) -> int:
@@ -233,7 +232,7 @@ class DistributedSampler(Sampler):
 
     def __iter__(self) -> Iterator[int]:
         n = length(self.dataset, "DistributedSampler")
-        order = (permutation_array(n, CPU, stream(self.seed, self.epoch)) if self.shuffle
+        order = (numpy_permutation(n, stream(self.seed, self.epoch)) if self.shuffle
                  else np.arange(n))
         return iter(np.resize(order, self.total_size)[self.rank::self.num_replicas].tolist())
 

@@ -10,6 +10,8 @@ namespace fw::random {
 constexpr int64_t STATE_WORDS = 13;
 bool is_state(const uint64_t* words);  // whether words that somebody gave can be one
 
+uint64_t draw_word(uint64_t* words);
+
 // T: float or double. Uniform in [0, 1); normal.
 template <class T> void draw_uniform(uint64_t* words, T* out, int64_t n);
 template <class T> void draw_normal(uint64_t* words, T* out, int64_t n);

@@ -170,6 +170,13 @@ namespace random {
 
 bool is_state(const uint64_t* words) { return words[10] <= BLOCK; }
 
+uint64_t draw_word(uint64_t* words) {
+    PhiloxState s(words);
+    const uint64_t word = s.word();
+    s.store(words);
+    return word;
+}
+
 template <class T> void draw_uniform(uint64_t* words, T* out, int64_t n) {
     draw(words, [=](PhiloxState& s) {
         fill(s, out, n, [](auto* bits, int64_t count, auto* to) { uniform(bits, count, to); });

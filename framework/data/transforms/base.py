@@ -7,8 +7,7 @@ Every random number is drawn from the default generator, which the loader sets f
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...device import CPU
-from ...random import integers_array, permutation_array, uniform_number
+from ...random import numpy_integers, numpy_permutation, uniform_number
 
 
 def uniform(low: float, high: float) -> float:
@@ -18,7 +17,7 @@ def uniform(low: float, high: float) -> float:
 
 def integer(low: int, high: int) -> int:
     """A whole number drawn from [low, high], both possible."""
-    return int(integers_array(low, high + 1, (), "int64", CPU))
+    return int(numpy_integers(low, high + 1, ()))
 
 
 def chance(p: float) -> bool:
@@ -28,7 +27,7 @@ def chance(p: float) -> bool:
 
 def permutation(n: int) -> list[int]:
     """0 to n - 1 in drawn order."""
-    return permutation_array(n, CPU).tolist()
+    return numpy_permutation(n).tolist()
 
 
 def probability(p: Any, what: str) -> float:

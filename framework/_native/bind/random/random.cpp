@@ -7,21 +7,39 @@
 namespace fw {
 namespace {
 
-// An array that draw(words, data, size) fills. The words are a copy, checked as such: others may write into the array.
-template <class T, class F> nb::object drawn(Array& state, const std::vector<npy_intp>& shape, F&& draw) {
-    if (!state.usable() || state.type() != NPY_UINT64 || !state.contiguous() || !state.writeable() ||
-        state.size() != random::STATE_WORDS)
-        return not_implemented();
+// The state that an array holds, copied and checked as such: others may write into the array.
+struct State {
+    Array array;
     uint64_t words[random::STATE_WORDS];
-    std::copy_n(state.data<uint64_t>(), random::STATE_WORDS, words);
-    if (!random::is_state(words)) return not_implemented();
+    bool usable;
+    explicit State(Array& a) : array(a) {
+        usable = a.usable() && a.type() == NPY_UINT64 && a.contiguous() && a.writeable() && a.size() == random::STATE_WORDS;
+        if (!usable) return;
+        std::copy_n(a.data<uint64_t>(), random::STATE_WORDS, words);
+        usable = random::is_state(words);
+    }
+    void store() { std::copy_n(words, random::STATE_WORDS, array.data<uint64_t>()); }
+};
+
+// An array that draw(words, data, size) fills.
+template <class T, class F> nb::object drawn(Array& given, const std::vector<npy_intp>& shape, F&& draw) {
+    State state(given);
+    if (!state.usable) return not_implemented();
     NewArray out = new_array(int(shape.size()), shape.data(), type_number<T>);
     {
         Release release(out.size() * int64_t(sizeof(T)));
-        draw(words, out.data<T>(), out.size());
+        draw(state.words, out.data<T>(), out.size());
     }
-    std::copy_n(words, random::STATE_WORDS, state.data<uint64_t>());
+    state.store();
     return give(out);
+}
+
+nb::object philox_word(Array given) {
+    State state(given);
+    if (!state.usable) return not_implemented();
+    const uint64_t word = random::draw_word(state.words);
+    state.store();
+    return nb::int_(word);
 }
 
 nb::object philox_uniform(Array state, std::vector<npy_intp> shape, bool wide) {
@@ -59,6 +77,7 @@ nb::object dropout(Array x, double p, uint64_t key) {
 }  // namespace
 
 FW_BIND(m) {
+    m.def("philox_word", &philox_word);
     m.def("philox_uniform", &philox_uniform);
     m.def("philox_normal", &philox_normal);
     m.def("philox_integers", &philox_integers);
