@@ -474,7 +474,8 @@ def test_out_of_memory_says_who_has_it_and_leaves_all_as_it_was(limited):
     with pytest.raises(fw.cuda.OutOfMemoryError, match="out of memory: 1.0 MiB were asked for") as found:
         fw.cat([product] * 4)
     text = str(found.value)
-    assert f"allows {limit / 2**20:.1f} MiB" in text and "of 1024.00 GiB are free" in text
+    assert f"allows {limit / 2**20:.1f} MiB" in text and "of 16.00 GiB are free" in text
+    assert f"{used / 2**10:.1f} KiB are in use by arrays" in text
     assert "256.0 KiB: framework.float32 [256, 256], made by mul\n" in text and "a leaf that requires" in text
     assert isinstance(found.value, MemoryError) and isinstance(found.value, RuntimeError)
     del found
@@ -482,6 +483,14 @@ def test_out_of_memory_says_who_has_it_and_leaves_all_as_it_was(limited):
     assert fw.cuda.memory_allocated() == used
     product.sum().backward()  # and goes on
     assert float(weight.grad.sum()) == 2 * 256 * 256
+
+
+def test_more_than_a_device_has_is_refused_by_the_device(cupy):
+    """Not by the host, which may have more, or less; and the device goes on."""
+    gc.collect()
+    with pytest.raises(fw.cuda.OutOfMemoryError, match="4.00 TiB were asked for; .* are in use by arrays"):
+        fw.empty(1 << 40, device="cuda")
+    assert fw.zeros(3, device="cuda").tolist() == [0.0] * 3
 
 
 def test_peaks_miss_nothing_between_two_looks(limited):

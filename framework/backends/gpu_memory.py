@@ -88,8 +88,8 @@ class Allocator:
         used, held = self.look(device)
         free, total = self.cupy.cuda.runtime.memGetInfo()
         limit = self.pool.get_limit()
-        text = (f"cuda:{device} is out of memory: {bytes_of(size)} were asked for; arrays have "
-                f"{bytes_of(used)}, {bytes_of(held - used)} are kept for later, {bytes_of(free)} of "
+        text = (f"cuda:{device} is out of memory: {bytes_of(size)} were asked for; {bytes_of(used)} are in "
+                f"use by arrays, {bytes_of(held - used)} are kept for later, {bytes_of(free)} of "
                 f"{bytes_of(total)} are free")
         if limit:
             text += f"; set_per_process_memory_fraction allows {bytes_of(limit)}"
@@ -102,11 +102,11 @@ class Allocator:
 def bytes_of(size: int) -> str:
     """A number of bytes for people."""
     value = float(size)
-    for unit in ("B", "KiB", "MiB"):
+    for unit, digits in (("B", 0), ("KiB", 1), ("MiB", 1), ("GiB", 2)):
         if value < 1024:
-            return f"{value:.0f} B" if unit == "B" else f"{value:.1f} {unit}"
+            return f"{value:.{digits}f} {unit}"
         value /= 1024
-    return f"{value:.2f} GiB"
+    return f"{value:.2f} TiB"
 
 
 def install(cupy: Any, owners: Callable[[int], list[str]]) -> Allocator | None:

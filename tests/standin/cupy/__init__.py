@@ -529,6 +529,15 @@ class ufunc:
         return _wrap(self._f.outer(_unwrap(a), _unwrap(b), **kwargs), [])
 
 
+def _room_for(shape: Any, *args: Any, dtype: Any = None, **kwargs: Any) -> None:
+    """Ask for the memory of a large new array first, so that it is the device's that is out of it."""
+    kinds = [a for a in (dtype, *args) if isinstance(a, (type, _np.dtype, str))]
+    kind = kinds[0] if kinds else float
+    size = int(_np.prod(shape, dtype=object)) * _np.dtype(kind).itemsize
+    if size > 1 << 26:
+        _allocators[-1](size)
+
+
 def _function(home: Any, name: str, signature: str) -> Any:
     """A function of NumPy's with the parameters of CuPy's."""
     target = getattr(home, name)
@@ -542,6 +551,8 @@ def _function(home: Any, name: str, signature: str) -> Any:
             raise TypeError(f"{name}() got an unexpected argument {strange or args[len(takes) :]}")
         sources = _arrays([*args, *kwargs.values()])
         given = {k: _unwrap(v) for k, v in kwargs.items()}
+        if name in ("empty", "zeros", "ones", "full"):
+            _room_for(*args, **kwargs)
         if name in ("empty", "empty_like"):
             result = target(*[_unwrap(a) for a in args], **given)
         else:
@@ -735,7 +746,8 @@ cuda = types.SimpleNamespace(
         getDevice=lambda: _current.stack[-1],
         memGetInfo=lambda: (_memory.TOTAL - _pool.total_bytes(), _memory.TOTAL),
         getDeviceProperties=lambda n: {
-            "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": 1 << 34, "multiProcessorCount": 4},
+            "name": b"stand-in", "major": 9, "minor": 0, "totalGlobalMem": _memory.TOTAL,
+            "multiProcessorCount": 4},
         setDevice=lambda n: Device(n).use(),
         deviceSynchronize=lambda: Device().synchronize(),
         CUDARuntimeError=_graphs.CUDARuntimeError,

@@ -1,5 +1,6 @@
 """CuPy's memory pool, as far as its counts go: memory in arrays, memory kept for later, a limit."""
 
+import os
 import weakref
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 
 from . import streams
 
-TOTAL = 1 << 40  # bytes of each device
+TOTAL = int(os.environ.get("CUDA_ON_CPU_MEMORY", 1 << 34))  # bytes of each device
 
 
 class OutOfMemoryError(MemoryError):
