@@ -4,9 +4,10 @@ from typing import Any
 
 from ...errors import ShapeError
 from ...tensor import Tensor
+from ..convert.cast import cast
+from ..language.elementwise import Elementwise
 from ..linalg.distances import pairwise_distance
 from ..pointwise.choose import clamp_min, where_op
-from ..pointwise.elementary import sqrt
 from ..record.args import number_arg, tensor_arg
 from ..record.public import public
 from ..reduce.sums import sum_op
@@ -45,6 +46,16 @@ def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, *,
     return _reduced(losses, reduction, "hinge_embedding_loss")
 
 
+_COS = "(xy / sqrt((xx + 1e-12) * (yy + 1e-12)))"  # of a zero vector 0, with finite derivatives
+_TURN = f"(where(target == 1, -g, 0.0) + where(target == -1, where({_COS} >= margin, g, 0.0), 0.0))"
+_angles = Elementwise(  # of the products of two vectors
+    "cosine_embedding_loss", "xy xx yy target",
+    f"where(target == 1, 1 - {_COS}, 0.0) + where(target == -1, maximum({_COS} - margin, 0.0), 0.0)",
+    settings="margin", result="float", vjp={
+        "xy": f"{_TURN} / sqrt((xx + 1e-12) * (yy + 1e-12))",
+        "xx": f"-0.5 * {_TURN} * {_COS} / (xx + 1e-12)", "yy": f"-0.5 * {_TURN} * {_COS} / (yy + 1e-12)"})
+
+
 @public("nn.functional", autocast="float32")
 def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, *,
                           reduction: str = "mean") -> Tensor:
@@ -66,12 +77,15 @@ def cosine_embedding_loss(input1: Tensor, input2: Tensor, target: Tensor, margin
 
     def product(a: Any, b: Any) -> Any:
         return sum_op.run(a * b, dims=last, keepdim=False)
-    tiny = 1e-12  # inside the root: the cosine of a zero vector is 0, with finite derivatives
-    size = sqrt((product(input1, input1) + tiny) * (product(input2, input2) + tiny))
-    cos = product(input1, input2) / size
-    losses = (where_op.run(target == 1, 1 - cos, 0.0)
-              + where_op.run(target == -1, clamp_min(cos - margin, 0), 0.0))  # type: ignore[operator]
+    products = product(input1, input2), product(input1, input1), product(input2, input2)
+    losses = _angles.run(*products, cast.run(target, dtype=products[0].dtype), margin=float(margin))
     return _reduced(losses, reduction, op)
+
+
+nearer = Elementwise(
+    "triplet_margin_loss", "near far", "maximum(near - far + margin, 0.0)", settings="margin", result="float",
+    vjp={"near": "where(near - far + margin >= 0, g, 0.0)",
+         "far": "where(near - far + margin >= 0, -g, 0.0)"})
 
 
 @public("nn.functional", autocast="float32")
@@ -96,4 +110,4 @@ def triplet_margin_loss(anchor: Tensor, positive: Tensor, negative: Tensor, marg
     if swap:
         other = pairwise_distance(positive, negative, p, eps)
         far = far.minimum(other)
-    return _reduced(clamp_min(near - far + margin, 0), reduction, op)
+    return _reduced(nearer.run(near, far, margin=float(margin)), reduction, op)

@@ -14,8 +14,6 @@ from ...errors import ShapeError
 from ...tensor import Tensor
 from ..language.elementwise import Elementwise
 from ..pointwise.activations import logsigmoid_op
-from ..pointwise.choose import where_op
-from ..pointwise.elementary import exp, log
 from ..record.args import number_arg, tensor_arg
 from ..record.autocast import by_place
 from ..record.batched import innermost
@@ -297,6 +295,17 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") 
     return _reduced(-logsigmoid_op.run(input * target), reduction, "soft_margin_loss")  # type: ignore
 
 
+_poisson = Elementwise(
+    "poisson_nll_loss", "x target", "x - target * log(x + eps)", settings="eps", result="float",
+    vjp={"x": "g * (1 - target / (x + eps))", "target": "-(g * log(x + eps))"})
+_poisson_of_log = Elementwise("poisson_nll_loss_of_log", "x target", "exp(x) - target * x", result="float",
+                              vjp={"x": "g * (exp(x) - target)", "target": "-(g * x)"})
+_MANY = "maximum(t, 1.0)"
+_stirling = Elementwise(  # of numbers above 1
+    "stirling", "t", f"where(t > 1, t * log({_MANY}) - t + 0.5 * log({2 * math.pi} * {_MANY}), 0.0)",
+    result="float", vjp={"t": f"where(t > 1, g * (log({_MANY}) + 0.5 / {_MANY}), 0.0)"})
+
+
 @public("nn.functional", autocast="float32")
 def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, *,
                      eps: float = 1e-8, reduction: str = "mean") -> Tensor:
@@ -308,14 +317,10 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool = True, full
     >>> fw.nn.functional.poisson_nll_loss(fw.tensor([0.0]), fw.tensor([3.0]))
     tensor(1.)
     """
-    x: Any = input
-    t: Any = target
-    input, target = _paired("poisson_nll_loss", input, target)
-    losses = exp(x) - t * x if log_input else x - t * log(x + eps)
+    x, t = _paired("poisson_nll_loss", input, target)
+    losses: Any = _poisson_of_log.run(x, t) if log_input else _poisson.run(x, t, eps=float(eps))
     if full:
-        many = where_op.run(t > 1, t, 1.0)
-        stirling = many * log(many) - many + 0.5 * log(2 * math.pi * many)
-        losses = losses + where_op.run(t > 1, stirling, 0.0)
+        losses = losses + _stirling.run(t)
     return _reduced(losses, reduction, "poisson_nll_loss")
 
 

@@ -7,12 +7,15 @@ from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..index.embedding import one_hot
 from ..index.scatter import gather
+from ..language.elementwise import Elementwise
 from ..linalg.distances import pairwise_distance
 from ..pointwise.activations import logsigmoid_op
 from ..pointwise.choose import clamp_min, where
 from ..record.args import floating, real_arg, tensor_arg
+from ..record.constants import like
 from ..record.public import public
 from .classes import _check_classes, _class_weights
+from .distances import nearer
 from .elements import _alike, _check_weight, _reduced
 
 
@@ -36,6 +39,16 @@ def _rows(input: Tensor, target: Tensor, single: tuple[int, ...], op: str) -> tu
     return (x.unsqueeze(0), t.unsqueeze(0)) if x.ndim == 1 else (x, t)
 
 
+# by how much a class, which is not the wanted one (own), is ahead of where it may be
+_gap = Elementwise("multi_margin_loss", "own ahead", "where(own, 0.0, maximum(ahead + margin, 0.0))",
+                   settings="margin", result="select",
+                   vjp={"ahead": "where(own, 0.0, where(ahead + margin >= 0, g, 0.0))"})
+_square_gap = Elementwise(
+    "multi_margin_loss_of_squares", "own ahead", "where(own, 0.0, square(maximum(ahead + margin, 0.0)))",
+    settings="margin", result="select",
+    vjp={"ahead": "where(own, 0.0, 2 * g * maximum(ahead + margin, 0.0))"})
+
+
 @public("nn.functional", autocast="float32")
 def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float = 1.0,
                       weight: Tensor | None = None, *, reduction: str = "mean") -> Tensor:
@@ -53,11 +66,13 @@ def multi_margin_loss(input: Tensor, target: Tensor, p: int = 1, margin: float =
     x, t = _rows(input, target, (), op)
     _check_classes(t._array, x.shape[1], 0, op)
     _class_weights(weight, x, op)
-    gaps: Any = clamp_min(margin - gather(x, 1, t.long().unsqueeze(1)) + x, 0)  # type: ignore[operator]
-    gaps = where(one_hot(t, x.shape[1]).bool(), 0.0, gaps if p == 1 else gaps * gaps)  # type: ignore
+    t = t.long().unsqueeze(1)
+    own = t == like(t, lambda xp, dtype: xp.arange(x.shape[1]))
+    gaps: Any = (_gap if p == 1 else _square_gap).run(
+        own, x - gather(x, 1, t), margin=float(margin))  # type: ignore[operator]
     losses = gaps.mean(1)
     if weight is not None:
-        losses = losses * weight[t]  # type: ignore[index]
+        losses = losses * weight[t[:, 0]]  # type: ignore[index]
     return _reduced(losses[0] if input.ndim < 2 else losses, reduction, op)
 
 
@@ -111,7 +126,7 @@ def triplet_margin_with_distance_loss(anchor: Tensor, positive: Tensor, negative
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = far.minimum(distance(positive, negative))  # type: ignore[attr-defined]
-    return _reduced(clamp_min(near - far + margin, 0), reduction, op)  # type: ignore[operator]
+    return _reduced(nearer.run(near, far, margin=float(margin)), reduction, op)  # type: ignore[arg-type]
 
 
 @public("nn.functional")
