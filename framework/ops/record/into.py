@@ -9,6 +9,7 @@ import numpy as np
 from ... import _native
 from ...autograd.mode import state
 from ...backends import array_module
+from ...backends.device_code import is_device_array
 from ...dtypes import FLOATING
 from ...errors import AutogradError
 from ...node import Leaf
@@ -166,7 +167,7 @@ def _operands(op: Any, array: Any, inputs: tuple) -> list | None:
                 return None
             if other._node is not None and state.enabled or type(b) is not type(array):
                 return None
-            if type(b) is not np.ndarray and b.data.device_id != array.data.device_id:
+            if type(b) is not np.ndarray and is_device_array(b) and b.data.device_id != array.data.device_id:
                 return None
             if b.shape == shape:
                 whole = True
