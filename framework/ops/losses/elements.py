@@ -296,10 +296,10 @@ def soft_margin_loss(input: Tensor, target: Tensor, *, reduction: str = "mean") 
 
 
 _poisson = Elementwise(
-    "poisson_nll_loss", "x target", "x - target * log(x + eps)", settings="eps", result="float",
+    "poisson_nll_loss", "x target", "x - target * log(x + eps)", settings="eps", result="float", complex=True,
     vjp={"x": "g * (1 - target / (x + eps))", "target": "-(g * log(x + eps))"})
 _poisson_of_log = Elementwise("poisson_nll_loss_of_log", "x target", "exp(x) - target * x", result="float",
-                              vjp={"x": "g * (exp(x) - target)", "target": "-(g * x)"})
+                              complex=True, vjp={"x": "g * (exp(x) - target)", "target": "-(g * x)"})
 _MANY = "maximum(t, 1.0)"
 _stirling = Elementwise(  # of numbers above 1
     "stirling", "t", f"where(t > 1, t * log({_MANY}) - t + 0.5 * log({2 * math.pi} * {_MANY}), 0.0)",
