@@ -2,6 +2,7 @@
 
 import gc
 
+import numpy as np
 import pytest
 from device_steps import Run
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
@@ -46,6 +47,37 @@ def test_recurrent_layers_in_a_stream_that_they_never_saw(warm, graphs):
     graph.replay()
     fw.cuda.synchronize()
     assert bool((y.cpu() == want).all())
+
+
+class OwnUpdate(fw.optim.NAdam):
+    """An optimizer that no kernel stands for."""
+
+    def update(self, p, g, state, group):
+        super().update(p, 2 * g, state, group)
+
+
+@pytest.mark.parametrize("name, options", [
+    ("NAdam", {}), ("RAdam", {"betas": (0.9, 0.6)}), ("Rprop", {}), ("ASGD", {"t0": 1, "lambd": 0.1}),
+    ("Adafactor", {}), ("Lion", {})])
+def test_what_optimizers_count_goes_on_in_graphs(name, options, graphs):
+    """Numbers of the state that change from step to step, the products of momenta among them."""
+    start = np.random.default_rng(0).standard_normal((3, 4))
+    ends = []
+    for recorded in (False, True):
+        w = fw.tensor(start, device="cuda", requires_grad=True)
+        w.grad = fw.tensor(start[::-1].copy(), device="cuda")
+        optimizer = getattr(fw.optim, name)([w], lr=0.05, **options)
+        optimizer.step()
+        graph = fw.cuda.CUDAGraph()
+        if recorded:
+            with fw.cuda.graph(graph):
+                optimizer.step()
+        for _ in range(4):
+            (graph.replay if recorded else optimizer.step)()
+        kept = {k: v for k, v in optimizer.state[w].items() if not isinstance(v, fw.Tensor)}
+        ends.append((w.detach().cpu().numpy(), kept))
+    np.testing.assert_array_equal(ends[1][0], ends[0][0])
+    assert ends[1][1] == ends[0][1] and ends[0][1]["step"] == 5
 
 
 @pytest.mark.parametrize("name", ["mlp", "cnn", "lstm"])
@@ -143,9 +175,14 @@ def test_what_a_graph_cannot_hold_is_refused(graphs):
     refused(lambda: fw.rand(3, device="cuda"), "the same at each replay")
     refused(fw.optim.Adam(net.parameters()).step, "first step.*make a step before")
     refused(lambda: adam.step_unless(fw.zeros(1, device="cuda")), "may be left out.*outside")
-    nadam = fw.optim.NAdam(net.parameters())
-    nadam.step()
-    refused(nadam.step, "no kernel makes.*outside")
+    own = OwnUpdate(net.parameters())
+    own.step()
+    refused(own.step, "no kernel makes.*outside")
+    with pytest.raises(ValueError, match="capturable=True is not supported: no kernel makes its steps"):
+        OwnUpdate(net.parameters(), capturable=True)
+    average = fw.optim.swa_utils.AveragedModel(net)
+    average.update_parameters(net)
+    refused(lambda: average.update_parameters(net), "how many models there were.*outside")
     graph = fw.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match="default stream cannot be recorded"):
         graph.capture_begin()

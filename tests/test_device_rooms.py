@@ -684,18 +684,30 @@ OPTIMIZERS = [
     ("Adagrad", {"lr_decay": 0.1}),
     ("Adadelta", {"weight_decay": 0.1}),
     ("Adamax", {}),
+    ("NAdam", {"weight_decay": 0.1}),
+    ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
+    ("RAdam", {"weight_decay": 0.1, "betas": (0.9, 0.6)}),
+    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
+    ("Rprop", {}),
+    ("Rprop", {"maximize": True, "step_sizes": (0.01, 0.06)}),
+    ("ASGD", {"t0": 1, "lambd": 0.1, "weight_decay": 0.1}),
+    ("Lion", {"weight_decay": 0.1}),
+    ("Adafactor", {"weight_decay": 0.1}),
+    ("Adafactor", {"eps": (1e-4, 1e-2), "maximize": True, "d": 2.0}),
 ]
 
 
+@pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
-def test_steps_of_optimizers(dtype, raw, cupy):  # noqa: F811
+def test_steps_of_optimizers(dtype, backward, raw, cupy):  # noqa: F811
     """Three steps of parameters of several sizes, one of more elements than a block takes."""
     if dtype == "bfloat16":
         pytest.importorskip("ml_dtypes")
     from cupy import counts
 
+    raw.settings.update(backward=backward, guarded=True)
     rng = np.random.default_rng(0)
-    starts = [rng.standard_normal(s) for s in ((5,), (70, 70), (), (3, 2))]
+    starts = [rng.standard_normal(s) for s in ((5,), (70, 70), (), (3, 2), (3, 2, 4))]
     steps = [[rng.standard_normal(s.shape) for s in starts] for _ in range(3)]
     for name, options in OPTIMIZERS:
         ends = []

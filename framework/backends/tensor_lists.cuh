@@ -5,13 +5,19 @@
 
 struct Span { const i64* row; i64 from, to; };
 
-__device__ __forceinline__ Span span_of(const i64* table, i64 tensors, i64 width) {
-  i64 low = 0, high = tensors - 1, block = blockIdx.x;
+// the last row whose number in a column is not above ``at``
+__device__ __forceinline__ const i64* row_of(const i64* table, i64 tensors, i64 width, i64 column, i64 at) {
+  i64 low = 0, high = tensors - 1;
   while (low < high) {
     i64 middle = (low + high + 1) / 2;
-    if (table[middle * width + width - 1] <= block) low = middle; else high = middle - 1;
+    if (table[middle * width + column] <= at) low = middle; else high = middle - 1;
   }
-  const i64* row = table + low * width;
+  return table + low * width;
+}
+
+__device__ __forceinline__ Span span_of(const i64* table, i64 tensors, i64 width) {
+  i64 block = blockIdx.x;
+  const i64* row = row_of(table, tensors, width, width - 1, block);
   i64 size = row[width - 2], from = (block - row[width - 1]) * CHUNK;
   Span span = {row, from, from + CHUNK < size ? from + CHUNK : size};
   return span;
@@ -19,3 +25,7 @@ __device__ __forceinline__ Span span_of(const i64* table, i64 tensors, i64 width
 
 #define EACH(i) for (i64 i = span.from + threadIdx.x; i < span.to; i += blockDim.x)
 #define TENSOR(k) reinterpret_cast<T*>(span.row[k])
+
+// Numbers of a step by their place. ``there``: null, or where they lie, for steps that are recorded and done again with others.
+struct Numbers { double at[24]; const double* there; };
+#define N(i) W(numbers.there ? numbers.there[i] : numbers.at[i])

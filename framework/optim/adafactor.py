@@ -5,7 +5,10 @@ from typing import Any
 import numpy as np
 
 from ..backends import array_module
+from ..dtypes import finfo
+from ..tensor import wrap
 from .arrays import zeros_like
+from .fused import Fused
 from .groups import AT_LEAST_ZERO, LIMITS, ParamsT, real_only
 from .optimizer import Optimizer
 
@@ -65,21 +68,36 @@ class Adafactor(Optimizer):
         if not p.size:
             return
         xp, lr, t, (e1, e2) = array_module(p), group["lr"], state["step"], group["eps"]
-        e1 = float(np.finfo(p.dtype).eps) if e1 is None else e1
-        length = max(e2, _rms(p)) * min(lr, t ** -0.5)
+        e1 = finfo(wrap(p).dtype).eps if e1 is None else e1
+        wide = np.result_type(p.dtype, np.float32)  # sums over many elements want more than 16 bits
+        length = max(e2, _rms(p.astype(wide))) * min(lr, t ** -0.5)
         if group["weight_decay"]:
             p *= 1 - lr * group["weight_decay"]
-        w, square = float(t) ** group["beta2_decay"], g * g
+        w, g = float(t) ** group["beta2_decay"], g.astype(wide)
+        square = g * g
         if p.ndim < 2:
             v = state["variance"]
-            v += w * (square - v)
+            v[...] = v + w * (square - v)
         else:
             r, c = state["row_var"], state["col_var"]
-            r += w * (square.mean(-1, keepdims=True) - r)
-            c += w * (square.mean(-2, keepdims=True) - c)
-            v = r * c / xp.maximum(r.mean(-2, keepdims=True), e1)
-        u = g / xp.sqrt(xp.maximum(v, e1 * e1))
-        p -= length / max(1.0, _rms(u) / group["d"]) * u
+            r[...] = r + w * (square.mean(-1, keepdims=True) - r)
+            c[...] = c + w * (square.mean(-2, keepdims=True) - c)
+            v = r.astype(wide) * c / xp.maximum(r.astype(wide).mean(-2, keepdims=True), e1)
+        u = g / xp.sqrt(xp.maximum(v.astype(wide), e1 * e1))
+        p[...] = p - length / max(1.0, _rms(u) / group["d"]) * u
+
+    def launch_key(self, kept: dict[str, Any]) -> Any:
+        """Whether the parameters are matrices."""
+        return "row_var" in kept
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as kernels."""
+        lr, (e1, e2) = group["lr"], group["eps"]
+        states = ("row_var", "col_var") if "row_var" in kept else ("variance",)
+        return Fused("adafactor_step", states, {
+            "maximize": group["maximize"], "weight": float(step) ** group["beta2_decay"],
+            "e1": -1.0 if e1 is None else e1, "e2": e2, "rate": min(lr, step ** -0.5),
+            "shrink": 1 - lr * group["weight_decay"], "d": group["d"]})
 
 
 def _rms(x: Any) -> float:

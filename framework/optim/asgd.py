@@ -3,6 +3,7 @@
 from typing import Any
 
 from .arrays import zeros_like
+from .fused import Fused, fused_gradient
 from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
 from .optimizer import Optimizer
 
@@ -45,7 +46,7 @@ class ASGD(Optimizer):
 
     def update(self, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         """One step of one parameter."""
-        lambd, lr, t, a = group["lambd"], group["lr"], state["step"], state["ax"]
+        lambd, t, a = group["lambd"], state["step"], state["ax"]
         if group["weight_decay"]:
             g = g + group["weight_decay"] * p
         p *= 1 - lambd * state["eta"]
@@ -54,5 +55,20 @@ class ASGD(Optimizer):
             a[...] = p
         else:
             a += (p - a) * state["mu"]
-        state["eta"] = lr / (1 + lambd * lr * t) ** group["alpha"]
-        state["mu"] = 1 / max(1, t - group["t0"])
+        state.update(_following(group, t))
+
+    def launch_key(self, kept: dict[str, Any]) -> Any:
+        """The step length and the weight of the next average."""
+        return kept["eta"], kept["mu"]
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as a kernel."""
+        return Fused("asgd_step", ("ax",), {
+            **fused_gradient(group), "shrink": 1 - group["lambd"] * kept["eta"], "lr": kept["eta"],
+            "share": kept["mu"]}, _following(group, step))
+
+
+def _following(group: dict[str, Any], t: int) -> dict[str, float]:
+    """The numbers of the state after step ``t``."""
+    lr = group["lr"]
+    return {"eta": lr / (1 + group["lambd"] * lr * t) ** group["alpha"], "mu": 1 / max(1, t - group["t0"])}

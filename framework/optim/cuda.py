@@ -5,6 +5,7 @@ only when an address has changed; memory that comes from a pool mostly is the sa
 """
 
 from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 
 from ..backends import cuda, device_code, tensor_lists
 from ..memory_formats import dense_axes
+from . import cuda_adafactor
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_lists.HEADER)
 _MOST = 24
 _NUMBERS = np.dtype([("at", "f8", (_MOST,)), ("there", "u8")])
-_GRADIENT, _DENOMINATOR = "maximize weight_decay", "eps eps_inside"
+_GRADIENT, _DENOMINATOR, _MOMENTS = "maximize weight_decay", "eps eps_inside", "shrink b1 rest1 b2 rest2"
 _ORDER = {  # what ``at`` is, by name of the kernel
     "sgd_step": f"{_GRADIENT} lr momentum has_momentum share first dampened nesterov",
     "adam_step": f"{_GRADIENT} {_DENOMINATOR} correction root_correction corrected lr shrink b1 rest1 b2 "
@@ -25,6 +27,12 @@ _ORDER = {  # what ``at`` is, by name of the kernel
     "adagrad_step": f"{_GRADIENT} {_DENOMINATOR} lr",
     "adadelta_step": f"{_GRADIENT} lr rho rest eps",
     "adamax_step": f"{_GRADIENT} lr b1 rest1 b2 eps",
+    "nadam_step": f"{_GRADIENT} {_MOMENTS} correction eps by_gradient by_mean",
+    "radam_step": f"{_GRADIENT} {_MOMENTS} eps lr rectified",
+    "rprop_step": "maximize shorter longer least most",
+    "asgd_step": f"{_GRADIENT} shrink lr share",
+    "adafactor_step": cuda_adafactor.NUMBERS,
+    "lion_step": "maximize shrink lr b1 rest1 b2 rest2",
 }
 
 
@@ -77,20 +85,31 @@ def step(
             anew = again()
             return np.array([anew[n] for n in names], np.float64)
         values["there"] = cuda.capture_here().words().address_of(said, len(names))
+    fits, make = _SEVERAL.get(function, (_fits, partial(_in_one_launch, function)))
     work: dict[tuple[str, int], list[list[Any]]] = {}
     left, seen = [], set()
     for i, tensors in enumerate(map(_as_parameter, rows)):
-        char, pointer = _fits(tensors), tensors[0].data.ptr
+        if not tensors[0].size:
+            continue
+        char, pointer = fits(tensors), tensors[0].data.ptr
         elsewhere = skip is not None and skip.device != tensors[0].device
         if not char or elsewhere or pointer in seen:  # parameters that share memory go one after the other
             left.append(i)
-        elif tensors[0].size:
+        else:
             seen.add(pointer)
             work.setdefault((char, int(tensors[0].device.id)), []).append(tensors)
     for (char, device), group in work.items():
         with cuda.cupy().cuda.Device(device):
-            table, blocks = tensor_lists.table(group, function)
-            _SOURCE.kernel(function, char)(
-                (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values, skip)
-            )
+            make(char, group, values, skip)
     return left
+
+
+def _in_one_launch(function: str, char: str, group: list[list[Any]], values: Any, skip: Any) -> None:
+    table, blocks = tensor_lists.table(group, function)
+    _SOURCE.kernel(function, char)(
+        (blocks,), (device_code.THREADS,), (table, len(group), len(group[0]) + 2, values, skip)
+    )
+
+
+# which tensors a step in several launches takes, and what makes it
+_SEVERAL = {"adafactor_step": (cuda_adafactor.fits, cuda_adafactor.step)}

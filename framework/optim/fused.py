@@ -17,11 +17,15 @@ from . import cuda
 
 
 class Fused(NamedTuple):
-    """One step as a native function: its name, the state it changes, and by name the numbers it takes."""
+    """One step as a native function: its name, the state it changes, and by name the numbers it takes.
+
+    kept: numbers of the state as they are after the step.
+    """
 
     function: str
     states: tuple[str, ...]
     numbers: dict[str, float]
+    kept: dict[str, float] = {}
 
 
 def gradients_fit(params: list[Tensor], grads: list[Tensor]) -> bool:
@@ -44,7 +48,7 @@ def run(fused: Fused, work: list[tuple[Tensor, dict[str, Any]]], skip: Any = Non
     skip: on a GPU, a number there that says whether the step is to be left out. again: gives the step that
     comes next, where this one is recorded for a graph.
     """
-    function, names, numbers = fused
+    function, names, numbers, _ = fused
     arrays: list[Any] = []
     try:
         for p, kept in work:
@@ -85,6 +89,14 @@ def denominator(v: Any, eps: float, inside: bool, correction: float = 1.0) -> An
 def fused_gradient(group: dict[str, Any], decay: bool = True) -> dict[str, float]:
     """What the native functions want to know of the gradient: whether its sign is turned, its decay."""
     return {"maximize": group["maximize"], "weight_decay": group["weight_decay"] if decay else 0}
+
+
+def fused_moments(group: dict[str, Any]) -> dict[str, float]:
+    """What kernels want to know of the gradient, of a decay that is decoupled, and of running means."""
+    (b1, b2), decay = group["betas"], group["weight_decay"]
+    decoupled = bool(decay and group["decoupled_weight_decay"])
+    return {**fused_gradient(group, not decoupled), "shrink": 1 - group["lr"] * decay if decoupled else 1,
+            "b1": b1, "rest1": 1 - b1, "b2": b2, "rest2": 1 - b2, "eps": group["eps"]}
 
 
 def fused_denominator(group: dict[str, Any], correction: float = 1.0) -> dict[str, float]:

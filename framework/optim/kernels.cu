@@ -1,11 +1,9 @@
 // Steps of optimizers for all parameters in one launch. A row of the table (``tensor_lists.cuh``) has the addresses of
 // parameter, gradient and states. T: elements; W: computed in.
-// The operations are those of ``Optimizer.update`` in their order. skip: not 0 where nothing is to be done.
+// The operations are those of ``Optimizer.update`` in their order. skip: not 0 where nothing is to be done. N(i): the numbers
+// that ``cuda.py`` lists.
 
-// ``there``: null, or where the numbers lie, for steps that are recorded and done again with others.
-struct Numbers { double at[24]; const double* there; };
-// names of numbers, as ``cuda.py`` lists them
-#define N(i) W(numbers.there ? numbers.there[i] : numbers.at[i])
+__device__ __forceinline__ W sign_of(W x) { return x > 0 ? W(1) : x < 0 ? W(-1) : x; }
 
 extern "C" __global__ void sgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
   if (skip && *skip != 0) return;
@@ -119,5 +117,82 @@ extern "C" __global__ void adamax_step(const i64* table, i64 tensors, i64 width,
     ms[i] = Of<T>::down(m);
     us[i] = Of<T>::down(u);
     ps[i] = Of<T>::down(p - lr * (m / u));
+  }
+}
+
+extern "C" __global__ void nadam_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *vs = TENSOR(3);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), shrink = N(2), b1 = N(3), rest1 = N(4), b2 = N(5), rest2 = N(6);
+  W correction = N(7), eps = N(8), by_gradient = N(9), by_mean = N(10);
+  EACH(i) {
+    W p = up(ps[i]) * shrink, g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W m = b1 * up(ms[i]) + rest1 * g, v = b2 * up(vs[i]) + rest2 * g * g;
+    ms[i] = Of<T>::down(m);
+    vs[i] = Of<T>::down(v);
+    W d = sqrt(v / correction) + eps;
+    p -= by_gradient * g / d;
+    ps[i] = Of<T>::down(p - by_mean * m / d);
+  }
+}
+
+extern "C" __global__ void radam_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2), *vs = TENSOR(3);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), shrink = N(2), b1 = N(3), rest1 = N(4), b2 = N(5), rest2 = N(6);
+  W eps = N(7), lr = N(8), rectified = N(9);  // 0: the mean of squares rests on too few gradients
+  EACH(i) {
+    W p = up(ps[i]) * shrink, g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    W m = b1 * up(ms[i]) + rest1 * g, v = b2 * up(vs[i]) + rest2 * g * g, u = m * lr;
+    ms[i] = Of<T>::down(m);
+    vs[i] = Of<T>::down(v);
+    if (rectified != 0) u = u * rectified / (sqrt(v) + eps);
+    ps[i] = Of<T>::down(p - u);
+  }
+}
+
+extern "C" __global__ void rprop_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *before = TENSOR(2), *sizes = TENSOR(3);
+  W sign = N(0) != 0 ? W(-1) : W(1), shorter = N(1), longer = N(2), least = N(3), most = N(4);
+  EACH(i) {
+    W g = sign * up(gs[i]), same = g * up(before[i]);
+    W size = up(sizes[i]) * (same > 0 ? longer : same < 0 ? shorter : W(1));
+    size = minimum(maximum(size, least), most);
+    g = same < 0 ? W(0) : g;
+    sizes[i] = Of<T>::down(size);
+    before[i] = Of<T>::down(g);
+    ps[i] = Of<T>::down(up(ps[i]) - sign_of(g) * size);
+  }
+}
+
+extern "C" __global__ void asgd_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *means = TENSOR(2);
+  W sign = N(0) != 0 ? W(-1) : W(1), decay = N(1), shrink = N(2), lr = N(3), share = N(4);
+  EACH(i) {
+    W p = up(ps[i]), g = sign * up(gs[i]);
+    if (decay != 0) g += decay * p;
+    ps[i] = Of<T>::down(p * shrink - lr * g);
+    W now = up(ps[i]), mean = up(means[i]);
+    means[i] = Of<T>::down(share == 1 ? now : mean + (now - mean) * share);
+  }
+}
+
+extern "C" __global__ void lion_step(const i64* table, i64 tensors, i64 width, Numbers numbers, const float* skip) {
+  if (skip && *skip != 0) return;
+  Span span = span_of(table, tensors, width);
+  T *ps = TENSOR(0), *gs = TENSOR(1), *ms = TENSOR(2);
+  W sign = N(0) != 0 ? W(-1) : W(1), shrink = N(1), lr = N(2), b1 = N(3), rest1 = N(4), b2 = N(5), rest2 = N(6);
+  EACH(i) {
+    W g = sign * up(gs[i]), m = up(ms[i]);
+    ps[i] = Of<T>::down(up(ps[i]) * shrink - lr * sign_of(b1 * m + rest1 * g));
+    ms[i] = Of<T>::down(b2 * m + rest2 * g);
   }
 }

@@ -4,6 +4,7 @@ from typing import Any
 
 from ..backends import array_module
 from .arrays import zeros_like
+from .fused import Fused
 from .groups import LIMITS, ParamsT
 from .optimizer import Optimizer
 
@@ -47,3 +48,10 @@ class Lion(Optimizer):
         p -= lr * array_module(p).sign(b1 * m + (1 - b1) * g)
         m *= b2
         m += (1 - b2) * g
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as a kernel."""
+        (b1, b2), lr = group["betas"], group["lr"]
+        return Fused("lion_step", ("exp_avg",), {
+            "maximize": group["maximize"], "shrink": 1 - lr * group["weight_decay"], "lr": lr, "b1": b1,
+            "rest1": 1 - b1, "b2": b2, "rest2": 1 - b2})

@@ -5,8 +5,15 @@ from typing import Any
 from ..backends import array_module
 from .adam import moments, with_decay
 from .arrays import zeros_like
+from .fused import Fused, fused_moments
 from .groups import AT_LEAST_ZERO, LIMITS, ParamsT
 from .optimizer import Optimizer
+
+
+def _momenta(group: dict[str, Any], t: int) -> tuple[float, float]:
+    """The momenta of step ``t`` and of the one after it."""
+    now, after = (group["betas"][0] * (1 - 0.5 * 0.96 ** (i * group["momentum_decay"])) for i in (t, t + 1))
+    return now, after
 
 
 class NAdam(Optimizer):
@@ -53,7 +60,7 @@ class NAdam(Optimizer):
         """One step of one parameter."""
         (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
         g = with_decay(p, g, group)
-        now, after = (b1 * (1 - 0.5 * 0.96 ** (i * group["momentum_decay"])) for i in (t, t + 1))
+        now, after = _momenta(group, t)
         state["mu_product"] *= now
         product = state["mu_product"]
         m, v = moments(state, g, b1, b2)
@@ -61,3 +68,16 @@ class NAdam(Optimizer):
         d += group["eps"]
         p -= lr * (1 - now) / (1 - product) * g / d
         p -= lr * after / (1 - product * after) * m / d
+
+    def launch_key(self, kept: dict[str, Any]) -> Any:
+        """The product of the momenta so far."""
+        return kept["mu_product"]
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as a kernel."""
+        lr, (now, after) = group["lr"], _momenta(group, step)
+        product = kept["mu_product"] * now
+        return Fused("nadam_step", ("exp_avg", "exp_avg_sq"), {
+            **fused_moments(group), "correction": 1 - group["betas"][1] ** step,
+            "by_gradient": lr * (1 - now) / (1 - product),
+            "by_mean": lr * after / (1 - product * after)}, {"mu_product": product})

@@ -104,25 +104,40 @@ class Optimizer(Groups):
         """``update`` of step number ``step`` as a native function with the same bits, if there is one."""
         return None
 
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` of step number ``step`` as kernels of GPUs, if there are some; kept: the state of a
+        parameter, which is that of the others but for its tensors."""
+        return self.fused(group, step)
+
+    def launch_key(self, kept: dict[str, Any]) -> Any:
+        """What in their state parameters have in common that one launch updates, besides the step."""
+        return None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "fused" in vars(cls):
+        if "fused" in vars(cls) or "fused_on_gpu" in vars(cls):
             cls._fused_update = cls.update
-        elif "update" in vars(cls):  # the parent's does the parent's update
+        elif "update" in vars(cls):  # the parent's do the parent's update
             cls.fused = Optimizer.fused  # type: ignore[method-assign]
+            cls.fused_on_gpu = Optimizer.fused_on_gpu  # type: ignore[method-assign]
         if "step" in vars(cls):
             cls.step = hooked(vars(cls)["step"])  # type: ignore[method-assign]
 
-    _fused_update: Any = None  # the ``update`` that ``fused`` stands for
+    _fused_update: Any = None  # the ``update`` that ``fused`` and ``fused_on_gpu`` stand for
 
-    def _is_fused(self) -> bool:
+    @classmethod
+    def _has_kernels(cls, on_gpu: bool) -> bool:
+        return cls.fused is not Optimizer.fused \
+            or on_gpu and cls.fused_on_gpu is not Optimizer.fused_on_gpu
+
+    def _is_fused(self, on_gpu: bool = True) -> bool:
         """Whether native functions may take the place of ``update``, which nobody has replaced."""
-        return type(self).fused is not Optimizer.fused \
+        return type(self)._has_kernels(on_gpu) \
             and getattr(self.update, "__func__", None) is type(self)._fused_update
 
     _skip: Any = None  # of ``step_unless``, during it
     _skipped: Any = None  # gives what it was, afterwards
-    _unsettled: list[tuple[Tensor, dict[str, Any]]] = []  # what was counted with it
+    _unsettled: list[tuple[Tensor, dict[str, Any], dict[str, Any]]] = []  # what was counted, and before
     _unsaved: tuple[str, ...] = ()  # parts of the state that follow from the others
 
     @property
@@ -138,35 +153,37 @@ class Optimizer(Groups):
                 and type(params[0]._array) is not np.ndarray:
             return self._record_update(params, group)
         group, sign_flipped = self.numbers_of(group), group.get("maximize", False)
-        if self._is_fused() and kernels_for(params[0]):
-            params = self._update_natively(params, group)
+        on_gpu = type(params[0]._array) is not np.ndarray
+        if self._is_fused(on_gpu) and kernels_for(params[0]):
+            params = self._update_natively(params, group, on_gpu)
         name = f"{type(self).__name__}.step"
         for p in params:
             with on_device(p._array):
                 self._update_one(p, p._array, sign_flipped, group)
             bump(p, name)
 
-    def _update_natively(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+    def _update_natively(self, params: list[Tensor], group: dict[str, Any], on_gpu: bool) -> list[Tensor]:
         """Update those of ``params`` that the kernels take; the others are returned."""
-        by_step: dict[int, list[tuple[Tensor, dict[str, Any]]]] = {}
+        by_step: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         skip = self._skip
         for p in params:
             kept = self.state.get(p) or {**self.first_state(p, group), "step": 0}
-            by_step.setdefault(kept["step"] + 1, []).append((p, kept))
+            by_step.setdefault((kept["step"] + 1, self.launch_key(kept)), []).append((p, kept))
         left, name = [], f"{type(self).__name__}.step"
-        for step, work in by_step.items():
-            plan = self.fused(group, step)
+        for (step, _), work in by_step.items():
+            plan = self.fused_on_gpu(group, step, work[0][1]) if on_gpu else self.fused(group, step)
             skipped = range(len(work)) if plan is None else run_fused(plan, work, skip)
             if skipped:
                 left += [work[i][0] for i in skipped]
                 work = [pair for i, pair in enumerate(work) if i not in set(skipped)]
             for p, kept in work:
-                kept["step"] = step
+                if skip is not None:
+                    before = {n: kept[n] for n in ("step", *plan.kept)}  # type: ignore[union-attr]
+                    self._unsettled = [*self._unsettled, (p, kept, before)]
+                kept.update(plan.kept, step=step)  # type: ignore[union-attr]
                 if step == 1:
                     self.state[p] = kept
                 bump(p, name)
-            if skip is not None:
-                self._unsettled = [*self._unsettled, *work]
         return [] if skip is not None and left and bool(skip) else left
 
     def _record_update(self, params: list[Tensor], group: dict[str, Any]) -> None:
@@ -179,11 +196,12 @@ class Optimizer(Groups):
             cuda.refuse_in_capture(f"{name}: a step that " + ("may be left out" if self._is_fused() else
                                                               "no kernel makes for all parameters"),
                                    "call it outside, after the graph's replay()")
-        by_step: dict[int, list[tuple[Tensor, dict[str, Any]]]] = {}
+        by_step: dict[Any, list[tuple[Tensor, dict[str, Any]]]] = {}
         for p in params:
-            by_step.setdefault(self.state[p]["step"], []).append((p, self.state[p]))
-        for work in by_step.values():
-            plan = self.fused(self.numbers_of(group), work[0][1]["step"] + 1)
+            kept = self.state[p]
+            by_step.setdefault((kept["step"], self.launch_key(kept)), []).append((p, kept))
+        for (step, _), work in by_step.items():
+            plan = self.fused_on_gpu(self.numbers_of(group), step + 1, work[0][1])
             if plan is None or run_fused(plan, work, None, partial(self._counted, work, group)):
                 cuda.refuse_in_capture(f"{name}: parameters that no kernel takes",
                                        "call it outside, after the graph's replay()")
@@ -191,10 +209,11 @@ class Optimizer(Groups):
     def _counted(self, work: list[tuple[Tensor, dict[str, Any]]], group: dict[str, Any]) -> Any:
         """The step that a graph is about to make."""
         step = work[0][1]["step"] + 1
+        plan = self.fused_on_gpu(self.numbers_of(group), step, work[0][1])
         for p, kept in work:
-            kept["step"] = step
+            kept.update(plan.kept, step=step)  # type: ignore[union-attr]
             bump(p, f"{type(self).__name__}.step")
-        return self.fused(self.numbers_of(group), step)
+        return plan
 
     def step_unless(self, skip: Any, *args: Any, **kwargs: Any) -> Any:
         """``step()``, left out where ``skip``, a number on the device of the parameters, is not 0.
@@ -216,8 +235,8 @@ class Optimizer(Groups):
         if self._skipped is None:
             return
         left_out, self._skipped = bool(self._skipped() != 0), None
-        for p, kept in self._unsettled if left_out else ():
-            kept["step"] -= 1
+        for p, kept, before in self._unsettled if left_out else ():
+            kept.update(before)
             if not kept["step"]:
                 self.state.pop(p, None)
         self._unsettled = []
@@ -225,7 +244,7 @@ class Optimizer(Groups):
     @classmethod
     def can_skip(cls) -> bool:
         """Whether ``step_unless`` is for this class: steps are the base's, and kernels make them."""
-        return cls.fused is not Optimizer.fused and cls.update_group is Optimizer.update_group
+        return cls._has_kernels(True) and cls.update_group is Optimizer.update_group
 
     def _update_one(self, p: Tensor, array: Any, sign_flipped: bool, group: dict[str, Any]) -> None:
         kept = self.state[p]

@@ -5,8 +5,19 @@ from typing import Any
 from ..backends import array_module
 from .adam import moments, with_decay
 from .arrays import zeros_like
+from .fused import Fused, fused_moments
 from .groups import LIMITS, ParamsT
 from .optimizer import Optimizer
+
+
+def _rectified(b2: float, t: int) -> float:
+    """The factor of step ``t`` before the root of the mean of squares; 0 where that is left out."""
+    known, longest = 1 - b2 ** t, 2 / (1 - b2) - 1
+    length = longest - 2 * t * b2 ** t / known
+    if length <= 5:
+        return 0.0
+    return ((length - 4) * (length - 2) * longest
+            / ((longest - 4) * (longest - 2) * length)) ** 0.5 * known ** 0.5
 
 
 class RAdam(Optimizer):
@@ -53,13 +64,16 @@ class RAdam(Optimizer):
         """One step of one parameter."""
         (b1, b2), lr, t = group["betas"], group["lr"], state["step"]
         m, v = moments(state, with_decay(p, g, group), b1, b2)
-        u = m * (lr / (1 - b1 ** t))
-        known, longest = 1 - b2 ** t, 2 / (1 - b2) - 1
-        length = longest - 2 * t * b2 ** t / known
-        if length > 5:
+        u, rectified = m * (lr / (1 - b1 ** t)), _rectified(b2, t)
+        if rectified:
             d = array_module(p).sqrt(v)
             d += group["eps"]
-            u *= ((length - 4) * (length - 2) * longest
-                  / ((longest - 4) * (longest - 2) * length)) ** 0.5 * known ** 0.5
+            u *= rectified
             u /= d
         p -= u
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as a kernel."""
+        b1, b2 = group["betas"]
+        return Fused("radam_step", ("exp_avg", "exp_avg_sq"), {
+            **fused_moments(group), "lr": group["lr"] / (1 - b1 ** step), "rectified": _rectified(b2, step)})

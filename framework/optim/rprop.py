@@ -4,6 +4,7 @@ from typing import Any
 
 from ..backends import array_module
 from .arrays import zeros_like
+from .fused import Fused
 from .groups import LIMITS, ParamsT
 from .optimizer import Optimizer
 
@@ -59,3 +60,10 @@ class Rprop(Optimizer):
         xp.clip(s, *group["step_sizes"], out=s)
         before[...] = xp.where(same < 0, 0, g)
         p -= xp.sign(before) * s
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as a kernel."""
+        (shorter, longer), (least, most) = group["etas"], group["step_sizes"]
+        return Fused("rprop_step", ("prev", "step_size"), {
+            "maximize": group["maximize"], "shorter": shorter, "longer": longer, "least": least,
+            "most": most})

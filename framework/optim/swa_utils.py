@@ -7,12 +7,14 @@ from math import cos, pi
 from typing import Any
 
 from ..autograd.mode import no_grad
+from ..backends import cuda, tensor_lists
 from ..config.listing import own as _own
 from ..dtypes import int64
 from ..from_data import tensor
 from ..nn.module import Module
 from ..nn.normalization import _BatchNorm
-from ..tensor import Tensor
+from ..seam import is_watched
+from ..tensor import Tensor, bump
 from .lr_scheduler.base import LRScheduler, checked, need, per_group
 from .optimizer import Optimizer
 
@@ -71,7 +73,7 @@ def get_swa_multi_avg_fn() -> Callable:
     """
     @no_grad()
     def swa_update(averages: Sequence[Tensor], nows: Sequence[Tensor], num_averaged: Any) -> None:
-        _mix(averages, nows, 1 / (int(num_averaged) + 1))
+        _mix(averages, nows, 1 / (num_averaged + 1))
     return swa_update
 
 
@@ -80,13 +82,28 @@ def _check_decay(decay: float) -> None:
         raise ValueError(f"AveragedModel: decay={decay!r} must be in [0, 1]")
 
 
-def _mix(averages: Sequence[Tensor], nows: Sequence[Tensor], weight: float) -> None:
+def _mix(averages: Sequence[Tensor], nows: Sequence[Tensor], weight: Any) -> None:
     """``average + weight * (now - average)``, in place; integers are rounded towards zero."""
+    pairs = [a._array for a in averages], [b._array for b in nows]
+    if isinstance(weight, float) and not is_watched() and tensor_lists.lerp_all(*pairs, weight):
+        for average in averages:
+            bump(average, "lerp_")
+        return
     for average, now in zip(averages, nows, strict=True):
         if average.is_floating_point() or average.is_complex():
             average.lerp_(now, weight)
         else:
             average.copy_(average * (1 - weight) + now * weight)
+
+
+def _copy(pairs: list[tuple[Tensor, Tensor]]) -> None:
+    """Copy the second of each pair to the first."""
+    if not is_watched() and tensor_lists.copy_all([a._array for a, _ in pairs], [b._array for _, b in pairs]):
+        for to, _ in pairs:
+            bump(to, "copy_")
+        return
+    for to, now in pairs:
+        to.copy_(now)  # type: ignore[attr-defined]
 
 
 class AveragedModel(Module):
@@ -117,6 +134,7 @@ class AveragedModel(Module):
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
+        self._counted: tuple[Any, int, int] = (None, 0, 0)
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -126,33 +144,47 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Take the parameters of ``model`` into the average."""
-        averages = self._averaged(self.module)
+        if cuda.capture is not None and cuda.capture_here() is not None:
+            cuda.refuse_in_capture("AveragedModel.update_parameters: how many models there were",
+                                   "call it outside, after the graph's replay()")
+        averages, count = self._averaged(self.module), self._count()
         pairs = [(a.detach(), now.detach().to(a.device))
                  for a, now in zip(averages, self._averaged(model), strict=True)]
-        if self.n_averaged == 0:
-            for average, now in pairs:
-                average.copy_(now)
+        if not count:
+            _copy(pairs)
         elif self.avg_fn is not None:
             for average, now in pairs:
                 average.copy_(self.avg_fn(average, now, self.n_averaged.to(average.device)))
         else:
-            self._update_lists(pairs)
+            self._update_lists(pairs, count)
         if not self.use_buffers:
-            for buffer, now in zip(self.module.buffers(), model.buffers(), strict=True):
-                buffer.detach().copy_(now.detach().to(buffer.device))
+            _copy([(buffer.detach(), now.detach().to(buffer.device))
+                   for buffer, now in zip(self.module.buffers(), model.buffers(), strict=True)])
         self.n_averaged += 1
+        self._counted = self.n_averaged, self.n_averaged._version, count + 1
+
+    def _count(self) -> int:
+        """``n_averaged``, for which the host waits only where somebody else has changed it."""
+        counted, version, count = self._counted
+        if counted is self.n_averaged and version == counted._version:
+            return count
+        return int(self.n_averaged)
 
     def _averaged(self, model: Module) -> list[Tensor]:
         return list(chain(model.parameters(), model.buffers() if self.use_buffers else ()))
 
-    def _update_lists(self, pairs: list[tuple[Tensor, Tensor]]) -> None:
+    def _update_lists(self, pairs: list[tuple[Tensor, Tensor]], count: int) -> None:
         """One call for all tensors of a device and dtype."""
         kinds: dict[Any, list[tuple[Tensor, Tensor]]] = {}
         for average, now in pairs:
             kinds.setdefault((average.device, average.dtype), []).append((average, now))
-        update = self.multi_avg_fn or get_swa_multi_avg_fn()
+        update = self.multi_avg_fn
         for (device, _), same in kinds.items():
-            update([a for a, _ in same], [now for _, now in same], self.n_averaged.to(device))
+            averages, nows = [a for a, _ in same], [now for _, now in same]
+            if update is None:
+                _mix(averages, nows, 1 / (count + 1))
+            else:
+                update(averages, nows, self.n_averaged.to(device))
 
 
 @no_grad()

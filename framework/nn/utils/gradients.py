@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Iterable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ... import _native
 from ...autograd.mode import no_grad
 from ...backends import array_module, cuda, move, on_device, tensor_lists
 from ...creation import zeros
+from ...dtypes import promote_types
 from ...errors import ShapeError, kind_of
 from ...ops.language.cuda_fold import tickets
 from ...ops.shape.join import cat
@@ -91,7 +93,8 @@ def _scale_down_here(grads: list[Tensor], max_norm: float, total: Any) -> None:
         return
     factor = max_norm / (total + 1e-6)
     factor = array_module(factor).minimum(factor, 1.0)
-    if not _change_all("scale_all", grads, "mul_", factor=float(factor)):
+    on_host = isinstance(factor, np.ndarray | np.generic)
+    if not (on_host and _change_all("scale_all", grads, "mul_", factor=float(factor))):
         for g in grads:
             g.mul_(wrap(factor.astype(g._array.dtype)))  # type: ignore[attr-defined]
 
@@ -162,14 +165,19 @@ def _total_norm(grads: list[Tensor], kind: float) -> Any:
 
 
 def _total_norm_here(grads: list[Tensor], kind: float) -> Any:
+    total = tensor_lists.norm_of_all([g._array for g in grads], kind, tickets)
+    if total is not NotImplemented:
+        return total
     if kind == 2:
-        total = tensor_lists.norm_of_all([g._array for g in grads], tickets)
-        if total is not NotImplemented:
-            return total
         total = _native_call("norm_of_all", grads)
         if total is not NotImplemented:
-            return np.asarray(total, np.result_type(*{g._array.dtype for g in grads}))
-    return _norm([_norm_of(g, kind) for g in grads], kind)
+            return np.asarray(total, _dtype_of(grads))
+    total, dtype = _norm([_norm_of(g, kind) for g in grads], kind), _dtype_of(grads)
+    return total if dtype.kind == "c" else total.astype(dtype)
+
+
+def _dtype_of(grads: list[Tensor]) -> Any:
+    return reduce(promote_types, {g.dtype for g in grads}).numpy
 
 
 def _norm_of(g: Tensor, kind: float) -> Any:
@@ -200,6 +208,11 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float,
     tensor([ 1.0000, -0.5000])
     """
     grads = _gradients(parameters, "clip_grad_value_")
+    arrays = [] if is_watched() else [g._array for g in grads]
+    if arrays and tensor_lists.clip_all(arrays, -clip_value, clip_value):
+        for g in grads:
+            bump(g, "clamp_")
+        return
     if not _change_all("clip_all", grads, "clamp_", low=-clip_value, high=clip_value):
         for g in grads:
             g.clamp_(-clip_value, clip_value)  # type: ignore[attr-defined]
