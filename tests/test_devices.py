@@ -1,5 +1,6 @@
 """What programs ask of devices that are not there, settings of backends, determinism, storage, replicas."""
 
+import gc
 import importlib
 import threading
 
@@ -351,6 +352,15 @@ class ManagementLibrary:
         assert sensor == 0
         return self._say("temperature", device, into, value=61)
 
+    def nvmlDeviceGetComputeRunningProcesses_v3(self, device, count, into):
+        assert device.value == 77 and count._obj.value >= 3
+        for i, (pid, used) in enumerate(((41, 3 << 19), (99, (1 << 64) - 1))[:self.processes]):
+            into._obj[i].pid, into._obj[i].used = pid, used
+        count._obj.value = self.processes
+        return 0
+
+    processes = 2
+
     def nvmlDeviceGetPowerUsage(self, device, into):
         return self._say("power", device, into, value=350_000)
 
@@ -368,6 +378,9 @@ def test_how_a_device_is(monkeypatch, cupy):  # noqa: F811
     readings = c.utilization(0), c.memory_usage(), c.temperature("cuda"), c.power_draw(), c.clock_rate()
     assert readings == (91, 34, 61, 350_000, 1980) and c.device_memory_used() == 5 << 30
     assert log == ["init", "shutdown"] * 6
+    assert c.list_gpu_processes() == "GPU:0\nprocess 41 has 1.5 MiB\nprocess 99 has unknown memory"
+    monkeypatch.setattr(ManagementLibrary, "processes", 0)
+    assert c.list_gpu_processes("cuda:0") == "GPU:0\nno process computes"
     monkeypatch.setattr(nvml.ctypes, "CDLL", lambda name: ManagementLibrary(log, "power"))
     with pytest.raises(DeviceError, match=r"power_draw: nvmlDeviceGetPowerUsage .* code 999"):
         c.power_draw()
@@ -390,3 +403,58 @@ def test_memory_by_other_names(cupy):  # noqa: F811
         assert fw.cuda.get_per_process_memory_fraction(0) == pytest.approx(0.5, rel=1e-3)
     finally:
         fw.cuda.set_per_process_memory_fraction(0.0)
+
+
+def test_pools_of_memory(cupy):  # noqa: F811
+    """Tensors of a block take theirs from its pool, on its device; the common pool does not count that."""
+    if "standin" not in cupy.__version__:
+        pytest.skip("counts of a device's own pools are CuPy's")
+    pool, before = fw.cuda.MemPool(), fw.cuda.memory_allocated()
+    with fw.cuda.use_mem_pool(pool):
+        x = fw.ones(1000, device="cuda")
+        y = x + 1
+        other = fw.ones(1000, device="cuda:1") if fw.cuda.device_count() > 1 else None
+    assert fw.cuda.memory_allocated() == before and pool.id.own.used_bytes() == 2 * 4096
+    z = y * 2
+    assert fw.cuda.memory_allocated() == before + 4096 and z[0].item() == 4.0
+    assert other is None or fw.cuda.memory_allocated(1) >= 4096
+    del x, y
+    gc.collect()
+    assert pool.id.own.used_bytes() == 0
+    pool.id.own.set_limit(size=8192)
+    with pytest.raises(fw.cuda.OutOfMemoryError, match="out of memory: 15.6 KiB were asked for"), \
+            fw.cuda.use_mem_pool(pool, "cuda:0"):
+        fw.ones(4000, device="cuda")
+    assert fw.ones(4000, device="cuda")[0].item() == 1.0  # the block has ended
+    for call, error, text in (
+        (lambda: fw.cuda.use_mem_pool("pool").__enter__(), TypeError, "must be a MemPool, got str"),
+        (lambda: fw.cuda.MemPool(len), NotImplementedError, "allocator and use_on_oom are not offered"),
+    ):
+        with pytest.raises(error, match=text):
+            call()
+
+
+def test_memory_that_no_tensor_stands_for(cupy):  # noqa: F811
+    before = fw.cuda.memory_allocated()
+    first, second = fw.cuda.caching_allocator_alloc(1000), fw.cuda.caching_allocator_alloc(
+        5, "cuda:0", fw.cuda.Stream())
+    assert first != second and fw.cuda.memory_allocated() == before + 1024 + 512
+    fw.cuda.caching_allocator_delete(first)
+    assert fw.cuda.memory_allocated() == before + 512
+    fw.cuda.caching_allocator_delete(second)
+    assert fw.cuda.memory_allocated() == before
+    with pytest.raises(ValueError, match=f"did not give {first}, or it was given back"):
+        fw.cuda.caching_allocator_delete(first)
+    with pytest.raises(ValueError, match="size must be positive, got 0"):
+        fw.cuda.caching_allocator_alloc(0)
+
+
+def test_what_else_devices_say(cupy):  # noqa: F811
+    generators = fw.cuda.default_generators
+    assert len(generators) == fw.cuda.device_count() == len(list(generators)) == len(generators[:])
+    fw.cuda.manual_seed_all(11)
+    assert generators[0].initial_seed() == 11 and generators[-1].device.index == len(generators) - 1
+    with pytest.raises(IndexError):
+        generators[len(generators)]
+    assert fw.cuda.is_tf32_supported() == (fw.cuda.get_device_capability() >= (8, 0))
+    assert fw.cuda.get_allocator_backend() == "cupy" and isinstance(fw.cuda.current_blas_handle(), int)

@@ -62,6 +62,19 @@ class Allocator:
             pass
         raise OutOfMemoryError(self._said(size)) from None
 
+    def of_pool(self, malloc: Callable[[int], Any], size: int) -> Any:
+        """Memory of another pool; where there is none, what this one keeps for later is given back first."""
+        try:
+            return malloc(size)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            for give_back in self.before_full:
+                give_back()
+            self.pool.free_all_blocks()
+        try:
+            return malloc(size)
+        except self.cupy.cuda.memory.OutOfMemoryError:
+            raise OutOfMemoryError(self._said(size)) from None
+
     def keep_for(self, array: Any, stream: Any) -> None:
         """Keep the memory, once the array and all its views are gone, until a stream has come there."""
         root = array if array.base is None else array.base

@@ -60,7 +60,14 @@ class Memory(ctypes.Structure):
     _fields_ = [("total", ctypes.c_ulonglong), ("free", ctypes.c_ulonglong), ("used", ctypes.c_ulonglong)]
 
 
-def reading(name: str, bus: str, function: str, *arguments: int, into: Any) -> Any:
+class Process(ctypes.Structure):
+    """A process, the bytes of a device that it has, and which parts of a divided one."""
+
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong), ("part", ctypes.c_uint),
+                ("part_that_computes", ctypes.c_uint)]
+
+
+def reading(name: str, bus: str, function: str, *arguments: Any, into: Any) -> Any:
     """What the library says of the device on a bus, for ``cuda.<name>``; DeviceError without it."""
     try:
         library = ctypes.CDLL(LIBRARY)

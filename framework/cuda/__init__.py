@@ -11,6 +11,7 @@ from . import nvtx as nvtx
 from . import profiler as profiler
 from .devices import can_device_access_peer as can_device_access_peer
 from .devices import cudart as cudart
+from .devices import current_blas_handle as current_blas_handle
 from .devices import current_device as current_device
 from .devices import device as device
 from .devices import device_count as device_count
@@ -24,6 +25,7 @@ from .devices import init as init
 from .devices import is_available as is_available
 from .devices import is_bf16_supported as is_bf16_supported
 from .devices import is_initialized as is_initialized
+from .devices import is_tf32_supported as is_tf32_supported
 from .devices import set_device as set_device
 from .devices import set_sync_debug_mode as set_sync_debug_mode
 from .devices import synchronize as synchronize
@@ -50,12 +52,19 @@ from .memory import reset_max_memory_allocated as reset_max_memory_allocated
 from .memory import reset_max_memory_cached as reset_max_memory_cached
 from .memory import reset_peak_memory_stats as reset_peak_memory_stats
 from .memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from .pools import MemPool as MemPool
+from .pools import caching_allocator_alloc as caching_allocator_alloc
+from .pools import caching_allocator_delete as caching_allocator_delete
+from .pools import get_allocator_backend as get_allocator_backend
+from .pools import use_mem_pool as use_mem_pool
 from .readings import clock_rate as clock_rate
 from .readings import device_memory_used as device_memory_used
+from .readings import list_gpu_processes as list_gpu_processes
 from .readings import memory_usage as memory_usage
 from .readings import power_draw as power_draw
 from .readings import temperature as temperature
 from .readings import utilization as utilization
+from .seeds import default_generators as default_generators
 from .seeds import get_rng_state as get_rng_state
 from .seeds import get_rng_state_all as get_rng_state_all
 from .seeds import initial_seed as initial_seed

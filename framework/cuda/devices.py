@@ -159,6 +159,18 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 
+def is_tf32_supported() -> bool:
+    """Whether products of float32 may be computed in TF32 here: from compute capability 8.0 on."""
+    return bool(device_count()) and get_device_capability() >= (8, 0)
+
+
+def current_blas_handle() -> int:
+    """The handle of cuBLAS that CuPy has for the current device, for code that is not Python's; DeviceError
+    without one."""
+    with _backend.cupy().cuda.Device(needed().index):
+        return int(_backend.cupy().cuda.device.get_cublas_handle())
+
+
 def get_arch_list() -> list[str]:
     """Architectures that this package was compiled for: none, CuPy compiles its kernels where they run."""
     return []

@@ -11,7 +11,7 @@ from .devices import needed
 _CELSIUS, _MULTIPROCESSORS = 0, 1  # of the sensors, and of the clocks
 
 
-def _said(name: str, device: Any, function: str, *arguments: int, into: Any = None) -> Any:
+def _said(name: str, device: Any, function: str, *arguments: Any, into: Any = None) -> Any:
     bus = _backend.cupy().cuda.runtime.deviceGetPCIBusId(needed(device).index)
     return nvml.reading(name, bus, function, *arguments, into=ctypes.c_uint() if into is None else into)
 
@@ -44,6 +44,25 @@ def power_draw(device: Any = None) -> int:
 def clock_rate(device: Any = None) -> int:
     """Megahertz of its multiprocessors; DeviceError likewise."""
     return int(_said("clock_rate", device, "nvmlDeviceGetClockInfo", _MULTIPROCESSORS).value)
+
+
+_MOST_PROCESSES = 1024
+_UNKNOWN = (1 << 64) - 1  # where the driver does not tell, as in containers
+
+
+def list_gpu_processes(device: Any = None) -> str:
+    """The processes that compute on a device, one to a line, each with its memory; DeviceError likewise.
+
+    Processes outside of a container may not be seen from inside.
+    """
+    count = ctypes.c_uint(_MOST_PROCESSES)
+    found = _said("list_gpu_processes", device, "nvmlDeviceGetComputeRunningProcesses_v3",
+                  ctypes.byref(count), into=(nvml.Process * _MOST_PROCESSES)())
+    lines = [f"GPU:{needed(device).index}"]
+    for process in found[: count.value]:
+        size = "unknown memory" if process.used == _UNKNOWN else f"{process.used / 2 ** 20:.1f} MiB"
+        lines.append(f"process {process.pid} has {size}")
+    return "\n".join(lines if len(lines) > 1 else [*lines, "no process computes"])
 
 
 __dir__ = _own(globals())

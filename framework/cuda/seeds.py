@@ -1,12 +1,28 @@
 """Random numbers on GPUs: a generator for each device. Seeding without a GPU checks the seed, no more."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..device import Device
-from ..random import check_seed, generator_of
+from ..random import Generator, check_seed, generator_of
 from ..tensor import Tensor
 from .devices import device_count, needed
+
+
+class _Generators(Sequence):
+    """The default generators of all GPUs, by number."""
+
+    def __len__(self) -> int:
+        return device_count()
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return tuple([self[i] for i in range(len(self))[index]])
+        found: Generator = generator_of(Device("cuda", range(len(self))[index]))
+        return found
+
+
+default_generators = _Generators()
 
 
 def manual_seed(seed: int) -> None:
