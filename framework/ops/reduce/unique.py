@@ -4,18 +4,55 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.native import native_or
 from ...errors import ShapeError
 from ...tensor import Tensor
 from ..record.args import one_dim, tensor_arg
 from ..record.op import Op
 from ..record.public import public
 
+_sorted = native_or("sort", lambda x, dim, descending: NotImplemented)  # with places
+_NEAR = 4  # numbers that may lie between whole numbers, for each of these, where those in use are counted
+_FEW = 256  # elements: below, sorting takes as long
+
+
+def _counted(x: Any, alone: bool) -> tuple | None:
+    """The same of whole numbers that lie near each other, without sorting; None for others."""
+    if x.dtype.kind not in "iu" or x.size < _FEW:
+        return None
+    least, most = int(x.min()), int(x.max())
+    if most - least > max(_NEAR * x.size, 1 << 10):
+        return None
+    if least < np.iinfo(np.int64).min // 2 or most > np.iinfo(np.int64).max // 2:
+        return None
+    places = x.reshape(-1).astype(np.int64, copy=False) - least
+    counts = np.bincount(places)
+    values = counts.nonzero()[0]
+    found = (values + least).astype(x.dtype)
+    if alone:
+        return found, _NOTHING, _NOTHING
+    order = np.zeros(counts.size, np.int64)
+    order[values] = np.arange(values.size)
+    return found, order[places].reshape(x.shape), counts[values].astype(np.int64, copy=False)
+
 
 def _unique_kernel(xp: Any, x: Any, *, dim: int | None, alone: bool) -> tuple:
     """``alone``: without where each element went, and how often each occurs."""
-    if alone and dim is None and xp is np:
-        row = np.sort(x, axis=None)
-        return row[np.append(True, row[1:] != row[:-1])] if row.size else row, _NOTHING, _NOTHING
+    if dim is None and xp is np and (near := _counted(x, alone)) is not None:
+        return near
+    if dim is None and xp is np and x.size:
+        row, places = x.reshape(-1), None
+        if (ordered := _sorted(row, dim=0, descending=False)) is not NotImplemented:
+            row, places = ordered
+        elif alone:
+            row = np.sort(row)
+        new = np.append(True, row[1:] != row[:-1])
+        if alone:
+            return row[new], _NOTHING, _NOTHING
+        if places is not None:
+            inverse = np.empty(row.size, np.int64)
+            inverse[places] = np.cumsum(new) - 1
+            return row[new], inverse.reshape(x.shape), np.bincount(inverse).astype(np.int64, copy=False)
     values, inverse, counts = xp.unique(x, return_inverse=True, return_counts=True, axis=dim,
                                         equal_nan=False)
     shape = x.shape if dim is None else (x.shape[dim],)
