@@ -699,6 +699,36 @@ OPTIMIZERS = [
 
 @pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_muon_multiplies_equal_shapes_together(dtype, backward, raw, cupy):  # noqa: F811
+    """Its products are of bfloat16: the last bits of sums may differ, and be carried on."""
+    pytest.importorskip("ml_dtypes")
+    fw.empty(1, dtype=fw.bfloat16)
+    from cupy import counts
+
+    raw.settings.update(backward=backward, guarded=True)
+    shapes = [(70, 90), (90, 70), (3, 2), (2, 3), (3, 2), (1, 5), (4, 4), (70, 90), (0, 3)]
+    for options in ({}, {"nesterov": False, "adjust_lr_fn": "match_rms_adamw", "ns_steps": 3}):
+        rng, ends = np.random.default_rng(0), []
+        starts, steps = ([rng.standard_normal(s) for s in shapes] for _ in range(2))
+        for device in ("cpu", "cuda"):
+            params = [fw.tensor(s).to(device, getattr(fw, dtype)).requires_grad_() for s in starts]
+            optimizer = fw.optim.Muon(params, lr=0.05, **options)
+            for k in range(3):
+                for p, g in zip(params, steps):
+                    p.grad = fw.tensor(g * (k - 0.5)).to(device, p.dtype)
+                counts.clear()
+                optimizer.step()
+                launches, rounds = dict(counts.launches), options.get("ns_steps", 5)
+                assert not counts.waits
+            ends.append([p.detach().cpu().double().numpy() for p in params])
+        products = launches.pop("matmul")  # 6 shapes have elements
+        assert (products, sum(launches.values())) == (3 * rounds * 6, 2 * rounds * 6 + 3), launches
+        for a, b in zip(*ends):
+            np.testing.assert_allclose(b, a, 5e-2, 5e-3)
+
+
+@pytest.mark.parametrize("backward", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 def test_steps_of_optimizers(dtype, backward, raw, cupy):  # noqa: F811
     """Three steps of parameters of several sizes, one of more elements than a block takes."""
     if dtype == "bfloat16":

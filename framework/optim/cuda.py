@@ -13,7 +13,7 @@ import numpy as np
 
 from ..backends import cuda, device_code, tensor_lists
 from ..memory_formats import dense_axes
-from . import cuda_adafactor
+from . import cuda_adafactor, cuda_muon
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), tensor_lists.HEADER)
 _MOST = 24
@@ -32,6 +32,7 @@ _ORDER = {  # what ``at`` is, by name of the kernel
     "rprop_step": "maximize shorter longer least most",
     "asgd_step": f"{_GRADIENT} shrink lr share",
     "adafactor_step": cuda_adafactor.NUMBERS,
+    "muon_step": cuda_muon.NUMBERS,
     "lion_step": "maximize shrink lr b1 rest1 b2 rest2",
 }
 
@@ -112,4 +113,7 @@ def _in_one_launch(function: str, char: str, group: list[list[Any]], values: Any
 
 
 # which tensors a step in several launches takes, and what makes it
-_SEVERAL = {"adafactor_step": (cuda_adafactor.fits, cuda_adafactor.step)}
+_SEVERAL = {
+    "adafactor_step": (cuda_adafactor.fits, cuda_adafactor.step),
+    "muon_step": (cuda_muon.fits, cuda_muon.step),
+}

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..backends import array_module
 from .arrays import zeros_like
+from .fused import Fused
 from .groups import LIMITS, ParamsT, real_only
 from .optimizer import Optimizer
 
@@ -76,6 +77,14 @@ class Muon(Optimizer):
                        int(group["ns_steps"]), group["eps"])
         p *= 1 - lr * group["weight_decay"]
         p -= lr * _ratio(p.shape, group["adjust_lr_fn"]) * u
+
+    def fused_on_gpu(self, group: dict[str, Any], step: int, kept: dict[str, Any]) -> Fused | None:
+        """``update`` as kernels and products."""
+        (a, b, c), lr, momentum = group["ns_coefficients"], group["lr"], group["momentum"]
+        return Fused("muon_step", ("momentum_buffer",), {
+            "momentum": momentum, "rest": 1 - momentum, "nesterov": group["nesterov"], "lr": lr,
+            "shrink": 1 - lr * group["weight_decay"], "adamw": group["adjust_lr_fn"] == "match_rms_adamw",
+            "eps": group["eps"], "a": a, "b": b, "c": c, "steps": int(group["ns_steps"])})
 
 
 def _ratio(shape: tuple[int, int], how: str | None) -> float:
