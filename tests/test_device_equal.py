@@ -121,3 +121,36 @@ def test_models_on_a_device_are_exported(raw, cupy, tmp_path):  # noqa: F811
     fw.onnx.export(lambda x: x * 2, (fw.ones(2, 3, device="cuda"),), str(tmp_path / "function.onnx"))
     with pytest.raises(fw.errors.DeviceError, match=r"give the module, or move it: model.cpu\(\)"):
         fw.onnx.export(model.forward, (fw.ones(2, 3, device="cuda"),), str(tmp_path / "method.onnx"))
+
+
+def test_norms_of_what_is_beyond_the_range_of_sums(raw, cupy):  # noqa: F811
+    """Sums and squares overflow, the results do not; inf and nan are told apart from that."""
+    rows = np.array([[1e38, -1e38, 3e38, 2e38], [1e19, 2e19, -1e19, 0], [1e38] * 4, [1e-30, 0, 0, -1e-30],
+                     [np.inf, 0, 0, 1], [np.nan, 1e38, 1e38, 0]])
+    for dtype, factor in ((fw.float32, 1.0), (fw.float64, 1e269)):
+        for call in (lambda x: F.layer_norm(x, (4,), eps=1e-12), lambda x: F.rms_norm(x, (4,), eps=1e-12),
+                     lambda x: F.group_norm(x.reshape(-1, 2, 2), 1, eps=1e-12)):
+            with np.errstate(over="ignore"):
+                x = fw.tensor(rows[:3] * factor, dtype=dtype)
+                want = call(x.double() / x.double().abs().amax(1, keepdim=True)).to(dtype)
+                np.testing.assert_allclose(call(x.to("cuda")).tolist(), want.tolist(), 1e-5, 1e-5)
+            x = fw.tensor(rows[3:], dtype=dtype)
+            np.testing.assert_allclose(call(x.to("cuda")).tolist(), call(x).tolist(), 1e-5, 1e-5)
+    x = fw.tensor(rows[1:2], dtype=fw.float32)
+    grads = []
+    for device in BOTH:
+        y = x.to(device).requires_grad_()
+        F.layer_norm(y, (4,)).backward(fw.arange(4.0, device=device)[None])
+        grads.append(y.grad.tolist())
+    np.testing.assert_allclose(grads[1], grads[0], 1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+def test_zeros_are_no_nan_when_normalized(dtype, raw, cupy):  # noqa: F811
+    """Though the least divisor, 1e-12, is 0 in float16."""
+    pytest.importorskip("ml_dtypes")
+    x = fw.tensor([[0.0, 0.0, 0.0], [3.0, 4.0, 0.0]], dtype=getattr(fw, dtype))
+    for device in BOTH:
+        for settings in ({}, {"p": 1.0}, {"p": 3.0}, {"dim": (1,)}):
+            y = F.normalize(x.to(device), **settings).float()
+            assert y[0].tolist() == [0.0, 0.0, 0.0] and y[1, 2].item() == 0.0 < y[1, 0].item() < 1.0

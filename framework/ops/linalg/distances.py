@@ -95,16 +95,21 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
     return vector_norm(difference, p, difference.ndim - 1, keepdim)
 
 
+def _least(x: Any, eps: float) -> float:
+    """``eps``, or what is left of it in the dtype of ``x``: rounded to 0 it would make nan of zeros."""
+    return max(eps, 2.0 ** -24) if x.dtype == "float16" and eps > 0 else eps
+
+
 def _unit_kernel(xp: Any, x: Any, *, dim: int, eps: float) -> Any:
     size = norm_op.kernel(xp, x, ord=2.0, dims=(dim,), keepdim=True)
-    return x / xp.maximum(size, eps)
+    return x / xp.maximum(size, _least(x, eps))
 
 
 def _unit_vjp(g: Any, x: Any, dim: int, eps: float) -> Any:
     found = cuda.unit_grad(g, x, dim, eps) if device_code.is_device_array(g) else NotImplemented
     if found is not NotImplemented:
         return found
-    size = norm_op(x, ord=2.0, dims=(dim,), keepdim=True)
+    size, eps = norm_op(x, ord=2.0, dims=(dim,), keepdim=True), _least(x, eps)
     divisor = clamp_min_op(size, low=eps)
     unit = x / divisor
     turned = sum_op(g * unit, dims=(dim,), keepdim=True) * unit
@@ -117,7 +122,7 @@ _divide = native_kernel("x / size", ("x", "size"), np.divide)
 def _unit_cpu(x: Any, *, dim: int, eps: float) -> Any:
     """The kernel, in one pass over the memory of large arrays."""
     def size(x: Any, dim: int) -> Any:
-        return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), eps)
+        return np.maximum(norm_op.cpu(x, ord=2.0, dims=(dim,), keepdim=True), _least(x, eps))
     dense = dim == x.ndim - 1 and x.flags.c_contiguous and x.dtype.char in "fd"
     if _native.module is None or not dense or x.size <= SLICES:
         return x / size(x, dim)
@@ -141,13 +146,15 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
         input = autocast.in_float32_on_a_gpu(input)
     floating(tensor_arg(input, "normalize", "input"), "normalize", "input")
     if isinstance(dim, (tuple, list)):
-        return input / clamp_min(vector_norm(input, p, dim, True), eps)  # type: ignore[operator]
+        size, eps = vector_norm(input, p, dim, True), _least(input._array, eps)
+        return input / clamp_min(size, eps)  # type: ignore[operator]
     at = one_dim(dim, input.ndim, "normalize")
     if not input.ndim:
         return take_shape(normalize(take_shape(input, (1,)), p, 0, eps), ())
     if p == 2 and not input.is_complex():
         return _unit.run(input, dim=at, eps=float(eps))
-    return input / clamp_min(_p_norm(input, p, at, True), eps)  # type: ignore[operator]
+    size, eps = _p_norm(input, p, at, True), _least(input._array, eps)
+    return input / clamp_min(size, eps)  # type: ignore[operator]
 
 
 @public(method=True)

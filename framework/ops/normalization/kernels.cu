@@ -20,32 +20,41 @@ __device__ __forceinline__ void put_weight(void* weights, i64 k, i64 wide, W val
   else static_cast<T*>(weights)[k] = Of<T>::down(value);
 }
 
+#define FAR_FLOAT 7.888609052210118e-31  // 2^-100
+#define FAR_DOUBLE 2.409919865102884e-181  // 2^-600
+
 // not `norm`: CUDA's mathematical functions have one
 extern "C" __global__ void __launch_bounds__(1024)
 norm_rows(T* y, W* means, W* vars, const T* x, const void* weight, const void* bias, i64 wide, Norm s, double eps,
           i64 centred) {
   for (i64 r = blockIdx.x; r < s.rows; r += gridDim.x) {
-    W mean = 0, var = 0;
-    if (centred) {
-      for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) mean += up(x[place(s, r, i)]);
-      mean = block_total<Sum>(mean) / W(s.n);
+    // where sums are beyond W's range, once more of elements that are scaled down, by a power of two
+    W mean, var, scale = 1, far = sizeof(W) == 4 ? W(FAR_FLOAT) : W(FAR_DOUBLE);
+    for (;;) {
+      mean = var = 0;
+      if (centred) {
+        for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) mean += up(x[place(s, r, i)]) * scale;
+        mean = block_total<Sum>(mean) / W(s.n);
+      }
+      for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) {
+        W d = up(x[place(s, r, i)]) * scale - mean;
+        var += d * d;
+      }
+      var = block_total<Sum>(var) / W(s.n);
+      if (isfinite(var) || scale == far) break;
+      scale = far;
     }
-    for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) {
-      W d = up(x[place(s, r, i)]) - mean;
-      var += d * d;
-    }
-    var = block_total<Sum>(var) / W(s.n);
-    W rstd = rsqrt(var + W(eps));
+    W rstd = scale != far ? rsqrt(var + W(eps)) : var > 0 ? rsqrt(var) : var;  // eps is nothing beside such elements
     for (i64 i = threadIdx.x; i < s.n; i += blockDim.x) {
       i64 at = place(s, r, i), k = weight_of(s, r, i);
-      W out = (up(x[at]) - mean) * rstd;
+      W out = (up(x[at]) * scale - mean) * rstd;
       if (weight) out *= weight_at(weight, k, wide);
       if (bias) out += weight_at(bias, k, wide);
       y[at] = Of<T>::down(out);
     }
     if (threadIdx.x == 0) {
-      if (centred) means[r] = mean;
-      vars[r] = var;
+      if (centred) means[r] = mean / scale;
+      vars[r] = var / scale / scale;
     }
   }
 }
