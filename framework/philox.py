@@ -195,7 +195,7 @@ def _normal_of(drawn: np.ndarray, kind: Any) -> np.ndarray:
     p = tail[at].astype(kind)
     p += 0.5
     p *= one
-    r = np.sqrt(-_logarithm(p))
+    r = np.sqrt(-logarithm(p))
     z[at] = _ratio(r - 1.6, outer)
     for tables in far:
         past = np.flatnonzero(r > 5)
@@ -205,14 +205,15 @@ def _normal_of(drawn: np.ndarray, kind: Any) -> np.ndarray:
 
 
 def _ratio(x: np.ndarray, tables: tuple, factor: Any = None) -> np.ndarray:
-    top, bottom = (_polynomial(x, c) for c in tables)
+    top, bottom = (polynomial(x, c) for c in tables)
     if factor is not None:
         top *= factor
     top /= bottom
     return top
 
 
-def _polynomial(x: np.ndarray, coefficients: Any) -> np.ndarray:
+def polynomial(x: np.ndarray, coefficients: Any) -> np.ndarray:
+    """Of two coefficients at least, lowest power first."""
     y = x * coefficients[-1]
     y += coefficients[-2]
     for c in coefficients[-3::-1]:
@@ -221,14 +222,14 @@ def _polynomial(x: np.ndarray, coefficients: Any) -> np.ndarray:
     return y
 
 
-def _logarithm(x: np.ndarray) -> np.ndarray:
-    """Of numbers in (0, 1/2]: 2 atanh((m - 1) / (m + 1)) where x = 2**e * m."""
+def logarithm(x: np.ndarray) -> np.ndarray:
+    """Of normal numbers above 0: 2 atanh((m - 1) / (m + 1)) where x = 2**e * m."""
     fraction, terms, root_half = (23, 5, 0x3F3504F3) if x.itemsize == 4 else (52, 11, 0x3FE6A09E667F3BCD)
     raw = x.view(f"i{x.itemsize}")
     e = (raw - root_half) >> fraction
     m = (raw - (e << fraction)).view(x.dtype)
     s = (m - 1) / (m + 1)
-    y = _polynomial(s * s, [_inverse(2 * k + 1, x.dtype) for k in range(terms)])
+    y = polynomial(s * s, [_inverse(2 * k + 1, x.dtype) for k in range(terms)])
     return e.astype(x.dtype) * 0.693147180559945309417 + (s + s) * y
 
 

@@ -2,12 +2,11 @@
 
 A generator is NumPy's Philox: numbers are a function of a key (the seed) and a counter, so its state
 is a few words and independent streams of one seed cost nothing. Numbers for a CUDA tensor are drawn by
-kernels there, from the state of that device's generator. Uniform and normal numbers, and what is computed
-from them (dropout, Bernoulli, multinomial and exponential numbers ...), integers and permutations are with
-the same seed the same on every device. Integers and permutations are functions of a key, which is one word
-of the generator, and of places. Gamma, Dirichlet, beta, Poisson, binomial and von Mises' numbers differ: on
-the CPU NumPy takes as many words one after the other as it happens to need, on a GPU each element has a
-sequence of its own under a key; the same seed repeats them there.
+kernels there, from the state of that device's generator, and are with the same seed those of the CPU: uniform
+ones, integers and permutations to the bit, as gamma, Dirichlet, beta, Poisson and binomial numbers should be;
+normal ones and von Mises' angles within 2 ulp. What takes as many random words as it happens to need, and
+integers and permutations, are functions of a key, which is one word of the generator, and of the place of an
+element: no number depends on how many others are drawn, or by how many threads.
 
 Philox: J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011.
 """
@@ -530,13 +529,11 @@ def keyed_integers(key: int, low: int, high: int, shape: tuple[int, ...]) -> Any
     return array.view(np.uint64) if high > _HALF else array
 
 
-def drawn(device: Device, generator: Generator | None, draw: Callable[[Any], Any]) -> Any:
-    """What ``draw`` makes with NumPy's view of the generator of a device, on the host."""
+def drawn(device: Device, generator: Generator | None, draw: Callable[[int], Any]) -> Any:
+    """What ``draw`` makes on the host of a key, which is one word of the generator of a device."""
     if state.batches:
         return state.batches[-1].repeated(lambda: drawn(device, generator, draw))
-    source = _source(device, generator)
-    with source._lock:
-        return draw(source._draw)
+    return draw(_word(_source(device, generator)))
 
 
 def permutation_array(n: int, device: Device, generator: Generator | None = None) -> Any:

@@ -111,7 +111,10 @@ def test_narrow_numbers_are_those_of_doubles_rounded(dtype, raw, cupy):  # noqa:
         fw.manual_seed(3)
         got = call(x)
         fw.manual_seed(3)
-        assert got.dtype is narrow and got.tolist() == call(x.double()).to(narrow).tolist()
+        wide = call(x.double())
+        if call in calls[:2]:
+            wide = wide.clamp(min=fw.finfo(narrow).tiny)
+        assert got.dtype is narrow and got.tolist() == wide.to(narrow).tolist()
     small = fw.full((1000,), 1e-3, dtype=narrow, device="cuda")
     least = fw._standard_gamma(small).min().item()
     assert least == fw.finfo(narrow).tiny and fw._sample_dirichlet(small).min().item() == least

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
+from test_device_variates import p_value
 
 import framework as fw
 from framework import _native, philox
+from framework.ops.random import variates
+from framework.ops.random.draws import angles_op
 from framework.random import numpy_integers, numpy_permutation
 
 KEYS = 1, (1 << 64) - 1
@@ -120,3 +123,147 @@ def test_orders_of_samples_stay_numpys():
     sampler = fw.data.RandomSampler(range(20))
     assert list(sampler.draw(fw.Generator().manual_seed(4))) == np.random.Generator(
         np.random.Philox(key=np.array([4, 0], np.uint64))).permutation(20).tolist()
+
+
+# -- distributions -------------------------------------------------------------------------------------
+
+N = (0, 1, 5, 33, 1000, 20_001)
+SHAPES = 1e-3, 0.1, 0.999, 1.0, 2.5, 1e5, 1e300
+RATES = 0.0, 1e-300, 1e-5, 0.3, 9.99, 10.0, 100.0, 1e9, 9e18
+TRIALS = [(float(n), p) for n in (0, 1, 5, 100, 1e9, 1e15) for p in (0.0, 1e-9, 0.01, 0.3, 0.5, 0.999, 1.0)]
+
+
+def parameters(n, values):
+    """One value for all, for each of them, and many in one array."""
+    yield from (np.full(n, v, "d") for v in values)
+    yield np.resize(np.array(values, "d"), n)
+    yield np.exp(np.random.default_rng(n).uniform(np.log(1e-3), np.log(1e5), n))
+
+
+@needs("gamma_numbers")
+@pytest.mark.parametrize("n", N)
+def test_gamma_numbers_by_either_form(n, threads):
+    for a in parameters(n, SHAPES):
+        for kind in ("d", "f"):
+            given, lowest = a.clip(max=np.finfo(kind).max).astype(kind), float(np.finfo(kind).tiny)
+            native = _native.module.gamma_numbers(given, 5, lowest)
+            with np.errstate(over="ignore"):
+                plain = variates.gamma(5, given.astype("d"), lowest).astype(kind)
+            np.testing.assert_array_equal(native, plain)
+            assert native.dtype == kind
+        rows = a[:n // 4 * 4].reshape(-1, 4).clip(max=1e9)
+        np.testing.assert_array_equal(_native.module.dirichlet_rows(rows, 5, 1e-300),
+                                      variates.dirichlet(5, rows, 1e-300))
+    odd = np.array([np.inf, np.nan, -1.0, 0.0])
+    np.testing.assert_array_equal(_native.module.gamma_numbers(odd, 1, 0.0), variates.gamma(1, odd, 0.0))
+
+
+@needs("poisson_numbers")
+@pytest.mark.parametrize("n", N)
+def test_counts_by_either_form(n, threads):
+    for rates in parameters(n, RATES):
+        native = _native.module.poisson_numbers(rates, 7, 9.2e18)
+        np.testing.assert_array_equal(native, variates.poisson(7, rates))
+    count, chance = np.array(TRIALS).T
+    for k in range(len(TRIALS) + 1):
+        some = (np.full(n, v[k]) if k < len(TRIALS) else np.resize(v, n) for v in (count, chance))
+        some = list(some)
+        np.testing.assert_array_equal(_native.module.binomial_numbers(*some, 7), variates.binomial(7, *some))
+
+
+@needs("angles")
+@pytest.mark.parametrize("n", N)
+def test_angles_by_either_form(n, threads):
+    for spread in parameters(n, (0.0, 1e-300, 1e-6, 0.1, 5.0, 1e8, 1e200, np.inf)):
+        np.testing.assert_array_max_ulp(_native.module.angles(spread, 3), variates.angles(3, spread), 2)
+
+
+@needs("within")
+def test_native_functions_refuse_parameters_that_are_none():
+    module, nan = _native.module, float("nan")
+    for wrong in (-1.0, nan, 1e19):
+        assert module.poisson_numbers(np.array([1.0, wrong]), 1, 9.2e18) is NotImplemented
+    for n, p in ((-1.0, 0.5), (0.5, 0.5), (np.inf, 0.5), (nan, 0.5), (3.0, 1.5), (3.0, nan)):
+        assert module.binomial_numbers(np.array([n]), np.array([p]), 1) is NotImplemented
+    assert module.angles(np.array([-1.0]), 1) is NotImplemented
+    assert module.binomial_numbers(np.ones(3), np.ones(2), 1) is NotImplemented
+    assert module.binomial_numbers(np.ones(3), np.ones(3, "f"), 1) is NotImplemented
+    assert module.gamma_numbers(np.ones(3, int), 1, 0.0) is NotImplemented
+    assert module.dirichlet_rows(np.float64(1) * np.ones(()), 1, 0.0) is NotImplemented
+    assert module.dirichlet_rows(np.ones((3, 0)), 1, 0.0).shape == (3, 0)
+    for x, whole, fits in (([0.0, 1.0], True, True), ([0.5], True, False), ([0.5], False, True),
+                           ([nan], False, False), ([2.0], False, False), ([], True, True)):
+        assert module.within(np.array(x), 0.0, 1.0, whole) is fits
+
+
+CALLS = {
+    "gamma": lambda x: fw._standard_gamma(x + 0.01), "poisson": fw.poisson,
+    "binomial": lambda x: fw.binomial((x * 10).floor(), x % 1),
+    "angles": lambda x: angles_op.run(x, generator=None),
+    "dirichlet": lambda x: fw._sample_dirichlet(x + 0.01),
+    "beta": lambda x: fw.distributions.Beta(x + 0.1, x + 0.2).sample(),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", CALLS)
+def test_a_gpu_draws_the_same_of_distributions(name, dtype, raw, cupy):  # noqa: F811
+    pytest.importorskip("ml_dtypes")
+    kind = getattr(fw, dtype)
+    for size in ((0,), (1,), (3, 7), (40, 50)):
+        x = fw.linspace(0, 60, int(np.prod(size)), dtype=fw.float64).reshape(size).to(kind)
+        both = []
+        for device in ("cpu", "cuda"):
+            fw.manual_seed(4)
+            both.append(CALLS[name](x.to(device)).cpu())
+        assert both[0].dtype is kind
+        cpu, gpu = (y.double().numpy() for y in both)
+        np.testing.assert_array_max_ulp(cpu, gpu, 2 if name == "angles" else 0)  # tangents are the library's
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_with_and_without_the_extension(name, monkeypatch):
+    x = fw.linspace(0, 60, 3000)
+    fw.manual_seed(4)
+    want, state = CALLS[name](x), fw.get_rng_state().tolist()
+    monkeypatch.setattr(_native, "module", None)
+    fw.manual_seed(4)
+    np.testing.assert_array_max_ulp(CALLS[name](x).numpy(), want.numpy(), 1)
+    assert fw.get_rng_state().tolist() == state
+
+
+LAWS = {
+    **{f"gamma {a}": (fw._standard_gamma, a, lambda s, a: s.gamma(a)) for a in (0.05, 0.9, 3.7, 1e5)},
+    **{f"poisson {r}": (fw.poisson, r, lambda s, r: s.poisson(r)) for r in (0.01, 3.0, 9.9, 10.0, 37.0, 1e4)},
+    **{f"binomial {n}, {p}": (lambda x, p=p: fw.binomial(x, fw.full_like(x, p)), n,
+                              lambda s, n, p=p: s.binom(int(n), p))
+       for n, p in ((1.0, 0.3), (20.0, 0.8), (100.0, 0.1), (1000.0, 0.999), (1e4, 0.37), (1e9, 1e-9))},
+    **{f"angle {k}": (CALLS["angles"], k, lambda s, k: s.vonmises(k) if k else s.uniform(-np.pi, 2 * np.pi))
+       for k in (0.0, 1e-6, 0.5, 20.0, 1e4)},
+}
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_distributions(name):
+    stats = pytest.importorskip("scipy.stats")
+    call, parameter, law = LAWS[name]
+    fw.manual_seed(12)
+    x, law = call(fw.full((20_000,), parameter, dtype=fw.float64)).numpy(), law(stats, parameter)
+    assert abs(x.mean() - law.mean()) < 4.5 * law.std() / len(x) ** 0.5
+    tail = max(float(law.stats("k")) + 2, 0.1)
+    assert abs(x.var() / law.var() - 1) < 4.5 * (tail / len(x)) ** 0.5
+    assert p_value(x, law) > 1e-3
+
+
+def test_errors_draw_nothing_and_meta_tensors_neither():
+    fw.manual_seed(1)
+    state = fw.get_rng_state().tolist()
+    for call in (lambda: fw.poisson(fw.tensor([-1.0])), lambda: fw._standard_gamma(fw.tensor([0.0])),
+                 lambda: fw.binomial(fw.tensor([1.5]), fw.tensor([0.5])),
+                 lambda: fw.binomial(fw.tensor([1.0]), fw.tensor([float("nan")]))):
+        with pytest.raises(ValueError):
+            call()
+    for call in (fw.poisson, fw._standard_gamma, fw._sample_dirichlet):
+        assert call(fw.ones(3, 2, device="meta")).shape == (3, 2)
+        assert call(fw.ones(0, 2)).shape == (0, 2)
+    assert fw.get_rng_state().tolist() == state

@@ -81,22 +81,23 @@ def text_of(path: str) -> str:
     return Path(path).read_text()
 
 
-_modules: dict[tuple[Any, str], Any] = {}
+SEPARATE = "--fmad=false",  # products and sums are rounded each, as on the CPU
+_modules: dict[tuple[Any, str, tuple], Any] = {}
 
 
-def module(source: str, cooperative: bool = False) -> Any:
+def module(source: str, cooperative: bool = False, options: tuple[str, ...] = ()) -> Any:
     """The compiled module of a source (without its prelude)."""
-    key = (cuda.cupy(), source)
+    key = (cuda.cupy(), source, options)
     found = _modules.get(key)
     if found is None:
         found = _modules[key] = cuda.cupy().RawModule(
-            code=prelude() + source, options=OPTIONS, enable_cooperative_groups=cooperative)
+            code=prelude() + source, options=OPTIONS + options, enable_cooperative_groups=cooperative)
     return found
 
 
-def function(source: str, name: str, cooperative: bool = False) -> Callable:
+def function(source: str, name: str, cooperative: bool = False, options: tuple[str, ...] = ()) -> Callable:
     """One kernel of a source: ``kernel(grid, block, arguments)``; by the driver where that can be."""
-    compiled = module(source, cooperative).get_function(name)
+    compiled = module(source, cooperative, options).get_function(name)
     return compiled if cooperative else device_launcher.launched(compiled)
 
 
@@ -104,7 +105,9 @@ class Source:
     """A file of kernels, compiled for each dtype it is used with: elements are ``T``, computed in ``W``."""
 
     def __init__(self, path: str | Path, *needs: str, cooperative: bool = False,
-                 dtypes: str = "fdeE", begins: Callable[[str], str] | None = None) -> None:
+                 dtypes: str = "fdeE", begins: Callable[[str], str] | None = None,
+                 options: tuple[str, ...] = ()) -> None:
+        self.options = options
         self.path, self.begins = str(path), begins  # text that is made, by the letter
         self.needs = [str(Path(__file__).with_name(name)) for name in needs]  # further files it begins with
         self.cooperative, self.dtypes = cooperative, dtypes  # all blocks run at once; letters of its dtypes
@@ -121,7 +124,7 @@ class Source:
         key = (cuda._cupy, name, char)
         found = self._kernels.get(key)
         if found is None:
-            found = self._kernels[key] = function(self.text(char), name, self.cooperative)
+            found = self._kernels[key] = function(self.text(char), name, self.cooperative, self.options)
         return found
 
 
@@ -129,9 +132,9 @@ SOURCES: list[Source] = []
 
 
 def source(path: str | Path, *needs: str, cooperative: bool = False, dtypes: str = "fdeE",
-           begins: Callable[[str], str] | None = None) -> Source:
+           begins: Callable[[str], str] | None = None, options: tuple[str, ...] = ()) -> Source:
     """The file of kernels of a room; tests find it in ``SOURCES``."""
-    found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes, begins=begins)
+    found = Source(path, *needs, cooperative=cooperative, dtypes=dtypes, begins=begins, options=options)
     SOURCES.append(found)
     return found
 

@@ -46,20 +46,8 @@ struct Key { u64 key; const u64* there; };
 __device__ __forceinline__ u64 key_of(const Key& key) { return key.there ? *key.there : key.key; }
 struct Sequence {
   u64 key, element, block;
-  Words ready;
-  int left;
-  __device__ __forceinline__ Sequence(u64 key, i64 element, u64 block = 0) : key(key), element(u64(element)), block(block), left(0) {}
-  __device__ __forceinline__ void next() { ready = philox_of(key, VARIATES, element, block++, 0, 0); }
-  __device__ __forceinline__ u64 word(int k) const { return ready.at[k]; }
-  __device__ __forceinline__ u64 word() {
-    if (left == 0) ready = philox_of(key, VARIATES, element, block++, 0, 0), left = 4;
-    const u64 first = ready.at[0];
-    ready.at[0] = ready.at[1], ready.at[1] = ready.at[2], ready.at[2] = ready.at[3], --left;
-    return first;
-  }
-  __device__ __forceinline__ double uniform() { return double(word() >> 11) * 1.1102230246251565e-16; }  // in [0, 1)
-  __device__ __forceinline__ double normal() {  // G. Box and M. Muller, 1958
-    const double radius = sqrt(-2 * log1p(-uniform()));
-    return radius * cospi(2 * uniform());
-  }
+  Words words;
+  __device__ __forceinline__ Sequence(u64 key, i64 element, u64 block = 0) : key(key), element(u64(element)), block(block) {}
+  __device__ __forceinline__ void next() { words = philox_of(key, VARIATES, element, block++, 0, 0); }
+  __device__ __forceinline__ u64 word(int k) const { return words.at[k]; }
 };

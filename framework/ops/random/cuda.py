@@ -1,6 +1,6 @@
 """Random numbers on GPUs: dropout, whose kernel draws the coins that the CPU draws (``kernels.cu``,
 ``backends/philox.cuh``), places drawn by weights (``picks.cu``), permutations, numbers of distributions whose
-parameters are tensors (``variates.cu``), and derivatives of samples (``slopes.cu``).
+parameters are tensors (``variates.cu``, the numbers of the CPU), and derivatives of samples (``slopes.cu``).
 """
 
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...autograd.mode import state
 from ...backends import backend_of, cuda, device_code, device_flags, device_random
 from ...backends.replayed import place_of
@@ -20,7 +21,17 @@ from ..special.numbers import cuda_text
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"), "philox.cuh")
 _SLOPES = device_code.source(Path(__file__).with_name("slopes.cu"), begins=lambda char: cuda_text())
-_VARIATES = device_code.source(Path(__file__).with_name("variates.cu"), "philox.cuh")
+
+
+def _numbers_text(char: str) -> str:
+    """The text of numbers of distributions that the extension is compiled from, with its tables."""
+    path = Path(_native.__file__).parent / "random" / "variate_numbers.h"
+    tables = device_random.normal_tables("double", True)
+    return f"namespace fw::variates {{\n{tables}}}\n{device_code.text_of(str(path))}"
+
+
+_VARIATES = device_code.source(Path(__file__).with_name("variates.cu"), "philox.cuh", begins=_numbers_text,
+                               options=device_code.SEPARATE)
 _PICKS = device_code.source(Path(__file__).with_name("picks.cu"))
 # what parameters must be, as errors say it here and on the host
 MOST_RATE = 9.2e18  # beyond, numbers do not fit int64, in which NumPy counts

@@ -1,23 +1,25 @@
 """Draws from distributions whose parameters are tensors: normal, bernoulli, Poisson, gamma and more."""
 
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ... import _native
 from ...backends import backend_of, device_flags, move
 from ...device import CPU, Device
 from ...dtypes import as_dtype, promote_types
 from ...errors import ShapeError
 from ...random import Generator, drawn, normal_array, uniform_array
-from ...tensor import Tensor, made, wrap
+from ...tensor import Tensor, made
 from ..language.program import native_kernel
 from ..record.args import floating, real_arg, tensor_arg
 from ..record.batched import by_element, known, rowwise
 from ..record.op import Meta, Op
 from ..record.public import check_out, public
 from ..record.rounded import widened
-from . import cuda
+from . import cuda, variates
 from .draw_kernels import dirichlet_slope, gamma_slope
 from .formula import Formula, placed
 from .numbers import RAND, _float_kind, _kind_and_target, _sizes
@@ -228,38 +230,38 @@ def _same(x: Meta, *others: Meta, **_: Any) -> Meta:
     return x
 
 
-def _result(array: Any, like: Any, lowest: float = 0.0) -> Any:
-    """A host array in the dtype and on the device of the parameter ``like``."""
-    return move(np.asarray(np.maximum(array, lowest)).astype(like.dtype), wrap(like).device)
-
-
 def _host(x: Any) -> np.ndarray:
     return np.asarray(known(move(x, CPU)))
 
 
-def _gamma_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
-    shape = _host(x).astype(np.float64)
-    return _result(drawn(wrap(x).device, generator, lambda rng: rng.standard_gamma(shape)), x,
-                   cuda.lowest(x))
+def _drawn(function: str, plain: Callable, generator: Generator | None, arrays: Sequence,
+           *settings: Any) -> Any:
+    """What a native function draws by a key of the generator, or ``plain``, which draws the same in NumPy."""
+    device, dtype = backend_of(arrays[0]).device_of(arrays[0]), arrays[0].dtype
+    wide = np.float64 if dtype.itemsize == 8 else np.float32
+    given = [np.ascontiguousarray(_host(a), wide) for a in arrays]
+    native = getattr(_native.module, function, None)
+
+    def draw(key: int) -> Any:
+        array = NotImplemented if native is None else native(*given, key, *settings)
+        if array is NotImplemented:
+            array = plain(key, *[a.astype(np.float64) for a in given], *settings).astype(wide)
+        return array.reshape(arrays[0].shape)
+    array = drawn(device, generator, draw) if given[0].size else np.empty(arrays[0].shape, wide)
+    return move(array if array.dtype == dtype else np.asarray(array).astype(dtype), device)
 
 
-def _dirichlet_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
-    a = _host(x).astype(np.float64)
-
-    def draw(rng: Any) -> Any:
-        # a gamma number of shape a is one of shape a + 1 times u^(1 / a): by logarithms, small a do not give
-        # 0
-        with np.errstate(divide="ignore"):
-            log = np.log(rng.standard_gamma(a + 1)) + np.log1p(-rng.random(a.shape)) / a
-        parts = np.exp(log - log.max(axis=-1, keepdims=True, initial=-np.inf))
-        return parts / parts.sum(axis=-1, keepdims=True)
-    return _result(drawn(wrap(x).device, generator, draw), x, cuda.lowest(x))
+def _gamma_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
+    return _drawn("gamma_numbers", variates.gamma, generator, (x,), cuda.lowest(x))
 
 
-def _angles_kernel(xp: Any, x: Any, *, generator: Any) -> Any:
-    spread = _host(x).astype(np.float64)
-    _within(spread >= 0, spread, f"von_mises: {cuda.SPREADS}")
-    return _result(drawn(wrap(x).device, generator, lambda rng: rng.vonmises(0.0, spread)), x, -np.inf)
+def _dirichlet_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
+    return _drawn("dirichlet_rows", variates.dirichlet, generator, (x,), cuda.lowest(x))
+
+
+def _angles_kernel(xp: Any, x: Any, *, generator: Generator | None) -> Any:
+    _within(x, 0.0, np.inf, f"von_mises: {cuda.SPREADS}")
+    return _drawn("angles", variates.angles, generator, (x,))
 
 
 # around 0, of concentrations x
@@ -316,9 +318,8 @@ def _positive(x: Tensor, op: str, name: str) -> None:
     if device_flags.check_reals(x._array, 5e-324, np.inf, f"{op}: {name} must be above 0 everywhere, found "
                                                           "{real}", nan=False):
         return
-    array = _host(x._array)
-    if not np.all(array > 0):
-        raise ValueError(f"{op}: {name} must be above 0 everywhere, found {float(array[~(array > 0)][0])}")
+    if x.device.type != "meta":
+        _within(x._array, 5e-324, np.inf, f"{op}: {name} must be above 0 everywhere")
 
 
 @public()
@@ -334,16 +335,24 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 def _poisson(xp: Any, x: Any, *, generator: Generator | None) -> Any:
-    wide = _host(x).astype(np.float64)
-    for fits, text in zip((wide >= 0, wide <= cuda.MOST_RATE), cuda.RATES):
-        _within(fits, wide, f"poisson: {text}")
-    return _result(drawn(backend_of(x).device_of(x), generator, lambda rng: rng.poisson(wide)), x)
+    for most, text in zip((np.inf, cuda.MOST_RATE), cuda.RATES):
+        _within(x, 0.0, most, f"poisson: {text}")
+    return _drawn("poisson_numbers", lambda key, rates, most: variates.poisson(key, rates), generator, (x,),
+                  cuda.MOST_RATE)
 
 
-def _within(fits: np.ndarray, numbers: np.ndarray, text: str) -> None:
-    """ValueError with the first number that does not fit."""
+def _within(x: Any, low: float, high: float, text: str, whole: bool = False) -> None:
+    """ValueError with the first number that is not in [low, high], or is not whole."""
+    numbers = _host(x)
+    within = getattr(_native.module, "within", None)
+    if within is not None and within(numbers, low, high, whole) is True:
+        return
+    wide = numbers.astype(np.float64)
+    fits = (wide >= low) & (wide <= high)
+    if whole:
+        fits &= wide == np.floor(wide)
     if not np.all(fits):
-        raise ValueError(f"{text}, found {float(numbers[~fits][0]):g}")
+        raise ValueError(f"{text}, found {float(wide[~fits][0]):g}")
 
 
 poisson_op = Op("poisson", "x", kernel=_poisson, infer=lambda x, **_: x, device=cuda.poisson)
@@ -365,13 +374,12 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
 
 def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generator | None) -> Any:
-    n, p = _host(count), _host(prob)
-    for fits, numbers, text in zip(((n >= 0) & (n == np.rint(n)), (p >= 0) & (p <= 1)), (n, p), cuda.TRIALS):
-        _within(fits, numbers, f"binomial: {text}")
-    whole, wide = n.astype(np.int64), p.astype(np.float64)
-    target = backend_of(count).device_of(count)
-    array = drawn(target, generator, lambda rng: rng.binomial(whole, wide))
-    return move(np.asarray(array).astype(dtype), target)
+    most = float(np.finfo(np.float64).max)
+    for x, high, text in zip((count, prob), (most, 1.0), cuda.TRIALS):
+        _within(x, 0.0, high, f"binomial: {text}", whole=x is count)
+    module = backend_of(count).xp
+    both = [a.astype(dtype, copy=False) for a in module.broadcast_arrays(count, prob)]
+    return _drawn("binomial_numbers", lambda key, n, p: variates.binomial(key, n, p), generator, both)
 
 
 binomial_op = Op("binomial", "count prob", kernel=_binomial, device=cuda.binomial)
