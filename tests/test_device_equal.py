@@ -139,7 +139,7 @@ def test_norms_of_what_is_beyond_the_range_of_sums(raw, cupy):  # noqa: F811
     x = fw.tensor(rows[1:2], dtype=fw.float32)
     grads = []
     for device in BOTH:
-        y = x.to(device).requires_grad_()
+        y = x.to(device).detach().requires_grad_()
         F.layer_norm(y, (4,)).backward(fw.arange(4.0, device=device)[None])
         grads.append(y.grad.tolist())
     np.testing.assert_allclose(grads[1], grads[0], 1e-5)
@@ -154,3 +154,36 @@ def test_zeros_are_no_nan_when_normalized(dtype, raw, cupy):  # noqa: F811
         for settings in ({}, {"p": 1.0}, {"p": 3.0}, {"dim": (1,)}):
             y = F.normalize(x.to(device), **settings).float()
             assert y[0].tolist() == [0.0, 0.0, 0.0] and y[1, 2].item() == 0.0 < y[1, 0].item() < 1.0
+
+
+LAID = {
+    "cat": lambda x: fw.cat([x, x], 1),
+    "cat of rows": lambda x: fw.cat([x, x.contiguous()], 2),
+    "cat in front": lambda x: fw.cat([x, x * 2, x], 0),
+    "nearest": lambda x: F.interpolate(x, scale_factor=2),
+    "bilinear": lambda x: F.interpolate(x, size=(4, 9), mode="bilinear"),
+    "adaptive average": lambda x: F.adaptive_avg_pool2d(x, 3),
+    "adaptive maximum": lambda x: F.adaptive_max_pool2d(x, 3),
+    "reflected": lambda x: F.pad(x, (1, 1, 2, 1), "reflect"),
+    "replicated": lambda x: F.pad(x, (1, 1, 2, 1), "replicate"),
+    "maximum": lambda x: F.max_pool2d(x, 2),
+    "average": lambda x: F.avg_pool2d(x, 2),
+    "normalized": lambda x: F.batch_norm(x, None, None, training=True),
+    "masked": lambda x: x.masked_fill(x > 0, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", LAID)
+def test_channels_stay_last(name, raw, cupy):  # noqa: F811
+    """Forward and backward, where they do on the CPU, with its numbers."""
+    found = []
+    for device in BOTH:
+        x = fw.tensor(np.random.default_rng(0).standard_normal((2, 4, 6, 5)), dtype=fw.float32, device=device)
+        x = x.to(memory_format=fw.channels_last).requires_grad_()
+        y = LAID[name](x)
+        seed = fw.arange(y.numel(), device=device).reshape(y.shape).float().to(memory_format=fw.channels_last)
+        (g,) = fw.autograd.grad(y, x, seed)
+        found.append([(t.stride(), t.detach().cpu().numpy()) for t in (y, g)])
+    for (want_stride, want), (stride, got) in zip(*found):
+        assert stride == want_stride
+        np.testing.assert_allclose(got, want, 1e-5, 1e-4)

@@ -5,9 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import array_module
 from ...backends.sums import add_at
 from ...errors import ShapeError
-from ...memory_formats import for_images
+from ...memory_formats import for_images, laid_as
 from ...tensor import Tensor
 from ..index.cuda import gather, ungather
 from ..record.args import floating, real_arg
@@ -131,13 +132,13 @@ def _put_kernel(xp: Any, y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
 
 def _pick_on_device(x: Any, index: Any, *, d: int) -> Any:
     found = gather(_rows(x, d), _rows(index, d), dim=1) if x.size else NotImplemented
-    return found if found is NotImplemented else found.reshape(index.shape)
+    return found if found is NotImplemented else laid_as(array_module(x), found.reshape(index.shape), x)
 
 
 def _put_on_device(y: Any, index: Any, *, d: int, x_shape: tuple) -> Any:
     shape = math.prod(x_shape[:len(x_shape) - d]), math.prod(x_shape[len(x_shape) - d:])
     found = ungather(_rows(y, d), _rows(index, d), dim=1, shape=shape) if y.size else NotImplemented
-    return found if found is NotImplemented else found.reshape(x_shape)
+    return found if found is NotImplemented else laid_as(array_module(y), found.reshape(x_shape), y)
 
 
 max_place = Op("max_place", "x", batch=merged(), kernel=_place_kernel, native="max_place", outputs="y",

@@ -14,6 +14,8 @@ import numpy as np
 
 from ... import _native
 from ...backends import cuda, device_code
+from ...memory_formats import back as before
+from ...memory_formats import format_of, order
 from ..record.batched import merged
 from ..record.op import Meta, Op
 from ..record.road import NEVER, row_major
@@ -198,7 +200,11 @@ def _on_device(module: Any, device: int, plan: Plan, back: bool) -> tuple:
 
 
 def _resample_device(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
-    """The device function: a thread for each result."""
+    """The device function: a thread for each result. What has its channels last keeps them there."""
+    if format_of(x).ndim == x.ndim:
+        axes = order(x.ndim)
+        turned = _resample_device(x.transpose(axes), dim=axes.index(dim), plan=plan, back=back)
+        return turned if turned is NotImplemented else turned.transpose(before(x.ndim))
     char, outs = device_code.char_of(x), plan.size if back else plan.out
     if char not in device_code.FLOATS or not x.size or not outs:
         return NotImplemented

@@ -7,6 +7,7 @@ import numpy as np
 from ...backends import array_module
 from ...dtypes import promote_types
 from ...errors import LayoutError, ShapeError, kind_of
+from ...memory_formats import back, format_of, order
 from ...tensor import Tensor
 from ..convert.cast import cast
 from ..record.args import one_dim
@@ -40,8 +41,16 @@ def _cat_vjp(g: Any, xs_shape: tuple, needs: tuple, dim: int) -> list:
     return grads
 
 
+def _cat_kernel(xp: Any, *xs: Any, dim: int) -> Any:
+    ndim = xs[0].ndim
+    if all(format_of(x).ndim == ndim for x in xs):  # channels last, which the result has, too
+        axes = order(ndim)
+        return xp.concatenate([x.transpose(axes) for x in xs], axis=axes.index(dim)).transpose(back(ndim))
+    return row_major(xp.concatenate(xs, axis=dim))
+
+
 cat_op = Op("cat", "*xs", onnx="Concat(*xs, axis=dim)", runtime="joined(xs, dim)",
-            kernel=lambda xp, *xs, dim: row_major(xp.concatenate(xs, axis=dim)), infer=_cat_infer,
+            kernel=_cat_kernel, infer=_cat_infer,
             batch=along("dim"),
             vjp=_cat_vjp, jvp="linear", native="cat", rounds="cat", loose_from=NEVER)
 
