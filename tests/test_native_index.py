@@ -478,3 +478,21 @@ def test_keys_of_positions_are_read_as_numpy_reads_them(kind, what):
         before = z._version
         assert z.index_put_(places, new) is z and z._version == before + 1
         np.testing.assert_array_equal(z.numpy(), y)
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (7,), (33000,), (4, 5), (300, 70), (3, 4, 5),
+                                   (40, 9, 70), (2, 3, 4, 5), (1, 1, 1), (5, 1, 40)])
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int32, np.int64, np.float32, np.float64, np.float16])
+def test_positions_of_what_is_not_zero(shape, dtype):
+    rng = np.random.default_rng(16)
+    for share in (0.0, 0.02, 0.5, 1.0):
+        x = np.asarray(np.where(rng.random(shape) < share, rng.choice([1, 2, 255], shape), 0)).astype(dtype)
+        if x.dtype.kind == "f" and x.size > 1:
+            x.flat[:2] = -0.0, np.nan
+        for laid in (x, x.T, x[..., ::-1] if x.ndim else x):
+            for count in (1, 3):
+                fw.set_num_threads(count)
+                found = fw.nonzero(fw.from_numpy(laid.copy(order="K")))
+                wanted = np.argwhere(laid)
+                assert found.dtype is fw.int64 and found.shape == wanted.shape
+                np.testing.assert_array_equal(found.numpy(), wanted)

@@ -153,7 +153,10 @@ template <class T> void truth_by_counts(const Plan& plan, const char* x, uint8_t
     for (int64_t i = 0; i < results; ++i) out[i] = counts[i] >= least;
 }
 
-#define FW_OF(T)                                                      \
+template <class T> int64_t nonzero_in_line(const T* p, int64_t n) { return of_line(p, n); }
+
+#define FW_OF(T)                                                        \
+    template int64_t nonzero_in_line(const T*, int64_t);                \
     template void count_nonzero<T>(const Plan&, const char*, int64_t*); \
     template void truth_by_counts<T>(const Plan&, const char*, uint8_t*, bool);
 FW_OF(uint8_t)

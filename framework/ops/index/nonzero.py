@@ -39,7 +39,8 @@ def _nonzero_kernel(xp: Any, x: Any) -> Any:
     return out
 
 
-nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])", kernel=_nonzero_kernel)
+nonzero_op = Op("nonzero", "x", onnx="Transpose(NonZero(x), perm=[1, 0])", native="nonzero",
+                kernel=_nonzero_kernel)
 
 
 @public(method=True, out=True)
