@@ -1,7 +1,7 @@
 // Integers uniform in [low, low + range), where range 0 stands for 2**64: the upper half of a word times range (of half a word
 // where the range has no more bits), but for the few words that would give some of them once more than others (D. Lemire, "Fast
-// random integer generation in an interval", 2019), in whose place an element takes others of its own. A thread takes the elements
-// of a block of words. The CPU has the same numbers (`_native/random/integers.cpp`, `philox.py`).
+// random integer generation in an interval", 2019), in whose place an element takes others of its own. A thread takes the
+// elements of a block of words. The CPU has the same numbers (`_native/random/integers.cpp`, `philox.py`).
 struct Wide {
   u64 size, surplus;
   __device__ explicit Wide(u64 size) : size(size), surplus(size ? (0 - size) % size : 0) {}

@@ -113,16 +113,19 @@ template <class T> void gamma_numbers(uint64_t key, const T* shapes, T* out, int
 template <class T>
 void dirichlet_rows(uint64_t key, const T* shapes, T* out, int64_t rows, int64_t parts, double lowest) {
     const PhiloxKey keys(key, VARIATES);
-    parallel(rows, std::max<int64_t>(1, 512 / std::max<int64_t>(1, parts)), [&](int64_t begin, int64_t end) {
-        double* logs = scratch<double>(0, parts);
-        for (int64_t row = begin; row < end; ++row) {
-            double most = -HUGE_VAL, sum = 0;
-            each_gamma(keys, shapes, row * parts, (row + 1) * parts, [&](int64_t i, GammaNumber g) {
-                const double log = logs[i - row * parts] = log_of(g);
-                most = log > most || log != log ? log : most;
-            });
-            for (int64_t i = 0; i < parts; ++i) sum += logs[i] = exponential(logs[i] - most);
-            for (int64_t i = 0; i < parts; ++i) out[row * parts + i] = at_least<T>(logs[i] / sum, lowest);
+    const int64_t together = std::max<int64_t>(1, 256 / std::max<int64_t>(1, parts));  // rows
+    parallel(rows, 2 * together, [&](int64_t begin, int64_t end) {
+        double* logs = scratch<double>(0, std::min(together, rows) * parts);
+        for (int64_t first = begin; first < end; first += together) {
+            const int64_t last = std::min(end, first + together), from = first * parts;
+            each_gamma(keys, shapes, from, last * parts, [&](int64_t i, GammaNumber g) { logs[i - from] = log_of(g); });
+            for (int64_t row = first; row < last; ++row) {
+                double *log = logs + (row - first) * parts, most = -HUGE_VAL, sum = 0;
+                for (int64_t i = 0; i < parts; ++i) most = log[i] > most || log[i] != log[i] ? log[i] : most;
+                for (int64_t i = 0; i < parts; ++i) log[i] = exponential(log[i] - most);
+                for (int64_t i = 0; i < parts; ++i) sum += log[i];
+                for (int64_t i = 0; i < parts; ++i) out[row * parts + i] = at_least<T>(log[i] / sum, lowest);
+            }
         }
     });
 }
