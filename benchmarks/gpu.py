@@ -130,7 +130,10 @@ def captured(M: Any, run: Callable[[], Any]) -> Callable[[], Any]:
     graph = M.cuda.CUDAGraph()
     with M.cuda.graph(graph):
         run()
-    return graph.replay
+
+    def replay(kept: Any = run) -> None:  # the graph works on the memory of parameters, and does not keep it
+        graph.replay()
+    return replay
 
 
 def measure_workload(work: Workload, modules: Sequence[Any], options: argparse.Namespace) -> dict[str, Any]:
