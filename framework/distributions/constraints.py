@@ -316,9 +316,9 @@ class _PositiveSemidefinite(_Symmetric):
 class _PositiveDefinite(_Symmetric):
     def check(self, value: Tensor) -> Tensor:
         symmetric = super().check(value)
-        if not all_hold(symmetric):
+        if value.shape[-2] != value.shape[-1]:
             return symmetric
-        return fw.linalg.cholesky_ex(value).info == 0
+        return symmetric & (fw.linalg.cholesky_ex(value).info == 0)
 
 
 # -- joined ----------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from functools import partial
 from typing import Any, ClassVar
 
 import framework as fw
@@ -9,9 +10,14 @@ import framework as fw
 from ..errors import kind_of
 from ..tensor import Tensor
 from . import constraints
-from .utils import all_examples, all_hold, lazy_property
+from .utils import all_examples, lazy_property, need_all
 
 __all__ = ["Distribution"]
+
+
+def _outside(kind: str, name: str, region: Any, value: Tensor) -> str:
+    return (f"{kind}: expected parameter {name} (Tensor of shape {tuple(value.shape)}) to satisfy the "
+            f"constraint {region!r}, but found invalid values:\n{all_examples(value)}")
 
 
 class Distribution:
@@ -61,11 +67,10 @@ class Distribution:
             if constraints.is_dependent(region) or derived:
                 continue
             value = getattr(self, name)
-            inside = region.check(value)
-            if not all_hold(inside):
-                raise ValueError(f"{type(self).__name__}: expected parameter {name} (Tensor of shape "
-                                 f"{tuple(value.shape)}) to satisfy the constraint {region!r}, but found "
-                                 f"invalid values:\n{all_examples(value)}")
+            kind, what = type(self).__name__, type(region).__name__.lstrip("_")
+            need_all(region.check(value),
+                     f"{kind}: expected parameter {name} to satisfy the constraint {what}, but found invalid "
+                     f"values", partial(_outside, kind, name, region, value))
 
     # -- shapes ----------------------------------------------------------------------------------
 
@@ -195,10 +200,10 @@ class Distribution:
             warnings.warn(f"{name} does not define its support; define it, or pass validate_args=False",
                           stacklevel=3)
             return
-        if not all_hold(region.check(value)):
-            raise ValueError(f"{name}: expected value argument (Tensor of shape {tuple(value.shape)}) to be "
-                             "within "
-                             f"the support ({region!r}), but found invalid values:\n{all_examples(value)}")
+        need_all(region.check(value), f"{name}: expected value argument to be within the support "
+                 f"({type(region).__name__.lstrip('_')}), but found invalid values", lambda: (
+                     f"{name}: expected value argument (Tensor of shape {tuple(value.shape)}) to be within "
+                     f"the support ({region!r}), but found invalid values:\n{all_examples(value)}"))
 
     def __repr__(self) -> str:
         names = [n for n in getattr(self, "arg_constraints", {}) if n in self.__dict__]

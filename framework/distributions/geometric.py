@@ -7,7 +7,7 @@ import framework as fw
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution
-from .utils import Coin, all_hold, uniform
+from .utils import Coin, need_all, uniform
 
 __all__ = ["Geometric"]
 
@@ -26,9 +26,10 @@ class Geometric(Coin, Distribution):
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         _, batch_shape = self._take(probs, logits)
         super().__init__(batch_shape, validate_args=validate_args)
-        if self._validate_args and probs is not None and not all_hold(self.probs > 0):
-            raise ValueError("Geometric: expected parameter probs to be above 0 everywhere: without a "
-                             "success the waiting never ends")
+        if self._validate_args and probs is not None:
+            text = ("Geometric: expected parameter probs to be above 0 everywhere: without a success the "
+                    "waiting never ends")
+            need_all(self.probs > 0, text, lambda: text)
 
     @property
     def mean(self) -> Tensor:

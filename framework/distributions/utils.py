@@ -7,6 +7,7 @@ from typing import Any
 
 import framework as fw
 
+from ..backends import device_flags
 from ..ops.record.batched import innermost
 from ..tensor import Tensor, wrap
 
@@ -182,6 +183,16 @@ class Coin:
 def all_hold(conditions: Tensor) -> bool:
     """Whether a condition holds everywhere; under ``vmap`` for all examples, of which all are known."""
     return bool(innermost(conditions._array).all())
+
+
+def need_all(conditions: Tensor, later: str, text: Callable[[], str]) -> None:
+    """Raise ValueError with a text unless a condition holds everywhere.
+
+    later: what is told instead at the next wait for a GPU, where the values are.
+    """
+    array, words = innermost(conditions._array), later.replace("{", "{{").replace("}", "}}")
+    if not device_flags.check(array, 1, 2, words, error=ValueError) and not bool(array.all()):
+        raise ValueError(text())
 
 
 def all_examples(x: Tensor) -> Tensor:

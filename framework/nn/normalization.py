@@ -11,6 +11,7 @@ from ..ops.shape.join import cat
 from ..tensor import Tensor
 from . import functional as F
 from . import init
+from .counted import Known, know, value_of
 from .module import Module
 from .parameter import Parameter
 
@@ -97,15 +98,26 @@ class _BatchNorm(_Norm):
         """Raise unless the input has the right shape; subclasses may override it."""
         self._check(input, 1)
 
+    _known = Known()
+
+    def _share_of_this(self) -> float:
+        """Count one more batch; its share of the plain mean over all."""
+        seen: Any = self.num_batches_tracked
+        count = value_of(seen, self._known, type(self).__name__) + 1
+        seen.add_(1)
+        self._known = know(seen, count)
+        return 1.0 / count
+
     def forward(self, input: Tensor) -> Tensor:
         """The normalised ``input``; in training mode, the running statistics move."""
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
         moving = self.training and self.track_running_stats
         if moving and self.num_batches_tracked is not None:
-            self.num_batches_tracked.add_(1)  # type: ignore[attr-defined]
-            if self.momentum is None:  # the plain mean over all batches
-                factor = 1.0 / float(self.num_batches_tracked)
+            if self.momentum is None:
+                factor = self._share_of_this()
+            else:
+                self.num_batches_tracked.add_(1)  # type: ignore[attr-defined]
         by_batch = self.training or self.running_mean is None
         use = not self.training or self.track_running_stats
         return F.batch_norm(input, self.running_mean if use else None, self.running_var if use else None,
@@ -391,9 +403,11 @@ class SyncBatchNorm(_BatchNorm):
     def _follow(self, mean: Any, var: Any) -> None:
         """Move the running statistics."""
         with no_grad():
-            seen: Any = self.num_batches_tracked
-            seen.add_(1)
-            factor = 1.0 / float(seen) if self.momentum is None else self.momentum
+            if self.momentum is None:
+                factor = self._share_of_this()
+            else:
+                factor = self.momentum
+                self.num_batches_tracked.add_(1)  # type: ignore[union-attr]
             for running, new in ((self.running_mean, mean), (self.running_var, var)):
                 running.lerp_(new.to(running.dtype), factor)  # type: ignore[union-attr]
 

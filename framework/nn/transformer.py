@@ -35,8 +35,8 @@ def _copies(layer: Module, number: int) -> ModuleList:
 
 def _is_causal(mask: Tensor | None, said: bool | None) -> bool:
     """What the caller said or, if that is None, whether the mask forbids exactly what lies above the
-    diagonal."""
-    if said is not None or mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1]:
+    diagonal. That only saves applying it: on a GPU, where looking would wait, nobody looks."""
+    if said is not None or mask is None or mask.ndim != 2 or mask.shape[0] != mask.shape[1] or mask.is_cuda:
         return bool(said)
     size, kind = mask.shape[0], mask.dtype
     ones = full((size, size), True, device=mask.device).triu(1)

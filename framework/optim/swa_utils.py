@@ -7,10 +7,11 @@ from math import cos, pi
 from typing import Any
 
 from ..autograd.mode import no_grad
-from ..backends import cuda, tensor_lists
+from ..backends import tensor_lists
 from ..config.listing import own as _own
 from ..dtypes import int64
 from ..from_data import tensor
+from ..nn.counted import Known, know, value_of
 from ..nn.module import Module
 from ..nn.normalization import _BatchNorm
 from ..seam import is_watched
@@ -134,7 +135,7 @@ class AveragedModel(Module):
         if device is not None:
             self.module = self.module.to(device)
         self.register_buffer("n_averaged", tensor(0, dtype=int64, device=device))
-        self._counted: tuple[Any, int, int] = (None, 0, 0)
+        self._known = Known()
         self.avg_fn, self.multi_avg_fn, self.use_buffers = avg_fn, multi_avg_fn, use_buffers
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -144,10 +145,8 @@ class AveragedModel(Module):
     @no_grad()
     def update_parameters(self, model: Module) -> None:
         """Take the parameters of ``model`` into the average."""
-        if cuda.capture is not None and cuda.capture_here() is not None:
-            cuda.refuse_in_capture("AveragedModel.update_parameters: how many models there were",
-                                   "call it outside, after the graph's replay()")
-        averages, count = self._averaged(self.module), self._count()
+        count = value_of(self.n_averaged, self._known, "AveragedModel.update_parameters")
+        averages = self._averaged(self.module)
         pairs = [(a.detach(), now.detach().to(a.device))
                  for a, now in zip(averages, self._averaged(model), strict=True)]
         if not count:
@@ -161,14 +160,7 @@ class AveragedModel(Module):
             _copy([(buffer.detach(), now.detach().to(buffer.device))
                    for buffer, now in zip(self.module.buffers(), model.buffers(), strict=True)])
         self.n_averaged += 1
-        self._counted = self.n_averaged, self.n_averaged._version, count + 1
-
-    def _count(self) -> int:
-        """``n_averaged``, for which the host waits only where somebody else has changed it."""
-        counted, version, count = self._counted
-        if counted is self.n_averaged and version == counted._version:
-            return count
-        return int(self.n_averaged)
+        self._known = know(self.n_averaged, count + 1)
 
     def _averaged(self, model: Module) -> list[Tensor]:
         return list(chain(model.parameters(), model.buffers() if self.use_buffers else ()))

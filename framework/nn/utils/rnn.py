@@ -1,5 +1,6 @@
 """Sequences of different lengths in one batch: padded, or packed step by step."""
 
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -82,6 +83,26 @@ class PackedSequence(_Packed):
         return self.to(dtypes.float32)
 
 
+# orders by the identity of the tensors that hold them on a GPU: the tensor, its version, the order
+_orders: dict[int, tuple[Any, int, np.ndarray]] = {}
+
+
+def _ordered(order: np.ndarray, like: Tensor) -> Tensor:
+    """An order as a tensor where ``like`` is; the host keeps it, and needs not wait for it later."""
+    there = from_array(order, like)
+    if there.is_cuda:
+        key = id(there)
+        _orders[key] = weakref.ref(there, lambda _: _orders.pop(key, None)), there._version, order
+    return there
+
+
+def _order_of(indices: Tensor) -> np.ndarray:
+    found = _orders.get(id(indices))
+    if found is not None and found[0]() is indices and found[1] == indices._version:
+        return found[2]
+    return indices.cpu().numpy()  # type: ignore[attr-defined]
+
+
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes another; None for None.
 
@@ -141,7 +162,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
     sizes = (found[None] > np.arange(found.max())[:, None]).sum(1)
     places = from_array(_places(sizes, order, steps, batch_first), input)
     data = index_select(_rows(input), 0, places)
-    return PackedSequence(data, wrap(sizes), None if enforce_sorted else from_array(order, input))
+    return PackedSequence(data, wrap(sizes), None if enforce_sorted else _ordered(order, input))
 
 
 def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0,
@@ -166,7 +187,7 @@ def pad_packed_sequence(sequence: PackedSequence, batch_first: bool = False, pad
             raise ValueError(f"pad_packed_sequence: total_length={total_length} is less than the longest "
                              f"sequence, {steps}")
         steps = total_length
-    order = np.arange(n) if sequence.sorted_indices is None else sequence.sorted_indices.cpu().numpy()  # type: ignore[attr-defined]
+    order = np.arange(n) if sequence.sorted_indices is None else _order_of(sequence.sorted_indices)
     rest = data.shape[1:]
     padding = full((n * steps, *rest), padding_value, dtype=data.dtype, device=data.device)
     places = from_array(_places(sizes, order, steps, batch_first), data)

@@ -190,13 +190,31 @@ def _resample_infer(x: Meta, *, dim: int, plan: Plan, back: bool) -> Meta:
 _SOURCE = device_code.source(Path(__file__).with_name("resample.cu"))
 
 
+class _Tables:
+    """The lists of a plan in the memory of a device, and when the stream that made them has copied them."""
+
+    def __init__(self, module: Any, plan: Plan, back: bool) -> None:
+        cuda.refuse_in_capture("a copy of the positions to interpolate at", "run it once before the capture")
+        self.arrays = tuple([module.asarray(a) for a in lists(plan, back)])
+        stream = module.cuda.get_current_stream()
+        self.stream, self.copied = stream.ptr, stream.record()
+
+    def here(self, module: Any) -> tuple:
+        """The lists, for kernels of the current stream."""
+        stream = module.cuda.get_current_stream()
+        if self.copied is not None and stream.ptr != self.stream:
+            if cuda.capture_here() is not None:  # what is recorded cannot wait for what is not
+                self.copied.synchronize()
+            if self.copied.done:
+                self.copied = None
+            else:
+                stream.wait_event(self.copied)
+        return self.arrays
+
+
 @lru_cache(maxsize=512)
-def _on_device(module: Any, device: int, plan: Plan, back: bool) -> tuple:
-    """The lists in the memory of a device. They are waited for once: any stream may read them later."""
-    cuda.refuse_in_capture("a copy of the positions to interpolate at", "run it once before the capture")
-    found = tuple([module.asarray(a) for a in lists(plan, back)])
-    module.cuda.get_current_stream().synchronize()
-    return found
+def _on_device(module: Any, device: int, plan: Plan, back: bool) -> _Tables:
+    return _Tables(module, plan, back)
 
 
 def _resample_device(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
@@ -209,7 +227,7 @@ def _resample_device(x: Any, *, dim: int, plan: Plan, back: bool) -> Any:
     if char not in device_code.FLOATS or not x.size or not outs:
         return NotImplemented
     module = cuda.cupy()
-    tables = _on_device(module, int(x.device.id), plan, back)
+    tables = _on_device(module, int(x.device.id), plan, back).here(module)
     out = module.empty((*x.shape[:dim], outs, *x.shape[dim + 1:]), x.dtype)
     _SOURCE.kernel("resample", char)(
         (device_code.blocks(out.size),), (device_code.THREADS,),

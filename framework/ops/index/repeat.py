@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...backends import cuda, device_code, device_flags
 from ...dtypes import INTEGER
 from ...errors import DTypeError, ShapeError
-from ...tensor import Tensor
+from ...tensor import Tensor, wrap
 from ..convert.cast import from_array
 from ..record.args import one_dim, size_args, tensor_arg
 from ..record.public import public
@@ -34,11 +35,37 @@ def repeat_interleave(input: Tensor, repeats: Any = None, dim: int | None = None
         input, at = take_shape(input, (input.numel(),)), 0
     else:
         at = one_dim(dim, input.ndim, "repeat_interleave")
+    if output_size is not None and isinstance(repeats, Tensor):
+        placed = _repeated_there(input.shape[at], repeats, output_size)
+        if placed is not None:
+            return index_op.run(input, one_index(placed), dims=(at,))
     places = _repeated(input.shape[at], repeats, input)
     if output_size is not None and output_size != places.numel():
         raise ShapeError(f"repeat_interleave: output_size={output_size}, but the repeats sum to "
                          f"{places.numel()}")
     return index_op.run(input, one_index(places), dims=(at,))
+
+
+def _repeated_there(size: int, repeats: Tensor, total: int) -> Tensor | None:
+    """0..size-1, each repeated, ``total`` together, made on a GPU without a wait; None for others.
+
+    What is wrong with the repeats is told at the next wait for the device.
+    """
+    counts = repeats._array
+    if not device_code.is_device_array(counts) or counts.dtype.kind not in "iu" or not size or total < 1 \
+            or counts.shape not in ((), (1,), (size,)):
+        return None
+    module = cuda.cupy()
+    with counts.device:
+        counts = module.broadcast_to(counts.astype(np.int64), (size,))
+        ends = module.cumsum(counts)
+        least = "repeat_interleave: repeats must not be negative"
+        if not device_flags.check(counts, 0, 2**62, least, error=ValueError):
+            return None
+        device_flags.check(ends[-1:], total, total + 1, f"repeat_interleave: output_size={total}, but the "
+                           "repeats sum to {value}", error=ShapeError)
+        places = module.searchsorted(ends, module.arange(total), side="right")
+        return wrap(module.minimum(places.astype(np.int64), size - 1))
 
 
 def _repeated(size: int, repeats: Any, like: Tensor) -> Tensor:
