@@ -6,6 +6,7 @@ import os
 
 import numpy as np
 import pytest
+from device_common_steps import STEPS
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
 
@@ -181,3 +182,115 @@ def test_log_sums_of_bfloat16_are_derived_in_float32(raw, cupy):  # noqa: F811
         x = fw.tensor([[-300.0, 100.0, 101.0, -5.0, 99.5]], device=device).bfloat16().requires_grad_()
         found.append(fw.autograd.grad(x.logcumsumexp(1).sum(), x)[0].float().tolist()[0])
     np.testing.assert_allclose(found[1], found[0], 2e-2, 2e-2)
+
+
+# who waits, and why; PyTorch waits there, too
+WAIT = {
+    "adaptive softmax": "how many targets a cluster has, which is the size of what follows",
+    "sparse embedding": "how many rows a gradient has once each stands in it once",
+    "SparseAdam": "how many rows a gradient has once each stands in it once",
+    "orthogonal weights": "how often the exponential of a matrix is squared, by its norm",
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_common_steps_do_not_wait(name, raw, cupy):  # noqa: F811
+    """From the second one on: the first brings constants to the device."""
+    pytest.importorskip("ml_dtypes")
+    from cupy import counts
+
+    fw.manual_seed(0)
+    step = STEPS[name]()
+    step()
+    counts.clear()
+    step()
+    waits = dict(counts.waits)
+    fw.cuda.synchronize()  # and nothing was wrong
+    assert bool(waits) is (name in WAIT), waits
+
+
+def test_first_calls_of_new_sizes_do_not_wait(raw, cupy):  # noqa: F811
+    """The positions that an interpolation, a padding or a spectrum reads; any stream finds them copied."""
+    from cupy import counts
+
+    x = fw.ones(1, 2, 6, 7, device="cuda")
+    window = fw.hann_window(8, device="cuda")
+    counts.clear()
+    F.interpolate(x, size=(9, 11), mode="bilinear")
+    F.pad(x, (2, 2, 1, 1), mode="reflect")
+    x.reshape(-1).stft(8, window=window, return_complex=True)
+    assert not counts.waits, dict(counts.waits)
+    other = fw.cuda.Stream()
+    other.wait_stream(fw.cuda.current_stream())
+    with fw.cuda.stream(other):
+        again = F.interpolate(x, size=(9, 11), mode="bilinear")
+    fw.cuda.current_stream().wait_stream(other)
+    assert bool((again.cpu() == 1).all()) and again.shape == (1, 2, 9, 11)
+
+
+def test_packed_sequences_keep_their_order_on_the_host(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    rnn = fw.nn.utils.rnn
+    x = fw.arange(24.0).reshape(4, 3, 2)
+    ends = []
+    for device in ("cpu", "cuda"):
+        packed = rnn.pack_padded_sequence(x.to(device), [2, 4, 1], enforce_sorted=False)
+        counts.clear()
+        ends.append(rnn.pad_packed_sequence(packed))
+        assert not counts.waits
+    assert ends[0][0].tolist() == ends[1][0].tolist() and ends[0][1].tolist() == ends[1][1].tolist()
+    packed.sorted_indices.copy_(packed.sorted_indices.flip(0))  # the device's order is what counts
+    changed = rnn.pad_packed_sequence(packed)
+    assert changed[1].tolist() == [2, 1, 4]
+    del packed
+    assert not rnn._orders
+
+
+def test_distributions_tell_values_outside_later(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    bad = fw.tensor([-1.0, 1.0], device="cuda")
+    made = fw.distributions
+    for call, text in (
+        (lambda: made.Normal(bad, bad), "Normal: expected parameter scale to satisfy the constraint"),
+        (lambda: made.Exponential(bad.abs()).log_prob(bad), "value argument to be within the support"),
+        (lambda: made.Geometric(bad + 1), "expected parameter probs to"),
+    ):
+        counts.clear()
+        call()
+        assert not counts.waits, dict(counts.waits)
+        with pytest.raises(ValueError, match=text + ".*found on cuda:0"):
+            fw.cuda.synchronize()
+    with pytest.raises(ValueError, match=r"Normal: expected parameter scale \(Tensor of shape \(2,\)\)"):
+        made.Normal(bad.cpu(), bad.cpu())
+
+
+def test_repeats_that_do_not_sum_up_are_told_later(raw, cupy):  # noqa: F811
+    x = fw.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
+    for dtype in (fw.int64, fw.int32, fw.uint8):
+        repeats = fw.tensor([2, 1], dtype=dtype, device="cuda")
+        got = x.repeat_interleave(repeats, 0, output_size=3)
+        assert got.tolist() == [[1.0, 2.0], [1.0, 2.0], [3.0, 4.0]]
+        assert x.repeat_interleave(repeats[:1], 1, output_size=4).shape == (2, 4)
+    x.repeat_interleave(fw.tensor([2, 2], device="cuda"), 0, output_size=3)
+    with pytest.raises(fw.errors.ShapeError, match="output_size=3, but the repeats sum to 4.*found on"):
+        fw.cuda.synchronize()
+    x.repeat_interleave(fw.tensor([-1, 4], device="cuda"), 0, output_size=3)
+    with pytest.raises(ValueError, match="repeats must not be negative.*found on cuda:0"):
+        fw.cuda.synchronize()
+
+
+def test_batches_are_counted_on_the_host(raw, cupy):  # noqa: F811
+    """The plain mean of a batch norm: the count that others set or load is read again."""
+    ends = []
+    for device in ("cpu", "cuda"):
+        norm, rng = fw.nn.BatchNorm1d(2, momentum=None).to(device), np.random.default_rng(0)
+        for step in range(6):
+            if step == 3:
+                norm.load_state_dict({k: v.clone() for k, v in norm.state_dict().items()})
+            if step == 4:
+                norm.num_batches_tracked.fill_(7)
+            norm(fw.tensor(rng.standard_normal((5, 2)), dtype=fw.float32, device=device))
+        ends.append([norm.num_batches_tracked.item(), *norm.running_mean.tolist()])
+    assert ends[1] == pytest.approx(ends[0], rel=1e-5) and ends[0][0] == 9
