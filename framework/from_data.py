@@ -6,7 +6,7 @@ import numpy as np
 
 from . import dtypes
 from .backends import array_module, backend_for, cuda, move
-from .backends.capsule import read_bfloat16
+from .backends.capsule import Exported, read_bfloat16
 from .device import CPU, as_device
 from .errors import DTypeError, RangeError, ShapeError
 from .ops.record.arming import FURTHER
@@ -49,7 +49,7 @@ def _to_array(data: Any, dtype: Any, op: str) -> Any:
     elif isinstance(data, (np.ndarray, np.generic)):
         array = np.asarray(data)
     elif hasattr(data, "__cuda_array_interface__"):
-        array = data
+        array = data if cuda.is_loaded() and isinstance(data, cuda.array_type) else cuda.cupy().asarray(data)
     elif hasattr(data, "__dlpack__"):  # another library's
         array = from_dlpack(data)._array
     else:
@@ -138,9 +138,12 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)  # type: ignore[attr-defined]
     array = _to_array(data, dtype, "as_tensor")
-    target = as_device(device)
-    if target.type != "cpu" or not isinstance(array, np.ndarray):
+    on_gpu = device is None and not isinstance(array, np.ndarray)  # where it stays
+    target = cuda.device_of(array) if on_gpu else as_device(device)
+    if target.type != "cpu":
         array = backend_for(target).asarray(array, None, target)
+    elif not isinstance(array, np.ndarray):
+        array = move(array, target)
     return made(AS_TENSOR, array, data)
 
 
@@ -198,7 +201,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0,
 
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of an object with ``__dlpack__`` (NumPy, CuPy, PyTorch ...).
+    """A tensor over the memory of an object with ``__dlpack__`` (NumPy, CuPy, PyTorch ...), or of a capsule.
 
     device: where the tensor shall be. copy: True for memory of its own, False to raise ValueError where
     that device needs a copy.
@@ -206,6 +209,8 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     >>> fw.from_dlpack(np.arange(3))
     tensor([0, 1, 2])
     """
+    if type(ext_tensor).__name__ == "PyCapsule":
+        ext_tensor = Exported(ext_tensor)
     if not hasattr(ext_tensor, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not export DLPack")
     on_gpu = ext_tensor.__dlpack_device__()[0] in (2, 13)

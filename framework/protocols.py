@@ -56,5 +56,22 @@ def _load() -> None:
     Tensor.__array_function__ = module.array_function  # type: ignore[method-assign]
 
 
+@property  # type: ignore[misc]
+def __cuda_array_interface__(self: Tensor) -> dict[str, Any]:
+    """Where the elements lie on a GPU, for libraries that look for this: CuPy, Numba.
+
+    Raises RuntimeError where grad is required.
+    """
+    array = self._array
+    if not self.is_cuda:
+        raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU")
+    if self.requires_grad:
+        raise RuntimeError("__cuda_array_interface__: this tensor requires grad, and what others do to it is "
+                           "not recorded; use x.detach()")
+    found: dict[str, Any] = array.__cuda_array_interface__
+    return found
+
+
 for _method in (__array_namespace__, to_device, __array_ufunc__, __array_function__):
     setattr(Tensor, _method.__name__, _method)
+Tensor.__cuda_array_interface__ = __cuda_array_interface__  # type: ignore[attr-defined]

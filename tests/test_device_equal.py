@@ -13,6 +13,7 @@ import framework as fw
 import framework.nested
 import framework.optim
 from framework import nn
+from framework.backends import device_code
 
 F = nn.functional
 BOTH = ("cpu", "cuda")
@@ -187,3 +188,76 @@ def test_channels_stay_last(name, raw, cupy):  # noqa: F811
     for (want_stride, want), (stride, got) in zip(*found):
         assert stride == want_stride
         np.testing.assert_allclose(got, want, 1e-5, 1e-4)
+
+
+@pytest.mark.parametrize("kernels", [True, False])
+def test_positions_in_a_dimension_without_elements(kernels, raw, cupy):  # noqa: F811
+    """No position is within it, which needs no look at them; ours are the words."""
+    device_code.enabled = kernels
+    for device in BOTH:
+        x, i = fw.ones(0, 3, device=device), fw.zeros(2, dtype=fw.int64, device=device)
+        y = fw.ones(2, 3, device=device)
+        for name, call in {
+            "index": lambda: x[i], "index_select": lambda: x.index_select(0, i), "take": lambda: x.take(i),
+            "gather": lambda: x.gather(0, i[:, None]), "scatter": lambda: x.scatter(0, i[:, None], 1.0),
+            "index_add": lambda: x.index_add(0, i, y), "index_copy": lambda: x.index_copy(0, i, y),
+        }.items():
+            with pytest.raises(IndexError, match=f"{name}: index .* for dimension 0 of size 0"):
+                call()
+        with pytest.raises(IndexError, match="embedding: input.* is .*, but the table has 0 rows"):
+            F.embedding(i, x)
+        none = i[:0]
+        assert x[none].shape == x.index_select(0, none).shape == F.embedding(none, x).shape == (0, 3)
+
+
+def test_arrays_of_cupy_and_capsules(raw, cupy):  # noqa: F811
+    a = cupy.asarray(np.arange(4.0, dtype="f"))
+    for make in (fw.as_tensor, fw.asarray, fw.from_dlpack):
+        y = make(a)
+        assert y.device.type == "cuda"
+        y += 1
+    assert a.get().tolist() == [3.0, 4.0, 5.0, 6.0] == fw.tensor(a).tolist()
+    assert fw.as_tensor(a, device="cpu").device.type == "cpu"
+    assert fw.as_tensor(a, dtype=fw.float64).dtype is fw.float64
+    for device in BOTH:
+        x = fw.arange(6.0, device=device).reshape(2, 3)
+        capsule = fw.utils.dlpack.to_dlpack(x)
+        y = fw.from_dlpack(capsule)
+        x[0] = 7.0
+        assert y.device == x.device and y[0].tolist() == [7.0] * 3
+        with pytest.raises(TypeError, match="export the tensor again"):
+            fw.from_dlpack(capsule)
+        assert hasattr(x, "__cuda_array_interface__") is x.is_cuda
+    told = x.__cuda_array_interface__
+    assert told["shape"] == (2, 3) and told["typestr"] == "<f4" and told["data"] == (x.data_ptr(), False)
+    with pytest.raises(RuntimeError, match=r"use x.detach\(\)"):
+        cupy.asarray(getattr((x * 1).requires_grad_(), "__cuda_array_interface__"))  # noqa: B009
+
+
+def test_weighted_counts_in_order(raw, cupy):  # noqa: F811
+    from cupy import counts
+
+    i, w = np.random.default_rng(0).integers(0, 5, 300), np.random.default_rng(1).standard_normal(300)
+    try:
+        fw.use_deterministic_algorithms(True)
+        for dtype in (fw.float32, fw.float64, fw.int64):
+            x = fw.tensor(w * 10).to(dtype)
+            counts.clear()
+            got = fw.tensor(i, device="cuda").bincount(x.to("cuda"))
+            assert counts.launches["add_in_order"] == 1
+            want = fw.tensor(i).bincount(x)
+            assert got.dtype is want.dtype
+            np.testing.assert_allclose(got.tolist(), want.tolist(), 1e-5, 1e-5)
+    finally:
+        fw.use_deterministic_algorithms(False)
+
+
+def test_further_figures_of_memory(limited):  # noqa: F811
+    before = fw.cuda.memory_stats()
+    with pytest.raises(fw.OutOfMemoryError):
+        fw.ones(1 << 19, device="cuda")
+    after = fw.cuda.memory_stats()
+    assert after["num_ooms"] == before["num_ooms"] + 1
+    assert after["num_alloc_retries"] == before["num_alloc_retries"] + 1
+    assert after["active_bytes.all.current"] == after["allocated_bytes.all.current"]
+    assert after["inactive_split_bytes.all.current"] == fw.cuda.memory_reserved() - fw.cuda.memory_allocated()

@@ -300,3 +300,50 @@ def test_without_a_gpu():
         if not fw.cuda.is_available():
             with pytest.raises(fw.errors.DeviceError):
                 call()
+
+
+def test_scaled_losses(graphs):
+    """Forward and backward are recorded; a step that may be left out is refused at once, and made outside."""
+    ends = []
+    for recorded in (False, True):
+        p, scaler = fw.ones(4, device="cuda", requires_grad=True), fw.amp.GradScaler("cuda")
+        optimizer = fw.optim.Adam([p], lr=0.1)
+
+        def backward(p=p, scaler=scaler):
+            p.grad = None
+            scaler.scale((p * p).sum()).backward()
+
+        def step(scaler=scaler, optimizer=optimizer):
+            scaler.step(optimizer)
+            scaler.update()
+
+        backward()
+        step()
+        graph = fw.cuda.CUDAGraph()
+        if recorded:
+            with fw.cuda.graph(graph):
+                backward()
+        for _ in range(3):
+            graph.replay() if recorded else backward()
+            step()
+        ends.append(p.tolist())
+        with pytest.raises(RuntimeError, match=r"record up to backward\(\); call scaler.step\(\)"), \
+                fw.cuda.graph(fw.cuda.CUDAGraph()):
+            step()
+    assert ends[0] == ends[1]
+
+
+def test_a_step_behind_one_that_may_have_been_left_out(graphs):
+    p, scaler = fw.ones(4, device="cuda", requires_grad=True), fw.amp.GradScaler("cuda")
+    optimizer = fw.optim.Adam([p], lr=0.1)
+    scaler.scale((p * p).sum()).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    with pytest.raises(RuntimeError, match=r"the last step was left out .* optimizer.state_dict\(\)"), \
+            fw.cuda.graph(fw.cuda.CUDAGraph()):
+        optimizer.step()
+    optimizer.state_dict()
+    graph = fw.cuda.CUDAGraph()
+    with fw.cuda.graph(graph):
+        optimizer.step()
+    graph.replay()

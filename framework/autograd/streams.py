@@ -113,7 +113,8 @@ class Streams:
 
     def close(self) -> None:
         """Make the streams that were found current again; they wait for all the others."""
-        for device, stream in self.found.items():
+        for device in {place for place, _ in self.used}:
+            stream = self.found[device]
             with cuda.cupy().cuda.Device(device):
                 for (place, _), other in self.used.items():
                     if place == device and other.ptr != stream.ptr:

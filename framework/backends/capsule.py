@@ -18,6 +18,25 @@ _name = ctypes.pythonapi.PyCapsule_GetName
 _name.restype, _name.argtypes = ctypes.c_char_p, [ctypes.py_object]
 
 
+class Exported:
+    """An exporter of a capsule that is there already; it can be read once."""
+
+    def __init__(self, capsule: Any) -> None:
+        name = _name(capsule)
+        if name not in _OFFSETS:
+            raise TypeError(f"from_dlpack: the capsule is called {name!r}, and one that nobody has read yet "
+                            f"'dltensor'; export the tensor again")
+        self.capsule = capsule
+        address = _pointer(capsule, name) + _OFFSETS[name] - 12  # device and dimensions stand before the type
+        self.device = tuple((ctypes.c_int32 * 2).from_address(address))
+
+    def __dlpack__(self, **settings: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device  # type: ignore[return-value]
+
+
 def _relabel(capsule: Any, old: int, new: int) -> bool:
     """Relabel 16-bit elements of kind ``old``; gives whether they were of that kind."""
     name = _name(capsule)

@@ -47,8 +47,10 @@ def check(array: Any, low: int, high: int, message: str, ignore: int | None = No
     """Have a kernel check that integers are within ``low`` to ``high`` - 1, or ``ignore``; False without
     kernels.
 
-    message: as for ``site``; its {size} is ``high``.
+    message: as for ``site``; its {size} is ``high``. Where no number is within, that is raised at once.
     """
+    if high <= low and ignore is None and device_code.is_device_array(array) and array.size:
+        raise error(message.format(value="(any)", size=high, last=high - 1))
     if not device_code.enabled or not device_code.is_device_array(array):
         return False
     module = cuda.cupy()

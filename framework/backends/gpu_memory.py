@@ -1,7 +1,7 @@
 """Memory of GPUs: CuPy's pool behind an allocator that knows the most there was, and says who has it."""
 
 import weakref
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +18,8 @@ class Allocator:
     def __init__(self, cupy: Any, owners: Callable[[int], list[str]]) -> None:
         self.cupy, self.pool, self.owners = cupy, cupy.get_default_memory_pool(), owners
         self.peaks: dict[int, list[int]] = {}
+        self.retries: Counter[int] = Counter()  # how often the pool found no memory at first, and at last
+        self.failures: Counter[int] = Counter()
         self.before_full: list[Callable[[], None]] = []  # called when the pool finds no memory
         self._room: dict[int, int] = {}  # bytes to hand out until the peak of arrays may be passed
         self._later: deque[tuple[Any, Any]] = deque()  # a mark, and the memory that is used until then
@@ -52,6 +54,8 @@ class Allocator:
 
     def _again(self, size: int) -> Any:
         """Once more when the streams are done with what only they use."""
+        device = int(self.cupy.cuda.runtime.getDevice())
+        self.retries[device] += 1
         try:
             for give_back in self.before_full:
                 give_back()
@@ -60,6 +64,7 @@ class Allocator:
             return self.pool.malloc(size)
         except self.cupy.cuda.memory.OutOfMemoryError:
             pass
+        self.failures[device] += 1
         raise OutOfMemoryError(self._said(size)) from None
 
     def of_pool(self, malloc: Callable[[int], Any], size: int) -> Any:
@@ -73,7 +78,8 @@ class Allocator:
         try:
             return malloc(size)
         except self.cupy.cuda.memory.OutOfMemoryError:
-            raise OutOfMemoryError(self._said(size)) from None
+            pass
+        raise OutOfMemoryError(self._said(size)) from None
 
     def keep_for(self, array: Any, stream: Any) -> None:
         """Keep the memory, once the array and all its views are gone, until a stream has come there."""

@@ -140,9 +140,14 @@ def memory_stats(device: Any = None) -> dict[str, int]:
     """The figures by PyTorch's names; empty without a GPU."""
     if _pool(device) is None:
         return {}
-    now, peak = _figures(device), _peak(device)
-    return {f"{kind}_bytes.all.{when}": n for when, pair in (("current", now), ("peak", peak))
-            for kind, n in zip(("allocated", "reserved"), pair)}
+    now, peak, allocator = _figures(device), _peak(device), _backend.allocator()
+    found = {f"{kind}_bytes.all.{when}": n for when, pair in (("current", now), ("peak", peak))
+             for kind, n in zip(("allocated", "active", "reserved"), (pair[0], *pair))}
+    found["inactive_split_bytes.all.current"] = now[1] - now[0]
+    if allocator is not None:
+        index = needed(device).index
+        found["num_alloc_retries"], found["num_ooms"] = allocator.retries[index], allocator.failures[index]
+    return found
 
 
 def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:

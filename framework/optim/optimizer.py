@@ -221,6 +221,9 @@ class Optimizer(Groups):
         Nobody waits for it now: the host learns of it before the next step, or when the state is asked for,
         and then takes back what it has counted.
         """
+        name = f"{type(self).__name__}.step"
+        cuda.refuse_in_capture(f"{name}: a step that may be left out, as GradScaler makes them,",
+                               "record up to backward(); call scaler.step() and update() outside, behind it")
         self._settle()
         self._skip = skip
         try:
@@ -234,6 +237,8 @@ class Optimizer(Groups):
         """Take back the counts of a step that was left out on the device."""
         if self._skipped is None:
             return
+        cuda.refuse_in_capture(f"{type(self).__name__}.step: whether the last step was left out is not known",
+                               "call optimizer.state_dict(), which waits for it, before you record one")
         left_out, self._skipped = bool(self._skipped() != 0), None
         for p, kept, before in self._unsettled if left_out else ():
             kept.update(before)
@@ -263,7 +268,8 @@ class Optimizer(Groups):
 
     def first_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """What ``init_state`` gives, as it is kept: tensors, and complex ones for a complex parameter."""
-        made = self.init_state(real_view(p._array), self.numbers_of(group))
+        with on_device(p._array):
+            made = self.init_state(real_view(p._array), self.numbers_of(group))
         return {k: as_kept(v, p._array) for k, v in made.items()}
 
     # -- stepping --------------------------------------------------------------------------------

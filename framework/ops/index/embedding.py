@@ -148,7 +148,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None,
     if tensor_arg(weight, "embedding", "weight").ndim != 2:
         raise ShapeError(f"embedding: weight must be a table (V, D), got shape {list(weight.shape)}")
     rows = weight.shape[0]
-    if not cuda.checks_itself(input._array):
+    if not rows or not cuda.checks_itself(input._array):
         _check_indices(input._array, rows, "embedding", f"the table has {rows} rows")
     if padding_idx is not None:
         if not -rows <= padding_idx < rows:

@@ -8,6 +8,7 @@ import numpy as np
 
 from ... import dtypes
 from ...backends import device_code, device_flags
+from ...backends.sums import add_at
 from ...errors import DTypeError, ShapeError
 from ...tensor import Tensor, wrap
 from ..convert.cast import cast, from_array
@@ -28,8 +29,12 @@ def _bincount_on_device(x: Any, weights: Any, *, size: int) -> Any:
 def _bincount_kernel(xp: Any, x: Any, weights: Any, *, size: int) -> Any:
     if weights is None:
         return xp.bincount(x, minlength=size).astype("int64")
-    sums = xp.bincount(x, weights=weights, minlength=size)
-    return sums.astype("float32" if weights.dtype == "float32" else "float64")
+    dtype = "float32" if weights.dtype == "float32" else "float64"
+    if xp is np:
+        return np.bincount(x, weights=weights, minlength=size).astype(dtype)
+    sums = xp.zeros(size, dtype)
+    add_at(xp, sums, x, weights.astype(dtype))  # in order where that is asked for
+    return sums
 
 
 def _bincount_infer(x: Meta, weights: Meta | None, *, size: int) -> Meta:

@@ -7,6 +7,7 @@ strict.
 """
 
 import contextlib
+import ctypes as _ctypes
 import sys
 import threading
 import types
@@ -405,10 +406,15 @@ class ndarray:
         return array, (self._a,)
 
     def __dlpack__(self, **kwargs: Any) -> Any:
-        return self._a.__dlpack__(max_version=kwargs.get("max_version"))
+        return _told(self._a.__dlpack__(max_version=kwargs.get("max_version")), 2, self._device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return 2, self._device
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        found = {k: v for k, v in self._a.__array_interface__.items() if k != "offset"}
+        return {**found, "version": 3, "stream": _streams.current.stream.ptr or 1}
 
 
 def _around(shape: tuple, index: Any) -> Any:
@@ -645,7 +651,20 @@ def from_dlpack(x: Any, device: Any = None, copy: Any = None) -> ndarray:
     """The same memory, if it is a device's."""
     if x.__dlpack_device__()[0] != 2:
         raise RuntimeError("CPU array cannot be directly imported to CuPy")
-    return _new(_np.from_dlpack(_Capsule(x.__dlpack__(max_version=(1, 0)))), x.__dlpack_device__()[1])
+    capsule = _told(x.__dlpack__(max_version=(1, 0)), 1, 0)
+    return _new(_np.from_dlpack(_Capsule(capsule)), x.__dlpack_device__()[1])
+
+
+def _told(capsule: Any, kind: int, number: int) -> Any:
+    """The capsule with this device written into it."""
+    api = _ctypes.pythonapi
+    api.PyCapsule_GetName.restype, api.PyCapsule_GetName.argtypes = _ctypes.c_char_p, [_ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = _ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [_ctypes.py_object, _ctypes.c_char_p]
+    name = api.PyCapsule_GetName(capsule)
+    place = api.PyCapsule_GetPointer(capsule, name) + (8 if name == b"dltensor" else 40)
+    (_ctypes.c_int32 * 2).from_address(place)[:] = [kind, number]
+    return capsule
 
 
 class _Capsule:
