@@ -377,8 +377,7 @@ def _binomial(xp: Any, count: Any, prob: Any, *, dtype: Any, generator: Generato
     most = float(np.finfo(np.float64).max)
     for x, high, text in zip((count, prob), (most, 1.0), cuda.TRIALS):
         _within(x, 0.0, high, f"binomial: {text}", whole=x is count)
-    module = backend_of(count).xp
-    both = [a.astype(dtype, copy=False) for a in module.broadcast_arrays(count, prob)]
+    both = [a.astype(dtype, copy=False) for a in xp.broadcast_arrays(count, prob)]
     return _drawn("binomial_numbers", lambda key, n, p: variates.binomial(key, n, p), generator, both)
 
 
