@@ -6,6 +6,7 @@ Their tables are large and few programs meet them, so each is imported when it i
 from typing import Any
 
 from .doors import through
+from .errors import LayoutError
 from .ops.convert.cast import to
 from .tensor import Tensor
 
@@ -62,9 +63,12 @@ def __cuda_array_interface__(self: Tensor) -> dict[str, Any]:
 
     Raises RuntimeError where grad is required.
     """
-    array = self._array
-    if not self.is_cuda:
-        raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU")
+    try:
+        array = self._array if self.is_cuda else None
+    except LayoutError:  # a sparse tensor, which has no array
+        array = None
+    if array is None:
+        raise AttributeError("__cuda_array_interface__: this tensor is not on a GPU, or not strided")
     if self.requires_grad:
         raise RuntimeError("__cuda_array_interface__: this tensor requires grad, and what others do to it is "
                            "not recorded; use x.detach()")
@@ -74,4 +78,4 @@ def __cuda_array_interface__(self: Tensor) -> dict[str, Any]:
 
 for _method in (__array_namespace__, to_device, __array_ufunc__, __array_function__):
     setattr(Tensor, _method.__name__, _method)
-Tensor.__cuda_array_interface__ = __cuda_array_interface__  # type: ignore[attr-defined]
+Tensor.__cuda_array_interface__ = __cuda_array_interface__  # type: ignore[method-assign]

@@ -228,6 +228,7 @@ def test_arrays_of_cupy_and_capsules(raw, cupy):  # noqa: F811
         with pytest.raises(TypeError, match="export the tensor again"):
             fw.from_dlpack(capsule)
         assert hasattr(x, "__cuda_array_interface__") is x.is_cuda
+    assert not hasattr(fw.ones(2, device="cuda").to_sparse(), "__cuda_array_interface__")
     told = x.__cuda_array_interface__
     assert told["shape"] == (2, 3) and told["typestr"] == "<f4" and told["data"] == (x.data_ptr(), False)
     with pytest.raises(RuntimeError, match=r"use x.detach\(\)"):
