@@ -19,8 +19,11 @@ FLOATS = {"d": 1e-12, "f": 3e-5, "e": 2e-3, "E": 2e-2}
 
 
 @pytest.fixture
-def raw(cupy):  # noqa: F811
-    """How the stand-in runs kernels; skipped on a real device and without a compiler."""
+def raw(cupy, monkeypatch):  # noqa: F811
+    """How the stand-in runs kernels; skipped on a real device and without a compiler.
+
+    A source is used with the dtypes that it names: those are the ones that NVRTC compiles it for.
+    """
     if "standin" not in cupy.__version__:
         pytest.skip("a device runs the kernels here")
     from cupy import raw
@@ -29,6 +32,13 @@ def raw(cupy):  # noqa: F811
         pytest.skip("there is no C++ compiler to compile kernels with")
     fw.empty(1, device="cuda")
     before, device_code.enabled = device_code.enabled, True
+    kernel = device_code.Source.kernel
+
+    def declared(source, name, char):
+        assert char in source.dtypes, f"{source.path}: {name} is used with '{char}'; name it in dtypes="
+        return kernel(source, name, char)
+
+    monkeypatch.setattr(device_code.Source, "kernel", declared)
     yield raw
     raw.settings.update(backward=False, guarded=False)
     device_code.enabled = before
@@ -133,8 +143,10 @@ def test_every_expression_as_a_kernel(part, raw, cupy):  # noqa: F811
     assert len(rows) > 250
     rows = rows[part % 3 :: 3] if part else rows
     raw.prepare(device_code.prelude(), [row[5] for row in rows])
-    found = [f"{row[0]}: {text}" for row in rows if (text := mismatch(*row[:5], cupy, (False, True)))]
-    assert not found, "\n".join(found)
+    for guarded, backward in ((False, False), (True, False), (True, True)):
+        raw.settings.update(guarded=guarded, backward=backward)
+        found = [f"{row[0]}: {text}" for row in rows if (text := mismatch(*row[:5], cupy, (False, True)))]
+        assert not found, "\n".join(found)
 
 
 def laid_out(xp, a):
@@ -326,7 +338,7 @@ def test_precompiled_kernels_are_there_for_the_first_step(raw, cupy):  # noqa: F
     assert x.grad is None and all(p.grad is None for p in net.parameters())
     assert (fw.cuda.get_rng_state() == state).all()
     compiled = set(device_code._modules)
-    assert any("adam_step" in source for _, source in compiled)
+    assert any("adam_step" in source for _, source, _ in compiled)
     net(x).backward(fw.ones(4, 5, device="cuda"))
     assert set(device_code._modules) == compiled
     with pytest.raises(TypeError, match="precompile: argument 'module' must be a Module, got function"):

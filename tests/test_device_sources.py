@@ -1,6 +1,7 @@
 """Every kernel of every source of GPUs is run: by a case of ``test_device_rooms.py``, or by a call here."""
 
 import numpy as np
+import pytest
 from test_cuda import cupy  # noqa: F401 - the fixture: CuPy, or its stand-in
 from test_device_kernels import raw  # noqa: F401 - how the stand-in runs kernels
 from test_device_rooms import CASES, OPTIMIZERS
@@ -14,6 +15,7 @@ from framework import nn
 from framework.backends import device_code
 
 F = nn.functional
+MORE = {"Adafactor": " adafactor_rows adafactor_columns adafactor_means adafactor_squares adafactor_lengths"}
 # kernels that no case of a room runs: calls that do
 CALLS = {
     "cumsum": lambda x: x.cumsum(1),
@@ -37,10 +39,13 @@ CALLS = {
     "angles": lambda x: fw.distributions.VonMises(x, x.exp()).sample(),
     "pick_by_height": lambda x: x[0].exp().multinomial(3, replacement=True),
     "weighted_keys": lambda x: x[0].exp().multinomial(3),
-    "norm_of_all scale_all": lambda x: fw.nn.utils.clip_grad_norm_(with_grad(x), 0.1),
+    "norm_of_all scale_all": lambda x: clipped(x, fw.nn.utils.clip_grad_norm_),
+    "clip_all": lambda x: clipped(x, fw.nn.utils.clip_grad_value_),
+    "copy_all lerp_all": lambda x: averaged(x),
     "unscale_all adapt": lambda x: scaled(x),
-    **{f"{name.lower()}_step": lambda x, name=name: getattr(fw.optim, name)([with_grad(x)], lr=0.1).step()
+    **{f"{name.lower()}_step{MORE.get(name, '')}": lambda x, name=name: stepped(x, name)
        for name in dict.fromkeys(name for name, _ in OPTIMIZERS if name != "AdamW")},
+    "muon_step muon_momentum muon_scale": lambda x: stepped(x[0], "Muon"),
 }
 
 
@@ -65,18 +70,49 @@ def with_grad(x):
     return p
 
 
+def clipped(x, how):
+    p = with_grad(x)
+    how(p, 0.1)
+    return p.grad
+
+
+def stepped(x, name):
+    p = with_grad(x)
+    getattr(fw.optim, name)([p], lr=0.1).step()
+    return p.detach()
+
+
+def averaged(x):
+    net = nn.ParameterList([x.detach().clone()])
+    mean = fw.optim.swa_utils.AveragedModel(net)
+    for _ in range(2):
+        mean.update_parameters(net)
+        net[0].detach().mul_(2)
+    return mean.module[0].detach()
+
+
 def scaled(x):
     scaler, p = fw.amp.GradScaler("cuda"), x.detach().clone().requires_grad_()
     optimizer = fw.optim.SGD([p], lr=0.1)
     scaler.scale(p.sum()).backward()
     scaler.step(optimizer)
     scaler.update()
+    return p.detach()
+
+
+def arrays(out):
+    """What a call gave, as NumPy's arrays."""
+    if isinstance(out, (tuple, list)):
+        return [a for part in out for a in arrays(part)]
+    return [] if out is None else [out.detach().cpu().numpy()]
 
 
 def test_every_kernel_of_every_source_is_run(raw, cupy):  # noqa: F811
     """A kernel that no call leads to is dead."""
+    pytest.importorskip("ml_dtypes")
     from cupy import counts
 
+    fw.empty(1, dtype=fw.bfloat16)  # which the stand-in's products know from then on
     written = set()
     for source in device_code.SOURCES:
         for char in source.dtypes:
@@ -85,8 +121,15 @@ def test_every_kernel_of_every_source_is_run(raw, cupy):  # noqa: F811
     x = fw.tensor(np.random.default_rng(0).standard_normal((2, 3, 5)), dtype=fw.float32, device="cuda")
     for names, call in CALLS.items():
         counts.clear()
-        call(x)
+        fw.manual_seed(0)
+        want = arrays(call(x))
         assert set(names.split()) <= set(counts.launches), f"{names}: {dict(counts.launches)}"
+        for backward in (False, True):  # over guarded memory, in both orders of threads
+            raw.settings.update(backward=backward, guarded=True)
+            fw.manual_seed(0)
+            for a, b in zip(arrays(call(x)), want, strict=True):
+                np.testing.assert_array_equal(a, b, names)
+        raw.settings.update(backward=False, guarded=False)
         assert set(names.split()) <= written and not set(names.split()) & cases, names
     told = cases | set(" ".join(CALLS).split())
     assert not written - told, f"nobody is known to run {sorted(written - told)}"

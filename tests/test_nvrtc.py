@@ -117,7 +117,7 @@ def check(log, kernels):
 
 
 @pytest.mark.parametrize("arch", ARCHITECTURES)
-@pytest.mark.parametrize("char", "fdeEl")
+@pytest.mark.parametrize("char", "fdeE?bBhHiIlL")
 def test_kernels_of_rooms_compile_without_spills(char, arch, nvrtc):
     for source in device_code.SOURCES:
         if char in source.dtypes:

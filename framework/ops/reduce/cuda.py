@@ -15,8 +15,8 @@ from ..shape.broadcast import sum_to
 from .along import kept_shape
 
 _SOURCE = device_code.source(Path(__file__).with_name("kernels.cu"))
-_SCAN = device_code.source(Path(__file__).with_name("scan.cu"), dtypes="fdeEil")
-_ORDER = device_code.source(Path(__file__).with_name("order.cu"), dtypes="fdeEbil")
+_SCAN = device_code.source(Path(__file__).with_name("scan.cu"), dtypes="fdeEbBil")
+_ORDER = device_code.source(Path(__file__).with_name("order.cu"), dtypes="fdeE?bBil")
 _COUNTS = device_code.source(Path(__file__).with_name("counts.cu"))
 _RANGE = device_flags.site("histc: the range must be finite, the elements reach {real}", ValueError)
 _SCAN_THREADS, _TILE = 128, 2048  # as the sources have them
