@@ -474,7 +474,6 @@ def _on_device(source: Generator, shape: tuple[int, ...], dtype: np.dtype, devic
     """Numbers drawn by a kernel of a GPU, or None where there is none for these."""
     if device.type != "cuda":
         return None
-    cuda.refuse_in_capture("numbers are drawn", "they would be the same at each replay")
     if dtype.kind == "c":
         real = np.dtype(f"f{dtype.itemsize // 2}")
         parts = _on_device(source, (*shape, 2), real, device, normal)
@@ -482,8 +481,14 @@ def _on_device(source: Generator, shape: tuple[int, ...], dtype: np.dtype, devic
             return None
         with parts.device:
             return (parts * real.type(0.5 ** 0.5) if normal else parts).view(dtype)[..., 0]
-    words = source._state() if source._words is None else source._words
     with cuda.cupy().cuda.Device(cuda.index_of(device)):
+        if cuda.capture is not None and (capture := cuda.capture_here()) is not None:
+            key = graph_key(capture.words(), lambda: _word(source))
+            array = device_random.draw_by_key(key, shape, dtype, normal)
+            if array is NotImplemented:
+                cuda.refuse_in_capture(f"{dtype} numbers are drawn by no kernel", "draw them before")
+            return array
+        words = source._state() if source._words is None else source._words
         array = device_random.draw(words, shape, dtype, normal)
     if array is NotImplemented:
         return None

@@ -49,8 +49,15 @@ def test_numbers_far_out_and_the_default_generator(raw, cupy):  # noqa: F811
     assert fw.randn(5, device="cuda").tolist() == x.tolist()
     graph = fw.cuda.CUDAGraph()
     try:
-        with pytest.raises(RuntimeError, match="the same at each replay"), fw.cuda.graph(graph):
+        with fw.cuda.graph(graph):  # which takes nothing from the state until it is replayed
             fw.randn(3, device="cuda")
+        assert fw.randn(5, device="cuda").tolist() != x.tolist()
+        fw.cuda.set_rng_state(before)
+        with fw.cuda.graph(graph := fw.cuda.CUDAGraph()):
+            fw.randn(3, device="cuda")
+        assert fw.cuda.get_rng_state().tolist() == before.tolist()
+        graph.replay()
+        assert fw.cuda.get_rng_state().tolist() != before.tolist()
     finally:
         from cupy import streams
 

@@ -5,7 +5,7 @@ Uniform ones and integers have the CPU's bits; normal ones are within 2 ulp, sin
 products and sums.
 """
 
-from math import prod
+from math import pi, prod
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ _STATE = np.dtype([("key", "u8", 2), ("counter", "u8", 4), ("ready", "u8", 4), (
 _INTEGERS = device_code.source(Path(__file__).with_name("integers.cu"), "philox.cuh", dtypes="?bBhHiIlLfdeE")
 _KEY = np.dtype([("key", "u8"), ("there", "u8")])
 _WORD = 1 << 64
+_BITS = {"d": 53, "f": 24, "e": 11, "E": 8}  # of a uniform number, which no rounding makes 1
 
 
 def normal_tables(kind: str, wide: bool) -> str:
@@ -63,6 +64,22 @@ def draw(words: np.ndarray, shape: tuple[int, ...], dtype: np.dtype, normal: boo
         if n > spare:  # the last word's upper half, drawn or not
             words[12] = words[6 + int(words[10]) - 1] >> np.uint64(32)
     return out
+
+
+def draw_by_key(key: int, shape: tuple[int, ...], dtype: np.dtype, normal: bool) -> Any:
+    """The same numbers' distribution by a key alone, which a graph draws anew before each replay; or
+    NotImplemented. Normal ones by Box and Muller's formula."""
+    char = device_code.letter(dtype) if device_code.enabled else ""
+    if char not in device_code.FLOATS or not prod(shape):
+        return NotImplemented
+    module, wide = cuda.cupy(), np.dtype("d" if char == "d" else "f")
+    bits = {"d": 53, "f": 24}[wide.char] if normal else _BITS[char]
+    unit = wide.type(2.0 ** -bits)
+    if not normal:
+        return (integers(key, 0, 1 << bits, shape, wide) * unit).astype(dtype, copy=False)
+    size, turn = integers(key, 0, 1 << bits, (2, *shape), wide)
+    away = module.sqrt(module.log((size + wide.type(0.5)) * unit) * wide.type(-2.0))
+    return (away * module.cos(turn * wide.type(2 * pi * 2.0 ** -bits))).astype(dtype, copy=False)
 
 
 def key_of(key: int) -> np.ndarray:
