@@ -133,6 +133,9 @@ def device_of(array: Any) -> Device:
 
 def follow(g: Any) -> None:
     """Make the device of a gradient (array, tensor, or list of parts) the current one."""
+    if type(g) is array_type:  # nearly always
+        g.device.use()
+        return
     for array in arrays_in(g):
         array.device.use()
         return
