@@ -7,8 +7,10 @@ from table import changes_inputs, cotangents, flat, floating_leaves, is_floating
 
 import framework as fw
 
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
 ROUNDING = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1e-1}
 LEAVES_THE_DEVICE = {"cpu", "to", "__contains__", "broadcast_shapes"}
+LATER = re.compile(r" \(found on cuda:0, told when the host waited for it\)")
 ON_PURPOSE = {  # where a difference is none to mend
     **dict.fromkeys(("topk", "kthvalue", "median", "nanmedian"), "among equal elements any index is right"),
     **dict.fromkeys(
@@ -56,7 +58,7 @@ def difference(row, sample, dtype, home):
     with np.errstate(all="ignore"):
         want, got = run(row, sample, dtype, "cpu", home), run(row, sample, dtype, "cuda:0", home)
     if isinstance(want, Exception) or isinstance(got, Exception):
-        texts = [re.sub(r"cuda:0|cpu", "device", repr(x)) for x in (want, got)]
+        texts = [re.sub(r"cuda:0|cpu", "device", LATER.sub("", repr(x))) for x in (want, got)]
         return "" if texts[0] == texts[1] else f"{got!r}, wanted {want!r}"[:400]
     if [d for d, _ in want] != [d for d, _ in got]:
         return f"dtypes {[d for d, _ in got]}, wanted {[d for d, _ in want]}"

@@ -11,7 +11,6 @@ import warnings
 from pathlib import Path
 
 TESTS = Path(__file__).resolve().parents[1]
-DTYPES = ("float64", "float32", "float16", "bfloat16", "int64", "int32", "int8", "uint8", "bool")
 
 
 def use_standin() -> None:
@@ -29,7 +28,7 @@ def main() -> int:
     """Print each difference, and how many samples were looked at."""
     sys.path.insert(0, str(TESTS))
     use_standin()
-    from device_dtypes import difference
+    from device_dtypes import DTYPES, difference
     from table import ROWS, row_id
     from test_cuda import On
 
